@@ -1,0 +1,2 @@
+//! polity
+fn main() {}

@@ -1,0 +1,215 @@
+//! Reads the fields of JSON objects that people wrote, one by one, so that one bad field spoils no other.
+
+use crate::problem::{Place, Problem, Severity};
+use jsonc_parser::ParseOptions;
+use jsonc_parser::errors::ParseErrorKind;
+use serde_json::{Map, Value};
+
+/// Parses a JSON file with comments, whose root must be an object.
+pub(crate) fn parse_object(file: &str, text: &str) -> Result<Map<String, Value>, Problem> {
+    // Editors on some systems begin every file with a byte order mark.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let problem = |place: Place, what: String| {
+        let done = "the file is not taken".to_owned();
+        Problem { file: file.to_owned(), place, severity: Severity::Error, what, done }
+    };
+    let options = ParseOptions {
+        allow_comments: true,
+        allow_loose_object_property_names: false,
+        allow_trailing_commas: false,
+        allow_missing_commas: false,
+        allow_single_quoted_strings: false,
+        allow_hexadecimal_numbers: false,
+        allow_unary_plus_numbers: false,
+        allow_bare_decimal_point_numbers: false,
+        allow_non_finite_numbers: false,
+        allow_extended_string_escapes: false,
+    };
+    match jsonc_parser::parse_to_serde_value::<Value>(text, &options) {
+        Ok(Value::Object(object)) => Ok(object),
+        // An empty file is most often one that somebody is just writing.
+        Ok(Value::Null) => Err(problem(Place::Whole, "the file is empty".to_owned())),
+        Ok(_) => Err(problem(Place::Pointer("/".to_owned()), "must be an object".to_owned())),
+        Err(error) => {
+            let what = match error.kind() {
+                // The text of these may quote the file.
+                ParseErrorKind::Custom(_) => "not a JSON value".to_owned(),
+                kind => kind.to_string(),
+            };
+            let place = Place::Position { line: error.line_display(), column: error.column_display() };
+            Err(problem(place, what))
+        }
+    }
+}
+
+/// The fields of one object that have not been read yet.
+pub(crate) struct Fields<'a> {
+    file: &'a str,
+    pointer: String,
+    rest: Map<String, Value>,
+    problems: &'a mut Vec<Problem>,
+}
+
+impl<'a> Fields<'a> {
+    /// Opens an object that stands at `pointer` of `file`; problems go to `problems`.
+    pub(crate) fn new(
+        file: &'a str,
+        pointer: impl Into<String>,
+        object: Map<String, Value>,
+        problems: &'a mut Vec<Problem>,
+    ) -> Self {
+        Self { file, pointer: pointer.into(), rest: object, problems }
+    }
+
+    /// Reports a problem with a field.
+    pub(crate) fn report(&mut self, severity: Severity, field: &str, what: impl Into<String>, done: &str) {
+        let place = Place::Pointer(self.pointer_to(field));
+        let file = self.file.to_owned();
+        self.problems.push(Problem { file, place, severity, what: what.into(), done: done.to_owned() });
+    }
+
+    /// Reports a problem with one item of the list in a field.
+    pub(crate) fn report_item(&mut self, field: &str, index: usize, what: &str, done: &str) {
+        let place = Place::Pointer(format!("{}/{index}", self.pointer_to(field)));
+        let (file, what, done) = (self.file.to_owned(), what.to_owned(), done.to_owned());
+        self.problems.push(Problem { file, place, severity: Severity::Error, what, done });
+    }
+
+    fn pointer_to(&self, field: &str) -> String {
+        format!("{}/{}", self.pointer, field.replace('~', "~0").replace('/', "~1"))
+    }
+
+    /// Takes a field out. `null` counts as absent.
+    pub(crate) fn take(&mut self, field: &str) -> Option<Value> {
+        self.rest.shift_remove(field).filter(|value| !value.is_null())
+    }
+
+    /// Takes a field out and reads it; where it cannot be read, that is reported together with what was `done`.
+    pub(crate) fn read<T>(
+        &mut self,
+        field: &str,
+        done: &str,
+        read: impl FnOnce(Value) -> Result<T, &'static str>,
+    ) -> Option<T> {
+        match read(self.take(field)?) {
+            Ok(value) => Some(value),
+            Err(what) => {
+                self.report(Severity::Error, field, what, done);
+                None
+            }
+        }
+    }
+
+    /// Reads a field whose default stands in where it is absent or wrong.
+    pub(crate) fn read_or<T>(
+        &mut self,
+        field: &str,
+        default: T,
+        read: impl FnOnce(Value) -> Result<T, &'static str>,
+    ) -> T {
+        self.read(field, "the default counts", read).unwrap_or(default)
+    }
+
+    /// Opens the object in a field.
+    pub(crate) fn open(&mut self, field: &str, done: &str) -> Option<Fields<'_>> {
+        let object = self.read(field, done, object)?;
+        let pointer = self.pointer_to(field);
+        Some(Fields::new(self.file, pointer, object, self.problems))
+    }
+
+    /// The names of the fields that have not been read yet.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.rest.keys().cloned().collect()
+    }
+
+    /// Reports every field that nobody asked for, and hands them back.
+    pub(crate) fn finish(mut self, done: &str) -> Map<String, Value> {
+        let unknown = std::mem::take(&mut self.rest);
+        for field in unknown.keys() {
+            self.report(Severity::Warning, field, "there is no such field", done);
+        }
+        unknown
+    }
+}
+
+/// Reads an object.
+pub(crate) fn object(value: Value) -> Result<Map<String, Value>, &'static str> {
+    match value {
+        Value::Object(object) => Ok(object),
+        _ => Err("must be an object"),
+    }
+}
+
+/// Reads a text, without the white space around it.
+pub(crate) fn text(value: Value) -> Result<String, &'static str> {
+    match value {
+        Value::String(text) => Ok(text.trim().to_owned()),
+        _ => Err("must be a text"),
+    }
+}
+
+/// Reads a text that says something, on one line.
+pub(crate) fn name(value: Value) -> Result<String, &'static str> {
+    let name = text(value)?;
+    if name.is_empty() {
+        return Err("must not be empty");
+    }
+    if name.chars().any(char::is_control) {
+        return Err("must be one line without control characters");
+    }
+    Ok(name)
+}
+
+/// Reads a list of texts.
+pub(crate) fn texts(value: Value) -> Result<Vec<String>, &'static str> {
+    let wrong = "must be a list of texts";
+    let Value::Array(items) = value else { return Err(wrong) };
+    items.into_iter().map(|item| text(item).map_err(|_| wrong)).collect()
+}
+
+/// Reads `true` or `false` into the two cases of an enum.
+pub(crate) fn switch<T: From<bool>>(value: Value) -> Result<T, &'static str> {
+    value.as_bool().map(T::from).ok_or("must be true or false")
+}
+
+/// Reads a whole number above zero that fits `T`.
+pub(crate) fn count<T: TryFrom<u64>>(value: Value) -> Result<T, &'static str> {
+    let number = value.as_u64().filter(|number| *number > 0).ok_or("must be a whole number above zero")?;
+    T::try_from(number).map_err(|_| "is too large")
+}
+
+/// Reads a number, whole or not, above zero.
+pub(crate) fn amount(value: Value) -> Result<f64, &'static str> {
+    value.as_f64().filter(|number| number.is_finite() && *number > 0.0).ok_or("must be a number above zero")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_and_a_byte_order_mark_are_allowed_and_nothing_else() {
+        let check = |text: &str, expect: &str| {
+            let parsed = parse_object("app.json", text);
+            let shown = parsed.map_or_else(|problem| problem.to_string(), |object| Value::Object(object).to_string());
+            assert_eq!(shown, expect);
+        };
+        check("\u{feff}{\"a\": 1 /* one */} // end", r#"{"a":1}"#);
+        check("{\"a\": 1, \"a\": 2}", r#"{"a":2}"#);
+        check("", "app.json: the file is empty; the file is not taken");
+        check("[]", "app.json: /: must be an object; the file is not taken");
+        check("{\n  \"a\": 1,\n}", "app.json:2:9: Trailing commas are not allowed; the file is not taken");
+        check("{'a': 1}", "app.json:1:2: Single-quoted strings are not allowed; the file is not taken");
+        check("{\"a\": 0x10}", "app.json:1:7: Hexadecimal numbers are not allowed; the file is not taken");
+        check("{\"a\" 1}", "app.json:1:6: Expected colon after the string or word in object property; the file is not taken");
+        check("{\"a\": 1", "app.json:1:1: Unterminated object; the file is not taken");
+    }
+
+    #[test]
+    fn pointers_are_escaped() {
+        let mut problems = Vec::new();
+        let object = parse_object("app.json", r#"{"a/b~c": 1}"#).unwrap();
+        Fields::new("app.json", "/limits", object, &mut problems).finish("ignored");
+        assert_eq!(problems[0].place, Place::Pointer("/limits/a~1b~0c".to_owned()));
+    }
+}

@@ -1,0 +1,203 @@
+//! What a piece of content is, and what a model can do: the nouns that artifacts, routing and the registry share.
+
+use crate::id::ArtifactId;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::fmt;
+
+/// The kinds of content (contract section 2). Everything but `Text` is binary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// UTF-8 text of any sort: prose, source code, JSON, CSV, SVG, HTML.
+    Text,
+    /// A picture.
+    Image,
+    /// Sound.
+    Audio,
+    /// Moving pictures.
+    Video,
+    /// A document with a layout: PDF, office files, e-books.
+    Document,
+    /// Binary that is none of the others, or was not recognised.
+    Other,
+}
+
+impl Kind {
+    /// Every kind, in the order of the decision table.
+    pub const ALL: [Self; 6] = [Self::Text, Self::Image, Self::Audio, Self::Video, Self::Document, Self::Other];
+
+    /// The name in JSON and in the database.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Image => "image",
+            Self::Audio => "audio",
+            Self::Video => "video",
+            Self::Document => "document",
+            Self::Other => "other",
+        }
+    }
+
+    /// The kind of that name; an unknown name is `Other`, which every model can be told about.
+    pub fn from_name(name: &str) -> Self {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name).unwrap_or(Self::Other)
+    }
+
+    /// The input capability that a model needs to read this kind (the table of contract section 2).
+    pub fn needs(self) -> Capability {
+        match self {
+            Self::Text => Capability::TEXT,
+            Self::Image => Capability::VISION,
+            Self::Audio => Capability::AUDIO,
+            Self::Video => Capability::VIDEO,
+            Self::Document | Self::Other => Capability::FILE,
+        }
+    }
+}
+
+/// Something a model can take in or give out. The standard ones are constants; any other non-empty name is a
+/// custom capability.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Capability(Cow<'static, str>);
+
+impl Capability {
+    /// Text.
+    pub const TEXT: Self = Self(Cow::Borrowed("text"));
+    /// Understanding pictures.
+    pub const VISION: Self = Self(Cow::Borrowed("vision"));
+    /// Understanding sound.
+    pub const AUDIO: Self = Self(Cow::Borrowed("audio"));
+    /// Understanding video; not one of the standard types, but what the decision table asks for.
+    pub const VIDEO: Self = Self(Cow::Borrowed("video"));
+    /// Reading files.
+    pub const FILE: Self = Self(Cow::Borrowed("file"));
+    /// Answers that follow a JSON schema.
+    pub const STRUCTURED_OUTPUT: Self = Self(Cow::Borrowed("structured_output"));
+    /// Calling tools.
+    pub const TOOL_CALLING: Self = Self(Cow::Borrowed("tool_calling"));
+
+    /// The standard types of the capability seed.
+    pub const STANDARD: [Self; 6] =
+        [Self::TEXT, Self::VISION, Self::AUDIO, Self::FILE, Self::STRUCTURED_OUTPUT, Self::TOOL_CALLING];
+
+    /// The capability of that name, or `None` where the name is empty.
+    pub fn new(name: &str) -> Option<Self> {
+        let name = name.trim();
+        (!name.is_empty()).then(|| Self(Cow::Owned(name.to_owned())))
+    }
+
+    /// The name in configuration and to models.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether it is one of the standard types.
+    pub fn is_standard(&self) -> bool {
+        Self::STANDARD.contains(self)
+    }
+}
+
+impl fmt::Display for Capability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Capability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Capability({})", self.0)
+    }
+}
+
+/// Which side of a model a capability is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// What it takes.
+    Input,
+    /// What it gives.
+    Output,
+    /// Both sides.
+    Both,
+}
+
+/// What a model takes and gives.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capabilities {
+    /// What it takes, in the order in which it was declared.
+    pub input: Vec<Capability>,
+    /// What it gives, likewise.
+    pub output: Vec<Capability>,
+}
+
+impl Default for Capabilities {
+    /// Text in and out: what is assumed of a model that declares nothing.
+    fn default() -> Self {
+        Self { input: vec![Capability::TEXT], output: vec![Capability::TEXT] }
+    }
+}
+
+impl Capabilities {
+    /// Whether the capability is there in that direction.
+    #[doc(alias = "hasCapability")]
+    pub fn has(&self, capability: &Capability, direction: Direction) -> bool {
+        match direction {
+            Direction::Input => self.input.contains(capability),
+            Direction::Output => self.output.contains(capability),
+            Direction::Both => self.input.contains(capability) && self.output.contains(capability),
+        }
+    }
+
+    /// Whether a model with these capabilities can read content of that kind.
+    pub fn reads(&self, kind: Kind) -> bool {
+        kind == Kind::Text || self.has(&kind.needs(), Direction::Input)
+    }
+}
+
+/// What is known about an artifact 工件: immutable bytes under a reference.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Artifact {
+    /// Its id; the reference is `artifact:` and this.
+    pub id: ArtifactId,
+    /// What the bytes are.
+    pub kind: Kind,
+    /// The MIME type that was settled on by detection.
+    pub mime_type: String,
+    /// The name of the file it came from, if it came from one.
+    pub filename: Option<String>,
+    /// The label that whoever stored it gave it, such as `report`.
+    #[serde(rename = "type")]
+    pub label: Option<String>,
+    /// How many bytes.
+    pub size: u64,
+    /// When it was stored, in milliseconds since 1970.
+    pub created_at: i64,
+    /// What else was said about it, and what detection found out, such as a contradicted MIME type.
+    pub meta: serde_json::Map<String, serde_json::Value>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decision_table_of_kinds() {
+        let check = |kind: Kind, need: &str| assert_eq!(kind.needs().as_str(), need);
+        check(Kind::Text, "text");
+        check(Kind::Image, "vision");
+        check(Kind::Audio, "audio");
+        check(Kind::Video, "video");
+        check(Kind::Document, "file");
+        check(Kind::Other, "file");
+    }
+
+    #[test]
+    fn an_empty_name_is_no_capability() {
+        assert_eq!(Capability::new("  "), None);
+        assert_eq!(Capability::new(" vision "), Some(Capability::VISION));
+        assert!(!Capability::VIDEO.is_standard());
+    }
+}

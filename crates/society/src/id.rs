@@ -1,0 +1,180 @@
+//! Names of things. Each kind of id is a type of its own, so that none can stand where another is meant.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Declares a newtype over the text of an id.
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            /// Wraps a text that is already known to name one.
+            pub fn new(text: impl Into<String>) -> Self {
+                Self(text.into())
+            }
+
+            /// The id as it is written in JSON and shown to models.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}({})", stringify!($name), self.0)
+            }
+        }
+    };
+}
+
+id!(
+    /// An agent, or one of the two endpoints that exist from the start: `user` and `root`.
+    AgentId
+);
+id!(
+    /// A role 岗位 that agents are hired into.
+    RoleId
+);
+id!(
+    /// A message; ids sort by the order in which messages were accepted.
+    MessageId
+);
+id!(
+    /// A task: what one prompt of the user began.
+    TaskId
+);
+id!(
+    /// An artifact, without the `artifact:` in front that its reference has.
+    ArtifactId
+);
+id!(
+    /// A tool call of a model, unique in its conversation.
+    CallId
+);
+id!(
+    /// A service of `llmservices.json`.
+    ServiceId
+);
+
+impl AgentId {
+    /// The person who uses the society.
+    pub fn user() -> Self {
+        Self::new("user")
+    }
+
+    /// The first agent, which the user's prompts go to.
+    pub fn root() -> Self {
+        Self::new("root")
+    }
+
+    /// Whether this is the person.
+    pub fn is_user(&self) -> bool {
+        self.0 == "user"
+    }
+
+    /// Whether this is the first agent.
+    pub fn is_root(&self) -> bool {
+        self.0 == "root"
+    }
+}
+
+impl MessageId {
+    /// The id of the message that was accepted as number `sequence`.
+    pub fn from_sequence(sequence: i64) -> Self {
+        Self(format!("m{sequence:09}"))
+    }
+}
+
+impl ArtifactId {
+    const SCHEME: &'static str = "artifact:";
+
+    /// The reference that models and people write: `artifact:` and the id.
+    pub fn reference(&self) -> String {
+        format!("{}{}", Self::SCHEME, self.0)
+    }
+
+    /// Reads a reference; the id alone is taken too, because models shorten.
+    /// Anything that could not be an id of ours (a path, an empty text) is `None`.
+    pub fn from_reference(reference: &str) -> Option<Self> {
+        let text = reference.trim();
+        let text = text.strip_prefix(Self::SCHEME).unwrap_or(text);
+        let plausible = !text.is_empty()
+            && text.len() <= 16
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        plausible.then(|| Self(text.to_owned()))
+    }
+}
+
+/// The longest id that is ever made, in characters.
+pub const MAX_ID_CHARS: usize = 16;
+
+/// Makes a short id that a model can repeat: what can be said of `name` in ASCII, then `suffix`.
+///
+/// `fallback` stands in where the name has no ASCII letter or digit, as Chinese names have not.
+pub fn readable(name: &str, fallback: &str, suffix: &str) -> String {
+    let mut slug = String::new();
+    for character in name.chars() {
+        if character.is_ascii_alphanumeric() {
+            slug.push(character.to_ascii_lowercase());
+        } else if !slug.is_empty() && !slug.ends_with('-') {
+            slug.push('-');
+        }
+    }
+    let room = MAX_ID_CHARS.saturating_sub(suffix.len() + 1);
+    slug.truncate(room);
+    let slug = slug.trim_matches('-');
+    let slug = if slug.is_empty() { fallback } else { slug };
+    format!("{slug}-{suffix}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn readable_ids() {
+        let check = |name: &str, expect: &str| assert_eq!(readable(name, "agent", "7k2f"), expect);
+        check("reader", "reader-7k2f");
+        check("Image Reader!", "image-reade-7k2f");
+        check("图片阅读者", "agent-7k2f");
+        check("图 A", "a-7k2f");
+        check("", "agent-7k2f");
+    }
+
+    #[test]
+    fn references() {
+        let check = |text: &str, expect: Option<&str>| {
+            assert_eq!(ArtifactId::from_reference(text).as_ref().map(ArtifactId::as_str), expect);
+        };
+        check("artifact:abc123", Some("abc123"));
+        check(" abc123 ", Some("abc123"));
+        check("artifact:", None);
+        check("artifact:../../etc/passwd", None);
+        check("file:///etc/passwd", None);
+    }
+
+    proptest! {
+        #[test]
+        fn ids_are_short_and_plain(name in any::<String>()) {
+            let id = readable(&name, "agent", "7k2f");
+            prop_assert!(id.chars().count() <= MAX_ID_CHARS);
+            prop_assert!(id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-'));
+        }
+
+        #[test]
+        fn message_ids_sort_by_acceptance(a in 0i64..900_000_000, b in 0i64..900_000_000) {
+            prop_assert_eq!(a.cmp(&b), MessageId::from_sequence(a).cmp(&MessageId::from_sequence(b)));
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What the system itself says to agents and to the person. Stored as facts, worded when somebody reads it.
+
+use crate::id::{AgentId, MessageId, ServiceId};
+use crate::text::{TextKey, Texts};
+use serde::{Deserialize, Serialize};
+
+/// A notice of the system 【系统消息】. It needs no contact, asks for nothing and is never answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "notice", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum Notice {
+    /// A message could not be delivered: its receiver has ended.
+    Bounced {
+        /// The receiver.
+        to: AgentId,
+        /// The message.
+        message: MessageId,
+    },
+    /// The receiver of a request failed while it worked on it.
+    ReceiverFailed {
+        /// The receiver.
+        agent: AgentId,
+        /// The request.
+        message: MessageId,
+        /// What failed.
+        reason: String,
+    },
+    /// An agent's model could not be reached, or refused, for good.
+    AgentFailed {
+        /// The agent.
+        agent: AgentId,
+        /// Its role.
+        role: String,
+        /// The service that was asked.
+        service: ServiceId,
+        /// What failed.
+        reason: String,
+    },
+    /// The task is idle and the person has heard nothing final.
+    Nudge,
+    /// The turn ends with children that were hired and never written to.
+    UnwrittenChildren {
+        /// Those children.
+        agents: Vec<AgentId>,
+    },
+    /// The turn reached its limit of tool rounds: it is to sum up.
+    SumUp {
+        /// The limit.
+        limit: u64,
+    },
+    /// The turn before this one failed.
+    TurnFailed {
+        /// What failed.
+        reason: String,
+    },
+    /// A limit stopped the task.
+    LimitReached {
+        /// The limit's name in `app.json`.
+        limit: String,
+        /// Its value.
+        value: String,
+        /// Who used how much.
+        branches: String,
+    },
+    /// An agent was ended.
+    Terminated {
+        /// The agent.
+        agent: AgentId,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Notice {
+    /// The notice in words, without the header line.
+    pub fn text(&self, texts: &Texts) -> String {
+        match self {
+            Self::Bounced { to, message } => {
+                texts.fill(TextKey::NoticeBounced, &[("id", to.as_str()), ("message", message.as_str())])
+            }
+            Self::ReceiverFailed { agent, message, reason } => texts.fill(
+                TextKey::NoticeReceiverFailed,
+                &[("id", agent.as_str()), ("message", message.as_str()), ("reason", reason)],
+            ),
+            Self::AgentFailed { agent, role, service, reason } => texts.fill(
+                TextKey::NoticeAgentFailed,
+                &[("id", agent.as_str()), ("role", role), ("service", service.as_str()), ("reason", reason)],
+            ),
+            Self::Nudge => texts.get(TextKey::NoticeNudge).to_owned(),
+            Self::UnwrittenChildren { agents } => {
+                let ids: Vec<&str> = agents.iter().map(AgentId::as_str).collect();
+                texts.fill(TextKey::NoticeUnwrittenChildren, &[("ids", &ids.join(", "))])
+            }
+            Self::SumUp { limit } => texts.fill(TextKey::NoticeSumUp, &[("limit", &limit.to_string())]),
+            Self::TurnFailed { reason } => texts.fill(TextKey::NoticeTurnFailed, &[("reason", reason)]),
+            Self::LimitReached { limit, value, branches } => texts.fill(
+                TextKey::NoticeLimit,
+                &[("limit", limit), ("value", value), ("branches", branches)],
+            ),
+            Self::Terminated { agent, reason } => {
+                texts.fill(TextKey::NoticeTerminated, &[("id", agent.as_str()), ("reason", reason)])
+            }
+        }
+    }
+}

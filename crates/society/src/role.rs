@@ -1,0 +1,102 @@
+//! Roles 岗位, and what they offer to others.
+
+use crate::id::{AgentId, RoleId, ServiceId, TaskId};
+use crate::name::Name;
+use crate::problem::{Fault, FieldProblem, Fields};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A role that agents are hired into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Role {
+    /// Its id.
+    pub id: RoleId,
+    /// The task in which it was made; roles are not shared between tasks.
+    pub task: TaskId,
+    /// Who made it.
+    pub creator: AgentId,
+    /// Its name, unique among those of its creator in this task.
+    pub name: Name,
+    /// What its agents are told about their work.
+    pub prompt: String,
+    /// What it offers to others.
+    pub interface_spec: Option<InterfaceSpec>,
+    /// The service that was chosen for it.
+    pub service: ServiceId,
+    /// The capabilities that were asked for.
+    pub required_capabilities: Vec<String>,
+    /// The groups of tools its agents have, beside those for writing to others; empty means all.
+    pub tool_groups: Vec<ToolGroup>,
+}
+
+/// A group of tools. Writing to others and looking at one's contacts is always there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolGroup {
+    /// Making roles, hiring and ending agents.
+    Organization,
+    /// Storing and reading artifacts.
+    Artifacts,
+    /// Compressing one's own history.
+    Context,
+}
+
+impl ToolGroup {
+    /// Every group.
+    pub const ALL: [Self; 3] = [Self::Organization, Self::Artifacts, Self::Context];
+
+    /// The name in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Organization => "organization",
+            Self::Artifacts => "artifacts",
+            Self::Context => "context",
+        }
+    }
+}
+
+/// What a role does for others, and how it wants to be asked (seed agent-communication, requirement 4).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InterfaceSpec {
+    /// What it does.
+    pub services: Value,
+    /// What to send.
+    pub input_format: Value,
+    /// What comes back.
+    pub output_format: Value,
+    /// How that looks.
+    pub examples: Value,
+}
+
+impl InterfaceSpec {
+    /// Reads a spec that a model wrote. All four fields are needed where a spec is given.
+    pub fn parse(value: &Value) -> Result<Self, Vec<FieldProblem>> {
+        let Some(object) = value.as_object() else {
+            return Err(vec![FieldProblem::new("interface_spec", Fault::NotA("an object"))]);
+        };
+        let mut fields = Fields::new(object);
+        let spec = Self {
+            services: fields.text_or_structure("services"),
+            input_format: fields.text_or_structure("input_format"),
+            output_format: fields.text_or_structure("output_format"),
+            examples: fields.text_or_structure("examples"),
+        };
+        fields.finish(spec)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_interface_spec_has_all_four_fields() {
+        let full = json!({"services": ["read"], "input_format": "a file", "output_format": "text", "examples": "…"});
+        assert!(InterfaceSpec::parse(&full).is_ok());
+        let problems = InterfaceSpec::parse(&json!({"services": "read", "examples": ""})).unwrap_err();
+        let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        assert_eq!(said, ["input_format: missing", "output_format: missing", "examples: empty"]);
+    }
+}

@@ -1,0 +1,124 @@
+//! Hiring and ending agents (contract sections 5, 6 and 8).
+
+use crate::agent::{Agent, Party};
+use crate::brief::TaskBrief;
+use crate::change::Change;
+use crate::contact::{self, Contact, KnownParty, Source};
+use crate::id::{AgentId, ArtifactId, TaskId};
+use crate::limits::Limits;
+use crate::name::Name;
+use crate::refusal::{ContactLine, Refusal};
+use crate::role::Role;
+use std::collections::BTreeSet;
+
+/// Whom somebody wants to hire.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HireWish {
+    /// The role, as the caller named it.
+    pub role: String,
+    /// The brief.
+    pub brief: TaskBrief,
+    /// A name for the new agent.
+    pub name: Option<Name>,
+}
+
+/// What hiring needs to know.
+#[derive(Clone, Debug)]
+pub struct HireFacts {
+    /// The task.
+    pub task: TaskId,
+    /// Who hires.
+    pub parent: Party,
+    /// The parent's registry.
+    pub contacts: Vec<KnownParty>,
+    /// The role that is meant, if the parent or one of its descendants made it in this task.
+    pub role: Option<Role>,
+    /// How many children the parent has in this task.
+    pub children: u64,
+    /// How many agents the task has.
+    pub agents: u64,
+    /// Of the artifacts that the brief mentions, those that the parent may open.
+    pub openable: BTreeSet<ArtifactId>,
+}
+
+/// Says whether the hiring may go on, before an id is made: the role, the limits, the collaborators.
+pub fn check_hire(wish: &HireWish, facts: &HireFacts, limits: &Limits) -> Result<(), Refusal> {
+    if facts.role.is_none() {
+        return Err(Refusal::NotChildRole { role: wish.role.clone() });
+    }
+    let depth = u64::from(facts.parent.depth) + 1;
+    let bounds = [
+        ("maxDepth", depth, limits.max_depth),
+        ("maxChildren", facts.children + 1, limits.max_children),
+        ("maxAgentsPerTask", facts.agents + 1, limits.max_agents_per_task),
+    ];
+    if let Some((limit, _, value)) = bounds.into_iter().find(|(_, wanted, value)| wanted > value) {
+        return Err(Refusal::LimitReached { limit, value });
+    }
+    for collaborator in &wish.brief.collaborators {
+        if contact::find(&facts.contacts, &collaborator.agent_id).is_none() {
+            let near = contact::nearest_first(&facts.contacts, &collaborator.agent_id);
+            return Err(Refusal::UnknownContact {
+                meant: collaborator.agent_id.clone(),
+                contacts: near.into_iter().map(ContactLine::from).collect(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Hires an agent, or refuses to.
+pub fn hire(wish: HireWish, facts: &HireFacts, id: AgentId, limits: &Limits) -> Result<Vec<Change>, Refusal> {
+    check_hire(&wish, facts, limits)?;
+    let Some(role) = &facts.role else {
+        return Err(Refusal::NotChildRole { role: wish.role });
+    };
+    let parent = facts.parent.id.clone();
+    let entry = |owner: &AgentId, agent: &AgentId, source: Source, introduced_by: Option<AgentId>| {
+        Change::ContactAdded(Contact { owner: owner.clone(), agent: agent.clone(), source, introduced_by })
+    };
+    let mut brief = wish.brief;
+    let mut presets = Vec::new();
+    for collaborator in &mut brief.collaborators {
+        // Cannot be missing: `check_hire` found each. What the model called it by becomes its id.
+        let Some(known) = contact::find(&facts.contacts, &collaborator.agent_id) else { continue };
+        collaborator.agent_id = known.party.id.to_string();
+        // The parent is there already, as the parent.
+        if known.party.id != parent {
+            presets.push(entry(&id, &known.party.id, Source::Preset, Some(parent.clone())));
+        }
+    }
+    let mut changes = vec![
+        Change::AgentCreated(Agent {
+            id: id.clone(),
+            task: facts.task.clone(),
+            parent: parent.clone(),
+            role: role.id.clone(),
+            name: wish.name,
+            brief,
+            depth: facts.parent.depth + 1,
+        }),
+        entry(&id, &parent, Source::Parent, None),
+        entry(&parent, &id, Source::Child, None),
+    ];
+    changes.extend(presets);
+    let grant = |artifact: &ArtifactId| Change::AccessGranted { agent: id.clone(), artifact: artifact.clone() };
+    changes.extend(facts.openable.iter().map(grant));
+    Ok(changes)
+}
+
+/// Ends a descendant and everybody below it. `descendants` are the caller's, `subtree` those of the one who is meant.
+pub fn end_subtree(
+    meant: &str,
+    reason: &str,
+    descendants: &[AgentId],
+    subtree: impl FnOnce(&AgentId) -> Vec<AgentId>,
+) -> Result<Vec<Change>, Refusal> {
+    let Some(target) = descendants.iter().find(|id| id.as_str() == meant) else {
+        return Err(Refusal::NotDescendant { agent: meant.to_owned() });
+    };
+    let end = |agent: AgentId| Change::AgentEnded { agent, reason: reason.to_owned() };
+    let mut changes = vec![end(target.clone())];
+    changes.extend(subtree(target).into_iter().filter(|id| id != target).map(end));
+    Ok(changes)
+}

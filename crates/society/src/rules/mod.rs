@@ -1,0 +1,11 @@
+//! Who may do what. Plain functions from a wish and the facts it depends on to changes, or a refusal.
+
+mod closing;
+mod door;
+mod hire;
+mod roles;
+
+pub use closing::{Beginning, Closing, ClosingFacts, OpenRequest, closing};
+pub use door::{Acquaintance, Answering, DoorFacts, Draft, Waiting, admit, introduce_person, notice};
+pub use hire::{HireFacts, HireWish, check_hire, end_subtree, hire};
+pub use roles::{RoleWish, create_role};

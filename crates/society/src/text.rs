@@ -1,0 +1,363 @@
+//! Texts that models and people read, as templates. They live in `prompts/<language>/texts.toml`; here are only
+//! their keys and what may be filled in, so that a missing or misspelt text is found when the file is loaded.
+
+use std::collections::BTreeMap;
+
+/// Declares the keys, the name of each in `texts.toml`, and its placeholders.
+macro_rules! text_keys {
+    ($($(#[$doc:meta])* $key:ident = $name:literal [$($placeholder:literal),*];)*) => {
+        /// The key of a text.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum TextKey { $($(#[$doc])* $key,)* }
+
+        impl TextKey {
+            /// Every key.
+            pub const ALL: &'static [Self] = &[$(Self::$key,)*];
+
+            /// The name in `texts.toml`: table and key.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$key => $name,)* }
+            }
+
+            /// What the text may have filled in.
+            pub fn placeholders(self) -> &'static [&'static str] {
+                match self { $(Self::$key => &[$($placeholder),*],)* }
+            }
+        }
+    };
+}
+
+text_keys! {
+    /// The first line of a message from an agent.
+    MessageFromAgent = "message.from_agent" ["role", "id"];
+    /// The first line of a message from the person.
+    MessageFromUser = "message.from_user" [];
+    /// The first line of a notice of the system.
+    MessageFromSystem = "message.from_system" [];
+    /// The last line: how to answer.
+    MessageReplyHint = "message.reply_hint" ["id"];
+    /// Names the request's id, for those who ask around for an introduction.
+    MessageRequestId = "message.request_id" ["id"];
+    /// Stands before a line of content that looks like a header.
+    MessageQuoteMark = "message.quote_mark" [];
+    /// Who writes for the first time: role, duty, how it came to know the reader, why it writes.
+    MessageSelfIntroduction = "message.self_introduction" ["role", "duty", "source"];
+    /// The reason that the writer gave for its first message.
+    MessageContactReason = "message.contact_reason" ["reason"];
+    /// How the writer came to know the reader: by an introduction.
+    KnownByIntroduction = "known_by.introduction" ["introducer"];
+    /// … by its task brief.
+    KnownByPreset = "known_by.preset" [];
+    /// … as its parent.
+    KnownByParent = "known_by.parent" [];
+    /// … as its child.
+    KnownByChild = "known_by.child" [];
+    /// … because the reader wrote first.
+    KnownByFirstMessage = "known_by.first_message" [];
+    /// … because the system brought them together.
+    KnownBySystem = "known_by.system" [];
+
+    /// The section of the system prompt that holds the brief.
+    BriefHeading = "brief.heading" [];
+    /// A field of the brief in the system prompt.
+    BriefObjective = "brief.objective" ["value"];
+    /// The constraints.
+    BriefConstraints = "brief.constraints" ["value"];
+    /// Said where there are no constraints.
+    BriefNoConstraints = "brief.no_constraints" [];
+    /// The inputs.
+    BriefInputs = "brief.inputs" ["value"];
+    /// The outputs.
+    BriefOutputs = "brief.outputs" ["value"];
+    /// When the work is done.
+    BriefCompletionCriteria = "brief.completion_criteria" ["value"];
+    /// The collaborators.
+    BriefCollaborators = "brief.collaborators" ["value"];
+    /// Reference material.
+    BriefReferences = "brief.references" ["value"];
+    /// The priority.
+    BriefPriority = "brief.priority" ["value"];
+
+    /// The heading of the runtime facts in the system prompt.
+    SystemRuntimeHeading = "system.runtime_heading" [];
+    /// The heading of the contact list in the system prompt.
+    SystemContactsHeading = "system.contacts_heading" [];
+    /// One contact in that list.
+    SystemContact = "system.contact" ["id", "role", "input", "output"];
+    /// Added to a contact that has ended.
+    SystemContactEnded = "system.contact_ended" [];
+    /// The interface spec of a contact.
+    SystemContactInterface = "system.contact_interface" ["spec"];
+    /// What the person is called where a role name is shown.
+    SystemUserRole = "system.user_role" [];
+    /// What root is called where a role name is shown.
+    SystemRootRole = "system.root_role" [];
+
+    /// Names an artifact that was given with a message; stands before the medium or the text itself.
+    AttachmentLabel = "attachment.label" ["filename", "reference"];
+    /// Names an artifact that a tool call fetched; stands before the medium.
+    ToolMediaLabel = "attachment.tool_media_label" ["filename", "reference", "call"];
+    /// The first line of the block that stands for an attachment that is not shown.
+    AttachmentHeading = "attachment.heading" [];
+    /// A line of that block: what it is.
+    AttachmentType = "attachment.type" ["kind"];
+    /// … the name of the file.
+    AttachmentFilename = "attachment.filename" ["filename"];
+    /// … the reference.
+    AttachmentReference = "attachment.reference" ["reference"];
+    /// … the size.
+    AttachmentSize = "attachment.size" ["size"];
+    /// … the MIME type.
+    AttachmentMimeType = "attachment.mime_type" ["mime_type"];
+    /// The model cannot take this.
+    AttachmentUnsupported = "attachment.unsupported" [];
+    /// Who could: an agent with that capability.
+    AttachmentForward = "attachment.forward" ["kind", "capability"];
+    /// Agents that the reader can forward it to.
+    AttachmentSuggestion = "attachment.suggestion" ["agents"];
+    /// Said where the reader knows no such agent, with how to get one.
+    AttachmentNoSuggestion = "attachment.no_suggestion" ["capability", "name"];
+    /// The store could not give the bytes.
+    AttachmentReadFailed = "attachment.read_failed" [];
+    /// One line in place of an old medium that no longer fits into a request.
+    AttachmentOld = "attachment.old" ["filename", "reference", "type", "size"];
+    /// Follows text that was cut: how much was shown, and how to read on.
+    AttachmentTextCut = "attachment.text_cut" ["filename", "reference", "shown", "total", "offset"];
+    /// What people call each kind of content: text.
+    KindText = "attachment.kind_text" [];
+    /// … a picture.
+    KindImage = "attachment.kind_image" [];
+    /// … sound.
+    KindAudio = "attachment.kind_audio" [];
+    /// … video.
+    KindVideo = "attachment.kind_video" [];
+    /// … a document.
+    KindDocument = "attachment.kind_document" [];
+    /// … any other file.
+    KindOther = "attachment.kind_other" [];
+    /// What people call each capability that reads a kind of content: text.
+    CapabilityText = "attachment.capability_text" [];
+    /// … pictures.
+    CapabilityVision = "attachment.capability_vision" [];
+    /// … sound.
+    CapabilityAudio = "attachment.capability_audio" [];
+    /// … video.
+    CapabilityVideo = "attachment.capability_video" [];
+    /// … files.
+    CapabilityFile = "attachment.capability_file" [];
+
+    /// Stands for an artifact that the model of the reader cannot take.
+    Unreadable = "unreadable.artifact" ["filename", "reference", "type", "size"];
+
+    /// Stands for an artifact whose bytes the store could not give.
+    FailureFile = "failure.file" ["filename"];
+    /// Says that there is no such artifact.
+    FailureArtifactNotFound = "failure.artifact_not_found" [];
+
+    /// Advice with `unknown_contact`.
+    RefusalUnknownContact = "refusal.unknown_contact" ["id"];
+    /// … with `invalid_task_brief`.
+    RefusalInvalidTaskBrief = "refusal.invalid_task_brief" [];
+    /// … with `invalid_message`.
+    RefusalInvalidMessage = "refusal.invalid_message" [];
+    /// … with `invalid_arguments`.
+    RefusalInvalidArguments = "refusal.invalid_arguments" [];
+    /// … with `unknown_tool`.
+    RefusalUnknownTool = "refusal.unknown_tool" ["tool"];
+    /// … with `not_child_role`.
+    RefusalNotChildRole = "refusal.not_child_role" ["id"];
+    /// … with `not_descendant`.
+    RefusalNotDescendant = "refusal.not_descendant" ["id"];
+    /// … with `artifact_not_found`.
+    RefusalArtifactNotFound = "refusal.artifact_not_found" [];
+    /// … with `agent_terminated`.
+    RefusalAgentTerminated = "refusal.agent_terminated" ["id"];
+    /// … with `limit_reached`.
+    RefusalLimitReached = "refusal.limit_reached" ["limit", "value"];
+    /// … with `mailbox_full`.
+    RefusalMailboxFull = "refusal.mailbox_full" ["id", "limit"];
+    /// … with `outcome_unknown`.
+    RefusalOutcomeUnknown = "refusal.outcome_unknown" ["tool"];
+    /// … with `tool_failed`.
+    RefusalToolFailed = "refusal.tool_failed" ["tool", "reason"];
+
+    /// To the sender: the message could not be delivered because its receiver has ended.
+    NoticeBounced = "notice.bounced" ["id", "message"];
+    /// To the sender of a request: its receiver failed while working on it.
+    NoticeReceiverFailed = "notice.receiver_failed" ["id", "message", "reason"];
+    /// To the parent, or the person: an agent's model call failed for good.
+    NoticeAgentFailed = "notice.agent_failed" ["id", "role", "service", "reason"];
+    /// To root: the task is idle and the person has heard nothing.
+    NoticeNudge = "notice.nudge" [];
+    /// To an agent whose turn ends with children hired but never written to.
+    NoticeUnwrittenChildren = "notice.unwritten_children" ["ids"];
+    /// To an agent whose turn reached `maxToolRounds`: sum up now.
+    NoticeSumUp = "notice.sum_up" ["limit"];
+    /// To an agent: a turn of its own failed before, and its messages went unanswered.
+    NoticeTurnFailed = "notice.turn_failed" ["reason"];
+    /// To the person: a limit stopped the task.
+    NoticeLimit = "notice.limit" ["limit", "value", "branches"];
+    /// To an agent that ends: why.
+    NoticeTerminated = "notice.terminated" ["id", "reason"];
+}
+
+/// A text with `{placeholders}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template(String);
+
+impl Template {
+    /// Wraps a text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text with its placeholders.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Puts the values in. What is put in is not looked at again, so a value that contains `{id}` stays as it is;
+    /// a name in braces that has no value stays too.
+    pub fn fill(&self, values: &[(&str, &str)]) -> String {
+        let mut filled = String::with_capacity(self.0.len());
+        let mut rest = self.0.as_str();
+        while let Some(open) = rest.find('{') {
+            let (before, from_brace) = rest.split_at(open);
+            filled.push_str(before);
+            let value = from_brace.find('}').and_then(|close| {
+                let name = &from_brace[1..close];
+                let (_, value) = values.iter().find(|(key, _)| *key == name)?;
+                Some((close, *value))
+            });
+            match value {
+                Some((close, value)) => {
+                    filled.push_str(value);
+                    rest = &from_brace[close + 1..];
+                }
+                None => {
+                    filled.push('{');
+                    rest = &from_brace[1..];
+                }
+            }
+        }
+        filled.push_str(rest);
+        filled
+    }
+
+    /// The names in braces.
+    pub fn placeholders(&self) -> Vec<&str> {
+        let is_name = |name: &&str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+        let pieces = self.0.split('{').skip(1);
+        pieces.filter_map(|piece| piece.split_once('}').map(|(name, _)| name)).filter(is_name).collect()
+    }
+}
+
+/// What is wrong with a file of texts.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TextProblem {
+    /// A key that no text has.
+    #[error("there is no text named `{0}`")]
+    UnknownKey(String),
+    /// A text that is needed and not there.
+    #[error("the text `{0}` is missing")]
+    Missing(&'static str),
+    /// A placeholder that is never filled in.
+    #[error("the text `{key}` has a placeholder `{{{placeholder}}}`, which is not one of its own")]
+    UnknownPlaceholder {
+        /// The text.
+        key: &'static str,
+        /// The placeholder.
+        placeholder: String,
+    },
+}
+
+/// All texts of one language.
+#[derive(Clone, Debug)]
+pub struct Texts {
+    templates: Vec<Template>,
+    type_names: BTreeMap<String, String>,
+}
+
+impl Texts {
+    /// Builds the texts from what a file holds: `named` by the names of the keys, `type_names` by MIME type.
+    /// What is missing or wrong is taken from `fallback`, and reported.
+    pub fn build(
+        mut named: BTreeMap<String, String>,
+        type_names: BTreeMap<String, String>,
+        fallback: Option<&Self>,
+    ) -> (Self, Vec<TextProblem>) {
+        let mut problems = Vec::new();
+        let mut templates = Vec::with_capacity(TextKey::ALL.len());
+        for &key in TextKey::ALL {
+            let given = named.remove(key.name()).map(Template::new);
+            if given.is_none() && fallback.is_none() {
+                problems.push(TextProblem::Missing(key.name()));
+            }
+            let usable = given.filter(|template| {
+                let unknown = template.placeholders().into_iter().find(|name| !key.placeholders().contains(name));
+                if let Some(placeholder) = unknown {
+                    let placeholder = placeholder.to_owned();
+                    problems.push(TextProblem::UnknownPlaceholder { key: key.name(), placeholder });
+                }
+                unknown.is_none()
+            });
+            let otherwise = || fallback.map_or_else(|| Template::new(key.name()), |texts| texts.template(key).clone());
+            templates.push(usable.unwrap_or_else(otherwise));
+        }
+        problems.extend(named.into_keys().map(TextProblem::UnknownKey));
+        let mut all_type_names = fallback.map(|texts| texts.type_names.clone()).unwrap_or_default();
+        all_type_names.extend(type_names);
+        (Self { templates, type_names: all_type_names }, problems)
+    }
+
+    /// The template of a key.
+    pub fn template(&self, key: TextKey) -> &Template {
+        // Cannot fail: `build` makes one template per key, in the order of the keys.
+        &self.templates[key as usize]
+    }
+
+    /// The text of a key that has nothing to fill in.
+    pub fn get(&self, key: TextKey) -> &str {
+        self.template(key).as_str()
+    }
+
+    /// The text of a key, filled in.
+    pub fn fill(&self, key: TextKey, values: &[(&str, &str)]) -> String {
+        self.template(key).fill(values)
+    }
+
+    /// What people call a MIME type, or the type itself where they have no word for it.
+    pub fn type_name<'a>(&'a self, mime_type: &'a str) -> &'a str {
+        self.type_names.get(mime_type).map_or(mime_type, String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filling_in() {
+        let check = |template: &str, expect: &str| {
+            let filled = Template::new(template).fill(&[("id", "a-1"), ("role", "{id} 读者")]);
+            assert_eq!(filled, expect);
+        };
+        check("【来自 {role}（{id}）的消息】", "【来自 {id} 读者（a-1）的消息】");
+        check("{unknown} {id", "{unknown} {id");
+        check("{{id}}", "{a-1}");
+        check("", "");
+    }
+
+    #[test]
+    fn problems_are_collected_and_the_fallback_stands_in() {
+        let name = TextKey::MessageFromUser.name().to_owned();
+        let with = |text: &str| BTreeMap::from([(name.clone(), text.to_owned())]);
+        let (base, problems) = Texts::build(with("user says"), BTreeMap::new(), None);
+        assert_eq!(problems.len(), TextKey::ALL.len() - 1);
+        let mut named = with("{nobody} says");
+        named.insert("message.typo".into(), String::new());
+        let (texts, problems) = Texts::build(named, BTreeMap::new(), Some(&base));
+        assert_eq!(texts.get(TextKey::MessageFromUser), "user says");
+        assert_eq!(problems.len(), 2, "{problems:?}");
+    }
+}

@@ -1,0 +1,373 @@
+//! Runs the binary as a person would, in a home of its own.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// How long a process may run, or take to write an awaited line, before the test fails.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How often a running process is asked whether it has ended.
+const GLANCE: Duration = Duration::from_millis(5);
+/// How long the output of an ended process may be held open by what it has started.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// A home for one daemon: a temporary directory with `config/` and `data/`, where its commands run.
+///
+/// The environment of its commands is empty but for `PATH`, `HOME`, `XDG_*` and `TMPDIR`, which all point into the
+/// directory, and what [`Polity::set_env`] adds.
+pub struct Polity {
+    home: TempDir,
+    environment: Vec<(String, String)>,
+}
+
+/// What a process left behind.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// The exit code; `None` if a signal ended it.
+    pub code: Option<i32>,
+    /// All it wrote to its standard output.
+    pub stdout: String,
+    /// All it wrote to its standard error.
+    pub stderr: String,
+}
+
+impl Output {
+    /// Returns the output if the process ended with `code`.
+    ///
+    /// # Panics
+    /// With all that the process wrote, if it ended otherwise.
+    #[track_caller]
+    pub fn expect_code(self, code: i32) -> Self {
+        let Self {
+            code: ended,
+            stdout,
+            stderr,
+        } = &self;
+        assert!(
+            *ended == Some(code),
+            "ended with {ended:?}, not {code}\n{stdout}\n--- stderr ---\n{stderr}"
+        );
+        self
+    }
+}
+
+impl Polity {
+    /// Makes a home with these `config/llmservices.json` and `config/app.json`.
+    pub fn new(llmservices: &Value, app: &Value) -> Self {
+        let home = TempDir::with_prefix("polity-").expect("a temporary directory");
+        for directory in ["config", "data", "tmp"] {
+            std::fs::create_dir(home.path().join(directory)).expect("a directory");
+        }
+        let polity = Self {
+            home,
+            environment: Vec::new(),
+        };
+        polity.write_config("llmservices.json", &llmservices.to_string());
+        polity.write_config("app.json", &app.to_string());
+        polity
+    }
+
+    /// Returns the directory in which commands run.
+    pub fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// Returns `config/`.
+    pub fn config_dir(&self) -> PathBuf {
+        self.home().join("config")
+    }
+
+    /// Returns `data/`.
+    pub fn data_dir(&self) -> PathBuf {
+        self.home().join("data")
+    }
+
+    /// Writes a file below `config/`, in place.
+    pub fn write_config(&self, name: &str, text: &str) {
+        std::fs::write(self.config_dir().join(name), text).expect("a configuration file");
+    }
+
+    /// Adds a variable to the environment of all later commands.
+    pub fn set_env(&mut self, name: &str, value: &str) {
+        self.environment.push((name.to_owned(), value.to_owned()));
+    }
+
+    /// Runs a command to its end.
+    ///
+    /// # Panics
+    /// With what it wrote, if it has not ended after two minutes.
+    #[track_caller]
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        self.spawn(arguments).wait()
+    }
+
+    /// Starts a command.
+    pub fn spawn(&self, arguments: &[&str]) -> Running {
+        let mut command = Command::new(binary());
+        command.args(arguments);
+        Running::start(self.at_home(command))
+    }
+
+    fn at_home(&self, mut command: Command) -> Command {
+        let home = self.home();
+        command
+            .current_dir(home)
+            .env_clear()
+            .env("HOME", home)
+            .env("TMPDIR", home.join("tmp"));
+        command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
+        for (name, directory) in [
+            ("XDG_CONFIG_HOME", ".config"),
+            ("XDG_DATA_HOME", ".local/share"),
+            ("XDG_STATE_HOME", ".local/state"),
+            ("XDG_CACHE_HOME", ".cache"),
+            ("XDG_RUNTIME_DIR", "tmp"),
+        ] {
+            command.env(name, home.join(directory));
+        }
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command
+    }
+}
+
+/// A process that was started; killed when dropped.
+pub struct Running {
+    child: Child,
+    stdout: Arc<Written>,
+    stderr: Arc<Written>,
+}
+
+impl Running {
+    fn start(mut command: Command) -> Self {
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().expect("a process");
+        let stdout = Written::collect(child.stdout.take().expect("piped"));
+        let stderr = Written::collect(child.stderr.take().expect("piped"));
+        Self {
+            child,
+            stdout,
+            stderr,
+        }
+    }
+
+    /// Returns the process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Kills the process with SIGKILL and waits until it is gone.
+    pub fn kill9(mut self) -> Output {
+        self.child.kill().expect("a process that can be killed");
+        let status = self.child.wait().expect("a process that ends");
+        self.output(status)
+    }
+
+    /// Sends SIGTERM.
+    pub fn terminate(&self) {
+        self.signal("TERM");
+    }
+
+    /// Sends SIGINT.
+    pub fn interrupt(&self) {
+        self.signal("INT");
+    }
+
+    fn signal(&self, name: &str) {
+        let sent = Command::new("sh")
+            .arg("-c")
+            .arg(format!("kill -{name} {}", self.id()))
+            .status();
+        assert!(sent.expect("a shell").success(), "the process has ended already");
+    }
+
+    /// Waits for the end of the process.
+    ///
+    /// # Panics
+    /// With what it wrote, if it has not ended after two minutes.
+    #[track_caller]
+    pub fn wait(self) -> Output {
+        self.wait_within(PATIENCE)
+    }
+
+    /// Waits for the end of the process, as long as `patience`.
+    ///
+    /// # Panics
+    /// With what it wrote, if it has not ended by then.
+    #[track_caller]
+    pub fn wait_within(mut self, patience: Duration) -> Output {
+        let deadline = Instant::now() + patience;
+        loop {
+            if let Some(status) = self.child.try_wait().expect("a process of ours") {
+                return self.output(status);
+            }
+            if Instant::now() >= deadline {
+                let Output { stdout, stderr, .. } = self.kill9();
+                panic!("the process hangs after {patience:?}\n{stdout}\n--- stderr ---\n{stderr}");
+            }
+            std::thread::sleep(GLANCE);
+        }
+    }
+
+    /// Waits for a line on the standard output that contains `text`, and returns it without its line break.
+    ///
+    /// # Panics
+    /// With the standard error, if the process ends, or takes two minutes, without writing one.
+    #[track_caller]
+    pub fn stdout_line(&self, text: &str) -> String {
+        self.line(&self.stdout, text)
+    }
+
+    /// Waits for a line on the standard error as [`Running::stdout_line`] does.
+    #[track_caller]
+    pub fn stderr_line(&self, text: &str) -> String {
+        self.line(&self.stderr, text)
+    }
+
+    #[track_caller]
+    fn line(&self, written: &Written, text: &str) -> String {
+        written.wait(PATIENCE, |so_far| so_far.closed || so_far.line(text).is_some());
+        let Some(line) = written.lock().line(text) else {
+            let (stdout, stderr) = (self.stdout.text(), self.stderr.text());
+            panic!("no line with {text:?}\n{stdout}\n--- stderr ---\n{stderr}");
+        };
+        line
+    }
+
+    fn output(&self, status: ExitStatus) -> Output {
+        self.stdout.wait(LAST_WORDS, |so_far| so_far.closed);
+        self.stderr.wait(LAST_WORDS, |so_far| so_far.closed);
+        Output {
+            code: status.code(),
+            stdout: self.stdout.text(),
+            stderr: self.stderr.text(),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Errors say that it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a process has written to a pipe.
+#[derive(Default)]
+struct Written {
+    so_far: Mutex<SoFar>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct SoFar {
+    bytes: Vec<u8>,
+    closed: bool,
+}
+
+impl SoFar {
+    fn line(&self, text: &str) -> Option<String> {
+        let written = String::from_utf8_lossy(&self.bytes);
+        let mut lines = written
+            .split_inclusive('\n')
+            .filter_map(|line| line.strip_suffix('\n'));
+        lines.find(|line| line.contains(text)).map(str::to_owned)
+    }
+}
+
+impl Written {
+    fn collect(mut pipe: impl Read + Send + 'static) -> Arc<Self> {
+        let written = Arc::new(Self::default());
+        let collected = Arc::clone(&written);
+        std::thread::spawn(move || {
+            let mut buffer = [0; 8192];
+            loop {
+                let read = pipe.read(&mut buffer).unwrap_or(0);
+                let mut so_far = collected.lock();
+                so_far.bytes.extend_from_slice(&buffer[..read]);
+                so_far.closed = read == 0;
+                collected.changed.notify_all();
+                if so_far.closed {
+                    return;
+                }
+            }
+        });
+        written
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SoFar> {
+        self.so_far.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait(&self, within: Duration, condition: impl Fn(&SoFar) -> bool) {
+        // The caller looks at what there is, in time or not.
+        drop(
+            self.changed
+                .wait_timeout_while(self.lock(), within, |so_far| !condition(so_far)),
+        );
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.lock().bytes).into_owned()
+    }
+}
+
+/// The binary, built once with the profile of the tests and into their target directory.
+fn binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        let test = std::env::current_exe().expect("the path of this test");
+        let profile_dir = profile_dir(&test);
+        build(profile_dir);
+        profile_dir.join(format!("polity{}", std::env::consts::EXE_SUFFIX))
+    })
+}
+
+/// `<target>/<profile>` of `<target>/<profile>/deps/<test>`.
+fn profile_dir(test: &Path) -> &Path {
+    test.ancestors()
+        .skip(1)
+        .find(|ancestor| ancestor.file_name().is_some_and(|name| name == "deps"))
+        .and_then(Path::parent)
+        .expect("a test that cargo has built")
+}
+
+fn build(profile_dir: &Path) {
+    let directory = profile_dir
+        .file_name()
+        .and_then(|name| name.to_str())
+        .expect("a profile's directory");
+    let target = profile_dir.parent().expect("a target directory");
+    // The one profile whose directory has another name.
+    let profile = if directory == "debug" { "dev" } else { directory };
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
+    let built = Command::new(cargo)
+        .args([
+            "build",
+            "--quiet",
+            "--package",
+            "polity",
+            "--profile",
+            profile,
+            "--target-dir",
+        ])
+        .arg(target)
+        .arg("--manifest-path")
+        .arg(manifest)
+        .output()
+        .expect("cargo");
+    assert!(
+        built.status.success(),
+        "polity does not build:\n{}",
+        String::from_utf8_lossy(&built.stderr)
+    );
+}

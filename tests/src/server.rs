@@ -1,0 +1,530 @@
+//! A chat server that plays a script, and checks what it is asked.
+
+use std::any::Any;
+use std::net::SocketAddr;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use axum::extract::{ConnectInfo, DefaultBodyLimit, State};
+use axum::http::{HeaderMap, Uri, header};
+use axum::response::Response;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use bytes::Bytes;
+use futures::stream;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+use crate::answer::{Answer, JSON, Rendered, Sent};
+use crate::connection::{BreakableListener, Breaker};
+use crate::conversation::Conversation;
+use crate::validity::{conversation_problems, schema_problems};
+
+/// A request that the server got, whether it was valid or not.
+#[derive(Clone, Debug)]
+pub struct Captured {
+    /// The model it asks.
+    pub model: String,
+    /// The body as JSON; `null` if it was none.
+    pub body: Arc<Value>,
+    /// The body as it came.
+    pub raw: Bytes,
+    /// The headers.
+    pub headers: HeaderMap,
+}
+
+impl Captured {
+    /// Shows the request as scripts see it.
+    pub fn conversation(&self) -> Conversation {
+        Conversation::new(Arc::clone(&self.body))
+    }
+}
+
+/// A chat server on a port of its own that answers by a script, on threads of its own.
+///
+/// A request that breaks a rule is answered with 400 and fails the test: at the latest when the server is dropped.
+pub struct ScriptedServer {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    thread: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
+}
+
+type Script = dyn Fn(&Conversation) -> Answer + Send + Sync;
+
+struct Shared {
+    script: Box<Script>,
+    seen: Mutex<Seen>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Seen {
+    requests: Vec<Captured>,
+    violations: Vec<String>,
+}
+
+impl ScriptedServer {
+    /// Starts a server that answers every valid request as `script` says.
+    ///
+    /// The script may block; other requests are answered meanwhile. A panic in it counts as a violation.
+    pub fn start(script: impl Fn(&Conversation) -> Answer + Send + Sync + 'static) -> Self {
+        let shared = Arc::new(Shared {
+            script: Box::new(script),
+            seen: Mutex::default(),
+            changed: Condvar::new(),
+        });
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        listener
+            .set_nonblocking(true)
+            .expect("a listener that tokio takes");
+        let (stop, stopped) = oneshot::channel();
+        let router = router(Arc::clone(&shared));
+        let thread = std::thread::spawn(move || serve(listener, router, stopped));
+        Self {
+            address,
+            shared,
+            thread: Some((stop, thread)),
+        }
+    }
+
+    /// Returns the `baseURL` for `llmservices.json`.
+    pub fn base_url(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
+    /// Returns all requests for a completion so far, in order of arrival.
+    pub fn requests(&self) -> Vec<Captured> {
+        self.shared.seen().requests.clone()
+    }
+
+    /// Waits until the requests so far are as `condition` wants them.
+    ///
+    /// # Panics
+    /// When that has not come about `within` the time given.
+    #[track_caller]
+    pub fn wait_until(&self, within: Duration, condition: impl Fn(&[Captured]) -> bool) {
+        let deadline = Instant::now() + within;
+        let mut seen = self.shared.seen();
+        while !condition(&seen.requests) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let count = seen.requests.len();
+            assert!(
+                !left.is_zero(),
+                "not as expected after {within:?} and {count} requests"
+            );
+            let waited = self.shared.changed.wait_timeout(seen, left);
+            seen = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Returns all rules broken so far, those of the schema and the others.
+    pub fn schema_violations(&self) -> Vec<String> {
+        self.shared.seen().violations.clone()
+    }
+
+    /// Returns the rules broken so far and forgets them, for a test that means to break some.
+    pub fn take_violations(&self) -> Vec<String> {
+        std::mem::take(&mut self.shared.seen().violations)
+    }
+
+    /// Fails if a request has broken a rule.
+    ///
+    /// # Panics
+    /// With all violations, if there are any.
+    #[track_caller]
+    pub fn assert_clean(&self) {
+        let violations = self.schema_violations();
+        assert!(
+            violations.is_empty(),
+            "invalid requests:\n{}",
+            violations.join("\n")
+        );
+    }
+}
+
+impl Drop for ScriptedServer {
+    fn drop(&mut self) {
+        if let Some((stop, thread)) = self.thread.take() {
+            // An error says that the thread has ended already, which the join reports.
+            let _ = stop.send(());
+            let ended = thread.join();
+            if !std::thread::panicking() {
+                ended.expect("the server's thread ends in good order");
+            }
+        }
+        if !std::thread::panicking() {
+            self.assert_clean();
+        }
+    }
+}
+
+impl Shared {
+    /// A panic of somebody who held the lock changes nothing about what was seen.
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn violated(&self, violations: impl IntoIterator<Item = String>) {
+        self.seen().violations.extend(violations);
+    }
+}
+
+fn serve(listener: std::net::TcpListener, router: Router, stopped: oneshot::Receiver<()>) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        let listener = BreakableListener(TcpListener::from_std(listener).expect("the listener"));
+        let service = router.into_make_service_with_connect_info::<Breaker>();
+        tokio::select! {
+            served = axum::serve(listener, service) => served.expect("a server that goes on"),
+            _ = stopped => {}
+        }
+    });
+    // Not waiting: a script may block for as long as it likes.
+    runtime.shutdown_background();
+}
+
+fn router(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/v1/chat/completions", post(complete))
+        .route("/v1/models", get(models))
+        .fallback(unknown)
+        .layer(DefaultBodyLimit::disable())
+        .with_state(shared)
+}
+
+async fn models() -> Json<Value> {
+    let model = json!({"id": "scripted", "object": "model", "created": 0, "owned_by": "script"});
+    Json(json!({"object": "list", "data": [model]}))
+}
+
+async fn unknown(State(shared): State<Arc<Shared>>, uri: Uri) -> Response {
+    let violation = format!("there is nothing at {uri}");
+    let response = refuse(404, std::slice::from_ref(&violation));
+    shared.violated([violation]);
+    response
+}
+
+async fn complete(
+    State(shared): State<Arc<Shared>>,
+    ConnectInfo(breaker): ConnectInfo<Breaker>,
+    headers: HeaderMap,
+    raw: Bytes,
+) -> Response {
+    let parsed = serde_json::from_slice::<Value>(&raw);
+    let problems = match &parsed {
+        Ok(body) => problems(body, &headers),
+        Err(error) => vec![format!("the body is no JSON: {error}")],
+    };
+    let body = Arc::new(parsed.unwrap_or_default());
+    let conversation = Conversation::new(Arc::clone(&body));
+    let number = {
+        let mut seen = shared.seen();
+        seen.requests.push(Captured {
+            model: conversation.model().to_owned(),
+            body,
+            raw,
+            headers,
+        });
+        seen.requests.len()
+    };
+    shared.changed.notify_all();
+
+    if !problems.is_empty() {
+        let agent = conversation.agent_id();
+        shared.violated(
+            problems
+                .iter()
+                .map(|problem| format!("request {number} of {agent:?}: {problem}")),
+        );
+        return refuse(400, &problems);
+    }
+    let script = Arc::clone(&shared);
+    let played =
+        tokio::task::spawn_blocking(move || (script.script)(&conversation).render(&conversation)).await;
+    match played {
+        Ok(Rendered::Hang) => std::future::pending().await,
+        Ok(Rendered::Reset) => {
+            breaker.break_connection();
+            Response::new(Body::empty())
+        }
+        Ok(Rendered::Respond(sent)) => respond(sent),
+        Err(error) => {
+            let violation = format!("request {number}: the script failed: {}", panic_message(error));
+            let response = refuse(400, std::slice::from_ref(&violation));
+            shared.violated([violation]);
+            response
+        }
+    }
+}
+
+fn problems(body: &Value, headers: &HeaderMap) -> Vec<String> {
+    let mut problems = schema_problems(body);
+    problems.extend(conversation_problems(body));
+    let content_type = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    if !content_type.is_some_and(|content_type| content_type.starts_with(JSON)) {
+        problems.push(format!("the content type is {content_type:?}"));
+    }
+    problems
+}
+
+fn refuse(status: u16, problems: &[String]) -> Response {
+    let error =
+        json!({"message": problems.join("\n"), "type": "invalid_request_error", "param": null, "code": null});
+    respond(Sent::whole(
+        status,
+        JSON,
+        json!({ "error": error }).to_string().into(),
+    ))
+}
+
+fn respond(sent: Sent) -> Response {
+    let mut response = Response::builder()
+        .status(sent.status)
+        .header(header::CONTENT_TYPE, &sent.content_type);
+    if let Some(seconds) = sent.retry_after_seconds {
+        response = response.header(header::RETRY_AFTER, seconds);
+    }
+    response
+        .body(body(sent))
+        .expect("a status and headers that HTTP knows")
+}
+
+fn body(sent: Sent) -> Body {
+    let mut pieces: Vec<Result<Bytes, &str>> = sent.pieces.into_iter().map(Ok).collect();
+    if sent.torn.is_some() {
+        pieces.push(Err("the script breaks the connection"));
+    } else if let [Ok(whole)] = &pieces[..] {
+        return Body::from(whole.clone());
+    }
+    Body::from_stream(stream::unfold(pieces.into_iter(), move |mut pieces| async move {
+        let piece = pieces.next()?;
+        if !sent.pause.is_zero() {
+            tokio::time::sleep(sent.pause).await;
+        }
+        // What was written goes out before the next piece, or before the break.
+        tokio::task::yield_now().await;
+        Some((piece, pieces))
+    }))
+}
+
+fn panic_message(error: tokio::task::JoinError) -> String {
+    let Ok(panic) = error.try_into_panic() else {
+        return "cancelled".to_owned();
+    };
+    let panic: &(dyn Any + Send) = panic.as_ref();
+    let text = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("a panic without words").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::raw_http::{Answered, End, post};
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    fn asking(text: &str) -> Value {
+        json!({"model": "m", "messages": [
+            {"role": "system", "content": "agentId=root"}, {"role": "user", "content": text},
+        ]})
+    }
+
+    fn streaming(text: &str) -> Value {
+        let mut body = asking(text);
+        body["stream"] = json!(true);
+        body
+    }
+
+    fn ask(server: &ScriptedServer, body: &Value) -> Answered {
+        post(&server.base_url(), "/chat/completions", &body.to_string()).expect("an answer")
+    }
+
+    #[test]
+    fn a_request_is_shown_to_the_script_and_kept() {
+        let server = ScriptedServer::start(|asked| Answer::say(format!("heard {}", asked.last_user_text())));
+        let answered = ask(&server, &asking("你好"));
+        let completion: Value = serde_json::from_slice(&answered.body).expect("JSON");
+        assert_eq!((answered.status, answered.end), (200, End::Complete));
+        assert_eq!(completion["choices"][0]["message"]["content"], "heard 你好");
+        let [request] = &server.requests()[..] else {
+            panic!("one request")
+        };
+        assert_eq!((request.model.as_str(), &*request.body), ("m", &asking("你好")));
+        assert_eq!(request.raw, asking("你好").to_string());
+        assert_eq!(request.headers["content-type"], "application/json");
+        server.assert_clean();
+    }
+
+    #[test]
+    fn a_stream_is_events_that_end_with_done() {
+        let server =
+            ScriptedServer::start(|_| Answer::say("一二三四五六七八九十").slowly(Duration::from_millis(1)));
+        let answered = ask(&server, &streaming("x"));
+        assert!(answered.head.contains("content-type: text/event-stream"));
+        assert_eq!(answered.end, End::Complete);
+        let text = answered.text();
+        assert!(
+            text.contains("一二三四五") && text.contains("六七八九十"),
+            "{text}"
+        );
+        assert!(text.ends_with("data: [DONE]\n\n"), "{text}");
+    }
+
+    #[test]
+    fn errors_carry_their_status_and_when_to_come_back() {
+        let server =
+            ScriptedServer::start(|_| Answer::error(429, json!({"error": "slow down"})).retry_after(3));
+        let answered = ask(&server, &asking("x"));
+        assert_eq!(
+            (answered.status, answered.text()),
+            (429, json!({"error": "slow down"}).to_string())
+        );
+        assert!(answered.head.contains("retry-after: 3"));
+    }
+
+    #[test]
+    fn raw_bodies_go_out_as_they_are() {
+        let server = ScriptedServer::start(|_| Answer::raw("text/html", "<p>"));
+        let answered = ask(&server, &asking("x"));
+        assert_eq!((answered.status, answered.text().as_str()), (200, "<p>"));
+        assert!(answered.head.contains("content-type: text/html"));
+    }
+
+    #[test]
+    fn half_an_answer_ends_in_good_order_and_a_torn_one_does_not() {
+        for body in [asking("x"), streaming("x")] {
+            let half = ScriptedServer::start(|_| Answer::say("a text of some length").half());
+            let torn = ScriptedServer::start(|_| Answer::say("a text of some length").torn());
+            let (half, torn) = (ask(&half, &body), ask(&torn, &body));
+            assert_eq!((half.status, half.end), (200, End::Complete));
+            assert_eq!((torn.status, torn.end), (200, End::CutOff));
+            assert!(!half.body.is_empty() && half.body == torn.body);
+        }
+    }
+
+    #[test]
+    fn a_reset_connection_gives_no_byte() {
+        let server = ScriptedServer::start(|_| Answer::reset());
+        let failed = post(&server.base_url(), "/chat/completions", &asking("x").to_string());
+        assert_eq!(failed.expect_err("no answer").kind(), ErrorKind::ConnectionReset);
+        assert_eq!(server.requests().len(), 1);
+    }
+
+    #[test]
+    fn a_hanging_request_ends_with_the_server() {
+        let server = ScriptedServer::start(|_| Answer::hang());
+        let base_url = server.base_url();
+        let client =
+            std::thread::spawn(move || post(&base_url, "/chat/completions", &asking("x").to_string()));
+        server.wait_until(PATIENCE, |requests| requests.len() == 1);
+        assert!(!client.is_finished());
+        drop(server);
+        assert!(client.join().expect("a client").is_err());
+    }
+
+    #[test]
+    fn a_script_may_block_without_holding_up_the_others() {
+        let (release, released) = mpsc::channel::<()>();
+        let released = Mutex::new(released);
+        let server = ScriptedServer::start(move |asked| {
+            if asked.text_contains("wait") {
+                released.lock().expect("one waiter").recv().expect("a release");
+            }
+            Answer::say("done")
+        });
+        let base_url = server.base_url();
+        let blocked =
+            std::thread::spawn(move || post(&base_url, "/chat/completions", &asking("wait").to_string()));
+        server.wait_until(PATIENCE, |requests| requests.len() == 1);
+        assert_eq!(ask(&server, &asking("go")).status, 200);
+        release.send(()).expect("a waiter");
+        assert_eq!(blocked.join().expect("a client").expect("an answer").status, 200);
+    }
+
+    #[test]
+    fn broken_rules_are_refused_and_remembered() {
+        let server = ScriptedServer::start(|_| panic!("the script is not asked"));
+        let mut unknown_field = asking("x");
+        unknown_field["artifact"] = json!(1);
+        let refused = ask(&server, &unknown_field);
+        assert_eq!(refused.status, 400);
+        assert!(refused.text().contains("artifact"));
+        let two_systems = json!({"model": "m", "messages": [
+            {"role": "system", "content": "s"}, {"role": "user", "content": "u"}, {"role": "system", "content": "t"},
+            {"role": "user", "content": "v"},
+        ]});
+        assert_eq!(ask(&server, &two_systems).status, 400);
+        let no_json = post(&server.base_url(), "/chat/completions", "{").expect("an answer");
+        assert_eq!(no_json.status, 400);
+        assert_eq!(
+            post(&server.base_url(), "/responses", "{}")
+                .expect("an answer")
+                .status,
+            404
+        );
+
+        let violations = server.take_violations();
+        let expected = ["artifact", "a second system message", "no JSON", "/v1/responses"];
+        for expected in expected {
+            assert_eq!(
+                violations
+                    .iter()
+                    .filter(|violation| violation.contains(expected))
+                    .count(),
+                1,
+                "{violations:?}"
+            );
+        }
+        assert_eq!(server.requests().len(), 3);
+        server.assert_clean();
+    }
+
+    #[test]
+    fn a_violation_that_nobody_took_fails_the_test_at_the_end() {
+        let server = ScriptedServer::start(|_| Answer::say("x"));
+        assert_eq!(ask(&server, &json!({"model": "m", "messages": []})).status, 400);
+        assert!(!server.schema_violations().is_empty());
+        let failed = catch_unwind(AssertUnwindSafe(|| drop(server)));
+        let message = *failed
+            .expect_err("a failure")
+            .downcast::<String>()
+            .expect("a message");
+        assert!(message.starts_with("invalid requests:\n"), "{message}");
+    }
+
+    #[test]
+    fn a_failing_script_fails_the_test() {
+        let server = ScriptedServer::start(|_| panic!("never asked twice"));
+        assert_eq!(ask(&server, &asking("x")).status, 400);
+        assert!(server.take_violations()[0].contains("never asked twice"));
+    }
+
+    #[test]
+    fn large_requests_are_taken() {
+        let server = ScriptedServer::start(|_| Answer::say("x"));
+        assert_eq!(ask(&server, &asking(&"x".repeat(8 << 20))).status, 200);
+    }
+
+    #[test]
+    #[should_panic(expected = "not as expected")]
+    fn waiting_ends() {
+        ScriptedServer::start(|_| Answer::say("x")).wait_until(Duration::from_millis(1), |_| false);
+    }
+}
