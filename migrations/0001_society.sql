@@ -1,11 +1,13 @@
 -- Everything that a society is. Times are milliseconds since 1970. Append only: a change of this schema is a new file.
 
--- What one prompt of the person began. `service` is the one that the person chose for root, if any.
+-- What one prompt of the person began. `service` is the one that the person chose for root, if any; `stopped_by` the
+-- limit that ended it, if one did.
 CREATE TABLE tasks (
     id         TEXT PRIMARY KEY,
     service    TEXT,
     state      TEXT NOT NULL CHECK (state IN ('open', 'idle')),
     nudged     INTEGER NOT NULL DEFAULT 0,
+    stopped_by TEXT,
     created_at INTEGER NOT NULL
 ) STRICT;
 
@@ -50,7 +52,8 @@ CREATE TABLE contacts (
     PRIMARY KEY (owner, agent)
 ) STRICT, WITHOUT ROWID;
 
--- Inbox and outbox are one table. `seq` is the order of acceptance.
+-- Inbox and outbox are one table. `seq` is the order of acceptance; `sent_in` the turn of the sender, `turn` that of the
+-- receiver.
 CREATE TABLE messages (
     seq          INTEGER PRIMARY KEY AUTOINCREMENT,
     id           TEXT NOT NULL UNIQUE,
@@ -69,6 +72,7 @@ CREATE TABLE messages (
     due_at       INTEGER,
     state        TEXT NOT NULL CHECK (state IN ('delayed', 'queued', 'in_turn', 'done', 'failed', 'bounced')),
     answered_by  TEXT,
+    sent_in      INTEGER REFERENCES turns (id),
     turn         INTEGER REFERENCES turns (id),
     created_at   INTEGER NOT NULL
 ) STRICT;
@@ -76,6 +80,7 @@ CREATE TABLE messages (
 CREATE INDEX messages_waiting ON messages (receiver, task, seq) WHERE state = 'queued';
 CREATE INDEX messages_delayed ON messages (due_at) WHERE state = 'delayed';
 CREATE INDEX messages_of_turn ON messages (turn);
+CREATE INDEX messages_sent_in ON messages (sent_in);
 CREATE INDEX messages_open_requests ON messages (receiver, task, seq) WHERE expects = 'answer' AND answered_by IS NULL;
 CREATE INDEX messages_asked ON messages (sender, task) WHERE expects = 'answer' AND answered_by IS NULL;
 CREATE INDEX messages_of_task ON messages (task, seq);

@@ -14,13 +14,18 @@
     reason = "test support: a failure here is a failed test"
 )]
 
-mod answer;
-mod connection;
-mod conversation;
-mod process;
-mod server;
-mod society;
 mod validity;
+
+mod conversation;
+
+mod answer;
+
+mod connection;
+mod server;
+
+mod society;
+
+mod process;
 
 #[cfg(test)]
 mod raw_http;

@@ -18,8 +18,8 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// A home for one daemon: a temporary directory with `config/` and `data/`, where its commands run.
 ///
-/// The environment of its commands is empty but for `PATH`, `HOME`, `XDG_*` and `TMPDIR`, which all point into the
-/// directory, and what [`Polity::set_env`] adds.
+/// The environment of its commands is empty but for `PATH`, for `HOME`, `XDG_*` and `TMPDIR`, which point into the
+/// directory, and for what [`Polity::set_env`] adds.
 pub struct Polity {
     home: TempDir,
     environment: Vec<(String, String)>,
@@ -370,4 +370,145 @@ fn build(profile_dir: &Path) {
         "polity does not build:\n{}",
         String::from_utf8_lossy(&built.stderr)
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::catch_unwind;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn polity() -> Polity {
+        Polity::new(&json!({"services": []}), &json!({"language": "zh"}))
+    }
+
+    fn shell(polity: &Polity, script: &str) -> Running {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        Running::start(polity.at_home(command))
+    }
+
+    fn message(failed: Box<dyn std::any::Any + Send>) -> String {
+        *failed.downcast::<String>().expect("a message")
+    }
+
+    #[test]
+    fn a_home_has_its_configuration_and_room_for_data() {
+        let polity = polity();
+        let ended = shell(&polity, "cat config/llmservices.json config/app.json; ls -A data").wait();
+        assert_eq!(ended.expect_code(0).stdout, r#"{"services":[]}{"language":"zh"}"#);
+    }
+
+    #[test]
+    fn the_environment_is_clean_and_at_home() {
+        let mut polity = polity();
+        polity.set_env("KEY", "value");
+        let stdout = shell(&polity, "env").wait().expect_code(0).stdout;
+        let home = polity.home().to_str().expect("text");
+        // PWD, SHLVL, OLDPWD and _ are the shell's own.
+        let ours = |line: &&str| {
+            !["PATH=", "PWD=", "SHLVL=", "OLDPWD=", "_="]
+                .iter()
+                .any(|own| line.starts_with(own))
+        };
+        let mut lines: Vec<String> = stdout
+            .lines()
+            .filter(ours)
+            .map(|line| line.replace(home, "~"))
+            .collect();
+        lines.sort();
+        assert_eq!(
+            lines,
+            [
+                "HOME=~",
+                "KEY=value",
+                "TMPDIR=~/tmp",
+                "XDG_CACHE_HOME=~/.cache",
+                "XDG_CONFIG_HOME=~/.config",
+                "XDG_DATA_HOME=~/.local/share",
+                "XDG_RUNTIME_DIR=~/tmp",
+                "XDG_STATE_HOME=~/.local/state",
+            ]
+        );
+    }
+
+    #[test]
+    fn output_and_code_are_kept_apart() {
+        let ended = shell(&polity(), "echo out; echo err >&2; exit 3")
+            .wait()
+            .expect_code(3);
+        assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("out\n", "err\n"));
+    }
+
+    #[test]
+    fn much_output_does_not_block_the_process() {
+        let ended = shell(
+            &polity(),
+            "head -c 1000000 /dev/zero; head -c 1000000 /dev/zero >&2",
+        )
+        .wait();
+        assert_eq!((ended.stdout.len(), ended.stderr.len()), (1_000_000, 1_000_000));
+    }
+
+    #[test]
+    fn another_code_than_expected_shows_what_was_written() {
+        let ended = shell(&polity(), "echo why >&2; exit 1").wait();
+        let failed = catch_unwind(|| ended.expect_code(0)).expect_err("another code");
+        assert!(message(failed).contains("why"));
+    }
+
+    #[test]
+    fn a_hanging_process_is_killed_and_shown() {
+        let running = shell(&polity(), "echo stuck here >&2; exec sleep 600");
+        running.stderr_line("stuck");
+        let failed = catch_unwind(std::panic::AssertUnwindSafe(|| {
+            running.wait_within(Duration::from_millis(10))
+        }));
+        let message = message(failed.expect_err("it hangs"));
+        assert!(
+            message.contains("hangs") && message.contains("stuck here"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn a_killed_process_has_no_code_and_cannot_object() {
+        let running = shell(&polity(), "trap '' TERM INT; echo ready; exec sleep 600");
+        assert_eq!(running.stdout_line("rea"), "ready");
+        let ended = running.kill9();
+        assert_eq!((ended.code, ended.stdout.as_str()), (None, "ready\n"));
+    }
+
+    #[test]
+    fn signals_arrive() {
+        let script = "trap 'exit 7' TERM; trap 'exit 8' INT; echo ready; while :; do sleep 0.01; done";
+        let polity = polity();
+        for (send, code) in [(Running::terminate as fn(&Running), 7), (Running::interrupt, 8)] {
+            let running = shell(&polity, script);
+            running.stdout_line("ready");
+            send(&running);
+            running.wait().expect_code(code);
+        }
+    }
+
+    #[test]
+    fn a_line_that_never_comes_is_missed_when_the_process_ends() {
+        let running = shell(&polity(), "echo some; echo err >&2; printf half");
+        let failed = catch_unwind(std::panic::AssertUnwindSafe(|| running.stdout_line("half")));
+        let message = message(failed.expect_err("no such line"));
+        assert!(message.contains("some") && message.contains("err"), "{message}");
+    }
+
+    #[test]
+    fn the_profile_is_known_from_the_test() {
+        let check = |test: &str, expect: &str| assert_eq!(profile_dir(Path::new(test)), Path::new(expect));
+        check("/t/debug/deps/daemon-1f", "/t/debug");
+        check("/t/release/deps/daemon-1f", "/t/release");
+        check(
+            "/deps/t/x86_64-unknown-linux-gnu/debug/deps/daemon-1f",
+            "/deps/t/x86_64-unknown-linux-gnu/debug",
+        );
+    }
 }

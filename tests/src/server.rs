@@ -101,7 +101,7 @@ impl ScriptedServer {
         self.shared.seen().requests.clone()
     }
 
-    /// Waits until the requests so far are as `condition` wants them.
+    /// Waits until the requests so far are as `condition` wants them. No request is taken while it looks.
     ///
     /// # Panics
     /// When that has not come about `within` the time given.
@@ -257,7 +257,11 @@ async fn complete(
         }
         Ok(Rendered::Respond(sent)) => respond(sent),
         Err(error) => {
-            let violation = format!("request {number}: the script failed: {}", panic_message(error));
+            // Not played at all: the server is being stopped.
+            let Ok(panic) = error.try_into_panic() else {
+                return std::future::pending().await;
+            };
+            let violation = format!("request {number}: the script failed: {}", panic_message(&*panic));
             let response = refuse(400, std::slice::from_ref(&violation));
             shared.violated([violation]);
             response
@@ -317,16 +321,12 @@ fn body(sent: Sent) -> Body {
     }))
 }
 
-fn panic_message(error: tokio::task::JoinError) -> String {
-    let Ok(panic) = error.try_into_panic() else {
-        return "cancelled".to_owned();
-    };
-    let panic: &(dyn Any + Send) = panic.as_ref();
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let text = panic
         .downcast_ref::<String>()
         .map(String::as_str)
         .or_else(|| panic.downcast_ref::<&str>().copied());
-    text.unwrap_or("a panic without words").to_owned()
+    text.unwrap_or("a panic without words")
 }
 
 #[cfg(test)]

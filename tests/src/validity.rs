@@ -1,5 +1,6 @@
 //! What a request must be so that the strictest server takes it: its shape by the schema, its sense by rules.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
@@ -32,15 +33,16 @@ struct Leaves {
     problems: Vec<String>,
 }
 
-/// Follows an `anyOf` into the alternative that came furthest: the one that was meant.
+/// Follows an `anyOf` into the alternative that was meant: the kinds agree, and most of it fits.
 fn leaves(error: &ValidationError<'_>) -> Leaves {
     if let ValidationErrorKind::AnyOf { context } = error.kind() {
-        let meant = context
-            .iter()
-            .map(|errors| all_leaves(errors))
-            .max_by_key(|leaves| (leaves.depth, std::cmp::Reverse(leaves.problems.len())));
+        let meant = context.iter().max_by_key(|errors| {
+            let other_kind = errors.iter().filter(|error| names_a_kind(error)).count();
+            let leaves = all_leaves(errors);
+            (Reverse(other_kind), leaves.depth, Reverse(leaves.problems.len()))
+        });
         if let Some(meant) = meant {
-            return meant;
+            return all_leaves(meant);
         }
     }
     let path = error.instance_path().to_string();
@@ -49,6 +51,14 @@ fn leaves(error: &ValidationError<'_>) -> Leaves {
         depth: path.matches('/').count(),
         problems: vec![format!("{path}: {}", error.masked())],
     }
+}
+
+/// Whether the error is about a field that tells one alternative from the others.
+fn names_a_kind(error: &ValidationError<'_>) -> bool {
+    let path = error.instance_path().to_string();
+    ["/role", "/type", "/stream"]
+        .iter()
+        .any(|field| path.ends_with(field))
 }
 
 fn all_leaves(errors: &[ValidationError<'_>]) -> Leaves {
@@ -468,7 +478,11 @@ mod tests {
         let mut unknown_field = body(json!([system(), user("u")]));
         unknown_field["metadata_of_ours"] = json!(1);
         unknown_field["stream"] = json!(true);
-        assert!(schema_problems(&unknown_field)[0].contains("metadata_of_ours"));
+        let problems = schema_problems(&unknown_field);
+        assert!(
+            problems.len() == 1 && problems[0].contains("metadata_of_ours"),
+            "{problems:?}"
+        );
 
         let image_in_tool = json!({"role": "tool", "tool_call_id": "a", "content":
             [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}]});

@@ -11,7 +11,11 @@ use std::time::Duration;
 /// Something that answers chat requests: a server over HTTP, or a model that lives in the process.
 pub trait ChatModel: Send + Sync {
     /// Makes one attempt. Nothing is retried here; dropping the future cancels the call.
-    fn call<'a>(&'a self, endpoint: &'a Endpoint, request: &'a Request) -> BoxFuture<'a, Result<Reply, CallError>>;
+    fn call<'a>(
+        &'a self,
+        endpoint: &'a Endpoint,
+        request: &'a Request,
+    ) -> BoxFuture<'a, Result<Reply, CallError>>;
 }
 
 /// One request: a whole conversation, and what the model may do.
@@ -121,7 +125,11 @@ impl fmt::Debug for Part {
             Self::Text(text) => f.debug_tuple("Text").field(text).finish(),
             Self::Image { mime_type, data } => write!(f, "Image({mime_type}, {} bytes)", data.len()),
             Self::Audio { format, data } => write!(f, "Audio({}, {} bytes)", format.as_str(), data.len()),
-            Self::File { filename, mime_type, data } => {
+            Self::File {
+                filename,
+                mime_type,
+                data,
+            } => {
                 write!(f, "File({filename:?}, {mime_type}, {} bytes)", data.len())
             }
         }

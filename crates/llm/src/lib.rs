@@ -1,13 +1,41 @@
-//! Speaks to chat models. (see chat.rs, endpoint.rs)
+//! Speaks to chat models: one attempt at a time, with a reply or a classified failure.
+//!
+//! It knows the wire format of Chat Completions, the ways in which servers differ from it, and nothing else: no
+//! agents, artifacts, capabilities or prompts, and no decision about what follows a failure.
+//!
+//! The path of a call: [`Request`] and [`Endpoint`] are written as a body by `wire`; `target` resolves keys and
+//! addresses; `http` sends it; what comes back is put together by `assemble` or understood by `classify`; the caller
+//! gets a [`Reply`] or a [`CallError`]. All of them but `http` and [`discover`] are plain functions over plain data. A
+//! [`Gate`] per service says when a call may begin.
 
 mod chat;
 mod endpoint;
+mod estimate;
+mod wire;
+
+mod arguments;
+mod assemble;
+mod classify;
+mod retry_after;
+mod scrub;
+mod target;
+
+mod client;
+mod discover;
+mod gate;
+mod http;
 
 pub use chat::{
     Arguments, AudioFormat, CallError, ChatModel, FailureKind, Media, Message, Part, Reply, Request, Tool,
     ToolCall, ToolChoice, Usage, UsageSource,
 };
+pub use client::{SetupError, install_crypto_provider};
+pub use discover::{Found, ServerKind, discover};
 pub use endpoint::{
     BridgeAfterTool, Dialect, Endpoint, MaxTokensField, Stream, StreamUsage, SystemRole, ToolCallIds,
     ToolResultMedia,
 };
+pub use estimate::{estimate_prompt_tokens, estimate_tokens};
+pub use gate::{Gate, Pass};
+pub use http::HttpModel;
+pub use wire::Body;

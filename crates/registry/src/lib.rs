@@ -1,16 +1,15 @@
 //! The latest valid catalogue of what files declare: services, settings, prompts.
 //!
-//! The crate must not know agents, the database, or how a model is called. Parsing and validation are plain functions
-//! over text; only [`registry`] and [`files`] touch the disk. Data flows one way: *text → [`fields`] (one bad field
-//! spoils no other) → [`services`], [`settings`], [`prompts`] → [`sources`] (which services count) → [`catalogue`] →
-//! [`registry`] (one immutable snapshot after the other)*. Whatever is wrong on the way is a [`Problem`]; all of them are collected.
+//! It must not know agents, the database, or how a model is called. Parsing and validation are plain functions over
+//! text; only `registry` and `files` touch the disk. Data flows one way: *text → `fields` (one bad field spoils no
+//! other) → `services`, `settings`, `prompts` → `sources` (which services count) → `catalogue` → `registry` (one
+//! immutable snapshot after the other)*. Whatever is wrong on the way is a [`Problem`], and all of them are collected.
 
 mod problem;
 
 mod fields;
 
 mod services;
-
 mod settings;
 
 mod prompts;
@@ -20,7 +19,6 @@ mod sources;
 mod catalogue;
 
 mod files;
-
 mod registry;
 
 pub use catalogue::{Catalogue, Chosen, ServiceWish, Why};
@@ -30,4 +28,4 @@ pub use prompts::{Language, Prompts, ToolText};
 pub use registry::{LoadError, Registry, Reloaded, Snapshot};
 pub use services::{Declaration, Price, Service, StripMetadata, UnknownFields};
 pub use settings::{Discover, Retry, Settings, Synchronous};
-pub use sources::{Discovered, Environment, Origin};
+pub use sources::{Discovered, Environment, KeyPresence, Origin};

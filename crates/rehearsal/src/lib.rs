@@ -11,20 +11,17 @@
 //! that nobody takes a rehearsal for the performance.
 
 mod model;
-mod reading;
 
 mod inbound;
-
-mod play;
-
-mod root;
+mod reading;
 
 mod lead;
-
+mod play;
 mod reader;
+mod root;
 
 mod facts;
-
+mod texts;
 mod words;
 
 pub use model::{BuiltIn, RehearsalModel, SCHEME, answer};

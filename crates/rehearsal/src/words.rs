@@ -14,8 +14,10 @@ pub(crate) enum Language {
 impl Language {
     /// The words of the language.
     pub(crate) fn words(self) -> &'static Words {
-        static CHINESE: LazyLock<Words> = LazyLock::new(|| parse(include_str!("../../../prompts/zh/rehearsal.toml")));
-        static ENGLISH: LazyLock<Words> = LazyLock::new(|| parse(include_str!("../../../prompts/en/rehearsal.toml")));
+        static CHINESE: LazyLock<Words> =
+            LazyLock::new(|| parse(include_str!("../../../prompts/zh/rehearsal.toml")));
+        static ENGLISH: LazyLock<Words> =
+            LazyLock::new(|| parse(include_str!("../../../prompts/en/rehearsal.toml")));
         match self {
             Self::Chinese => &CHINESE,
             Self::English => &ENGLISH,
@@ -23,7 +25,10 @@ impl Language {
     }
 }
 
-#[expect(clippy::expect_used, reason = "both files are part of the program, and a test parses them")]
+#[expect(
+    clippy::expect_used,
+    reason = "both files are part of the program, and a test parses them"
+)]
 fn parse(file: &str) -> Words {
     toml::from_str(file).expect("the words of the built-in model are well-formed")
 }
@@ -85,7 +90,11 @@ impl Words {
 
     /// Lines of the person, marked and quoted.
     pub(crate) fn quoted(&self, lines: &[&str]) -> String {
-        lines.iter().map(|line| format!("{}{}{line}", self.mark, self.quote)).collect::<Vec<_>>().join("\n")
+        lines
+            .iter()
+            .map(|line| format!("{}{}{line}", self.mark, self.quote))
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 
     /// What [`Self::quoted`] quoted, if the line is such a quotation.
@@ -212,7 +221,10 @@ mod tests {
     fn marking() {
         let check = |text: &str, expect: &str| assert_eq!(Language::English.words().marked(text), expect);
         check("one\ntwo", "[rehearsal] one\n[rehearsal] two");
-        check("[rehearsal] one\n\ntwo", "[rehearsal] one\n[rehearsal] \n[rehearsal] two");
+        check(
+            "[rehearsal] one\n\ntwo",
+            "[rehearsal] one\n[rehearsal] \n[rehearsal] two",
+        );
         check("", "");
     }
 

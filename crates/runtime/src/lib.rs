@@ -1,1 +1,40 @@
-//! runtime
+//! Runs the society: a mailbox and, while there is work, a task per agent; turns; tools; limits; the database.
+//!
+//! *Row → bell → turn → record → commit → rows.* A message is accepted by the mailbox's [`door`] and committed; the
+//! writer rings a bell; the [`supervisor`] starts the receiver's task; its [`driver`] replays the open [`turn`] from its
+//! records, or begins one, and does what the turn says is next: [`ask`] the model for a request that [`render`] makes
+//! out of the history, run [`tools`], end the turn. What happened becomes a [`record`], in one transaction with all
+//! that it changes. [`Society`] is all that others see.
+//!
+//! It must not know: HTTP, the command line, how a model is spoken to.
+
+mod clock;
+mod mint;
+
+mod event;
+mod record;
+mod turn;
+
+mod store;
+
+mod door;
+mod tools;
+
+mod render;
+
+mod ask;
+mod policy;
+
+mod driver;
+mod handles;
+
+mod idle;
+mod supervisor;
+
+mod society;
+
+pub use event::{Entry, Event, NextAttempt, Outcome, Shown};
+pub use polity_artifacts::NewArtifact;
+pub use society::{Letter, Parts, Prompt, PromptError, Society};
+pub use store::Error;
+pub use tools::outside;

@@ -16,7 +16,7 @@ pub enum Change {
     /// Somebody can write to somebody from now on. Nothing happens where the two are contacts already.
     ContactAdded(Contact),
     /// A message was accepted.
-    MessageAccepted(Message),
+    MessageAccepted(Box<Message>),
     /// A request has its answer.
     RequestAnswered {
         /// The request.

@@ -110,8 +110,21 @@ impl ArtifactId {
         let text = text.strip_prefix(Self::SCHEME).unwrap_or(text);
         let plausible = !text.is_empty()
             && text.len() <= 16
-            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+            && text
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         plausible.then(|| Self(text.to_owned()))
+    }
+
+    /// The artifacts whose references stand somewhere in a text, each once, in order.
+    pub fn all_in(text: &str) -> Vec<Self> {
+        let mut found = Vec::new();
+        for after in text.split(Self::SCHEME).skip(1) {
+            let end = after.find(|character: char| !(character.is_ascii_alphanumeric() || character == '-'));
+            let id = Self::from_reference(&after[..end.unwrap_or(after.len())]);
+            found.extend(id.filter(|id| !found.contains(id)));
+        }
+        found
     }
 }
 
@@ -155,13 +168,23 @@ mod tests {
     #[test]
     fn references() {
         let check = |text: &str, expect: Option<&str>| {
-            assert_eq!(ArtifactId::from_reference(text).as_ref().map(ArtifactId::as_str), expect);
+            assert_eq!(
+                ArtifactId::from_reference(text).as_ref().map(ArtifactId::as_str),
+                expect
+            );
         };
         check("artifact:abc123", Some("abc123"));
         check(" abc123 ", Some("abc123"));
         check("artifact:", None);
         check("artifact:../../etc/passwd", None);
         check("file:///etc/passwd", None);
+    }
+
+    #[test]
+    fn references_in_a_text() {
+        let found = ArtifactId::all_in("见 artifact:abc1，以及(artifact:x-9)和 artifact:abc1; artifact: 空");
+        let found: Vec<&str> = found.iter().map(ArtifactId::as_str).collect();
+        assert_eq!(found, ["abc1", "x-9"]);
     }
 
     proptest! {

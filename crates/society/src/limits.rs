@@ -67,6 +67,24 @@ mod tests {
 
     #[test]
     fn names_and_defaults_are_those_of_the_contract() {
-        insta::assert_snapshot!(serde_json::to_string_pretty(&Limits::default()).unwrap(), @"");
+        insta::assert_snapshot!(serde_json::to_string_pretty(&Limits::default()).unwrap(), @r#"
+        {
+          "maxToolRounds": 200,
+          "maxModelCallsPerTask": 2000,
+          "maxTokensPerTask": 5000000,
+          "maxCostPerTask": null,
+          "maxSecondsPerTask": null,
+          "maxAgentsPerTask": 200,
+          "maxDepth": 8,
+          "maxChildren": 32,
+          "maxPairExchanges": 100,
+          "maxQueue": 100000,
+          "maxMessageChars": 200000,
+          "toolResultChars": 30000,
+          "inlineTextChars": 20000,
+          "maxArtifactBytes": 67108864,
+          "maxRequestBytes": 25165824
+        }
+        "#);
     }
 }

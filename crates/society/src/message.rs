@@ -31,7 +31,11 @@ impl Sender {
 
     /// The sender of that name.
     pub fn from_name(name: &str) -> Self {
-        if name == Self::SYSTEM { Self::System } else { Self::Party(AgentId::new(name)) }
+        if name == Self::SYSTEM {
+            Self::System
+        } else {
+            Self::Party(AgentId::new(name))
+        }
     }
 
     /// The party, if it is one.
@@ -90,13 +94,17 @@ impl MessageType {
 
     /// The type of that name.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|message_type| message_type.as_str() == name)
+        Self::ALL
+            .into_iter()
+            .find(|message_type| message_type.as_str() == name)
     }
 
     /// Whether it answers the oldest open request of the one it is written to.
     pub fn may_answer(self) -> bool {
         match self {
-            Self::General | Self::StatusReport | Self::IntroductionResponse | Self::CollaborationResponse => true,
+            Self::General | Self::StatusReport | Self::IntroductionResponse | Self::CollaborationResponse => {
+                true
+            }
             Self::TaskAssignment | Self::IntroductionRequest | Self::CollaborationRequest => false,
         }
     }
@@ -143,7 +151,11 @@ impl Payload {
     /// A payload of plain text.
     pub fn text(text: impl Into<String>) -> Self {
         let fields = Map::from_iter([("text".to_owned(), Value::String(text.into()))]);
-        Self { message_type: MessageType::General, attachments: Vec::new(), fields }
+        Self {
+            message_type: MessageType::General,
+            attachments: Vec::new(),
+            fields,
+        }
     }
 
     /// Reads a payload that a model or a person wrote: an object, or a text. Every fault is found at once.
@@ -154,7 +166,12 @@ impl Payload {
             }
             Value::String(text) => return Ok((Self::text(text), Vec::new())),
             Value::Object(object) => object,
-            _ => return Err(vec![FieldProblem::new("payload", Fault::NotA("an object or a string"))]),
+            _ => {
+                return Err(vec![FieldProblem::new(
+                    "payload",
+                    Fault::NotA("an object or a string"),
+                )]);
+            }
         };
         let mut fields = Fields::new(object);
         let message_type = read_type(&mut fields);
@@ -168,13 +185,20 @@ impl Payload {
         if message_type == MessageType::General && attachments.is_empty() && rest.is_empty() {
             fields.fault("text", Fault::Missing);
         }
-        let payload = fields.finish(Self { message_type, attachments, fields: rest })?;
+        let payload = fields.finish(Self {
+            message_type,
+            attachments,
+            fields: rest,
+        })?;
         Ok((payload, ignored.into_iter().collect()))
     }
 
     /// The text of a field, if it is one that says something.
     pub fn field(&self, name: &str) -> Option<&str> {
-        self.fields.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty())
+        self.fields
+            .get(name)
+            .and_then(Value::as_str)
+            .filter(|text| !text.trim().is_empty())
     }
 
     /// What the message says in words: `text`, else `content`.
@@ -197,7 +221,12 @@ impl Payload {
 }
 
 fn read_type(fields: &mut Fields<'_>) -> MessageType {
-    let known = || MessageType::ALL.iter().map(|known| known.as_str().to_owned()).collect();
+    let known = || {
+        MessageType::ALL
+            .iter()
+            .map(|known| known.as_str().to_owned())
+            .collect()
+    };
     match fields.optional("message_type") {
         None => MessageType::General,
         Some(Value::String(name)) => MessageType::from_name(name).unwrap_or_else(|| {
@@ -411,7 +440,11 @@ mod tests {
 
     fn problems(value: Value) -> String {
         let problems = Payload::parse(&value).unwrap_err();
-        problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+        problems
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join("; ")
     }
 
     #[test]
@@ -420,9 +453,18 @@ mod tests {
         check(json!({}), "text: missing");
         check(json!(" "), "payload: empty");
         check(json!(7), "payload: must be an object or a string");
-        check(json!({"message_type": "introduction_request"}), "reason: missing; required_capability: missing");
-        check(json!({"message_type": "introduction_response"}), "target_agent: missing");
-        check(json!({"message_type": "introduction_response", "target_agent": {"id": "a-1"}}), "usage_hint: missing");
+        check(
+            json!({"message_type": "introduction_request"}),
+            "reason: missing; required_capability: missing",
+        );
+        check(
+            json!({"message_type": "introduction_response"}),
+            "target_agent: missing",
+        );
+        check(
+            json!({"message_type": "introduction_response", "target_agent": {"id": "a-1"}}),
+            "usage_hint: missing",
+        );
         check(
             json!({"message_type": "introduction_response", "target_agent": 3}),
             "target_agent: must be {\"id\": …}, or null for \"I know nobody\"",
@@ -435,12 +477,16 @@ mod tests {
             json!({"text": "x", "attachments": ["artifact:../x"]}),
             "attachments[0]: must be a reference such as artifact:k3v9x2ma",
         );
-        assert!(problems(json!({"message_type": "gossip", "text": "x"})).starts_with("message_type: must be one of: general"));
+        assert!(
+            problems(json!({"message_type": "gossip", "text": "x"}))
+                .starts_with("message_type: must be one of: general")
+        );
     }
 
     #[test]
     fn what_is_taken() {
-        let (payload, ignored) = Payload::parse(&json!({"from": "user", "text": "x", "attachments": "artifact:abc"})).unwrap();
+        let (payload, ignored) =
+            Payload::parse(&json!({"from": "user", "text": "x", "attachments": "artifact:abc"})).unwrap();
         assert_eq!(ignored, [Ignored::From]);
         assert_eq!(payload.attachments.len(), 1);
         assert!(!payload.fields.contains_key("from"));
@@ -451,9 +497,14 @@ mod tests {
     #[test]
     fn requests_are_those_of_the_contract() {
         use MessageType::*;
-        let asks: Vec<MessageType> =
-            MessageType::ALL.into_iter().filter(|message_type| message_type.asks(Answers::Nothing)).collect();
-        assert_eq!(asks, [General, TaskAssignment, IntroductionRequest, CollaborationRequest]);
+        let asks: Vec<MessageType> = MessageType::ALL
+            .into_iter()
+            .filter(|message_type| message_type.asks(Answers::Nothing))
+            .collect();
+        assert_eq!(
+            asks,
+            [General, TaskAssignment, IntroductionRequest, CollaborationRequest]
+        );
         assert!(!General.asks(Answers::ARequest));
     }
 }

@@ -41,7 +41,9 @@ impl fmt::Display for Name {
 }
 
 fn is_forbidden(character: char) -> bool {
-    character.is_control() || is_invisible(character) || matches!(character, '【' | '】' | '[' | ']' | '<' | '>')
+    character.is_control()
+        || is_invisible(character)
+        || matches!(character, '【' | '】' | '[' | ']' | '<' | '>')
 }
 
 /// Whether a character is not seen but changes how its neighbours are: bidirectional marks, joiners and spaces of

@@ -49,13 +49,19 @@ fn as_text<S: Serializer>(fault: &Fault, serializer: S) -> Result<S::Ok, S::Erro
 impl FieldProblem {
     /// A fault in a field.
     pub fn new(field: impl Into<String>, problem: Fault) -> Self {
-        Self { field: field.into(), problem }
+        Self {
+            field: field.into(),
+            problem,
+        }
     }
 
     /// The same fault, seen from the object that `parent` lies in.
     #[must_use]
     pub fn inside(self, parent: &str) -> Self {
-        Self { field: format!("{parent}.{}", self.field), problem: self.problem }
+        Self {
+            field: format!("{parent}.{}", self.field),
+            problem: self.problem,
+        }
     }
 }
 
@@ -73,7 +79,10 @@ pub(crate) struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     pub(crate) fn new(object: &'a Map<String, Value>) -> Self {
-        Self { object, problems: Vec::new() }
+        Self {
+            object,
+            problems: Vec::new(),
+        }
     }
 
     pub(crate) fn fault(&mut self, field: &str, problem: Fault) {
@@ -111,7 +120,9 @@ impl<'a> Fields<'a> {
 
     /// A text, or any structured value, that says something.
     pub(crate) fn text_or_structure(&mut self, field: &str) -> Value {
-        let Some(value) = self.required(field) else { return Value::Null };
+        let Some(value) = self.required(field) else {
+            return Value::Null;
+        };
         let empty = match value {
             Value::String(text) => text.trim().is_empty(),
             Value::Array(items) => items.is_empty(),
@@ -127,9 +138,15 @@ impl<'a> Fields<'a> {
     /// An array of texts; it may be empty, but it must be there.
     pub(crate) fn texts(&mut self, field: &str) -> Vec<String> {
         const EXPECTED: Fault = Fault::NotA("an array of strings ([] says that there are none)");
-        let Some(value) = self.required(field) else { return Vec::new() };
-        let texts: Option<Vec<String>> =
-            value.as_array().and_then(|items| items.iter().map(|item| item.as_str().map(str::to_owned)).collect());
+        let Some(value) = self.required(field) else {
+            return Vec::new();
+        };
+        let texts: Option<Vec<String>> = value.as_array().and_then(|items| {
+            items
+                .iter()
+                .map(|item| item.as_str().map(str::to_owned))
+                .collect()
+        });
         if texts.is_none() {
             self.fault(field, EXPECTED);
         }
@@ -141,7 +158,8 @@ impl<'a> Fields<'a> {
         match parsed {
             Ok(value) => Some(value),
             Err(problems) => {
-                self.problems.extend(problems.into_iter().map(|problem| problem.inside(parent)));
+                self.problems
+                    .extend(problems.into_iter().map(|problem| problem.inside(parent)));
                 None
             }
         }
@@ -149,6 +167,10 @@ impl<'a> Fields<'a> {
 
     /// The value, if nothing was wrong.
     pub(crate) fn finish<T>(self, value: T) -> Result<T, Vec<FieldProblem>> {
-        if self.problems.is_empty() { Ok(value) } else { Err(self.problems) }
+        if self.problems.is_empty() {
+            Ok(value)
+        } else {
+            Err(self.problems)
+        }
     }
 }

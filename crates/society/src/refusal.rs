@@ -17,7 +17,10 @@ pub struct ContactLine {
 
 impl From<&KnownParty> for ContactLine {
     fn from(contact: &KnownParty) -> Self {
-        Self { id: contact.party.id.to_string(), role: contact.party.role_name.clone() }
+        Self {
+            id: contact.party.id.to_string(),
+            role: contact.party.role_name.clone(),
+        }
     }
 }
 
@@ -115,7 +118,9 @@ impl Refusal {
     /// Advice for the one who was refused.
     pub fn message(&self, texts: &Texts) -> String {
         match self {
-            Self::UnknownContact { meant, .. } => texts.fill(TextKey::RefusalUnknownContact, &[("id", meant)]),
+            Self::UnknownContact { meant, .. } => {
+                texts.fill(TextKey::RefusalUnknownContact, &[("id", meant)])
+            }
             Self::InvalidTaskBrief(_) => texts.get(TextKey::RefusalInvalidTaskBrief).to_owned(),
             Self::InvalidMessage(_) => texts.get(TextKey::RefusalInvalidMessage).to_owned(),
             Self::InvalidArguments(_) => texts.get(TextKey::RefusalInvalidArguments).to_owned(),
@@ -124,12 +129,14 @@ impl Refusal {
             Self::NotDescendant { agent } => texts.fill(TextKey::RefusalNotDescendant, &[("id", agent)]),
             Self::ArtifactNotFound { .. } => texts.get(TextKey::RefusalArtifactNotFound).to_owned(),
             Self::AgentTerminated { agent } => texts.fill(TextKey::RefusalAgentTerminated, &[("id", agent)]),
-            Self::LimitReached { limit, value } => {
-                texts.fill(TextKey::RefusalLimitReached, &[("limit", limit), ("value", &value.to_string())])
-            }
-            Self::MailboxFull { agent, limit } => {
-                texts.fill(TextKey::RefusalMailboxFull, &[("id", agent), ("limit", &limit.to_string())])
-            }
+            Self::LimitReached { limit, value } => texts.fill(
+                TextKey::RefusalLimitReached,
+                &[("limit", limit), ("value", &value.to_string())],
+            ),
+            Self::MailboxFull { agent, limit } => texts.fill(
+                TextKey::RefusalMailboxFull,
+                &[("id", agent), ("limit", &limit.to_string())],
+            ),
             Self::OutcomeUnknown { tool } => texts.fill(TextKey::RefusalOutcomeUnknown, &[("tool", tool)]),
             Self::ToolFailed { tool, reason } => {
                 texts.fill(TextKey::RefusalToolFailed, &[("tool", tool), ("reason", reason)])
@@ -145,7 +152,9 @@ impl Refusal {
                 object["to"] = json!(meant);
                 object["contacts"] = json!(contacts);
             }
-            Self::InvalidTaskBrief(details) | Self::InvalidMessage(details) | Self::InvalidArguments(details) => {
+            Self::InvalidTaskBrief(details)
+            | Self::InvalidMessage(details)
+            | Self::InvalidArguments(details) => {
                 object["details"] = json!(details);
             }
             Self::UnknownTool { tool, tools } => {

@@ -88,6 +88,8 @@ text_keys! {
     SystemContactEnded = "system.contact_ended" [];
     /// The interface spec of a contact.
     SystemContactInterface = "system.contact_interface" ["spec"];
+    /// Stands for the part of a history that was summed up.
+    SystemSummary = "system.summary" ["summary"];
     /// What the person is called where a role name is shown.
     SystemUserRole = "system.user_role" [];
     /// What root is called where a role name is shown.
@@ -246,9 +248,13 @@ impl Template {
 
     /// The names in braces.
     pub fn placeholders(&self) -> Vec<&str> {
-        let is_name = |name: &&str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+        let is_name =
+            |name: &&str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
         let pieces = self.0.split('{').skip(1);
-        pieces.filter_map(|piece| piece.split_once('}').map(|(name, _)| name)).filter(is_name).collect()
+        pieces
+            .filter_map(|piece| piece.split_once('}').map(|(name, _)| name))
+            .filter(is_name)
+            .collect()
     }
 }
 
@@ -294,20 +300,33 @@ impl Texts {
                 problems.push(TextProblem::Missing(key.name()));
             }
             let usable = given.filter(|template| {
-                let unknown = template.placeholders().into_iter().find(|name| !key.placeholders().contains(name));
+                let unknown = template
+                    .placeholders()
+                    .into_iter()
+                    .find(|name| !key.placeholders().contains(name));
                 if let Some(placeholder) = unknown {
                     let placeholder = placeholder.to_owned();
-                    problems.push(TextProblem::UnknownPlaceholder { key: key.name(), placeholder });
+                    problems.push(TextProblem::UnknownPlaceholder {
+                        key: key.name(),
+                        placeholder,
+                    });
                 }
                 unknown.is_none()
             });
-            let otherwise = || fallback.map_or_else(|| Template::new(key.name()), |texts| texts.template(key).clone());
+            let otherwise =
+                || fallback.map_or_else(|| Template::new(key.name()), |texts| texts.template(key).clone());
             templates.push(usable.unwrap_or_else(otherwise));
         }
         problems.extend(named.into_keys().map(TextProblem::UnknownKey));
         let mut all_type_names = fallback.map(|texts| texts.type_names.clone()).unwrap_or_default();
         all_type_names.extend(type_names);
-        (Self { templates, type_names: all_type_names }, problems)
+        (
+            Self {
+                templates,
+                type_names: all_type_names,
+            },
+            problems,
+        )
     }
 
     /// The template of a key.

@@ -13,37 +13,35 @@ pub(super) fn read(fields: &mut Fields<'_>, whose: &str) -> Option<Capabilities>
     let input = read_side(&mut object, "input", &done);
     let output = read_side(&mut object, "output", &done);
     object.finish("it has no effect");
-    match (input, output) {
-        (Side::Absent, Side::Absent) => {
-            fields.report(Severity::Error, "capabilities", "has neither input nor output", &done);
-            None
-        }
-        (Side::Bad, _) | (_, Side::Bad) => None,
-        (input, output) => Some(Capabilities { input: input.or_text(), output: output.or_text() }),
+    let (Ok(input), Ok(output)) = (input, output) else {
+        return None;
+    };
+    if input.is_none() && output.is_none() {
+        fields.report(
+            Severity::Error,
+            "capabilities",
+            "has neither input nor output",
+            &done,
+        );
+        return None;
     }
+    let text = || vec![Capability::TEXT];
+    Some(Capabilities {
+        input: input.unwrap_or_else(text),
+        output: output.unwrap_or_else(text),
+    })
 }
 
-/// One side of a declaration.
-enum Side {
-    Given(Vec<Capability>),
-    Absent,
-    Bad,
-}
+/// A side of a declaration that cannot be taken; what is wrong with it has been reported.
+struct BadSide;
 
-impl Side {
-    fn or_text(self) -> Vec<Capability> {
-        match self {
-            Self::Given(capabilities) => capabilities,
-            Self::Absent | Self::Bad => vec![Capability::TEXT],
-        }
-    }
-}
-
-fn read_side(object: &mut Fields<'_>, side: &str, done: &str) -> Side {
-    let Some(value) = object.take(side) else { return Side::Absent };
+fn read_side(object: &mut Fields<'_>, side: &str, done: &str) -> Result<Option<Vec<Capability>>, BadSide> {
+    let Some(value) = object.take(side) else {
+        return Ok(None);
+    };
     let Value::Array(items) = value else {
         object.report(Severity::Error, side, "must be a list of capabilities", done);
-        return Side::Bad;
+        return Err(BadSide);
     };
     let count = items.len();
     let mut capabilities = Vec::with_capacity(count);
@@ -57,5 +55,9 @@ fn read_side(object: &mut Fields<'_>, side: &str, done: &str) -> Side {
         }
         capabilities.push(capability);
     }
-    if capabilities.len() == count { Side::Given(capabilities) } else { Side::Bad }
+    if capabilities.len() == count {
+        Ok(Some(capabilities))
+    } else {
+        Err(BadSide)
+    }
 }

@@ -1,7 +1,6 @@
 //! Reads where and how a service is called.
 
 use crate::fields::{self, Fields};
-use crate::problem::Severity;
 use polity_llm::{Dialect, Endpoint};
 use secrecy::SecretString;
 use serde::de::DeserializeOwned;
@@ -32,7 +31,12 @@ pub(crate) fn base_url(value: Value) -> Result<String, &'static str> {
 }
 
 /// Reads everything else about the endpoint.
-pub(super) fn read_endpoint(fields: &mut Fields<'_>, base_url: String, model: String, whose: &str) -> Endpoint {
+pub(super) fn read_endpoint(
+    fields: &mut Fields<'_>,
+    base_url: String,
+    model: String,
+    whose: &str,
+) -> Endpoint {
     let mut endpoint = Endpoint::new(base_url, model);
     let no_key = format!("{whose} is called without a key");
     if let Some(key) = fields.read("apiKey", &no_key, secret) {
@@ -43,7 +47,9 @@ pub(super) fn read_endpoint(fields: &mut Fields<'_>, base_url: String, model: St
         endpoint.timeout = Duration::from_millis(milliseconds);
     }
     endpoint.max_tokens = fields.read("maxTokens", "the server decides", fields::count);
-    endpoint.extra_body = fields.read("extraBody", "nothing is added", fields::object).unwrap_or_default();
+    endpoint.extra_body = fields
+        .read("extraBody", "nothing is added", fields::object)
+        .unwrap_or_default();
     endpoint.dialect = read_dialect(fields);
     endpoint
 }
@@ -58,7 +64,9 @@ fn secret(value: Value) -> Result<SecretString, &'static str> {
         let is_name = |name: &str| {
             !name.is_empty()
                 && !name.starts_with(|first: char| first.is_ascii_digit())
-                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+                && name
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         };
         if !rest.strip_suffix('}').is_some_and(is_name) {
             return Err("must name one environment variable, such as ${OPENAI_API_KEY}, and nothing else");
@@ -68,26 +76,40 @@ fn secret(value: Value) -> Result<SecretString, &'static str> {
 }
 
 fn read_headers(fields: &mut Fields<'_>) -> Vec<(String, SecretString)> {
-    let Some(mut object) = fields.open("headers", "no headers are added") else { return Vec::new() };
+    let Some(mut object) = fields.open("headers", "no headers are added") else {
+        return Vec::new();
+    };
     let mut headers = Vec::new();
     for name in object.names() {
         let is_token = !name.is_empty()
-            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte));
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte));
         let value = object.read(&name, "the header is left out", |value| {
-            if is_token { secret(value) } else { Err("is not the name of a header") }
+            if is_token {
+                secret(value)
+            } else {
+                Err("is not the name of a header")
+            }
         });
         headers.extend(value.map(|value| (name, value)));
     }
     headers
 }
 
-fn read_dialect(fields: &mut Fields<'_>) -> Dialect {
+fn read_dialect(service: &mut Fields<'_>) -> Dialect {
     let default = Dialect::default();
-    let Some(mut object) = fields.open("dialect", "the defaults count") else { return default };
+    let Some(mut object) = service.open("dialect", "the defaults count") else {
+        return default;
+    };
     let dialect = Dialect {
         tool_result_media: choice(&mut object, "toolResultMedia", "must be \"after\" or \"inline\""),
         bridge_after_tool: object.read_or("bridgeAfterTool", default.bridge_after_tool, fields::switch),
-        system_role: choice(&mut object, "systemRole", "must be \"system\", \"developer\" or \"user\""),
+        system_role: choice(
+            &mut object,
+            "systemRole",
+            "must be \"system\", \"developer\" or \"user\"",
+        ),
         stream: object.read_or("stream", default.stream, fields::switch),
         tool_call_ids: choice(&mut object, "toolCallIds", "must be \"any\" or \"alnum9\""),
         max_tokens_field: choice(
@@ -103,5 +125,7 @@ fn read_dialect(fields: &mut Fields<'_>) -> Dialect {
 
 /// Reads one of a few words.
 fn choice<T: DeserializeOwned + Default>(object: &mut Fields<'_>, field: &str, wrong: &'static str) -> T {
-    object.read_or(field, T::default(), |value| serde_json::from_value(value).map_err(|_| wrong))
+    object.read_or(field, T::default(), |value| {
+        serde_json::from_value(value).map_err(|_| wrong)
+    })
 }

@@ -5,7 +5,7 @@ mod door;
 mod hire;
 mod roles;
 
-pub use closing::{Beginning, Closing, ClosingFacts, OpenRequest, closing};
+pub use closing::{Beginning, Closing, ClosingFacts, LastWord, Nudge, OpenRequest, closing};
 pub use door::{Acquaintance, Answering, DoorFacts, Draft, Waiting, admit, introduce_person, notice};
 pub use hire::{HireFacts, HireWish, check_hire, end_subtree, hire};
 pub use roles::{RoleWish, create_role};

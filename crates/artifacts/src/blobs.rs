@@ -1,0 +1,420 @@
+//! Bytes in files, each under the hash of its content.
+
+use bytes::Bytes;
+use std::fmt;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The name of a blob: the BLAKE3 hash of its bytes, as 64 hexadecimal digits.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BlobHash(String);
+
+impl BlobHash {
+    /// Wraps what was written down as the hash of a blob. A text that is no hash names no blob: reading it says
+    /// [`BlobError::Missing`].
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The hash of these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(blake3::hash(bytes).to_hex().to_string())
+    }
+
+    /// The hexadecimal digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for BlobHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for BlobHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BlobHash({})", self.0)
+    }
+}
+
+/// A blob that is in the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blob {
+    /// Its name.
+    pub hash: BlobHash,
+    /// How many bytes.
+    pub size: u64,
+}
+
+/// What can go wrong with the files.
+#[derive(Debug, thiserror::Error)]
+pub enum BlobError {
+    /// The directories could not be made, or what a crash left in them could not be removed.
+    #[error("failed to open the blob store at {}", path.display())]
+    Open {
+        /// What could not be made or removed.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The bytes could not be stored.
+    #[error("failed to store blob {hash}")]
+    Put {
+        /// The hash of the bytes.
+        hash: BlobHash,
+        /// Why.
+        source: io::Error,
+    },
+    /// There is no such blob.
+    #[error("blob {hash} is missing")]
+    Missing {
+        /// The name.
+        hash: BlobHash,
+    },
+    /// The file holds other bytes than were stored.
+    #[error("blob {hash} is damaged: its bytes now hash to {found}")]
+    Damaged {
+        /// The name.
+        hash: BlobHash,
+        /// The hash of what the file holds.
+        found: BlobHash,
+    },
+    /// The work was cut off, because the process is ending.
+    #[error("the work on the blob store was cut off")]
+    CutOff(#[source] tokio::task::JoinError),
+    /// The file is there and could not be read.
+    #[error("failed to read blob {hash}")]
+    Read {
+        /// The name.
+        hash: BlobHash,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// A directory of blobs: `ab/cdef…`, and `tmp/` for what is being written. One process uses it at a time. Clones share it.
+#[derive(Clone, Debug)]
+pub struct BlobStore {
+    root: Arc<Path>,
+}
+
+const TEMPORARY: &str = "tmp";
+
+impl BlobStore {
+    /// Opens the store, makes the directories that it lacks (for the owner alone), and removes what a crash left half
+    /// written.
+    pub async fn open(directory: impl Into<PathBuf>) -> Result<Self, BlobError> {
+        let root: PathBuf = directory.into();
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |source| BlobError::Open { path, source }
+        };
+        let work = move || {
+            make_directory(&root).map_err(failed(&root))?;
+            let temporary = root.join(TEMPORARY);
+            make_directory(&temporary).map_err(failed(&temporary))?;
+            sweep(&temporary).map_err(failed(&temporary))?;
+            // All at once and now, so that storing a blob makes and syncs no directory but its own.
+            for shard in 0..=u8::MAX {
+                let shard = root.join(format!("{shard:02x}"));
+                make_directory(&shard).map_err(failed(&shard))?;
+            }
+            sync(&root).map_err(failed(&root))?;
+            // The store's own entry, too, where it has just been made.
+            if let Some(parent) = root.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+                sync(parent).map_err(failed(parent))?;
+            }
+            Ok(Self { root: root.into() })
+        };
+        tokio::task::spawn_blocking(work)
+            .await
+            .map_err(BlobError::CutOff)?
+    }
+
+    /// Stores bytes. When this returns, they are there even after a power cut. Bytes that are there already are not
+    /// written again.
+    pub async fn put(&self, bytes: Bytes) -> Result<Blob, BlobError> {
+        let root = Arc::clone(&self.root);
+        let work = move || {
+            let hash = BlobHash::of(&bytes);
+            match write_once(&root, &hash, &bytes) {
+                Ok(()) => Ok(Blob {
+                    hash,
+                    size: bytes.len() as u64,
+                }),
+                Err(source) => Err(BlobError::Put { hash, source }),
+            }
+        };
+        tokio::task::spawn_blocking(work)
+            .await
+            .map_err(BlobError::CutOff)?
+    }
+
+    /// Reads a blob, and makes sure that its bytes are those that were stored.
+    pub async fn read(&self, hash: &BlobHash) -> Result<Bytes, BlobError> {
+        let Some(path) = path_of(&self.root, hash) else {
+            return Err(BlobError::Missing { hash: hash.clone() });
+        };
+        let wanted = hash.clone();
+        let work = move || {
+            let bytes = match std::fs::read(&path) {
+                Ok(bytes) => bytes,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    return Err(BlobError::Missing { hash: wanted });
+                }
+                Err(source) => return Err(BlobError::Read { hash: wanted, source }),
+            };
+            let found = BlobHash::of(&bytes);
+            if found != wanted {
+                return Err(BlobError::Damaged { hash: wanted, found });
+            }
+            Ok(Bytes::from(bytes))
+        };
+        tokio::task::spawn_blocking(work)
+            .await
+            .map_err(BlobError::CutOff)?
+    }
+}
+
+/// Where a blob lies; `None` for a text that is no hash, so that none can lead out of the store.
+fn path_of(root: &Path, hash: &BlobHash) -> Option<PathBuf> {
+    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let is_hash = hash.0.len() == 2 * blake3::OUT_LEN && hash.0.bytes().all(is_digit);
+    let (shard, rest) = hash.0.split_at_checked(2).filter(|_| is_hash)?;
+    Some(root.join(shard).join(rest))
+}
+
+fn make_directory(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+fn sweep(directory: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir(directory)? {
+        std::fs::remove_file(entry?.path())?;
+    }
+    Ok(())
+}
+
+fn sync(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
+
+fn write_once(root: &Path, hash: &BlobHash, bytes: &[u8]) -> io::Result<()> {
+    let Some((path, directory)) =
+        path_of(root, hash).and_then(|path| Some((path.clone(), path.parent()?.to_owned())))
+    else {
+        return Err(io::Error::other("a hash that is none"));
+    };
+    let is_there =
+        std::fs::metadata(&path).is_ok_and(|file| file.is_file() && file.len() == bytes.len() as u64);
+    if !is_there {
+        let temporary = temporary_path(root);
+        let written = write_file(&temporary, bytes).and_then(|()| std::fs::rename(&temporary, &path));
+        if let Err(error) = written {
+            // The failure to write is the one to tell; what is left goes at the next opening at the latest.
+            let _ = std::fs::remove_file(&temporary);
+            return Err(error);
+        }
+    }
+    // Also where it was there: whoever put it there may not have come this far yet.
+    sync(&directory)
+}
+
+fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// A name that no other writer has: numbered within the process, and the store has one process.
+fn temporary_path(root: &Path) -> PathBuf {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    root.join(TEMPORARY)
+        .join(format!("{}-{number}", std::process::id()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fn files_under(directory: &Path) -> Vec<PathBuf> {
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                files.extend(files_under(&path))
+            } else {
+                files.push(path)
+            }
+        }
+        files
+    }
+
+    async fn store() -> (tempfile::TempDir, BlobStore) {
+        let directory = tempfile::tempdir().unwrap();
+        let store = BlobStore::open(directory.path().join("data/blobs"))
+            .await
+            .unwrap();
+        (directory, store)
+    }
+
+    fn file_of(store: &BlobStore, hash: &BlobHash) -> PathBuf {
+        path_of(&store.root, hash).unwrap()
+    }
+
+    #[tokio::test]
+    async fn bytes_come_back_as_they_went_in() {
+        let (_directory, store) = store().await;
+        for bytes in [&b""[..], b"text", &[0, 255, 128, 10], &vec![7; 3_000_000]] {
+            let bytes = Bytes::copy_from_slice(bytes);
+            let blob = store.put(bytes.clone()).await.unwrap();
+            assert_eq!(
+                blob,
+                Blob {
+                    hash: BlobHash::of(&bytes),
+                    size: bytes.len() as u64
+                }
+            );
+            assert_eq!(store.read(&blob.hash).await.unwrap(), bytes);
+        }
+    }
+
+    #[tokio::test]
+    async fn equal_bytes_share_one_file_that_is_written_once() {
+        let (directory, store) = store().await;
+        let first = store.put(Bytes::from_static(b"same")).await.unwrap();
+        let written = std::fs::metadata(file_of(&store, &first.hash)).unwrap();
+        let puts = (0..20).map(|_| {
+            let store = store.clone();
+            tokio::spawn(async move { store.put(Bytes::from_static(b"same")).await.unwrap() })
+        });
+        for put in puts.collect::<Vec<_>>() {
+            assert_eq!(put.await.unwrap(), first);
+        }
+        use std::os::unix::fs::MetadataExt as _;
+        assert_eq!(
+            std::fs::metadata(file_of(&store, &first.hash)).unwrap().ino(),
+            written.ino()
+        );
+        assert_eq!(files_under(directory.path()), [file_of(&store, &first.hash)]);
+    }
+
+    #[tokio::test]
+    async fn many_writers_of_new_bytes_leave_one_whole_file() {
+        let (directory, store) = store().await;
+        let bytes = Bytes::from(vec![9; 200_000]);
+        let puts: Vec<_> = (0..16)
+            .map(|_| {
+                let (store, bytes) = (store.clone(), bytes.clone());
+                tokio::spawn(async move { store.put(bytes).await.unwrap() })
+            })
+            .collect();
+        for put in puts {
+            let blob = put.await.unwrap();
+            assert_eq!(store.read(&blob.hash).await.unwrap(), bytes);
+        }
+        assert_eq!(files_under(directory.path()).len(), 1);
+    }
+
+    #[tokio::test]
+    async fn damage_is_told_from_absence() {
+        let (_directory, store) = store().await;
+        let blob = store.put(Bytes::from_static(b"precious")).await.unwrap();
+        std::fs::write(file_of(&store, &blob.hash), b"Precious").unwrap();
+        let error = store.read(&blob.hash).await.unwrap_err();
+        let found = BlobHash::of(b"Precious");
+        assert!(
+            matches!(&error, BlobError::Damaged { hash, found: other } if *hash == blob.hash && *other == found)
+        );
+        assert!(error.to_string().contains(blob.hash.as_str()));
+
+        // Too short: the same bytes, stored again, repair it.
+        std::fs::write(file_of(&store, &blob.hash), b"prec").unwrap();
+        assert!(matches!(
+            store.read(&blob.hash).await,
+            Err(BlobError::Damaged { .. })
+        ));
+        store.put(Bytes::from_static(b"precious")).await.unwrap();
+        assert_eq!(store.read(&blob.hash).await.unwrap(), "precious");
+
+        std::fs::remove_file(file_of(&store, &blob.hash)).unwrap();
+        assert!(
+            matches!(store.read(&blob.hash).await, Err(BlobError::Missing { hash }) if hash == blob.hash)
+        );
+
+        std::fs::create_dir(file_of(&store, &blob.hash)).unwrap();
+        assert!(
+            matches!(store.read(&blob.hash).await, Err(BlobError::Read { hash, .. }) if hash == blob.hash)
+        );
+        let error = store.put(Bytes::from_static(b"precious")).await.unwrap_err();
+        assert!(matches!(error, BlobError::Put { hash, .. } if hash == blob.hash));
+        assert_eq!(files_under(&store.root), Vec::<PathBuf>::new());
+    }
+
+    #[tokio::test]
+    async fn what_is_no_hash_names_nothing() {
+        let (_directory, store) = store().await;
+        let outside = store.root.join("secret");
+        std::fs::write(&outside, "secret").unwrap();
+        let check = async |text: &str| {
+            assert!(
+                matches!(
+                    store.read(&BlobHash::new(text)).await,
+                    Err(BlobError::Missing { .. })
+                ),
+                "{text}"
+            );
+        };
+        check("").await;
+        check("secret").await;
+        check("../../etc/passwd").await;
+        check(outside.to_str().unwrap()).await;
+        check(&"A".repeat(64)).await;
+        check(&"é".repeat(32)).await;
+        check(&"0".repeat(64)).await;
+    }
+
+    #[tokio::test]
+    async fn opening_clears_what_a_crash_left_and_keeps_the_rest() {
+        let (_directory, store) = store().await;
+        let blob = store.put(Bytes::from_static(b"kept")).await.unwrap();
+        let leftover = store
+            .root
+            .join(TEMPORARY)
+            .join(format!("{}-0", std::process::id()));
+        std::fs::write(&leftover, "half a fi").unwrap();
+        let again = BlobStore::open(&*store.root).await.unwrap();
+        assert!(!leftover.exists());
+        assert_eq!(again.read(&blob.hash).await.unwrap(), "kept");
+    }
+
+    #[tokio::test]
+    async fn only_the_owner_may_look() {
+        let (_directory, store) = store().await;
+        let blob = store.put(Bytes::from_static(b"private")).await.unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let file = file_of(&store, &blob.hash);
+        assert_eq!(mode(&file) & 0o177, 0);
+        assert_eq!(mode(file.parent().unwrap()) & 0o077, 0);
+        assert_eq!(mode(&store.root) & 0o077, 0);
+    }
+
+    #[tokio::test]
+    async fn a_place_that_cannot_be_a_directory_is_an_error() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let error = BlobStore::open(file.path()).await.unwrap_err();
+        assert!(matches!(error, BlobError::Open { path, .. } if path == file.path()));
+    }
+}

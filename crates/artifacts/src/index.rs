@@ -1,0 +1,334 @@
+//! The rows of artifacts: what is known about each, where its bytes are, and who may open it.
+//!
+//! Free functions over a connection, so that any of them can be part of any transaction.
+
+use crate::blobs::BlobHash;
+use polity_society::content::{Artifact, Kind};
+use polity_society::id::{AgentId, ArtifactId, TaskId};
+use serde_json::{Map, Value, json};
+use sqlx::Row as _;
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
+use std::collections::HashSet;
+
+/// An artifact as it is written down.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stored {
+    /// What is known about it.
+    pub artifact: Artifact,
+    /// Where its bytes are.
+    pub blob: BlobHash,
+    /// Who stored it.
+    pub owner: AgentId,
+    /// The task that it belongs to.
+    pub task: TaskId,
+}
+
+/// Every statement of this module, for a test that prepares them on the real schema.
+pub const STATEMENTS: &[&str] = &[INSERT, GET, GET_MANY, GRANT, MAY_OPEN, LIST];
+
+const INSERT: &str = "INSERT INTO artifacts \
+    (id, task, owner, blob, kind, mime_type, filename, label, size, meta, created_at) \
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+
+const GET: &str = "SELECT id, task, owner, blob, kind, mime_type, filename, label, size, meta, created_at \
+    FROM artifacts WHERE id = ?1";
+
+const GET_MANY: &str = "SELECT a.id, a.task, a.owner, a.blob, a.kind, a.mime_type, a.filename, a.label, a.size, a.meta, \
+    a.created_at FROM json_each(?1) AS wanted JOIN artifacts AS a ON a.id = wanted.value ORDER BY wanted.key";
+
+const GRANT: &str = "INSERT INTO artifact_grants (agent, artifact) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+
+const MAY_OPEN: &str = "SELECT artifact FROM artifact_grants \
+    WHERE agent = ?1 AND artifact IN (SELECT value FROM json_each(?2))";
+
+const LIST: &str = "SELECT a.id, a.task, a.owner, a.blob, a.kind, a.mime_type, a.filename, a.label, a.size, a.meta, \
+    a.created_at FROM artifact_grants AS g JOIN artifacts AS a ON a.id = g.artifact \
+    WHERE g.agent = ?1 AND a.task = ?2 ORDER BY a.created_at DESC, a.rowid DESC LIMIT ?3";
+
+/// Writes an artifact down, and that its owner may open it. Fails where the id is taken.
+pub async fn insert(conn: &mut SqliteConnection, stored: &Stored) -> Result<(), sqlx::Error> {
+    let Stored {
+        artifact,
+        blob,
+        owner,
+        task,
+    } = stored;
+    sqlx::query(INSERT)
+        .bind(artifact.id.as_str())
+        .bind(task.as_str())
+        .bind(owner.as_str())
+        .bind(blob.as_str())
+        .bind(artifact.kind.as_str())
+        .bind(&artifact.mime_type)
+        .bind(&artifact.filename)
+        .bind(&artifact.label)
+        // No file comes near the bound.
+        .bind(i64::try_from(artifact.size).unwrap_or(i64::MAX))
+        .bind(Value::Object(artifact.meta.clone()).to_string())
+        .bind(artifact.created_at)
+        .execute(&mut *conn)
+        .await?;
+    grant(conn, owner, &artifact.id).await
+}
+
+/// The artifact of that id, whoever asks.
+///
+/// A row that is damaged still names an artifact: what cannot be read of it is replaced by what says least
+/// ([`Kind::Other`], no `meta`), and logged.
+pub async fn get(conn: &mut SqliteConnection, id: &ArtifactId) -> Result<Option<Stored>, sqlx::Error> {
+    let row = sqlx::query(GET).bind(id.as_str()).fetch_optional(conn).await?;
+    row.as_ref().map(read).transpose()
+}
+
+/// The artifacts of those ids, in that order, without those that are not there.
+pub async fn get_many(conn: &mut SqliteConnection, ids: &[ArtifactId]) -> Result<Vec<Stored>, sqlx::Error> {
+    let rows = sqlx::query(GET_MANY)
+        .bind(json!(ids).to_string())
+        .fetch_all(conn)
+        .await?;
+    rows.iter().map(read).collect()
+}
+
+/// Lets an agent open an artifact; nothing changes where it could already. Fails where there is no such artifact.
+pub async fn grant(
+    conn: &mut SqliteConnection,
+    agent: &AgentId,
+    artifact: &ArtifactId,
+) -> Result<(), sqlx::Error> {
+    sqlx::query(GRANT)
+        .bind(agent.as_str())
+        .bind(artifact.as_str())
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// Those of the artifacts that the agent may open, in the order in which they were asked about.
+pub async fn may_open(
+    conn: &mut SqliteConnection,
+    agent: &AgentId,
+    artifacts: &[ArtifactId],
+) -> Result<Vec<ArtifactId>, sqlx::Error> {
+    let rows: Vec<String> = sqlx::query_scalar(MAY_OPEN)
+        .bind(agent.as_str())
+        .bind(json!(artifacts).to_string())
+        .fetch_all(conn)
+        .await?;
+    let granted: HashSet<&str> = rows.iter().map(String::as_str).collect();
+    Ok(artifacts
+        .iter()
+        .filter(|id| granted.contains(id.as_str()))
+        .cloned()
+        .collect())
+}
+
+/// The artifacts of a task that the agent may open, the newest first, `limit` at most.
+pub async fn list(
+    conn: &mut SqliteConnection,
+    agent: &AgentId,
+    task: &TaskId,
+    limit: u32,
+) -> Result<Vec<Stored>, sqlx::Error> {
+    let rows = sqlx::query(LIST)
+        .bind(agent.as_str())
+        .bind(task.as_str())
+        .bind(limit)
+        .fetch_all(conn)
+        .await?;
+    rows.iter().map(read).collect()
+}
+
+fn read(row: &SqliteRow) -> Result<Stored, sqlx::Error> {
+    let id: String = row.try_get("id")?;
+    let kind_name: String = row.try_get("kind")?;
+    let kind = Kind::from_name(&kind_name);
+    if kind.as_str() != kind_name {
+        tracing::warn!(artifact = %id, kind = %kind_name, "the kind of an artifact is damaged; it counts as other");
+    }
+    let meta: String = row.try_get("meta")?;
+    let meta: Map<String, Value> = serde_json::from_str(&meta).unwrap_or_else(|error| {
+        tracing::warn!(artifact = %id, %error, "the metadata of an artifact is damaged; it counts as empty");
+        Map::new()
+    });
+    let size: i64 = row.try_get("size")?;
+    let size = u64::try_from(size).unwrap_or_else(|_| {
+        tracing::warn!(artifact = %id, size, "the size of an artifact is damaged; it counts as 0");
+        0
+    });
+    let artifact = Artifact {
+        id: ArtifactId::new(id),
+        kind,
+        mime_type: row.try_get("mime_type")?,
+        filename: row.try_get("filename")?,
+        label: row.try_get("label")?,
+        size,
+        created_at: row.try_get("created_at")?,
+        meta,
+    };
+    let blob: String = row.try_get("blob")?;
+    let owner: String = row.try_get("owner")?;
+    let task: String = row.try_get("task")?;
+    Ok(Stored {
+        artifact,
+        blob: BlobHash::new(blob),
+        owner: AgentId::new(owner),
+        task: TaskId::new(task),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sqlx::Connection as _;
+    use sqlx::sqlite::SqliteConnectOptions;
+
+    const SCHEMA: &str = "
+        CREATE TABLE artifacts (id TEXT PRIMARY KEY, task TEXT NOT NULL, owner TEXT NOT NULL, blob TEXT NOT NULL, \
+            kind TEXT NOT NULL, mime_type TEXT NOT NULL, filename TEXT, label TEXT, size INTEGER NOT NULL, \
+            meta TEXT NOT NULL, created_at INTEGER NOT NULL) STRICT;
+        CREATE TABLE artifact_grants (agent TEXT NOT NULL, artifact TEXT NOT NULL REFERENCES artifacts(id), \
+            PRIMARY KEY (agent, artifact)) STRICT, WITHOUT ROWID;";
+
+    async fn database() -> (tempfile::TempDir, SqliteConnection) {
+        let directory = tempfile::tempdir().unwrap();
+        let options = SqliteConnectOptions::new().filename(directory.path().join("polity.db"));
+        let options = options.create_if_missing(true).foreign_keys(true);
+        let mut conn = SqliteConnection::connect_with(&options).await.unwrap();
+        sqlx::raw_sql(SCHEMA).execute(&mut conn).await.unwrap();
+        (directory, conn)
+    }
+
+    fn stored(id: &str, owner: &str, task: &str, created_at: i64) -> Stored {
+        let artifact = Artifact {
+            id: ArtifactId::new(id),
+            kind: Kind::Document,
+            mime_type: "application/pdf".to_owned(),
+            filename: Some("报告.pdf".to_owned()),
+            label: None,
+            size: 1234,
+            created_at,
+            meta: Map::from_iter([("page".to_owned(), json!({"of": [1, "二"]}))]),
+        };
+        Stored {
+            artifact,
+            blob: BlobHash::of(id.as_bytes()),
+            owner: AgentId::new(owner),
+            task: TaskId::new(task),
+        }
+    }
+
+    fn ids(list: &[Stored]) -> Vec<&str> {
+        list.iter().map(|stored| stored.artifact.id.as_str()).collect()
+    }
+
+    #[tokio::test]
+    async fn what_was_written_is_read() {
+        let (_directory, mut conn) = database().await;
+        let one = stored("a", "reader-1", "t1", 5);
+        let mut other = stored("b", "user", "t1", 6);
+        other.artifact.filename = None;
+        other.artifact.label = Some("笔记".to_owned());
+        other.artifact.kind = Kind::Text;
+        insert(&mut conn, &one).await.unwrap();
+        insert(&mut conn, &other).await.unwrap();
+        assert_eq!(get(&mut conn, &one.artifact.id).await.unwrap(), Some(one.clone()));
+        assert_eq!(get(&mut conn, &ArtifactId::new("zzz")).await.unwrap(), None);
+        let wanted = ["b", "zzz", "a", "b"].map(ArtifactId::new);
+        let expect = vec![other.clone(), one.clone(), other];
+        assert_eq!(get_many(&mut conn, &wanted).await.unwrap(), expect);
+        assert_eq!(get_many(&mut conn, &[]).await.unwrap(), []);
+        assert!(insert(&mut conn, &one).await.is_err(), "an id is given once");
+    }
+
+    #[tokio::test]
+    async fn a_reference_opens_for_its_owner_and_those_who_were_given_it() {
+        let (_directory, mut conn) = database().await;
+        let (owner, friend, stranger) = (
+            AgentId::new("owner"),
+            AgentId::new("friend"),
+            AgentId::new("stranger"),
+        );
+        for id in ["a", "b", "c"] {
+            insert(&mut conn, &stored(id, "owner", "t1", 1)).await.unwrap();
+        }
+        let all = ["c", "zzz", "a", "b"].map(ArtifactId::new);
+        grant(&mut conn, &friend, &all[2]).await.unwrap();
+        grant(&mut conn, &friend, &all[2]).await.unwrap();
+        assert_eq!(
+            may_open(&mut conn, &owner, &all).await.unwrap(),
+            ["c", "a", "b"].map(ArtifactId::new)
+        );
+        assert_eq!(
+            may_open(&mut conn, &friend, &all).await.unwrap(),
+            [ArtifactId::new("a")]
+        );
+        assert_eq!(may_open(&mut conn, &stranger, &all).await.unwrap(), []);
+        assert_eq!(may_open(&mut conn, &owner, &[]).await.unwrap(), []);
+        assert!(
+            grant(&mut conn, &friend, &all[1]).await.is_err(),
+            "there is no such artifact"
+        );
+    }
+
+    #[tokio::test]
+    async fn lists_are_of_one_reader_and_one_task_and_newest_first() {
+        let (_directory, mut conn) = database().await;
+        let (a, b) = (AgentId::new("a-1"), AgentId::new("b-1"));
+        for (id, owner, task, at) in [
+            ("one", "a-1", "t1", 10),
+            ("two", "a-1", "t1", 30),
+            ("three", "b-1", "t1", 20),
+            ("four", "a-1", "t2", 40),
+            ("five", "a-1", "t1", 30),
+        ] {
+            insert(&mut conn, &stored(id, owner, task, at)).await.unwrap();
+        }
+        let (t1, t2) = (TaskId::new("t1"), TaskId::new("t2"));
+        assert_eq!(
+            ids(&list(&mut conn, &a, &t1, 10).await.unwrap()),
+            ["five", "two", "one"]
+        );
+        grant(&mut conn, &a, &ArtifactId::new("three")).await.unwrap();
+        assert_eq!(
+            ids(&list(&mut conn, &a, &t1, 3).await.unwrap()),
+            ["five", "two", "three"]
+        );
+        assert_eq!(ids(&list(&mut conn, &a, &t2, 10).await.unwrap()), ["four"]);
+        assert_eq!(ids(&list(&mut conn, &b, &t1, 10).await.unwrap()), ["three"]);
+        assert_eq!(ids(&list(&mut conn, &b, &t2, 10).await.unwrap()), [""; 0]);
+    }
+
+    #[tokio::test]
+    async fn a_damaged_row_still_names_an_artifact() {
+        let (_directory, mut conn) = database().await;
+        let sound = stored("a", "owner", "t1", 1);
+        insert(&mut conn, &sound).await.unwrap();
+        let check = async |conn: &mut SqliteConnection, damage: &'static str| {
+            sqlx::query(damage).execute(&mut *conn).await.unwrap();
+            get(conn, &ArtifactId::new("a")).await.unwrap().unwrap()
+        };
+        let read = check(&mut conn, "UPDATE artifacts SET kind = 'sculpture'").await;
+        assert_eq!(
+            (read.artifact.kind, &read.artifact.meta),
+            (Kind::Other, &sound.artifact.meta)
+        );
+        let read = check(&mut conn, "UPDATE artifacts SET meta = '{\"page\":'").await;
+        assert_eq!((&read.artifact.meta, &read.blob), (&Map::new(), &sound.blob));
+        let read = check(
+            &mut conn,
+            "UPDATE artifacts SET meta = '[1]', size = -5, blob = '../../x'",
+        )
+        .await;
+        assert_eq!((read.artifact.size, read.blob.as_str()), (0, "../../x"));
+        assert_eq!(read.artifact.filename, sound.artifact.filename);
+    }
+
+    #[tokio::test]
+    async fn every_statement_fits_the_schema() {
+        use sqlx::{Executor as _, SqlSafeStr as _};
+        let (_directory, mut conn) = database().await;
+        for statement in STATEMENTS {
+            conn.prepare(statement.into_sql_str()).await.unwrap();
+        }
+    }
+}

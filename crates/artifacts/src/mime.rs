@@ -1,0 +1,425 @@
+//! What MIME types and file name extensions say.
+
+use polity_society::content::Kind;
+
+/// Names in use for the same thing, and the one that is kept.
+const ALIASES: &[(&str, &str)] = &[
+    ("image/jpg", "image/jpeg"),
+    ("image/pjpeg", "image/jpeg"),
+    ("image/x-png", "image/png"),
+    ("image/x-ms-bmp", "image/bmp"),
+    ("image/x-bmp", "image/bmp"),
+    ("image/vnd.microsoft.icon", "image/x-icon"),
+    ("audio/mp3", "audio/mpeg"),
+    ("audio/x-mp3", "audio/mpeg"),
+    ("audio/x-mpeg", "audio/mpeg"),
+    ("audio/mpeg3", "audio/mpeg"),
+    ("audio/x-mpeg-3", "audio/mpeg"),
+    ("audio/x-wav", "audio/wav"),
+    ("audio/wave", "audio/wav"),
+    ("audio/vnd.wave", "audio/wav"),
+    ("audio/x-flac", "audio/flac"),
+    ("audio/x-aiff", "audio/aiff"),
+    ("audio/m4a", "audio/mp4"),
+    ("audio/x-m4a", "audio/mp4"),
+    ("video/vnd.dlna.mpeg-tts", "video/mp2t"),
+    ("video/avi", "video/x-msvideo"),
+    ("application/x-pdf", "application/pdf"),
+    ("text/rtf", "application/rtf"),
+    ("application/x-rtf", "application/rtf"),
+    ("application/x-gzip", "application/gzip"),
+    ("application/x-zip", "application/zip"),
+    ("application/x-zip-compressed", "application/zip"),
+    ("application/x-rar-compressed", "application/vnd.rar"),
+    ("application/x-sqlite3", "application/vnd.sqlite3"),
+    ("application/x-mach-binary", "application/x-executable"),
+];
+
+/// Types that say nothing.
+const MEANINGLESS: &[&str] = &[
+    "application/octet-stream",
+    "binary/octet-stream",
+    "application/binary",
+    "application/x-binary",
+    "application/download",
+    "application/x-download",
+    "application/force-download",
+    "application/unknown",
+    "unknown/unknown",
+];
+
+/// Reads a declared MIME type: lower case, without parameters, under its usual name. `None` where it is missing,
+/// corrupt, or says nothing.
+pub(crate) fn parse(declared: &str) -> Option<String> {
+    let (essence, _) = declared.split_once(';').unwrap_or((declared, ""));
+    let essence = essence.trim().to_ascii_lowercase();
+    let (family, subtype) = essence.split_once('/')?;
+    let is_name = |name: &str| {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte);
+        !name.is_empty() && name.len() <= 127 && name.bytes().all(plain)
+    };
+    let known = is_name(family) && is_name(subtype) && !MEANINGLESS.contains(&essence.as_str());
+    known.then(|| canonical(&essence).to_owned())
+}
+
+/// The usual name of a type.
+pub(crate) fn canonical(mime_type: &str) -> &str {
+    ALIASES
+        .iter()
+        .find(|(alias, _)| *alias == mime_type)
+        .map_or(mime_type, |(_, name)| name)
+}
+
+/// `application/…` types that are text, besides those that end in `+json`, `+xml` or `+yaml`.
+const TEXT: &[&str] = &[
+    "json",
+    "json5",
+    "jsonl",
+    "x-jsonlines",
+    "x-ndjson",
+    "ndjson",
+    "json-seq",
+    "xml",
+    "xml-dtd",
+    "javascript",
+    "x-javascript",
+    "ecmascript",
+    "typescript",
+    "x-typescript",
+    "yaml",
+    "x-yaml",
+    "toml",
+    "x-toml",
+    "sql",
+    "x-sql",
+    "graphql",
+    "x-sh",
+    "x-csh",
+    "x-shellscript",
+    "x-bat",
+    "x-powershell",
+    "x-httpd-php",
+    "x-php",
+    "x-perl",
+    "x-ruby",
+    "x-python",
+    "x-python-code",
+    "x-lua",
+    "x-tcl",
+    "x-tex",
+    "x-latex",
+    "x-texinfo",
+    "x-bibtex",
+    "x-subrip",
+    "x-pem-file",
+    "x-troff",
+    "node",
+    "mbox",
+    "vnd.dart",
+    "vnd.mozilla.xul+xml",
+    "x-web-app-manifest",
+];
+
+/// `application/…` types that are documents with a layout, by their beginning.
+const DOCUMENTS: &[&str] = &[
+    "pdf",
+    "msword",
+    "rtf",
+    "postscript",
+    "epub+zip",
+    "x-mobipocket-ebook",
+    "vnd.amazon.",
+    "x-ibooks+zip",
+    "oxps",
+    "vnd.ms-word",
+    "vnd.ms-excel",
+    "vnd.ms-powerpoint",
+    "vnd.ms-xpsdocument",
+    "vnd.ms-works",
+    "vnd.ms-visio",
+    "vnd.visio",
+    "vnd.ms-project",
+    "vnd.ms-outlook",
+    "vnd.openxmlformats-officedocument.",
+    "vnd.oasis.opendocument.",
+    "vnd.sun.xml.",
+    "vnd.stardivision.",
+    "vnd.apple.pages",
+    "vnd.apple.numbers",
+    "vnd.apple.keynote",
+    "x-iwork-",
+    "vnd.wordperfect",
+    "wordperfect",
+    "x-hwp",
+    "haansofthwp",
+    "vnd.hancom.",
+    "onenote",
+    "x-mspublisher",
+    "vnd.lotus-",
+    "x-abiword",
+];
+
+/// `application/…` types that are known to be binary and nothing in particular.
+const OTHER: &[&str] = &[
+    "zip",
+    "gzip",
+    "vnd.rar",
+    "x-7z-compressed",
+    "x-tar",
+    "x-bzip",
+    "x-bzip2",
+    "vnd.bzip3",
+    "x-xz",
+    "zstd",
+    "x-lzip",
+    "x-lz4",
+    "x-lzma",
+    "x-compress",
+    "x-compressed",
+    "x-cpio",
+    "x-archive",
+    "x-unix-archive",
+    "java-archive",
+    "java",
+    "java-vm",
+    "vnd.android.package-archive",
+    "vnd.android.dex",
+    "wasm",
+    "x-executable",
+    "x-msdownload",
+    "x-dosexec",
+    "x-elf",
+    "x-sharedlib",
+    "vnd.microsoft.portable-executable",
+    "vnd.sqlite3",
+    "vnd.ms-cab-compressed",
+    "x-ms-installer",
+    "x-msi",
+    "vnd.debian.binary-package",
+    "x-rpm",
+    "x-iso9660-image",
+    "x-apple-diskimage",
+    "x-shockwave-flash",
+    "dicom",
+    "x-ole-storage",
+    "vnd.ms-fontobject",
+    "x-parquet",
+    "vnd.apache.parquet",
+    "x-bplist",
+    "x-qemu-disk",
+];
+
+/// The kind that a MIME type stands for; `None` where only the content can tell.
+pub(crate) fn kind_of(mime_type: &str) -> Option<Kind> {
+    let (family, subtype) = mime_type.split_once('/')?;
+    let is_text_by_suffix = ["+json", "+xml", "+yaml"]
+        .iter()
+        .any(|suffix| subtype.ends_with(suffix));
+    if is_text_by_suffix || subtype == "x-mpegurl" || subtype == "vnd.apple.mpegurl" {
+        return Some(Kind::Text);
+    }
+    match family {
+        "image" if subtype == "vnd.djvu" => Some(Kind::Document),
+        "image" => Some(Kind::Image),
+        "audio" => Some(Kind::Audio),
+        "video" => Some(Kind::Video),
+        "text" | "message" => Some(Kind::Text),
+        "font" => Some(Kind::Other),
+        "application" if TEXT.contains(&subtype) => Some(Kind::Text),
+        "application" if subtype == "ogg" => Some(Kind::Audio),
+        "application" if DOCUMENTS.iter().any(|start| subtype.starts_with(start)) => Some(Kind::Document),
+        "application" if OTHER.contains(&subtype) => Some(Kind::Other),
+        _ => None,
+    }
+}
+
+/// Extensions of text files, where the general table has none or something else in mind. They hold only for content
+/// that is text: a `.ts` that is not is a video.
+const TEXT_EXTENSIONS: &[(&str, &str)] = &[
+    ("adoc", "text/asciidoc"),
+    ("bash", "text/x-shellscript"),
+    ("bat", "text/x-bat"),
+    ("bib", "text/x-bibtex"),
+    ("c", "text/x-c"),
+    ("cc", "text/x-c++"),
+    ("cfg", "text/plain"),
+    ("cjs", "text/javascript"),
+    ("clj", "text/x-clojure"),
+    ("cmake", "text/x-cmake"),
+    ("cmd", "text/x-bat"),
+    ("cpp", "text/x-c++"),
+    ("cs", "text/x-csharp"),
+    ("cts", "text/typescript"),
+    ("d", "text/x-d"),
+    ("dart", "text/x-dart"),
+    ("diff", "text/x-diff"),
+    ("env", "text/plain"),
+    ("erl", "text/x-erlang"),
+    ("ex", "text/x-elixir"),
+    ("exs", "text/x-elixir"),
+    ("fs", "text/x-fsharp"),
+    ("geojson", "application/geo+json"),
+    ("go", "text/x-go"),
+    ("gradle", "text/x-gradle"),
+    ("graphql", "application/graphql"),
+    ("h", "text/x-c"),
+    ("hcl", "text/x-hcl"),
+    ("hpp", "text/x-c++"),
+    ("hs", "text/x-haskell"),
+    ("ipynb", "application/json"),
+    ("java", "text/x-java"),
+    ("jl", "text/x-julia"),
+    ("js", "text/javascript"),
+    ("json5", "application/json5"),
+    ("jsonc", "application/json"),
+    ("jsonl", "application/jsonl"),
+    ("jsx", "text/jsx"),
+    ("key", "text/plain"),
+    ("kt", "text/x-kotlin"),
+    ("kts", "text/x-kotlin"),
+    ("less", "text/x-less"),
+    ("lock", "text/plain"),
+    ("m", "text/x-objectivec"),
+    ("mjs", "text/javascript"),
+    ("mk", "text/x-makefile"),
+    ("ml", "text/x-ocaml"),
+    ("mod", "text/plain"),
+    ("mts", "text/typescript"),
+    ("ndjson", "application/x-ndjson"),
+    ("nix", "text/x-nix"),
+    ("org", "text/x-org"),
+    ("patch", "text/x-diff"),
+    ("pem", "application/x-pem-file"),
+    ("php", "text/x-php"),
+    ("pl", "text/x-perl"),
+    ("properties", "text/plain"),
+    ("proto", "text/x-protobuf"),
+    ("ps1", "text/x-powershell"),
+    ("pub", "text/plain"),
+    ("py", "text/x-python"),
+    ("pyi", "text/x-python"),
+    ("r", "text/x-r"),
+    ("rb", "text/x-ruby"),
+    ("rst", "text/x-rst"),
+    ("scala", "text/x-scala"),
+    ("scss", "text/x-scss"),
+    ("sh", "text/x-shellscript"),
+    ("sol", "text/x-solidity"),
+    ("sql", "application/sql"),
+    ("srt", "application/x-subrip"),
+    ("svelte", "text/x-svelte"),
+    ("swift", "text/x-swift"),
+    ("tex", "text/x-tex"),
+    ("tf", "text/x-hcl"),
+    ("toml", "application/toml"),
+    ("ts", "text/typescript"),
+    ("tsx", "text/tsx"),
+    ("v", "text/x-verilog"),
+    ("vb", "text/x-vb"),
+    ("vue", "text/x-vue"),
+    ("yaml", "application/yaml"),
+    ("yml", "application/yaml"),
+    ("zig", "text/x-zig"),
+    ("zsh", "text/x-shellscript"),
+];
+
+/// Other extensions that the general table lacks or has under an unusual type.
+const MORE_EXTENSIONS: &[(&str, &str)] = &[
+    ("caf", "audio/x-caf"),
+    ("db", "application/vnd.sqlite3"),
+    ("heif", "image/heif"),
+    ("key", "application/vnd.apple.keynote"),
+    ("numbers", "application/vnd.apple.numbers"),
+    ("pages", "application/vnd.apple.pages"),
+    ("parquet", "application/vnd.apache.parquet"),
+    ("psd", "image/vnd.adobe.photoshop"),
+    ("sqlite", "application/vnd.sqlite3"),
+    ("svgz", "application/gzip"),
+    ("zst", "application/zstd"),
+];
+
+/// What the extension of a file name says about content that is text.
+pub(crate) fn of_text_file(filename: &str) -> Option<String> {
+    let extension = extension(filename)?;
+    let ours = TEXT_EXTENSIONS
+        .iter()
+        .find(|(name, _)| *name == extension)
+        .map(|(_, mime_type)| *mime_type);
+    match ours {
+        Some(mime_type) => Some(mime_type.to_owned()),
+        None => of_file(filename).filter(|mime_type| kind_of(mime_type) == Some(Kind::Text)),
+    }
+}
+
+/// What the extension of a file name says.
+pub(crate) fn of_file(filename: &str) -> Option<String> {
+    let extension = extension(filename)?;
+    let ours = MORE_EXTENSIONS
+        .iter()
+        .find(|(name, _)| *name == extension)
+        .map(|(_, mime_type)| *mime_type);
+    let mime_type = ours.or_else(|| mime_guess::from_ext(&extension).first_raw())?;
+    parse(mime_type)
+}
+
+fn extension(filename: &str) -> Option<String> {
+    let (_, extension) = filename.rsplit_once('.')?;
+    (!extension.is_empty()).then(|| extension.trim().to_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn declared_types() {
+        let check = |declared: &str, expect: Option<&str>| {
+            assert_eq!(parse(declared).as_deref(), expect, "{declared}")
+        };
+        check("image/png", Some("image/png"));
+        check(" Text/HTML; charset=UTF-8 ", Some("text/html"));
+        check("image/jpg", Some("image/jpeg"));
+        check("audio/x-wav", Some("audio/wav"));
+        check("application/octet-stream", None);
+        check("Binary/Octet-Stream", None);
+        check("", None);
+        check("png", None);
+        check("image/", None);
+        check("/png", None);
+        check("image/*", None);
+        check("image/png, image/gif", None);
+        check("图片/png", None);
+        check("image/a/b", None);
+        check(&format!("image/{}", "x".repeat(200)), None);
+    }
+
+    #[test]
+    fn kinds() {
+        let check =
+            |mime_type: &str, expect: Option<Kind>| assert_eq!(kind_of(mime_type), expect, "{mime_type}");
+        check("image/svg+xml", Some(Kind::Text));
+        check("image/heic", Some(Kind::Image));
+        check("audio/x-mpegurl", Some(Kind::Text));
+        check("application/ld+json", Some(Kind::Text));
+        check("application/rtf", Some(Kind::Document));
+        check("message/rfc822", Some(Kind::Text));
+        check(
+            "application/vnd.ms-excel.sheet.macroenabled.12",
+            Some(Kind::Document),
+        );
+        check("application/zip", Some(Kind::Other));
+        check("font/woff2", Some(Kind::Other));
+        check("application/x-nobody-knows", None);
+        check("model/stl", None);
+    }
+
+    #[test]
+    fn kept_names_are_kept() {
+        for (alias, name) in ALIASES {
+            assert_eq!(canonical(name), *name, "{alias}");
+        }
+        for (extension, mime_type) in TEXT_EXTENSIONS {
+            assert_eq!(kind_of(mime_type), Some(Kind::Text), "{extension}");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! What a model wrote as the arguments of a call.
+
+use crate::chat::Arguments;
+use serde_json::{Map, Value};
+
+/// Understands the text of arguments: an object, an object in a string, nothing; or what else it is.
+pub(crate) fn parse_arguments(text: &str) -> Arguments {
+    if text.trim().is_empty() {
+        return Arguments::Object(Map::new());
+    }
+    // Some models encode their arguments twice.
+    let value = match serde_json::from_str(text) {
+        Ok(Value::String(inner)) => serde_json::from_str(&inner).ok(),
+        other => other.ok(),
+    };
+    match value {
+        Some(Value::Object(object)) => Arguments::Object(object),
+        Some(_) | None => Arguments::Malformed(text.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn object(text: &str, expect: Value) {
+        assert_eq!(
+            parse_arguments(text),
+            Arguments::Object(expect.as_object().unwrap().clone())
+        );
+    }
+
+    fn malformed(text: &str) {
+        assert_eq!(parse_arguments(text), Arguments::Malformed(text.to_owned()));
+    }
+
+    #[test]
+    fn objects_are_understood() {
+        object(r#"{"to":"root"}"#, json!({"to": "root"}));
+        object(" {} ", json!({}));
+        object("", json!({}));
+        object(" \n", json!({}));
+        object(r#""{\"a\":1}""#, json!({"a": 1}));
+    }
+
+    #[test]
+    fn anything_else_is_kept_as_it_came() {
+        malformed(r#"{"to":"ro"#);
+        malformed("[1]");
+        malformed("null");
+        malformed("42");
+        malformed(r#""just text""#);
+        malformed(r#""\"{\\\"a\\\":1}\"""#);
+        malformed("{\"a\":1} and more");
+    }
+}

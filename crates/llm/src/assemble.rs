@@ -1,0 +1,187 @@
+//! An answer from its pieces: the chunks of a stream, or the one piece of a whole answer.
+
+mod calls;
+mod fields;
+
+#[cfg(test)]
+mod tests;
+
+use crate::chat::{FailureKind, Reply, Usage, UsageSource};
+use crate::classify::{Failure, error_in, not_an_answer};
+use crate::estimate::estimate_usage;
+use calls::Calls;
+use fields::merge;
+use serde_json::{Map, Value};
+
+/// Fields of a message that the API defines for answers. What they mean is in the reply; they are no opaque extras.
+const STANDARD: [&str; 7] = [
+    "role",
+    "content",
+    "tool_calls",
+    "function_call",
+    "refusal",
+    "annotations",
+    "audio",
+];
+
+/// An answer that is arriving.
+#[derive(Debug, Default)]
+pub(crate) struct Assembler {
+    text: String,
+    refusal: String,
+    calls: Calls,
+    extra: Map<String, Value>,
+    finish_reason: Option<String>,
+    usage: Option<Usage>,
+    model: Option<String>,
+}
+
+/// Reads a whole answer. `prompt_tokens` is the guess that counts where the server did not.
+pub(crate) fn assemble_whole(answer: Value, prompt_tokens: u64) -> Result<Reply, Failure> {
+    if let Some(failure) = error_in(&answer) {
+        return Err(failure);
+    }
+    let has_choice = answer
+        .get("choices")
+        .and_then(Value::as_array)
+        .is_some_and(|choices| !choices.is_empty());
+    if !has_choice {
+        return Err(not_an_answer(&answer.to_string()));
+    }
+    let mut assembler = Assembler::default();
+    assembler.push(answer)?;
+    assembler.finish(prompt_tokens)
+}
+
+impl Assembler {
+    /// Takes the next piece. Fails if it reports an error.
+    pub(crate) fn push(&mut self, piece: Value) -> Result<(), Failure> {
+        if let Some(failure) = error_in(&piece) {
+            return Err(failure);
+        }
+        // What is no object says nothing: some servers send signs of life.
+        let Value::Object(mut piece) = piece else {
+            return Ok(());
+        };
+        if let Some(usage) = piece.get("usage").and_then(reported) {
+            self.usage = Some(usage);
+        }
+        if let Some(model) = piece
+            .get("model")
+            .and_then(Value::as_str)
+            .filter(|model| !model.is_empty())
+        {
+            self.model = Some(model.to_owned());
+        }
+        let Some(Value::Array(choices)) = piece.get_mut("choices").map(Value::take) else {
+            return Ok(());
+        };
+        for choice in choices {
+            self.push_choice(choice);
+        }
+        Ok(())
+    }
+
+    /// Ends the answer. One that nobody finished has broken off.
+    pub(crate) fn finish(self, prompt_tokens: u64) -> Result<Reply, Failure> {
+        let Some(finish_reason) = self.finish_reason else {
+            let message = "the answer ended before it was finished".to_owned();
+            return Err(Failure {
+                kind: FailureKind::BrokenOff,
+                message,
+            });
+        };
+        // A refusal is what the model says, where it says nothing else.
+        let text = [self.text, self.refusal]
+            .into_iter()
+            .find(|text| !text.trim().is_empty());
+        let mut reply = Reply {
+            text,
+            tool_calls: self.calls.finish(),
+            finish_reason,
+            usage: Usage::default(),
+            model: self.model,
+            extra: self.extra,
+        };
+        reply.usage = self
+            .usage
+            .unwrap_or_else(|| estimate_usage(prompt_tokens, &reply));
+        Ok(reply)
+    }
+
+    fn push_choice(&mut self, choice: Value) {
+        let Value::Object(mut choice) = choice else { return };
+        if choice.get("index").and_then(Value::as_u64).unwrap_or(0) != 0 {
+            return;
+        }
+        let finish_reason = choice
+            .get("finish_reason")
+            .and_then(Value::as_str)
+            .filter(|reason| !reason.is_empty());
+        if let Some(reason) = finish_reason {
+            self.finish_reason = Some(reason.to_owned());
+        }
+        if let Some(Value::Object(delta)) = choice.get_mut("delta").map(Value::take) {
+            self.push_message(delta, Calls::push_delta);
+        } else if let Some(Value::Object(message)) = choice.get_mut("message").map(Value::take) {
+            self.push_message(message, Calls::push_whole);
+            // A message that came whole is finished, whether its server says how or not.
+            self.finish_reason.get_or_insert_with(|| "stop".to_owned());
+        }
+    }
+
+    fn push_message(
+        &mut self,
+        mut message: Map<String, Value>,
+        push_call: fn(&mut Calls, Map<String, Value>),
+    ) {
+        if let Some(content) = message.get("content") {
+            push_text(&mut self.text, content);
+        }
+        if let Some(refusal) = message.get("refusal") {
+            push_text(&mut self.refusal, refusal);
+        }
+        if let Some(Value::Array(calls)) = message.get_mut("tool_calls").map(Value::take) {
+            for call in calls {
+                if let Value::Object(call) = call {
+                    push_call(&mut self.calls, call);
+                }
+            }
+        }
+        // The form of before there were `tool_calls`.
+        if let Some(function @ Value::Object(_)) = message.get_mut("function_call").map(Value::take) {
+            push_call(
+                &mut self.calls,
+                Map::from_iter([("function".to_owned(), function)]),
+            );
+        }
+        for (name, value) in message {
+            if !STANDARD.contains(&name.as_str()) {
+                merge(&mut self.extra, name, value);
+            }
+        }
+    }
+}
+
+/// Appends content: a text, or parts of which the texts count.
+fn push_text(text: &mut String, content: &Value) {
+    match content {
+        Value::String(piece) => text.push_str(piece),
+        Value::Array(parts) => {
+            for part in parts.iter().filter_map(|part| part.get("text")?.as_str()) {
+                text.push_str(part);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => {}
+    }
+}
+
+fn reported(usage: &Value) -> Option<Usage> {
+    let prompt_tokens = usage.get("prompt_tokens")?.as_u64()?;
+    let completion_tokens = usage.get("completion_tokens")?.as_u64()?;
+    Some(Usage {
+        prompt_tokens,
+        completion_tokens,
+        source: UsageSource::Reported,
+    })
+}

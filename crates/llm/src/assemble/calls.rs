@@ -1,0 +1,111 @@
+//! Tool calls from their deltas.
+
+use super::fields::merge;
+use crate::arguments::parse_arguments;
+use crate::chat::ToolCall;
+use serde_json::{Map, Value};
+
+/// Fields of a call that the API defines.
+const STANDARD: [&str; 4] = ["index", "id", "type", "function"];
+
+/// The calls of an answer, in the order in which they began.
+#[derive(Debug, Default)]
+pub(super) struct Calls(Vec<Piece>);
+
+/// A call as far as it has come, or a piece that goes on with one.
+#[derive(Debug)]
+struct Piece {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    arguments: String,
+    extra: Map<String, Value>,
+}
+
+impl Calls {
+    /// Takes a call that came whole.
+    pub(super) fn push_whole(&mut self, call: Map<String, Value>) {
+        self.0.push(Piece::read(call));
+    }
+
+    /// Takes a piece of a call, and finds the call that it belongs to.
+    pub(super) fn push_delta(&mut self, delta: Map<String, Value>) {
+        let piece = Piece::read(delta);
+        match self.call_of(&piece) {
+            Some(call) => call.join(piece),
+            None => self.0.push(piece),
+        }
+    }
+
+    /// Ends the calls, and understands their arguments.
+    pub(super) fn finish(self) -> Vec<ToolCall> {
+        let finish = |call: Piece| ToolCall {
+            id: call.id,
+            name: call.name,
+            arguments: parse_arguments(&call.arguments),
+            extra: call.extra,
+        };
+        self.0.into_iter().map(finish).collect()
+    }
+
+    /// Finds the call that a piece goes on with; none where it begins another.
+    fn call_of(&mut self, piece: &Piece) -> Option<&mut Piece> {
+        // Pieces belong to what came last: some servers give all their calls the same index.
+        let mut candidates = self.0.iter_mut().rev();
+        match (piece.index, piece.id.as_str()) {
+            (Some(index), _) => candidates
+                .find(|call| call.index == Some(index))
+                .filter(|call| !begins_another(call, piece)),
+            (None, "") => candidates.next().filter(|call| !begins_another(call, piece)),
+            (None, id) => candidates.find(|call| call.id == id),
+        }
+    }
+}
+
+/// Tells a new call from the next piece of one: it has a name, and another id, or no id and no index to hold on to.
+fn begins_another(call: &Piece, piece: &Piece) -> bool {
+    if piece.name.is_empty() || call.name.is_empty() {
+        return false;
+    }
+    if piece.id.is_empty() {
+        return piece.index.is_none();
+    }
+    !call.id.is_empty() && call.id != piece.id
+}
+
+impl Piece {
+    /// Joins a piece. Ids and names come whole, so the first one counts; arguments come in pieces.
+    fn join(&mut self, piece: Piece) {
+        if self.id.is_empty() {
+            self.id = piece.id;
+        }
+        if self.name.is_empty() {
+            self.name = piece.name;
+        }
+        self.arguments.push_str(&piece.arguments);
+        for (name, value) in piece.extra {
+            merge(&mut self.extra, name, value);
+        }
+    }
+
+    fn read(mut call: Map<String, Value>) -> Self {
+        let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+        let function = call.get("function");
+        let field = |name| function.and_then(|function| function.get(name));
+        let arguments = match field("arguments") {
+            // Some servers send the object itself instead of its text.
+            Some(object @ Value::Object(_)) => object.to_string(),
+            other => text(other),
+        };
+        let (name, id) = (text(field("name")), text(call.get("id")));
+        let index = call.get("index").and_then(Value::as_u64);
+        call.retain(|name, value| !STANDARD.contains(&name.as_str()) && !value.is_null());
+        Self {
+            index,
+            id,
+            name,
+            arguments,
+            extra: call,
+        }
+    }
+}

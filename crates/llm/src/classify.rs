@@ -1,0 +1,311 @@
+//! What a failed answer means, from its status and its text.
+//!
+//! Servers agree on little but the status, and not always on that: a picture that a model cannot see is a 500 on one
+//! and a 400 on another. So the text is asked first where it decides what to do next.
+
+use crate::chat::FailureKind;
+use serde_json::Value;
+
+/// What went wrong, and what the server said about it. The text is not yet scrubbed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) kind: FailureKind,
+    pub(crate) message: String,
+}
+
+/// Says that the request is longer than the context window.
+const OVERFLOW: &[&str] = &[
+    "context_length_exceeded",
+    "exceed_context_size",
+    "context_window_exceeded",
+    "model_context_window_exceeded",
+    "maximum context length",
+    "context length exceeded",
+    "context length of",
+    "exceeds the context",
+    "exceeds the available context",
+    "exceed context window",
+    "exceeds context window",
+    "exceeded model token limit",
+    "longer than the model's context",
+    "greater than the context length",
+    "larger than the context",
+    "tokens to keep from the initial prompt",
+    "maximum prompt length",
+    "prompt is too long",
+    "prompt too long",
+    "input is too long",
+    "input length exceeds",
+    "input token count",
+    "too many tokens",
+    "reduce the length of the messages",
+    "reduce the length of your prompt",
+    "range of input length should be",
+];
+
+/// Says that a picture, a sound or a file is what the server will not take.
+const MEDIA: &[&str] = &[
+    "image input is not supported",
+    "audio input is not supported",
+    "video input is not supported",
+    "unsupported content[].type",
+    "unsupported content part",
+    "unsupported chat content part type",
+    "unsupported content type in message",
+    "does not support image",
+    "does not support vision",
+    "does not support audio",
+    "does not support video",
+    "does not support file",
+    "does not support multimodal",
+    "do not support image",
+    "doesn't support image",
+    "not support image input",
+    "no endpoints found that support image",
+    "no endpoints found that support file",
+    "no endpoints found that support audio",
+    "image_url is only supported by certain models",
+    "unknown variant `image_url`",
+    "unknown variant `input_audio`",
+    "unknown variant `file`",
+    "is not a multimodal model",
+    "at most 0 image",
+    "at most 0 audio",
+    "image(s) may be provided in one request",
+    "missing data required for multimodal",
+    "invalid message format",
+    "invalid image",
+    "invalid_image",
+    "invalid_base64_image",
+    "image_parse_error",
+    "unsupported image",
+    "unsupported_image",
+    "unsupported audio",
+    "unsupported file",
+    "unsupported_file",
+    "unsupported mime type",
+    "could not process image",
+    "cannot process image",
+    "failed to decode image",
+    "failed to decode audio",
+    "failed to load image",
+    "failed to load audio",
+    "failed to process image",
+    "cannot identify image",
+    "image data you provided",
+    "image exceeds",
+    "image too large",
+    "image is too large",
+    "image_too_large",
+    "invalid value: 'image_url'",
+    "invalid value: 'input_audio'",
+    "invalid value: 'file'",
+    "invalid file data",
+    "invalid audio",
+    "invalid 'messages' in payload",
+];
+
+/// Says that the key is not taken, on servers that do not answer 401.
+const KEY: &[&str] = &[
+    "api_key_invalid",
+    "invalid_api_key",
+    "api key not valid",
+    "incorrect api key",
+];
+
+/// Says that the account, not the moment, is exhausted: waiting does not help.
+const EXHAUSTED: &[&str] = &[
+    "insufficient_quota",
+    "billing_hard_limit_reached",
+    "credit balance is too low",
+];
+
+/// Classifies an answer with a failing status.
+pub(crate) fn classify(status: u16, body: &str) -> Failure {
+    let json: Option<Value> = serde_json::from_str(body).ok();
+    let said = json.as_ref().map(said_by).unwrap_or_default();
+    let message = said
+        .message
+        .clone()
+        .unwrap_or_else(|| message_of_text(status, body));
+    let haystack = format!("{} {}", said.codes, said.message.as_deref().unwrap_or(body)).to_lowercase();
+    Failure {
+        kind: kind_of(status, &haystack),
+        message,
+    }
+}
+
+/// Finds the error in a JSON answer that came with a success status, or in a chunk of a stream.
+pub(crate) fn error_in(value: &Value) -> Option<Failure> {
+    let object = value.as_object()?;
+    let marked = |name| object.get(name).and_then(Value::as_str) == Some("error");
+    let has_error = object.get("error").is_some_and(|error| match error {
+        Value::Null | Value::Bool(false) => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Bool(true) | Value::Number(_) | Value::Array(_) | Value::Object(_) => true,
+    });
+    if !has_error && !marked("object") && !marked("type") {
+        return None;
+    }
+    let said = said_by(value);
+    let haystack = format!("{} {}", said.codes, said.message.as_deref().unwrap_or_default()).to_lowercase();
+    let kind = kind_of(
+        said.status.unwrap_or_else(|| status_of_codes(&haystack)),
+        &haystack,
+    );
+    let message = said
+        .message
+        .unwrap_or_else(|| "an error without a message".to_owned());
+    Some(Failure { kind, message })
+}
+
+/// Describes a body that should have been JSON, or a stream, of a chat model.
+pub(crate) fn not_an_answer(body: &str) -> Failure {
+    let message = match first_line(body) {
+        _ if is_html(body) => format!("an HTML page{} instead of a model's answer", title(body)),
+        Some(line) => format!("not the answer of a chat model: {line}"),
+        None => "an empty answer".to_owned(),
+    };
+    Failure {
+        kind: FailureKind::NotAnAnswer,
+        message,
+    }
+}
+
+fn kind_of(status: u16, text: &str) -> FailureKind {
+    let says = |phrases: &[&str]| phrases.iter().any(|phrase| text.contains(phrase));
+    match status {
+        401 => FailureKind::Unauthorized,
+        429 if says(EXHAUSTED) => FailureKind::Refused,
+        // Some servers count a request that can never fit as one that comes too often.
+        429 if says(&["context_length_exceeded"]) => FailureKind::ContextOverflow,
+        429 => FailureKind::RateLimited,
+        _ if says(OVERFLOW) => FailureKind::ContextOverflow,
+        413 if text.contains("token") => FailureKind::ContextOverflow,
+        _ if says(MEDIA) => FailureKind::MediaRefused,
+        403 => FailureKind::Unauthorized,
+        400..500 if says(KEY) => FailureKind::Unauthorized,
+        408 | 409 => FailureKind::Passing,
+        500.. => FailureKind::Passing,
+        _ => FailureKind::Refused,
+    }
+}
+
+/// Guesses the status of an error that came without one, from its codes.
+fn status_of_codes(text: &str) -> u16 {
+    let says = |phrase| text.contains(phrase);
+    if says("rate_limit") || says("ratelimit") || says("insufficient_quota") {
+        429
+    } else if says("authentication_error") || says("invalid_api_key") {
+        401
+    } else if says("invalid_request") || says("badrequest") || says("not_found") {
+        400
+    } else {
+        500
+    }
+}
+
+/// What an error object says: its words for people, its words for programs, and a status where it names one.
+#[derive(Default)]
+struct Said {
+    message: Option<String>,
+    codes: String,
+    status: Option<u16>,
+}
+
+fn said_by(value: &Value) -> Said {
+    // Some servers wrap their one error in an array.
+    let value = value
+        .as_array()
+        .and_then(|errors| errors.first())
+        .unwrap_or(value);
+    let error = match value.get("error") {
+        Some(error @ (Value::Object(_) | Value::String(_))) => error,
+        Some(_) | None => value,
+    };
+    let text = |value: &Value| {
+        value
+            .as_str()
+            .map(str::trim)
+            .filter(|text| !text.is_empty())
+            .map(str::to_owned)
+    };
+    let field = |name| {
+        error
+            .get(name)
+            .and_then(text)
+            .or_else(|| value.get(name).and_then(text))
+    };
+    let message = text(error).or_else(|| field("message")).or_else(|| detail(value));
+    let mut said = Said {
+        message,
+        ..Said::default()
+    };
+    for name in ["code", "type", "status"] {
+        let Some(code) = error.get(name) else { continue };
+        if let Some(word) = code.as_str() {
+            said.codes.push_str(word);
+            said.codes.push(' ');
+        }
+        let number = code.as_u64().or_else(|| code.as_str()?.parse().ok());
+        let status = number
+            .and_then(|number| u16::try_from(number).ok())
+            .filter(|status| (400..600).contains(status));
+        said.status = said.status.or(status);
+    }
+    said
+}
+
+/// Reads the `detail` of FastAPI: a text, or a list of what is wrong where.
+fn detail(value: &Value) -> Option<String> {
+    match value.get("detail")? {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(problems) => {
+            let texts: Vec<&str> = problems
+                .iter()
+                .filter_map(|problem| problem.get("msg")?.as_str())
+                .collect();
+            (!texts.is_empty()).then(|| texts.join("; "))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
+    }
+}
+
+fn message_of_text(status: u16, body: &str) -> String {
+    if is_html(body) {
+        return format!("HTTP {status} with an HTML page{}", title(body));
+    }
+    match first_line(body) {
+        Some(line) => line.to_owned(),
+        None => format!("HTTP {status} without a text"),
+    }
+}
+
+fn first_line(body: &str) -> Option<&str> {
+    body.lines().map(str::trim).find(|line| !line.is_empty())
+}
+
+pub(crate) fn is_html(body: &str) -> bool {
+    let start: String = body
+        .trim_start_matches('\u{feff}')
+        .trim_start()
+        .chars()
+        .take(15)
+        .collect();
+    let start = start.to_ascii_lowercase();
+    ["<!doctype html", "<html", "<head", "<body", "<center", "<h1"]
+        .iter()
+        .any(|tag| start.starts_with(tag))
+}
+
+fn title(body: &str) -> String {
+    let between = || {
+        let (_, after) = body.split_once("<title>")?;
+        let (title, _) = after.split_once("</title>")?;
+        first_line(title)
+    };
+    between().map(|title| format!(" ({title})")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,293 @@
+use super::*;
+use crate::chat::FailureKind::*;
+use serde_json::json;
+
+fn check(status: u16, body: &str, kind: FailureKind, message: &str) {
+    let expect = Failure {
+        kind,
+        message: message.to_owned(),
+    };
+    assert_eq!(classify(status, body), expect, "{status} {body}");
+}
+
+#[test]
+fn context_overflow() {
+    check(
+        400,
+        r#"{"error":{"message":"This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}"#,
+        ContextOverflow,
+        "This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens.",
+    );
+    check(
+        400,
+        r#"{"error":{"code":400,"message":"the request exceeds the available context size, try increasing it","type":"exceed_context_size_error","n_prompt_tokens":5000,"n_ctx":4096}}"#,
+        ContextOverflow,
+        "the request exceeds the available context size, try increasing it",
+    );
+    check(
+        400,
+        r#"{"object":"error","message":"This model's maximum context length is 4096 tokens.","type":"BadRequestError","param":null,"code":400}"#,
+        ContextOverflow,
+        "This model's maximum context length is 4096 tokens.",
+    );
+    check(
+        400,
+        r#"{"error":"Trying to keep the first 4100 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens"}"#,
+        ContextOverflow,
+        "Trying to keep the first 4100 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens",
+    );
+    check(
+        400,
+        r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > 200000 maximum"}}"#,
+        ContextOverflow,
+        "prompt is too long: 210000 tokens > 200000 maximum",
+    );
+    check(
+        413,
+        r#"{"error":{"message":"Request too large for model `m` on tokens per minute (TPM): Limit 6000, Requested 8000","type":"tokens","code":"rate_limit_exceeded"}}"#,
+        ContextOverflow,
+        "Request too large for model `m` on tokens per minute (TPM): Limit 6000, Requested 8000",
+    );
+}
+
+#[test]
+fn media_blamed_even_where_the_status_looks_passing() {
+    check(
+        500,
+        r#"{"error":{"code":500,"message":"image input is not supported - hint: if this is unexpected, you may need to provide the mmproj","type":"server_error"}}"#,
+        MediaRefused,
+        "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
+    );
+    check(
+        400,
+        r#"{"error":{"code":400,"message":"unsupported content[].type","type":"invalid_request_error"}}"#,
+        MediaRefused,
+        "unsupported content[].type",
+    );
+    check(
+        400,
+        r#"{"error":{"message":"Unsupported content part type: input_audio"}}"#,
+        MediaRefused,
+        "Unsupported content part type: input_audio",
+    );
+    check(
+        404,
+        r#"{"error":{"message":"No endpoints found that support image input","code":404}}"#,
+        MediaRefused,
+        "No endpoints found that support image input",
+    );
+    check(
+        422,
+        "Failed to deserialize the JSON body into the target type: messages[1]: unknown variant `image_url`, expected `text` at line 1 column 300",
+        MediaRefused,
+        "Failed to deserialize the JSON body into the target type: messages[1]: unknown variant `image_url`, expected `text` at line 1 column 300",
+    );
+    check(
+        400,
+        r#"{"object":"error","message":"/models/qwen is not a multimodal model","type":"BadRequestError","code":400}"#,
+        MediaRefused,
+        "/models/qwen is not a multimodal model",
+    );
+    check(
+        400,
+        r#"{"error":{"message":"Invalid image data","type":"image_parse_error","code":"invalid_image_format"}}"#,
+        MediaRefused,
+        "Invalid image data",
+    );
+    check(
+        400,
+        r#"{"error":{"message":"this model does not support images","type":"api_error"}}"#,
+        MediaRefused,
+        "this model does not support images",
+    );
+}
+
+#[test]
+fn a_tool_about_pictures_is_no_blame_on_media() {
+    check(
+        400,
+        r#"{"error":{"message":"Invalid schema for function 'read_image': not an object","type":"invalid_request_error"}}"#,
+        Refused,
+        "Invalid schema for function 'read_image': not an object",
+    );
+}
+
+#[test]
+fn keys() {
+    check(
+        401,
+        r#"{"error":{"message":"Incorrect API key provided"}}"#,
+        Unauthorized,
+        "Incorrect API key provided",
+    );
+    check(401, "", Unauthorized, "HTTP 401 without a text");
+    check(403, r#"{"detail":"Not allowed"}"#, Unauthorized, "Not allowed");
+    check(
+        400,
+        r#"[{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT"}}]"#,
+        Unauthorized,
+        "API key not valid. Please pass a valid API key.",
+    );
+}
+
+#[test]
+fn rates_and_quotas() {
+    check(
+        429,
+        r#"{"error":{"message":"Rate limit reached"}}"#,
+        RateLimited,
+        "Rate limit reached",
+    );
+    check(429, "slow down\n", RateLimited, "slow down");
+    check(
+        429,
+        r#"{"error":{"message":"You exceeded your current quota, please check your plan","type":"insufficient_quota","code":"insufficient_quota"}}"#,
+        Refused,
+        "You exceeded your current quota, please check your plan",
+    );
+    // The same words without the code are a limit of the minute.
+    check(
+        429,
+        r#"{"error":{"code":429,"message":"You exceeded your current quota","status":"RESOURCE_EXHAUSTED"}}"#,
+        RateLimited,
+        "You exceeded your current quota",
+    );
+}
+
+#[test]
+fn what_may_pass() {
+    check(408, "", Passing, "HTTP 408 without a text");
+    check(409, r#"{"error":"busy"}"#, Passing, "busy");
+    check(
+        500,
+        r#"{"error":{"message":"does not match the expected peg-native format"}}"#,
+        Passing,
+        "does not match the expected peg-native format",
+    );
+    check(
+        502,
+        "<html>\n<head><title>502 Bad Gateway</title></head><body>nginx</body></html>",
+        Passing,
+        "HTTP 502 with an HTML page (502 Bad Gateway)",
+    );
+    check(
+        503,
+        r#"{"error":{"message":"Loading model","type":"unavailable_error","code":503}}"#,
+        Passing,
+        "Loading model",
+    );
+    check(
+        529,
+        r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
+        Passing,
+        "Overloaded",
+    );
+}
+
+#[test]
+fn what_will_not() {
+    check(
+        404,
+        r#"{"error":{"message":"model 'x' not found","type":"api_error"}}"#,
+        Refused,
+        "model 'x' not found",
+    );
+    check(
+        422,
+        r#"{"detail":[{"loc":["body"],"msg":"field required"},{"msg":"value is not a list"}]}"#,
+        Refused,
+        "field required; value is not a list",
+    );
+    check(
+        402,
+        r#"{"error":{"message":"Insufficient Balance"}}"#,
+        Refused,
+        "Insufficient Balance",
+    );
+    check(404, "404 page not found\n\n", Refused, "404 page not found");
+    check(418, r#"{"error":{}}"#, Refused, r#"{"error":{}}"#);
+}
+
+fn in_success(value: Value, kind: FailureKind, message: &str) {
+    assert_eq!(
+        error_in(&value),
+        Some(Failure {
+            kind,
+            message: message.to_owned()
+        }),
+        "{value}"
+    );
+}
+
+#[test]
+fn errors_inside_a_success() {
+    in_success(
+        json!({"error": {"code": 502, "message": "Provider disconnected"}}),
+        Passing,
+        "Provider disconnected",
+    );
+    in_success(
+        json!({"error": {"code": "429", "message": "slow"}}),
+        RateLimited,
+        "slow",
+    );
+    in_success(
+        json!({"error": {"type": "rate_limit_error", "message": "slow"}}),
+        RateLimited,
+        "slow",
+    );
+    in_success(
+        json!({"error": {"type": "insufficient_quota", "message": "pay"}}),
+        Refused,
+        "pay",
+    );
+    in_success(json!({"error": "boom"}), Passing, "boom");
+    in_success(
+        json!({"error": {"type": "invalid_request_error", "message": "bad"}}),
+        Refused,
+        "bad",
+    );
+    in_success(
+        json!({"error": {"code": 500, "message": "image input is not supported"}}),
+        MediaRefused,
+        "image input is not supported",
+    );
+    in_success(
+        json!({"object": "error", "message": "no", "type": "BadRequestError", "code": 400}),
+        Refused,
+        "no",
+    );
+    in_success(
+        json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}),
+        Passing,
+        "Overloaded",
+    );
+    in_success(json!({"error": {}}), Passing, "an error without a message");
+}
+
+#[test]
+fn no_error_inside_a_success() {
+    for value in [
+        json!({"choices": []}),
+        json!({"error": null, "choices": []}),
+        json!({"error": ""}),
+        json!([1]),
+        json!("error"),
+    ] {
+        assert_eq!(error_in(&value), None, "{value}");
+    }
+}
+
+#[test]
+fn bodies_of_something_else() {
+    let message = |body| not_an_answer(body).message;
+    assert_eq!(
+        message("<!DOCTYPE html><title>Router login</title>"),
+        "an HTML page (Router login) instead of a model's answer"
+    );
+    assert_eq!(
+        message("\nIt works!\n"),
+        "not the answer of a chat model: It works!"
+    );
+    assert_eq!(message(""), "an empty answer");
+}

@@ -1,0 +1,234 @@
+//! Finds a model server on this machine, for people who have configured none.
+
+use crate::client::http_client;
+use futures::StreamExt;
+use futures::stream::FuturesOrdered;
+use serde_json::Value;
+use std::fmt;
+use std::time::Duration;
+
+/// The most that a list of models may have.
+const MAX_LIST: usize = 1024 * 1024;
+
+/// A model server that answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Whose port it listens on.
+    pub server: ServerKind,
+    /// Its base URL, as an endpoint wants it.
+    pub base_url: String,
+    /// Its models, in the order in which it lists them, without those that only embed; at least one.
+    pub models: Vec<String>,
+}
+
+/// The servers that are looked for, by their usual ports. In the order of preference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerKind {
+    /// Ollama, 11434.
+    Ollama,
+    /// LM Studio, 1234.
+    LmStudio,
+    /// The server of llama.cpp, 8080.
+    LlamaCpp,
+    /// vLLM, 8000.
+    Vllm,
+}
+
+impl fmt::Display for ServerKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ollama => "Ollama",
+            Self::LmStudio => "LM Studio",
+            Self::LlamaCpp => "llama.cpp",
+            Self::Vllm => "vLLM",
+        })
+    }
+}
+
+/// Asks the usual ports of this machine for a model server, all at once, and takes the first by preference that has a
+/// model. Takes no longer than the budget.
+pub async fn discover(budget: Duration) -> Option<Found> {
+    let usual = [
+        (ServerKind::Ollama, 11_434),
+        (ServerKind::LmStudio, 1_234),
+        (ServerKind::LlamaCpp, 8_080),
+        (ServerKind::Vllm, 8_000),
+    ];
+    discover_among(
+        usual.map(|(server, port)| (server, format!("http://127.0.0.1:{port}/v1"))),
+        budget,
+    )
+    .await
+}
+
+async fn discover_among(
+    candidates: impl IntoIterator<Item = (ServerKind, String)>,
+    budget: Duration,
+) -> Option<Found> {
+    let client = http_client()
+        .inspect_err(|error| tracing::warn!(%error, "no model server can be looked for"))
+        .ok()?;
+    let asked = candidates.into_iter().map(|(server, base_url)| {
+        let client = &client;
+        async move {
+            // Each has the whole budget, so one that hangs takes nothing from the others.
+            let models = tokio::time::timeout(budget, list_models(client, &base_url))
+                .await
+                .ok()??;
+            (!models.is_empty()).then_some(Found {
+                server,
+                base_url,
+                models,
+            })
+        }
+    });
+    let mut answers: FuturesOrdered<_> = asked.collect();
+    while let Some(answer) = answers.next().await {
+        if answer.is_some() {
+            return answer;
+        }
+    }
+    None
+}
+
+async fn list_models(client: &reqwest::Client, base_url: &str) -> Option<Vec<String>> {
+    let mut response = client.get(format!("{base_url}/models")).send().await.ok()?;
+    if !response.status().is_success() {
+        return None;
+    }
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.ok()? {
+        body.extend_from_slice(&chunk);
+        if body.len() > MAX_LIST {
+            return None;
+        }
+    }
+    models_in(&body)
+}
+
+/// Reads a list of models; `None` for what is not one: other programs listen on these ports too.
+fn models_in(body: &[u8]) -> Option<Vec<String>> {
+    let list: Value = serde_json::from_slice(body).ok()?;
+    if list.get("object")?.as_str()? != "list" {
+        return None;
+    }
+    let models: Option<Vec<&str>> = list
+        .get("data")?
+        .as_array()?
+        .iter()
+        .map(|model| model.get("id")?.as_str())
+        .collect();
+    Some(
+        models?
+            .into_iter()
+            .filter(|id| !id.contains("embed"))
+            .map(str::to_owned)
+            .collect(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::Router;
+    use axum::routing::get;
+    use std::future::pending;
+
+    fn check(body: &str, expect: Option<&[&str]>) {
+        let expect = expect.map(|models| models.iter().map(|model| (*model).to_owned()).collect());
+        assert_eq!(models_in(body.as_bytes()), expect, "{body}");
+    }
+
+    #[test]
+    fn lists_of_models() {
+        check(
+            r#"{"object":"list","data":[{"id":"a","object":"model"},{"id":"b"}]}"#,
+            Some(&["a", "b"]),
+        );
+        check(
+            r#"{"object":"list","data":[{"id":"text-embedding-nomic"},{"id":"qwen"}]}"#,
+            Some(&["qwen"]),
+        );
+        check(r#"{"object":"list","data":[]}"#, Some(&[]));
+    }
+
+    #[test]
+    fn what_is_no_list_of_models() {
+        check(r#"{"object":"list","data":null}"#, None);
+        check(r#"{"object":"list","data":[{"name":"a"}]}"#, None);
+        check(r#"{"data":[{"id":"a"}]}"#, None);
+        check(r#"{"status":"ok"}"#, None);
+        check("<html>It works!</html>", None);
+        check("", None);
+    }
+
+    /// A server that answers so; `None` never answers.
+    async fn server(answer: Option<&'static str>) -> String {
+        let router = Router::new().route(
+            "/v1/models",
+            get(async move || match answer {
+                Some(answer) => answer,
+                None => pending().await,
+            }),
+        );
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        base_url
+    }
+
+    /// Nobody listens there: a port that was free a moment ago.
+    async fn nobody() -> String {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        format!("http://{}/v1", listener.local_addr().unwrap())
+    }
+
+    const LIST: &str = r#"{"object":"list","data":[{"id":"qwen","object":"model"}]}"#;
+
+    #[tokio::test]
+    async fn the_first_by_preference_that_has_a_model_is_taken() {
+        let candidates = [
+            (
+                ServerKind::Ollama,
+                server(Some(r#"{"object":"list","data":[]}"#)).await,
+            ),
+            (ServerKind::LmStudio, nobody().await),
+            (ServerKind::LlamaCpp, server(Some("<html>It works!</html>")).await),
+            (ServerKind::Vllm, server(Some(LIST)).await),
+        ];
+        let base_url = candidates[3].1.clone();
+        let expect = Found {
+            server: ServerKind::Vllm,
+            base_url,
+            models: vec!["qwen".to_owned()],
+        };
+        assert_eq!(
+            discover_among(candidates, Duration::from_secs(60)).await,
+            Some(expect)
+        );
+    }
+
+    #[tokio::test]
+    async fn preference_decides_not_speed() {
+        let candidates = [
+            (ServerKind::LmStudio, server(Some(LIST)).await),
+            (ServerKind::Vllm, server(Some(LIST)).await),
+        ];
+        let found = discover_among(candidates, Duration::from_secs(60)).await.unwrap();
+        assert_eq!(found.server, ServerKind::LmStudio);
+    }
+
+    #[tokio::test]
+    async fn one_that_hangs_costs_the_budget_and_no_more() {
+        let candidates = [(ServerKind::Ollama, server(None).await)];
+        assert_eq!(discover_among(candidates, Duration::from_millis(50)).await, None);
+    }
+
+    #[tokio::test]
+    async fn where_nobody_listens_nothing_is_found() {
+        assert_eq!(
+            discover_among([(ServerKind::Ollama, nobody().await)], Duration::from_secs(60)).await,
+            None
+        );
+    }
+}

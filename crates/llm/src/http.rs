@@ -1,0 +1,156 @@
+//! Chat models behind an HTTP server.
+
+mod transport;
+
+#[cfg(test)]
+mod tests;
+
+use crate::assemble::{Assembler, assemble_whole};
+use crate::chat::{CallError, ChatModel, FailureKind, Reply, Request};
+use crate::classify::{Failure, not_an_answer};
+use crate::client::{SetupError, http_client};
+use crate::endpoint::{Endpoint, Stream};
+use crate::estimate::estimate_prompt_tokens;
+use crate::scrub::scrub;
+use crate::target::Target;
+use crate::wire::{Body, stream_of};
+use async_openai::Client;
+use async_openai::error::OpenAIError;
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use secrecy::SecretString;
+use serde_json::Value;
+use std::sync::{Arc, OnceLock};
+use transport::{Cut, Transport, network_error};
+
+/// Chat models behind HTTP servers that speak Chat Completions.
+///
+/// One for all endpoints: they share its connections. A call is one attempt, bounded by the endpoint's timeout; its
+/// answer is bounded to 32 MiB.
+#[derive(Clone, Debug)]
+pub struct HttpModel {
+    client: reqwest::Client,
+}
+
+impl HttpModel {
+    /// Sets up the client. Nothing is connected yet.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system's TLS cannot be set up.
+    pub fn new() -> Result<Self, SetupError> {
+        Ok(Self {
+            client: http_client()?,
+        })
+    }
+
+    async fn attempt(&self, endpoint: &Endpoint, request: &Request) -> Result<Reply, CallError> {
+        let target = Target::resolve(endpoint, |name| std::env::var(name).ok())?;
+        let secrets: Arc<[SecretString]> = target.secrets.clone().into();
+        let stream = stream_of(endpoint);
+        let cut = Arc::new(OnceLock::new());
+        let transport = Transport {
+            client: self.client.clone(),
+            stream,
+            secrets: secrets.clone(),
+            cut: cut.clone(),
+        };
+        let client = Client::build(self.client.clone(), target).with_http_service(transport);
+        let body = Body::new(request, endpoint);
+        let exchange = Exchange {
+            prompt_tokens: estimate_prompt_tokens(request),
+            secrets,
+            cut,
+        };
+        match stream {
+            Stream::Streamed => exchange.streamed(&client, body).await,
+            Stream::Whole => exchange.whole(&client, body).await,
+        }
+    }
+}
+
+impl ChatModel for HttpModel {
+    fn call<'a>(
+        &'a self,
+        endpoint: &'a Endpoint,
+        request: &'a Request,
+    ) -> BoxFuture<'a, Result<Reply, CallError>> {
+        Box::pin(async move {
+            let attempt = tokio::time::timeout(endpoint.timeout, self.attempt(endpoint, request));
+            attempt.await.unwrap_or_else(|_| {
+                Err(CallError {
+                    kind: FailureKind::TimedOut,
+                    message: format!("no complete answer within {:?}", endpoint.timeout),
+                    status: None,
+                    retry_after: None,
+                })
+            })
+        })
+    }
+}
+
+/// One request and its answer.
+struct Exchange {
+    prompt_tokens: u64,
+    secrets: Arc<[SecretString]>,
+    cut: Arc<OnceLock<Cut>>,
+}
+
+impl Exchange {
+    async fn streamed(&self, client: &Client<Target>, body: Body<'_>) -> Result<Reply, CallError> {
+        let opened = client.chat().create_stream_byot::<_, Value>(&body).await;
+        let mut pieces = opened.map_err(|error| self.failed(error))?;
+        let mut assembler = Assembler::default();
+        while let Some(piece) = pieces.next().await {
+            let piece = piece.map_err(|error| self.failed(error))?;
+            assembler.push(piece).map_err(|failure| self.in_answer(failure))?;
+        }
+        assembler
+            .finish(self.prompt_tokens)
+            .map_err(|failure| self.in_answer(failure))
+    }
+
+    async fn whole(&self, client: &Client<Target>, body: Body<'_>) -> Result<Reply, CallError> {
+        let answer = client
+            .chat()
+            .create_byot::<_, Value>(&body)
+            .await
+            .map_err(|error| self.failed(error))?;
+        assemble_whole(answer, self.prompt_tokens).map_err(|failure| self.in_answer(failure))
+    }
+
+    /// Says what an error of the library means.
+    fn failed(&self, error: OpenAIError) -> CallError {
+        // What the transport saw tells more than what the library made of it.
+        if let Some(cut) = self.cut.get() {
+            return self.in_answer(cut.failure());
+        }
+        match error {
+            OpenAIError::Boxed(error) => match error.downcast::<CallError>() {
+                Ok(error) => *error,
+                Err(error) => self.in_answer(broken_off(error.to_string())),
+            },
+            OpenAIError::Reqwest(error) => network_error(&error, &self.secrets),
+            OpenAIError::JSONDeserialize(_, body) => self.in_answer(not_an_answer(&body)),
+            OpenAIError::StreamError(error) => self.in_answer(not_an_answer(&error.to_string())),
+            other => self.in_answer(broken_off(other.to_string())),
+        }
+    }
+
+    /// Dresses a failure of an answer that had begun well.
+    fn in_answer(&self, failure: Failure) -> CallError {
+        CallError {
+            kind: failure.kind,
+            message: scrub(&failure.message, &self.secrets),
+            status: Some(200),
+            retry_after: None,
+        }
+    }
+}
+
+fn broken_off(message: String) -> Failure {
+    Failure {
+        kind: FailureKind::BrokenOff,
+        message,
+    }
+}

@@ -1,0 +1,240 @@
+//! The way of one request to the server and back, under the library.
+//!
+//! The library loses the status and the headers of failures and takes any text for a stream. So failures are told
+//! apart here, and only what can be an answer goes on to it.
+
+use crate::chat::{CallError, FailureKind};
+use crate::classify::{Failure, classify, error_in, is_html, not_an_answer};
+use crate::endpoint::Stream;
+use crate::retry_after::retry_after;
+use crate::scrub::scrub;
+use async_openai::error::OpenAIError;
+use async_openai::middleware::HttpRequestFactory;
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use http::header::{CONTENT_TYPE, HeaderMap, LOCATION};
+use reqwest::Response;
+use secrecy::SecretString;
+use serde_json::Value;
+use std::error::Error;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use std::time::SystemTime;
+
+/// The most bytes that an answer may have.
+const MAX_ANSWER: usize = 32 * 1024 * 1024;
+/// How much of a failure's body is read: enough for its JSON to be whole.
+const MAX_FAILURE: usize = 64 * 1024;
+
+/// Sends requests without retrying anything.
+#[derive(Clone)]
+pub(super) struct Transport {
+    pub(super) client: reqwest::Client,
+    pub(super) stream: Stream,
+    pub(super) secrets: Arc<[SecretString]>,
+    /// Why the body of the answer was cut, for whoever reads it through the library.
+    pub(super) cut: Arc<OnceLock<Cut>>,
+}
+
+/// Why a body ended before its end.
+#[derive(Debug)]
+pub(super) enum Cut {
+    /// It is larger than an answer may be.
+    TooLarge,
+    /// The connection broke.
+    Broken(String),
+}
+
+impl Cut {
+    pub(super) fn failure(&self) -> Failure {
+        match self {
+            Self::TooLarge => Failure {
+                kind: FailureKind::NotAnAnswer,
+                message: format!("an answer of more than {} MiB", MAX_ANSWER / 1024 / 1024),
+            },
+            Self::Broken(message) => Failure {
+                kind: FailureKind::BrokenOff,
+                message: message.clone(),
+            },
+        }
+    }
+}
+
+impl tower::Service<HttpRequestFactory> for Transport {
+    type Response = Response;
+    type Error = OpenAIError;
+    type Future = BoxFuture<'static, Result<Response, OpenAIError>>;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), OpenAIError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: HttpRequestFactory) -> Self::Future {
+        let transport = self.clone();
+        Box::pin(async move {
+            let request = request.build().await?;
+            let sent = transport.client.execute(request).await;
+            let response = sent.map_err(|error| boxed(network_error(&error, &transport.secrets)))?;
+            transport.receive(response).await.map_err(boxed)
+        })
+    }
+}
+
+fn boxed(error: CallError) -> OpenAIError {
+    OpenAIError::Boxed(Box::new(error))
+}
+
+impl Transport {
+    /// Lets an answer through, as a stream where one was asked for.
+    async fn receive(&self, response: Response) -> Result<Response, CallError> {
+        if !response.status().is_success() {
+            return Err(self.refused(response).await);
+        }
+        let content_type = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok());
+        let is_stream = content_type.is_some_and(|value| value.to_ascii_lowercase().contains("event-stream"));
+        match self.stream {
+            Stream::Whole => Ok(self.bounded(response)),
+            Stream::Streamed if is_stream => Ok(self.bounded(response)),
+            Stream::Streamed => self.streamed_anyway(response).await,
+        }
+    }
+
+    /// Cuts an answer that grows too large, and remembers why it ended early.
+    fn bounded(&self, response: Response) -> Response {
+        let cut = self.cut.clone();
+        let mut total = 0_usize;
+        let chunks = response.bytes_stream().map(move |chunk| {
+            let ended = match chunk {
+                Ok(chunk) => {
+                    total = total.saturating_add(chunk.len());
+                    if total <= MAX_ANSWER {
+                        return Ok(chunk);
+                    }
+                    Cut::TooLarge
+                }
+                Err(error) => Cut::Broken(causes(&error)),
+            };
+            let message = ended.failure().message;
+            // The first reason counts.
+            let _ = cut.set(ended);
+            Err(std::io::Error::other(message))
+        });
+        answer_of(reqwest::Body::wrap_stream(chunks))
+    }
+
+    /// Looks at an answer that does not call itself a stream: it may be one, be whole, or be nothing of a model's.
+    async fn streamed_anyway(&self, response: Response) -> Result<Response, CallError> {
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let fail = |failure: Failure| self.failed(failure, status, &headers);
+        let body = match read(response, MAX_ANSWER).await {
+            Read::All(body) => body,
+            Read::Cut(_, cut) => return Err(fail(cut.failure())),
+        };
+        let text = String::from_utf8_lossy(&body);
+        if let Ok(answer) = serde_json::from_slice::<Value>(&body) {
+            if let Some(failure) = error_in(&answer) {
+                return Err(fail(failure));
+            }
+            if answer.get("choices").is_none() {
+                return Err(fail(not_an_answer(&text)));
+            }
+            // The server does not stream: its whole answer is the one event of a stream.
+            return Ok(answer_of(format!("data: {answer}\n\n")));
+        }
+        if !is_html(&text) && text.lines().any(|line| line.starts_with("data:")) {
+            return Ok(answer_of(body));
+        }
+        Err(fail(not_an_answer(&text)))
+    }
+
+    /// Understands a failing answer.
+    async fn refused(&self, response: Response) -> CallError {
+        let (status, headers) = (response.status(), response.headers().clone());
+        if status.is_redirection() {
+            let location = headers
+                .get(LOCATION)
+                .and_then(|value| value.to_str().ok())
+                .unwrap_or("another address");
+            let message =
+                format!("the server redirects to {location}: use the address it redirects to as baseURL");
+            return self.failed(
+                Failure {
+                    kind: FailureKind::Misconfigured,
+                    message,
+                },
+                status.as_u16(),
+                &headers,
+            );
+        }
+        let (Read::All(body) | Read::Cut(body, _)) = read(response, MAX_FAILURE).await;
+        let failure = classify(status.as_u16(), &String::from_utf8_lossy(&body));
+        self.failed(failure, status.as_u16(), &headers)
+    }
+
+    fn failed(&self, failure: Failure, status: u16, headers: &HeaderMap) -> CallError {
+        CallError {
+            kind: failure.kind,
+            message: scrub(&failure.message, &self.secrets),
+            status: Some(status),
+            retry_after: retry_after(headers, SystemTime::now()),
+        }
+    }
+}
+
+/// A body as far as it could be read.
+enum Read {
+    All(Bytes),
+    Cut(Bytes, Cut),
+}
+
+async fn read(mut response: Response, limit: usize) -> Read {
+    let mut body = BytesMut::new();
+    loop {
+        match response.chunk().await {
+            Ok(Some(chunk)) if body.len() + chunk.len() > limit => {
+                body.extend_from_slice(chunk.get(..limit - body.len()).unwrap_or_default());
+                return Read::Cut(body.freeze(), Cut::TooLarge);
+            }
+            Ok(Some(chunk)) => body.extend_from_slice(&chunk),
+            Ok(None) => return Read::All(body.freeze()),
+            Err(error) => return Read::Cut(body.freeze(), Cut::Broken(causes(&error))),
+        }
+    }
+}
+
+/// The answer that the library gets to see. It asks for no header.
+fn answer_of(body: impl Into<reqwest::Body>) -> Response {
+    Response::from(http::Response::new(body.into()))
+}
+
+/// Says what the network did to a request that got no answer.
+pub(super) fn network_error(error: &reqwest::Error, secrets: &[SecretString]) -> CallError {
+    let kind = if error.is_builder() {
+        FailureKind::Misconfigured
+    } else if error.is_connect() {
+        FailureKind::Unreachable
+    } else if error.is_timeout() {
+        FailureKind::TimedOut
+    } else {
+        FailureKind::BrokenOff
+    };
+    CallError {
+        kind,
+        message: scrub(&causes(error), secrets),
+        status: None,
+        retry_after: None,
+    }
+}
+
+/// The innermost cause says what happened; what stands above it says only that something did.
+fn causes(error: &reqwest::Error) -> String {
+    let mut cause: &dyn Error = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
+}

@@ -1,0 +1,140 @@
+//! A request as the body of a Chat Completions call.
+//!
+//! Written straight into the serializer: the bytes of media are encoded once, on their way into the body, and never
+//! stand in a tree of JSON values or a string of their own.
+
+mod messages;
+mod parts;
+
+#[cfg(test)]
+mod tests;
+
+use crate::chat::{Request, Tool, ToolChoice};
+use crate::endpoint::{Endpoint, MaxTokensField, Stream, StreamUsage};
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+use serde_json::Value;
+
+/// A request to one endpoint, as it goes over the wire.
+///
+/// Serialized, it is valid for the strictest server: no field that the API does not define, unless the endpoint's
+/// `extra_body` or the opaque fields of an earlier answer say so.
+#[derive(Clone, Copy, Debug)]
+pub struct Body<'a> {
+    request: &'a Request,
+    endpoint: &'a Endpoint,
+}
+
+impl<'a> Body<'a> {
+    /// Views a request the way the endpoint wants it.
+    pub fn new(request: &'a Request, endpoint: &'a Endpoint) -> Self {
+        Self { request, endpoint }
+    }
+}
+
+/// Says how the answer will come: `extra_body` has the last word about it, as about everything.
+pub(crate) fn stream_of(endpoint: &Endpoint) -> Stream {
+    match endpoint.extra_body.get("stream") {
+        Some(Value::Bool(stream)) => Stream::from(*stream),
+        _ => endpoint.dialect.stream,
+    }
+}
+
+impl Serialize for Body<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Endpoint {
+            model,
+            max_tokens,
+            extra_body,
+            dialect,
+            ..
+        } = self.endpoint;
+        let mut body = Fields {
+            map: serializer.serialize_map(None)?,
+            replaced: extra_body,
+        };
+        body.put("model", model)?;
+        body.put("messages", &messages::arrange(&self.request.messages, dialect))?;
+        if !self.request.tools.is_empty() {
+            let tools: Vec<_> = self.request.tools.iter().map(ToolDefinition::from).collect();
+            body.put("tools", &tools)?;
+            match self.request.tool_choice {
+                ToolChoice::Auto => {}
+                ToolChoice::None => body.put("tool_choice", "none")?,
+            }
+        }
+        if let Some(max_tokens) = max_tokens {
+            let field = match dialect.max_tokens_field {
+                MaxTokensField::MaxTokens => "max_tokens",
+                MaxTokensField::MaxCompletionTokens => "max_completion_tokens",
+            };
+            body.put(field, max_tokens)?;
+        }
+        match (stream_of(self.endpoint), dialect.stream_usage) {
+            (Stream::Whole, _) => body.put("stream", &false)?,
+            (Stream::Streamed, StreamUsage::NotAsked) => body.put("stream", &true)?,
+            (Stream::Streamed, StreamUsage::Asked) => {
+                body.put("stream", &true)?;
+                body.put("stream_options", &StreamOptions { include_usage: true })?;
+            }
+        }
+        body.finish()
+    }
+}
+
+/// The fields of an object of which some are given from outside, and then win.
+struct Fields<'a, M> {
+    map: M,
+    replaced: &'a serde_json::Map<String, Value>,
+}
+
+impl<M: SerializeMap> Fields<'_, M> {
+    fn put<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<(), M::Error> {
+        if self.replaced.contains_key(name) {
+            return Ok(());
+        }
+        self.map.serialize_entry(name, value)
+    }
+
+    fn finish(mut self) -> Result<M::Ok, M::Error> {
+        for (name, value) in self.replaced {
+            self.map.serialize_entry(name, value)?;
+        }
+        self.map.end()
+    }
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ToolDefinition<'a> {
+    Function { function: Function<'a> },
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Value,
+}
+
+impl<'a> From<&'a Tool> for ToolDefinition<'a> {
+    fn from(tool: &'a Tool) -> Self {
+        let Tool {
+            name,
+            description,
+            parameters,
+        } = tool;
+        Self::Function {
+            function: Function {
+                name,
+                description,
+                parameters,
+            },
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The files of a configuration directory.
+
+use crate::problem::{Place, Problem, Severity};
+use crate::{services, settings};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Reads a file, where there is one. `name` is what problems call it.
+pub(crate) fn read(path: &Path, name: &str) -> Result<Option<String>, Problem> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Problem {
+            file: name.to_owned(),
+            place: Place::Whole,
+            severity: Severity::Error,
+            what: format!("cannot be read: {error}"),
+            done: "the file is not taken".to_owned(),
+        }),
+    }
+}
+
+/// A default configuration file that could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to write the default configuration {path}")]
+pub struct WriteDefaultsError {
+    /// The file or directory.
+    pub path: PathBuf,
+    /// Why.
+    pub source: io::Error,
+}
+
+/// Makes a configuration directory with the files that are not there yet, and says which it made.
+///
+/// # Errors
+///
+/// The first file that cannot be written.
+pub fn write_defaults(config_dir: &Path) -> Result<Vec<PathBuf>, WriteDefaultsError> {
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| WriteDefaultsError { path, source }
+    };
+    fs::create_dir_all(config_dir).map_err(failed(config_dir))?;
+    let mut made = Vec::new();
+    for (name, text) in [
+        (settings::FILE, include_str!("../../../config/app.json")),
+        (services::FILE, include_str!("../../../config/llmservices.json")),
+        (
+            "llmservices.template.json",
+            include_str!("../../../config/llmservices.template.json"),
+        ),
+    ] {
+        let path = config_dir.join(name);
+        if path.exists() {
+            continue;
+        }
+        write_whole(&path, text).map_err(failed(&path))?;
+        made.push(path);
+    }
+    Ok(made)
+}
+
+/// Writes a file so that it is there whole or not at all, whenever the power fails.
+fn write_whole(path: &Path, text: &str) -> io::Result<()> {
+    let unfinished = path.with_extension("json.new");
+    let mut file = File::create(&unfinished)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&unfinished, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_written_once_and_never_over_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let config = dir.path().join("deep").join("config");
+        assert_eq!(write_defaults(&config).unwrap().len(), 3);
+        fs::write(config.join("app.json"), "mine").unwrap();
+        fs::remove_file(config.join("llmservices.json")).unwrap();
+        assert_eq!(
+            write_defaults(&config).unwrap(),
+            [config.join("llmservices.json")]
+        );
+        assert_eq!(fs::read_to_string(config.join("app.json")).unwrap(), "mine");
+        assert_eq!(fs::read_dir(&config).unwrap().count(), 3);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_a_problem_and_an_absent_one_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("app.json");
+        assert_eq!(read(&path, "app.json"), Ok(None));
+        fs::write(&path, [0xff, 0xfe]).unwrap();
+        let problem = read(&path, "app.json").unwrap_err();
+        assert_eq!(
+            problem.to_string(),
+            "app.json: cannot be read: stream did not contain valid UTF-8; the file is not taken"
+        );
+    }
+}

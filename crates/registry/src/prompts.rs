@@ -1,0 +1,333 @@
+//! The prompts: built into the binary, and replaceable file by file from a directory.
+
+mod toml_file;
+
+use crate::problem::{Place, Problem, Severity};
+use polity_society::text::{Template, Texts};
+use std::collections::BTreeMap;
+use toml_file::flatten;
+
+/// A language that everything models and people read is written in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Language {
+    /// Chinese.
+    #[default]
+    Zh,
+    /// English.
+    En,
+}
+
+impl Language {
+    /// The name in `app.json`, and of the directory of its prompts.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Zh => "zh",
+            Self::En => "en",
+        }
+    }
+}
+
+/// Everything that models read and that does not come from other agents.
+#[derive(Clone, Debug)]
+pub struct Prompts {
+    /// Their language.
+    pub language: Language,
+    /// What every agent is told first.
+    pub base: String,
+    /// What root is told in the place of a role prompt.
+    pub root: String,
+    /// How a role prompt is presented: `{role_name}` and `{role_prompt}` are filled in.
+    pub role: Template,
+    /// The rules of the tools.
+    pub tool_rules: String,
+    /// The texts that messages and notices are made of.
+    pub texts: Texts,
+    /// What is said about each tool, by its name.
+    pub tool_texts: BTreeMap<String, ToolText>,
+}
+
+/// What is said about a tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolText {
+    /// What it does.
+    pub description: String,
+    /// What its parameters mean; the name of a nested one is dotted, such as `taskBrief.objective`.
+    pub parameters: BTreeMap<String, String>,
+}
+
+/// A file of prompts. Each language has all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum PromptFile {
+    Base,
+    Root,
+    Role,
+    ToolRules,
+    Texts,
+    ToolTexts,
+}
+
+/// Declares the names of the files and builds them into the binary.
+macro_rules! prompt_files {
+    ($($file:ident = $name:literal;)*) => {
+        impl PromptFile {
+            pub(crate) const ALL: &'static [Self] = &[$(Self::$file,)*];
+
+            pub(crate) fn name(self) -> &'static str {
+                match self { $(Self::$file => $name,)* }
+            }
+
+            fn embedded(self, language: Language) -> &'static str {
+                match (language, self) {
+                    $((Language::Zh, Self::$file) => include_str!(concat!("../../../prompts/zh/", $name)),
+                    (Language::En, Self::$file) => include_str!(concat!("../../../prompts/en/", $name)),)*
+                }
+            }
+        }
+    };
+}
+
+prompt_files! {
+    Base = "base.txt";
+    Root = "root.txt";
+    Role = "role.txt";
+    ToolRules = "tools.txt";
+    Texts = "texts.toml";
+    ToolTexts = "tools.toml";
+}
+
+/// The files that stand in for built-in ones.
+pub(crate) type Overrides = BTreeMap<PromptFile, String>;
+
+/// What may be filled into the presentation of a role.
+const ROLE_PLACEHOLDERS: [&str; 2] = ["role_name", "role_prompt"];
+
+/// Checks that a file can be taken at all. What is wrong inside it is found by [`build`].
+pub(crate) fn check(language: Language, file: PromptFile, text: &str) -> Result<(), Problem> {
+    let problem = |place: Place, what: String| {
+        let done = "the file is not taken".to_owned();
+        Problem {
+            file: label(language, file),
+            place,
+            severity: Severity::Error,
+            what,
+            done,
+        }
+    };
+    // An empty file is most often one that somebody is just writing.
+    if text.trim().is_empty() {
+        return Err(problem(Place::Whole, "the file is empty".to_owned()));
+    }
+    match file {
+        PromptFile::Base | PromptFile::Root | PromptFile::ToolRules => Ok(()),
+        PromptFile::Role => {
+            let template = Template::new(text);
+            let placeholders = template.placeholders();
+            if let Some(unknown) = placeholders.iter().find(|name| !ROLE_PLACEHOLDERS.contains(name)) {
+                let what = format!("has a placeholder `{{{unknown}}}`, which is not one of its own");
+                return Err(problem(Place::Whole, what));
+            }
+            match ROLE_PLACEHOLDERS.iter().find(|name| !placeholders.contains(name)) {
+                Some(missing) => Err(problem(
+                    Place::Whole,
+                    format!("lacks the placeholder `{{{missing}}}`"),
+                )),
+                None => Ok(()),
+            }
+        }
+        PromptFile::Texts | PromptFile::ToolTexts => toml_file::parse(text)
+            .map(drop)
+            .map_err(|error| problem(error.place, error.what)),
+    }
+}
+
+/// Puts the prompts of a language together: the built-in ones, and over them what `overrides` hold.
+pub(crate) fn build(language: Language, overrides: &Overrides) -> (Prompts, Vec<Problem>) {
+    let mut problems = Vec::new();
+    let text = |file: PromptFile| {
+        let text = overrides
+            .get(&file)
+            .map_or_else(|| file.embedded(language), String::as_str);
+        text.trim_start_matches('\u{feff}').trim_end().to_owned()
+    };
+    let mut texts = read_texts(
+        language,
+        PromptFile::Texts.embedded(language),
+        None,
+        &mut problems,
+    );
+    if let Some(text) = overrides.get(&PromptFile::Texts) {
+        texts = read_texts(language, text, Some(&texts), &mut problems);
+    }
+    let mut tool_texts = read_tool_texts(language, PromptFile::ToolTexts.embedded(language), &mut problems);
+    for (tool, text) in &tool_texts {
+        if text.description.is_empty() {
+            problems.push(tool_problem(
+                language,
+                tool,
+                "has no description",
+                "nothing is said about the tool",
+            ));
+        }
+    }
+    if let Some(text) = overrides.get(&PromptFile::ToolTexts) {
+        let replaced = read_tool_texts(language, text, &mut problems);
+        lay_over(language, &mut tool_texts, replaced, &mut problems);
+    }
+    let prompts = Prompts {
+        language,
+        base: text(PromptFile::Base),
+        root: text(PromptFile::Root),
+        role: Template::new(text(PromptFile::Role)),
+        tool_rules: text(PromptFile::ToolRules),
+        texts,
+        tool_texts,
+    };
+    (prompts, problems)
+}
+
+/// The name of a file in problems.
+pub(crate) fn label(language: Language, file: PromptFile) -> String {
+    format!("prompts/{}/{}", language.as_str(), file.name())
+}
+
+fn read_texts(
+    language: Language,
+    text: &str,
+    fallback: Option<&Texts>,
+    problems: &mut Vec<Problem>,
+) -> Texts {
+    let file = || label(language, PromptFile::Texts);
+    let problem = |place: Place, what: String| {
+        let done = "the built-in text counts".to_owned();
+        Problem {
+            file: file(),
+            place,
+            severity: Severity::Error,
+            what,
+            done,
+        }
+    };
+    let mut table = toml_file::parse(text).unwrap_or_else(|error| {
+        problems.push(problem(error.place, error.what));
+        toml::Table::new()
+    });
+    let type_names = match table.remove("type_names") {
+        Some(toml::Value::Table(names)) => flatten("", names, &mut |key, what| {
+            problems.push(problem(
+                Place::Pointer(format!("type_names.{key}")),
+                what.to_owned(),
+            ));
+        }),
+        Some(_) => {
+            problems.push(problem(
+                Place::Pointer("type_names".to_owned()),
+                "must be a table".to_owned(),
+            ));
+            BTreeMap::new()
+        }
+        None => BTreeMap::new(),
+    };
+    let named = flatten("", table, &mut |key, what| {
+        problems.push(problem(Place::Pointer(key.to_owned()), what.to_owned()));
+    });
+    let (texts, wrong) = Texts::build(named, type_names, fallback);
+    problems.extend(
+        wrong
+            .into_iter()
+            .map(|wrong| problem(Place::Whole, wrong.to_string())),
+    );
+    texts
+}
+
+fn read_tool_texts(
+    language: Language,
+    text: &str,
+    problems: &mut Vec<Problem>,
+) -> BTreeMap<String, ToolText> {
+    const DONE: &str = "the built-in text counts";
+    let tools = toml_file::parse(text).unwrap_or_else(|error| {
+        let file = label(language, PromptFile::ToolTexts);
+        let (done, severity) = (DONE.to_owned(), Severity::Error);
+        problems.push(Problem {
+            file,
+            place: error.place,
+            severity,
+            what: error.what,
+            done,
+        });
+        toml::Table::new()
+    });
+    let mut texts = BTreeMap::new();
+    for (tool, value) in tools {
+        let mut wrong = |key: &str, what: &str| problems.push(tool_problem(language, key, what, DONE));
+        let toml::Value::Table(mut table) = value else {
+            wrong(&tool, "must be a table");
+            continue;
+        };
+        let mut text = ToolText::default();
+        match table.remove("description") {
+            Some(toml::Value::String(description)) => text.description = description,
+            Some(_) => wrong(&format!("{tool}.description"), "must be a text"),
+            None => {}
+        }
+        match table.remove("parameters") {
+            Some(toml::Value::Table(parameters)) => {
+                text.parameters = flatten("", parameters, &mut |key, what| {
+                    wrong(&format!("{tool}.parameters.{key}"), what);
+                });
+            }
+            Some(_) => wrong(&format!("{tool}.parameters"), "must be a table"),
+            None => {}
+        }
+        for key in table.keys() {
+            wrong(&format!("{tool}.{key}"), "there is no such field");
+        }
+        texts.insert(tool, text);
+    }
+    texts
+}
+
+/// Replaces what `over` says. A tool or parameter that no built-in text knows does not exist.
+fn lay_over(
+    language: Language,
+    texts: &mut BTreeMap<String, ToolText>,
+    over: BTreeMap<String, ToolText>,
+    problems: &mut Vec<Problem>,
+) {
+    const DONE: &str = "it has no effect";
+    for (tool, replaced) in over {
+        let Some(text) = texts.get_mut(&tool) else {
+            problems.push(tool_problem(language, &tool, "there is no such tool", DONE));
+            continue;
+        };
+        if !replaced.description.is_empty() {
+            text.description = replaced.description;
+        }
+        for (parameter, description) in replaced.parameters {
+            match text.parameters.get_mut(&parameter) {
+                Some(built_in) => *built_in = description,
+                None => {
+                    let key = format!("{tool}.parameters.{parameter}");
+                    problems.push(tool_problem(language, &key, "there is no such parameter", DONE));
+                }
+            }
+        }
+    }
+}
+
+fn tool_problem(language: Language, key: &str, what: &str, done: &str) -> Problem {
+    let (file, place) = (
+        label(language, PromptFile::ToolTexts),
+        Place::Pointer(key.to_owned()),
+    );
+    Problem {
+        file,
+        place,
+        severity: Severity::Error,
+        what: what.to_owned(),
+        done: done.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,54 @@
+//! Reads TOML files of texts.
+
+use crate::problem::Place;
+use std::collections::BTreeMap;
+use toml::{Table, Value};
+
+/// Why a text is not TOML.
+pub(super) struct SyntaxError {
+    pub(super) place: Place,
+    pub(super) what: String,
+}
+
+/// Parses a file.
+pub(super) fn parse(text: &str) -> Result<Table, SyntaxError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    text.parse::<Table>().map_err(|error| {
+        let before = error.span().and_then(|span| text.get(..span.start));
+        let place = before.map_or(Place::Whole, |before| {
+            let start_of_line = before.rfind('\n').map_or(0, |newline| newline + 1);
+            let line = before.matches('\n').count() + 1;
+            let column = before.get(start_of_line..).map_or(0, |line| line.chars().count()) + 1;
+            Place::Position { line, column }
+        });
+        // The message may go on for several lines; a problem has one.
+        SyntaxError {
+            place,
+            what: error.message().lines().collect::<Vec<_>>().join(", "),
+        }
+    })
+}
+
+/// The texts in a table by their dotted keys; what is no text is told to `wrong`.
+pub(super) fn flatten(
+    prefix: &str,
+    table: Table,
+    wrong: &mut impl FnMut(&str, &'static str),
+) -> BTreeMap<String, String> {
+    let mut texts = BTreeMap::new();
+    for (key, value) in table {
+        let key = if prefix.is_empty() {
+            key
+        } else {
+            format!("{prefix}.{key}")
+        };
+        match value {
+            Value::String(text) => {
+                texts.insert(key, text);
+            }
+            Value::Table(inner) => texts.extend(flatten(&key, inner, wrong)),
+            _ => wrong(&key, "must be a text"),
+        }
+    }
+    texts
+}

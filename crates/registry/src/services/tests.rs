@@ -1,0 +1,522 @@
+use super::*;
+use polity_society::content::Kind;
+use proptest::prelude::*;
+use secrecy::ExposeSecret;
+use serde_json::json;
+
+const SEED_EXAMPLE: &str = r#"{
+  "services": [
+    {
+      "id": "text-model",
+      "name": "纯文本模型",
+      "baseURL": "https://api.example.com/v1",
+      "model": "gpt-4",
+      "apiKey": "xxx",
+      "capabilityTags": ["文本对话", "工具调用"],
+      "capabilities": {
+        "input": ["text"],
+        "output": ["text", "structured_output", "tool_calling"]
+      },
+      "description": "纯文本对话模型"
+    },
+    {
+      "id": "vision-model",
+      "name": "视觉模型",
+      "baseURL": "https://api.example.com/v1",
+      "model": "gpt-4-vision",
+      "apiKey": "xxx",
+      "capabilityTags": ["视觉理解", "图像分析"],
+      "capabilities": {
+        "input": ["text", "vision"],
+        "output": ["text", "structured_output"]
+      },
+      "description": "支持图片理解的模型"
+    },
+    {
+      "id": "multimodal-model",
+      "name": "多模态模型",
+      "baseURL": "https://api.example.com/v1",
+      "model": "gemini-pro",
+      "apiKey": "xxx",
+      "capabilityTags": ["多模态", "视觉理解", "音频理解"],
+      "capabilities": {
+        "input": ["text", "vision", "audio", "file"],
+        "output": ["text", "structured_output", "tool_calling"]
+      },
+      "description": "支持多种输入类型的模型"
+    }
+  ]
+}"#;
+
+/// A file with one service: what every service needs, and over it `more`.
+fn file_with(more: Value) -> String {
+    let mut service = json!({"id": "a", "baseURL": "https://a.example/v1", "model": "m"});
+    if let (Value::Object(service), Value::Object(more)) = (&mut service, more) {
+        service.extend(more);
+    }
+    json!({"services": [service]}).to_string()
+}
+
+fn lines(problems: &[Problem]) -> String {
+    problems
+        .iter()
+        .map(Problem::to_string)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+#[test]
+fn the_example_of_the_seed_loads_unchanged() {
+    let (services, problems) = parse(SEED_EXAMPLE).unwrap();
+    assert_eq!(lines(&problems), "");
+    let summary = |service: &Service| {
+        let reads_images = service.capabilities.reads(Kind::Image);
+        format!(
+            "{} {} {} tags={} images={reads_images} tools={} key={}",
+            service.id,
+            service.name,
+            service.endpoint.model,
+            service.capability_tags.join(","),
+            service.tools_allowed(),
+            service.endpoint.api_key.expose_secret(),
+        )
+    };
+    let summaries: Vec<_> = services.iter().map(summary).collect();
+    insta::assert_snapshot!(summaries.join("\n"), @r"
+    text-model 纯文本模型 gpt-4 tags=文本对话,工具调用 images=false tools=true key=xxx
+    vision-model 视觉模型 gpt-4-vision tags=视觉理解,图像分析 images=true tools=false key=xxx
+    multimodal-model 多模态模型 gemini-pro tags=多模态,视觉理解,音频理解 images=true tools=true key=xxx
+    ");
+}
+
+#[test]
+fn the_shipped_files_load_without_problems() {
+    let (services, problems) = parse(include_str!("../../../../config/llmservices.json")).unwrap();
+    assert_eq!((services.len(), lines(&problems)), (0, String::new()));
+    let (services, problems) = parse(include_str!("../../../../config/llmservices.template.json")).unwrap();
+    assert_eq!(lines(&problems), "");
+    let ids: Vec<_> = services.iter().map(|service| service.id.as_str()).collect();
+    assert_eq!(
+        ids,
+        [
+            "openai",
+            "ollama",
+            "lm-studio",
+            "llama-cpp",
+            "vllm",
+            "openrouter",
+            "dashscope",
+            "deepseek"
+        ]
+    );
+    assert!(
+        services
+            .iter()
+            .all(|service| service.declared == Declaration::Declared && service.tools_allowed())
+    );
+}
+
+#[test]
+fn every_field_is_read() {
+    let text = r#"{"services": [
+        {"id": " a ", "name": "A", "baseURL": "https://a.example/v1/", "model": " m ", "apiKey": " ${A_KEY} ",
+         "capabilityTags": ["fast", " "], "capabilities": {"input": ["text", "smell"]}, "description": "does it",
+         "maxConcurrentRequests": 2, "timeoutMs": 1500, "maxTokens": 100, "contextWindow": 8000, "fallback": "b",
+         "dialect": {"toolResultMedia": "inline", "bridgeAfterTool": true, "systemRole": "developer", "stream": false,
+                     "toolCallIds": "alnum9", "maxTokensField": "max_completion_tokens", "streamUsage": false},
+         "fileTypes": ["Application/PDF", "text/*", "*/*"], "maxImageBytes": 5, "maxImageEdge": 6,
+         "maxRequestBytes": 7, "stripMetadata": true, "price": {"input": 0, "output": 2.5},
+         "extraBody": {"seed": 1}, "headers": {"X-Title": "t"}},
+        {"id": "b", "baseURL": "rehearsal:", "model": "m", "capabilities": null, "apiKey": null}
+    ]}"#;
+    let (services, problems) = parse(text).unwrap();
+    assert_eq!(lines(&problems), "");
+    assert_eq!(services[0].endpoint.api_key.expose_secret(), "${A_KEY}");
+    insta::assert_debug_snapshot!(services[0], @r#"
+    Service {
+        id: ServiceId(a),
+        name: "A",
+        description: "does it",
+        capability_tags: [
+            "fast",
+        ],
+        capabilities: Capabilities {
+            input: [
+                Capability(text),
+                Capability(smell),
+            ],
+            output: [
+                Capability(text),
+            ],
+        },
+        declared: Declared,
+        endpoint: Endpoint {
+            base_url: "https://a.example/v1",
+            model: "m",
+            api_key: SecretBox<str>([REDACTED]),
+            headers: [
+                (
+                    "X-Title",
+                    SecretBox<str>([REDACTED]),
+                ),
+            ],
+            timeout: 1.5s,
+            max_tokens: Some(
+                100,
+            ),
+            extra_body: {
+                "seed": Number(1),
+            },
+            dialect: Dialect {
+                tool_result_media: Inline,
+                bridge_after_tool: Bridge,
+                system_role: Developer,
+                stream: Whole,
+                tool_call_ids: Alnum9,
+                max_tokens_field: MaxCompletionTokens,
+                stream_usage: NotAsked,
+            },
+        },
+        max_concurrent: Some(
+            2,
+        ),
+        context_window: Some(
+            8000,
+        ),
+        fallback: Some(
+            ServiceId(b),
+        ),
+        file_types: [
+            "application/pdf",
+            "text/*",
+            "*/*",
+        ],
+        max_image_bytes: Some(
+            5,
+        ),
+        max_image_edge: Some(
+            6,
+        ),
+        max_request_bytes: Some(
+            7,
+        ),
+        strip_metadata: Strip,
+        price: Some(
+            Price {
+                input: 0.0,
+                output: 2.5,
+            },
+        ),
+        unknown: {},
+    }
+    "#);
+    assert_eq!(format!("{:?}", services[1]), {
+        let endpoint = Endpoint::new("rehearsal:", "m");
+        format!("{:?}", Service::new(ServiceId::new("b"), endpoint))
+    });
+}
+
+#[test]
+fn every_problem_is_told_and_the_other_services_load() {
+    let text = r#"{"services": [
+        {"baseURL": "ftp://a", "name": "without an id"},
+        {"id": "a", "baseURL": "https://a.example", "model": ""},
+        {"id": "a", "baseURL": "https://a.example", "model": "m", "fallback": "a", "colour": 1,
+         "capabilities": {"input": ["text", ""], "output": "text", "both": []}},
+        {"id": "a", "baseURL": "not a url", "model": "m"},
+        {"id": "b", "baseURL": "https://b.example", "model": "m", "fallback": "nobody", "name": 3, "description": [],
+         "capabilityTags": "fast", "capabilities": {}, "apiKey": "a\nb", "timeoutMs": 0, "maxTokens": -1,
+         "contextWindow": "8k", "maxConcurrentRequests": 0, "fileTypes": ["pdf"], "maxImageBytes": 1.5,
+         "maxImageEdge": 99999999999, "maxRequestBytes": true, "stripMetadata": "yes", "price": {"input": -1},
+         "extraBody": [], "headers": {"bad name": "x", "X-Ok": 3},
+         "dialect": {"toolResultMedia": "before", "bridgeAfterTool": 1, "systemRole": "root", "stream": "on",
+                     "toolCallIds": 9, "maxTokensField": "maxTokens", "streamUsage": null, "extra": 1}},
+        "c",
+        {"id": "d", "baseURL": "https://user:pw@d.example", "model": "m", "apiKey": "${}"},
+        {"id": "e", "baseURL": "https://e.example?key=1", "model": "m"},
+        {"id": "f", "baseURL": "https://f.example", "model": "m", "capabilities": ["text"], "apiKey": "${A} "},
+        {"id": "g", "baseURL": "https://g.example", "model": "m", "apiKey": "${A B}"}
+    ], "version": 2}"#;
+    let (services, problems) = parse(text).unwrap();
+    let ids: Vec<_> = services.iter().map(|service| service.id.as_str()).collect();
+    assert_eq!(ids, ["a", "b", "f", "g"]);
+    assert!(
+        services
+            .iter()
+            .all(|service| service.capabilities == Capabilities::default())
+    );
+    assert!(services.iter().all(|service| service.fallback.is_none()));
+    assert_eq!(services[1].endpoint.dialect, polity_llm::Dialect::default());
+    assert!(services[0].unknown.as_map().contains_key("colour"));
+    insta::assert_snapshot!(lines(&problems), @r#"
+    llmservices.json: /version: there is no such field; it has no effect
+    llmservices.json: /services/0/id: missing; the service is left out
+    llmservices.json: /services/0/baseURL: must be an http or https URL; the service is left out
+    llmservices.json: /services/0/model: missing; the service is left out
+    llmservices.json: /services/1/model: must not be empty; the service "a" is left out
+    llmservices.json: /services/2/capabilities/input/1: must be a text that is not empty; the service "a" counts as text only
+    llmservices.json: /services/2/capabilities/output: must be a list of capabilities; the service "a" counts as text only
+    llmservices.json: /services/2/capabilities/both: there is no such field; it has no effect
+    llmservices.json: /services/2/colour: there is no such field; it is kept and has no effect
+    llmservices.json: /services/3/baseURL: must be an http or https URL; the service "a" is left out
+    llmservices.json: /services/3/id: is used already by a service above; the service "a" is left out
+    llmservices.json: /services/4/apiKey: must be printable ASCII on one line; the service "b" is called without a key
+    llmservices.json: /services/4/headers/bad name: is not the name of a header; the header is left out
+    llmservices.json: /services/4/headers/X-Ok: must be a text; the header is left out
+    llmservices.json: /services/4/timeoutMs: must be a whole number above zero; the default counts
+    llmservices.json: /services/4/maxTokens: must be a whole number above zero; the server decides
+    llmservices.json: /services/4/extraBody: must be an object; nothing is added
+    llmservices.json: /services/4/dialect/toolResultMedia: must be "after" or "inline"; the default counts
+    llmservices.json: /services/4/dialect/bridgeAfterTool: must be true or false; the default counts
+    llmservices.json: /services/4/dialect/systemRole: must be "system", "developer" or "user"; the default counts
+    llmservices.json: /services/4/dialect/stream: must be true or false; the default counts
+    llmservices.json: /services/4/dialect/toolCallIds: must be "any" or "alnum9"; the default counts
+    llmservices.json: /services/4/dialect/maxTokensField: must be "max_tokens" or "max_completion_tokens"; the default counts
+    llmservices.json: /services/4/dialect/extra: there is no such field; it has no effect
+    llmservices.json: /services/4/name: must be a text; the default counts
+    llmservices.json: /services/4/description: must be a text; the default counts
+    llmservices.json: /services/4/capabilityTags: must be a list of texts; the default counts
+    llmservices.json: /services/4/capabilities: has neither input nor output; the service "b" counts as text only
+    llmservices.json: /services/4/maxConcurrentRequests: must be a whole number above zero; there is no limit
+    llmservices.json: /services/4/contextWindow: must be a whole number above zero; it counts as not known
+    llmservices.json: /services/4/fileTypes: must be MIME types such as image/png, image/* or */*; the default counts
+    llmservices.json: /services/4/maxImageBytes: must be a whole number above zero; there is no limit
+    llmservices.json: /services/4/maxImageEdge: is too large; there is no limit
+    llmservices.json: /services/4/maxRequestBytes: must be a whole number above zero; the general limit counts
+    llmservices.json: /services/4/stripMetadata: must be true or false; the default counts
+    llmservices.json: /services/4/price/input: must be a number, zero or above; the price counts as not known
+    llmservices.json: /services/4/price/output: missing; the price counts as not known
+    llmservices.json: /services/5: must be an object; the service is left out
+    llmservices.json: /services/6/baseURL: must not have a user name or password in it; apiKey and headers are for that; the service "d" is left out
+    llmservices.json: /services/7/baseURL: must not have a query or a fragment; the service "e" is left out
+    llmservices.json: /services/8/capabilities: must be an object; the service "f" counts as text only
+    llmservices.json: /services/9/apiKey: must name one environment variable, such as ${OPENAI_API_KEY}, and nothing else; the service "g" is called without a key
+    llmservices.json: /services/2/fallback: is the service itself; the service "a" has no fallback
+    llmservices.json: /services/4/fallback: is not the id of a valid service; the service "b" has no fallback
+    "#);
+}
+
+#[test]
+fn whole_files() {
+    let check = |text: &str, expect: Result<usize, &str>| match (parse(text), expect) {
+        (Ok((services, problems)), Ok(count)) => {
+            assert_eq!(services.len(), count);
+            assert_eq!(lines(&problems), "");
+        }
+        (Err(problems), Err(expect)) => assert_eq!(lines(&problems), expect),
+        (result, _) => panic!("{result:?}"),
+    };
+    check("{}", Ok(0));
+    check("\u{feff}{\"services\": [] /* none */}", Ok(0));
+    check("{\"services\": null}", Ok(0));
+    check(
+        "",
+        Err("llmservices.json: the file is empty; the file is not taken"),
+    );
+    check(
+        "{\"services\": {}}",
+        Err("llmservices.json: /services: must be a list; the file is not taken"),
+    );
+    check(
+        "{\"services\": [}",
+        Err("llmservices.json:1:15: Unexpected close brace; the file is not taken"),
+    );
+    check(
+        "{\"services\": [1]}",
+        Err(
+            "llmservices.json: /services/0: must be an object; the service is left out\n\
+             llmservices.json: /services: none of the services is valid; the file is not taken",
+        ),
+    );
+}
+
+#[test]
+fn tools_are_given_unless_a_declared_output_lacks_them() {
+    let check = |capabilities: Value, expect: bool| {
+        let (services, _) = parse(&file_with(json!({"capabilities": capabilities}))).unwrap();
+        assert_eq!(services[0].tools_allowed(), expect, "{capabilities}");
+    };
+    check(Value::Null, true);
+    check(json!({"output": ["text", "tool_calling"]}), true);
+    check(json!({"output": ["text"]}), false);
+    check(json!({"input": ["text"]}), false);
+    check(json!({"input": ["tool_calling"], "output": []}), false);
+    check(json!({"output": "nonsense"}), true);
+}
+
+#[test]
+fn no_secret_is_ever_shown() {
+    let secret = "sk-1234567890";
+    let text = json!({"services": [
+        {"id": "a", "baseURL": "https://a.example", "model": "m", "apiKey": secret, "api_key": secret,
+         "headers": {"Authorization": secret}},
+        {"id": "b", "baseURL": "https://b.example", "model": "m", "apiKey": format!("{secret}\u{7}"),
+         "headers": {"X-Bad": format!("é{secret}")}, "dialect": {"systemRole": secret}, "price": secret,
+         "capabilities": secret, "timeoutMs": secret, "fileTypes": [secret], "headres": {"Authorization": secret}},
+        {"id": "c", "baseURL": format!("https://x:{secret}@c.example"), "model": "m"},
+        {"id": "d", "baseURL": format!("https://d.example/?key={secret}"), "model": "m"},
+        {"id": "e", "baseURL": secret, "model": "m"},
+        {"id": "f", "baseURL": "https://f.example", "model": "m", "apiKey": format!("${{{secret}")}
+    ]});
+    let (services, problems) = parse(&text.to_string()).unwrap();
+    assert_eq!(services[0].endpoint.api_key.expose_secret(), secret);
+    assert!(services[0].unknown.as_map()["api_key"] == secret);
+    assert!(problems.len() >= 12, "{}", lines(&problems));
+    let shown = format!("{services:?} {services:#?} {problems:?} {}", lines(&problems));
+    assert!(!shown.contains(secret), "{shown}");
+    // Not even where the file breaks off inside of the key.
+    let broken = text.to_string();
+    for end in (0..broken.len()).filter(|end| broken.is_char_boundary(*end)) {
+        let problems = parse(&broken[..end]).unwrap_err();
+        assert!(!lines(&problems).contains(&secret[..6]), "{}", lines(&problems));
+    }
+}
+
+/// One side of `capabilities` as somebody may write it.
+#[derive(Clone, Debug)]
+enum WrittenSide {
+    Absent,
+    Valid(Vec<String>),
+    Bad(Value),
+}
+
+fn valid_side() -> impl Strategy<Value = Vec<String>> {
+    let standard = prop::sample::select(
+        Capability::STANDARD
+            .map(|capability| capability.to_string())
+            .to_vec(),
+    );
+    prop::collection::vec(prop_oneof![standard, "[a-z_]{1,8}", "[能力嗅觉]{1,4}"], 0..5)
+}
+
+fn written_side() -> impl Strategy<Value = WrittenSide> {
+    let bad_item = prop_oneof![
+        Just(json!("")),
+        Just(json!("  ")),
+        Just(json!(7)),
+        Just(Value::Null),
+        Just(json!([]))
+    ];
+    let bad_list = (valid_side(), bad_item, any::<prop::sample::Index>()).prop_map(|(valid, bad, at)| {
+        let mut items: Vec<_> = valid.into_iter().map(Value::from).collect();
+        items.insert(at.index(items.len() + 1), bad);
+        Value::Array(items)
+    });
+    let bad = prop_oneof![
+        bad_list,
+        Just(json!("text")),
+        Just(json!(1)),
+        Just(json!({"text": true}))
+    ];
+    prop_oneof![
+        Just(WrittenSide::Absent),
+        valid_side().prop_map(WrittenSide::Valid),
+        bad.prop_map(WrittenSide::Bad)
+    ]
+}
+
+fn expected_side(side: &WrittenSide) -> Vec<Capability> {
+    match side {
+        WrittenSide::Valid(names) => names.iter().filter_map(|name| Capability::new(name)).collect(),
+        WrittenSide::Absent | WrittenSide::Bad(_) => vec![Capability::TEXT],
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn property_1_configuration_validation(input in written_side(), output in written_side()) {
+        let mut declared = Map::new();
+        for (name, side) in [("input", &input), ("output", &output)] {
+            match side {
+                WrittenSide::Absent => {}
+                WrittenSide::Valid(names) => drop(declared.insert(name.to_owned(), json!(names))),
+                WrittenSide::Bad(value) => drop(declared.insert(name.to_owned(), value.clone())),
+            }
+        }
+        let valid = !declared.is_empty()
+            && ![&input, &output].into_iter().any(|side| matches!(side, WrittenSide::Bad(_)));
+        let (services, problems) = parse(&file_with(json!({"capabilities": declared}))).unwrap();
+        let service = &services[0];
+        if valid {
+            prop_assert_eq!(lines(&problems), "");
+            prop_assert_eq!(service.declared, Declaration::Declared);
+            prop_assert_eq!(&service.capabilities.input, &expected_side(&input));
+            prop_assert_eq!(&service.capabilities.output, &expected_side(&output));
+        } else {
+            prop_assert!(!problems.is_empty());
+            for problem in &problems {
+                let Place::Pointer(pointer) = &problem.place else { panic!("{problem}") };
+                prop_assert!(pointer.starts_with("/services/0/capabilities"));
+                prop_assert_eq!(problem.severity, Severity::Error);
+                prop_assert_eq!(&problem.done, "the service \"a\" counts as text only");
+            }
+            prop_assert_eq!(service.declared, Declaration::Assumed);
+            prop_assert_eq!(&service.capabilities, &Capabilities::default());
+        }
+    }
+
+    #[test]
+    fn property_6_backward_compatibility(
+        services in prop::collection::btree_map(
+            "[a-z0-9-]{1,12}",
+            ("[^\\p{C}]{1,20}", "[a-z0-9./:-]{1,20}", "[ -~]{0,20}", prop::collection::vec("[^\\p{C}\\s]{1,8}", 0..4)),
+            1..6,
+        ),
+    ) {
+        let written: Vec<_> = services.iter().map(|(id, (name, model, key, tags))| json!({
+            "id": id, "name": format!("N{name}"), "baseURL": "http://127.0.0.1:1/v1", "model": model,
+            "apiKey": format!("k{key}"), "capabilityTags": tags, "description": name,
+        })).collect();
+        let (loaded, problems) = parse(&json!({"services": written}).to_string()).unwrap();
+        prop_assert_eq!(lines(&problems), "");
+        prop_assert_eq!(loaded.len(), services.len());
+        for (service, (id, (name, model, key, tags))) in loaded.iter().zip(&services) {
+            prop_assert_eq!(service.id.as_str(), id);
+            prop_assert_eq!(&service.name, &format!("N{}", name.trim_end()));
+            prop_assert_eq!(&service.endpoint.model, model);
+            prop_assert_eq!(service.endpoint.api_key.expose_secret(), &format!("k{}", key.trim_end()));
+            prop_assert_eq!(&service.capability_tags, tags);
+            prop_assert_eq!(&service.capabilities, &Capabilities::default());
+            prop_assert_eq!(service.declared, Declaration::Assumed);
+            prop_assert!(service.tools_allowed());
+        }
+    }
+
+    #[test]
+    fn ids_are_unique_and_fallbacks_exist(
+        services in prop::collection::vec(("[abc ]{0,1}", prop::option::of("[abcd]")), 1..8),
+    ) {
+        let written: Vec<_> = services.iter().map(|(id, fallback)| json!({
+            "id": id, "baseURL": "rehearsal:", "model": "m", "fallback": fallback,
+        })).collect();
+        let first_of_each: Vec<_> = {
+            let mut seen = BTreeSet::new();
+            services.iter().map(|(id, _)| id.trim()).filter(|id| !id.is_empty() && seen.insert(id.to_string())).collect()
+        };
+        match parse(&json!({"services": written}).to_string()) {
+            Ok((loaded, _)) => {
+                let ids: Vec<_> = loaded.iter().map(|service| service.id.as_str()).collect();
+                prop_assert_eq!(&ids, &first_of_each);
+                for service in &loaded {
+                    if let Some(fallback) = &service.fallback {
+                        prop_assert!(ids.contains(&fallback.as_str()) && *fallback != service.id);
+                    }
+                }
+            }
+            Err(problems) => {
+                prop_assert!(first_of_each.is_empty());
+                prop_assert!(problems.len() > services.len());
+            }
+        }
+    }
+
+    #[test]
+    fn no_text_whatever_brings_the_parser_down(text in "[\\PC\\n]{0,60}|[\\[\\]{}\",:a1 /*.-]{0,40}") {
+        if let Err(problems) = parse(&text) {
+            prop_assert!(!problems.is_empty());
+            prop_assert!(problems.iter().all(|problem| problem.to_string().lines().count() == 1));
+        }
+    }
+}

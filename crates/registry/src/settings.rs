@@ -1,0 +1,346 @@
+//! The settings of `app.json`.
+
+use crate::fields::{self, Fields};
+use crate::problem::{Problem, Severity};
+use crate::prompts::Language;
+use polity_society::id::ServiceId;
+use polity_society::limits::Limits;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The file's name in the configuration directory, and in problems.
+pub(crate) const FILE: &str = "app.json";
+
+/// What `app.json` says, with defaults for what it does not say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// The language of everything that models and people read.
+    pub language: Language,
+    /// The service that counts where a role names none; else it is the first.
+    pub default_service: Option<ServiceId>,
+    /// Whether a model server is looked for on this machine where no service is declared.
+    pub discover: Discover,
+    /// The directory of prompts that stand in for the built-in ones, relative to the configuration directory.
+    pub prompts: Option<PathBuf>,
+    /// What stops a runaway.
+    pub limits: Limits,
+    /// How hard the database makes sure of a commit.
+    pub synchronous: Synchronous,
+    /// How long open work may take to end after a signal to stop.
+    pub shutdown_grace: Duration,
+    /// How failed model calls are tried again.
+    pub retry: Retry,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            language: Language::default(),
+            default_service: None,
+            discover: Discover::On,
+            prompts: None,
+            limits: Limits::default(),
+            synchronous: Synchronous::Full,
+            shutdown_grace: Duration::from_secs(5),
+            retry: Retry::default(),
+        }
+    }
+}
+
+/// Whether a model server is looked for on this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Discover {
+    /// It is.
+    On,
+    /// It is not.
+    Off,
+}
+
+impl From<bool> for Discover {
+    fn from(on: bool) -> Self {
+        if on { Self::On } else { Self::Off }
+    }
+}
+
+/// How hard the database makes sure of a commit; the names are SQLite's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Synchronous {
+    /// A commit survives a power cut.
+    Full,
+    /// A commit survives the end of the process; a power cut may take the last ones.
+    Normal,
+}
+
+/// How failed model calls are tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// How many attempts one call has in all.
+    pub max_attempts: u32,
+    /// The pause after the first failure; it doubles with each.
+    pub base_delay: Duration,
+    /// The longest pause; never shorter than the first.
+    pub max_delay: Duration,
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self {
+            max_attempts: 6,
+            base_delay: Duration::from_millis(500),
+            max_delay: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Reads `app.json`.
+///
+/// # Errors
+///
+/// The problem, where the text is no JSON object. Everything smaller costs one field its value, and nothing else.
+pub(crate) fn parse(text: &str) -> Result<(Settings, Vec<Problem>), Problem> {
+    let root = fields::parse_object(FILE, text)?;
+    let mut problems = Vec::new();
+    let mut fields = Fields::new(FILE, "", root, &mut problems);
+    let default = Settings::default();
+    let settings = Settings {
+        language: fields.read_or("language", default.language, |value| match value.as_str() {
+            Some("zh") => Ok(Language::Zh),
+            Some("en") => Ok(Language::En),
+            _ => Err("must be \"zh\" or \"en\""),
+        }),
+        default_service: fields
+            .read("defaultService", "the first service is the default", fields::name)
+            .map(ServiceId::new),
+        discover: fields.read_or("discover", default.discover, fields::switch),
+        prompts: fields
+            .read("prompts", "the built-in prompts count", fields::name)
+            .map(PathBuf::from),
+        limits: read_limits(&mut fields),
+        synchronous: fields.read_or("synchronous", default.synchronous, |value| match value.as_str() {
+            Some("full") => Ok(Synchronous::Full),
+            Some("normal") => Ok(Synchronous::Normal),
+            _ => Err("must be \"full\" or \"normal\""),
+        }),
+        shutdown_grace: fields.read_or("shutdownGraceMs", default.shutdown_grace, milliseconds),
+        retry: read_retry(&mut fields),
+    };
+    fields.finish("it has no effect");
+    Ok((settings, problems))
+}
+
+fn milliseconds(value: Value) -> Result<Duration, &'static str> {
+    fields::count(value).map(Duration::from_millis)
+}
+
+fn read_limits(fields: &mut Fields<'_>) -> Limits {
+    let default = Limits::default();
+    let Some(mut object) = fields.open("limits", "the defaults count") else {
+        return default;
+    };
+    let limits = Limits {
+        max_tool_rounds: object.read_or("maxToolRounds", default.max_tool_rounds, fields::count),
+        max_model_calls_per_task: optional(
+            &mut object,
+            "maxModelCallsPerTask",
+            default.max_model_calls_per_task,
+            fields::count,
+        ),
+        max_tokens_per_task: optional(
+            &mut object,
+            "maxTokensPerTask",
+            default.max_tokens_per_task,
+            fields::count,
+        ),
+        max_cost_per_task: optional(
+            &mut object,
+            "maxCostPerTask",
+            default.max_cost_per_task,
+            fields::amount,
+        ),
+        max_seconds_per_task: optional(
+            &mut object,
+            "maxSecondsPerTask",
+            default.max_seconds_per_task,
+            fields::count,
+        ),
+        max_agents_per_task: object.read_or("maxAgentsPerTask", default.max_agents_per_task, fields::count),
+        max_depth: object.read_or("maxDepth", default.max_depth, fields::count),
+        max_children: object.read_or("maxChildren", default.max_children, fields::count),
+        max_pair_exchanges: object.read_or("maxPairExchanges", default.max_pair_exchanges, fields::count),
+        max_queue: object.read_or("maxQueue", default.max_queue, fields::count),
+        max_message_chars: object.read_or("maxMessageChars", default.max_message_chars, fields::count),
+        tool_result_chars: object.read_or("toolResultChars", default.tool_result_chars, fields::count),
+        inline_text_chars: object.read_or("inlineTextChars", default.inline_text_chars, fields::count),
+        max_artifact_bytes: object.read_or("maxArtifactBytes", default.max_artifact_bytes, fields::count),
+        max_request_bytes: object.read_or("maxRequestBytes", default.max_request_bytes, fields::count),
+    };
+    object.finish("it has no effect");
+    limits
+}
+
+/// Reads a limit that `null` takes away.
+fn optional<T>(
+    object: &mut Fields<'_>,
+    field: &str,
+    default: Option<T>,
+    read: impl FnOnce(Value) -> Result<T, &'static str>,
+) -> Option<T> {
+    if object.is_null(field) {
+        object.take(field);
+        return None;
+    }
+    object.read(field, "the default counts", read).or(default)
+}
+
+fn read_retry(fields: &mut Fields<'_>) -> Retry {
+    let default = Retry::default();
+    let Some(mut object) = fields.open("retry", "the defaults count") else {
+        return default;
+    };
+    let mut retry = Retry {
+        max_attempts: object.read_or("maxAttempts", default.max_attempts, fields::count),
+        base_delay: object.read_or("baseDelayMs", default.base_delay, milliseconds),
+        max_delay: object.read_or("maxDelayMs", default.max_delay, milliseconds),
+    };
+    if retry.max_delay < retry.base_delay {
+        object.report(
+            Severity::Error,
+            "maxDelayMs",
+            "is less than baseDelayMs",
+            "baseDelayMs counts for both",
+        );
+        retry.max_delay = retry.base_delay;
+    }
+    object.finish("it has no effect");
+    retry
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> (Settings, Vec<String>) {
+        let (settings, problems) = parse(text).unwrap();
+        (settings, problems.iter().map(Problem::to_string).collect())
+    }
+
+    #[test]
+    fn the_shipped_file_says_the_defaults() {
+        assert_eq!(
+            parsed(include_str!("../../../config/app.json")),
+            (Settings::default(), Vec::new())
+        );
+        assert_eq!(parsed("{}"), (Settings::default(), Vec::new()));
+    }
+
+    #[test]
+    fn the_shipped_file_names_every_limit() {
+        let root = fields::parse_object(FILE, include_str!("../../../config/app.json")).unwrap();
+        assert_eq!(root["limits"], serde_json::to_value(Limits::default()).unwrap());
+    }
+
+    #[test]
+    fn everything_can_be_set() {
+        let text = r#"{
+            "language": "en", "defaultService": " local ", "discover": false, "prompts": "my prompts",
+            "limits": {
+                "maxToolRounds": 1, "maxModelCallsPerTask": 2, "maxTokensPerTask": null, "maxCostPerTask": 2.5,
+                "maxSecondsPerTask": 3, "maxAgentsPerTask": 4, "maxDepth": 5, "maxChildren": 6,
+                "maxPairExchanges": 7, "maxQueue": 8, "maxMessageChars": 9, "toolResultChars": 10,
+                "inlineTextChars": 11, "maxArtifactBytes": 12, "maxRequestBytes": 13
+            },
+            "synchronous": "normal", "shutdownGraceMs": 14,
+            "retry": {"maxAttempts": 15, "baseDelayMs": 16, "maxDelayMs": 17}
+        }"#;
+        let expect = Settings {
+            language: Language::En,
+            default_service: Some(ServiceId::new("local")),
+            discover: Discover::Off,
+            prompts: Some(PathBuf::from("my prompts")),
+            limits: Limits {
+                max_tool_rounds: 1,
+                max_model_calls_per_task: Some(2),
+                max_tokens_per_task: None,
+                max_cost_per_task: Some(2.5),
+                max_seconds_per_task: Some(3),
+                max_agents_per_task: 4,
+                max_depth: 5,
+                max_children: 6,
+                max_pair_exchanges: 7,
+                max_queue: 8,
+                max_message_chars: 9,
+                tool_result_chars: 10,
+                inline_text_chars: 11,
+                max_artifact_bytes: 12,
+                max_request_bytes: 13,
+            },
+            synchronous: Synchronous::Normal,
+            shutdown_grace: Duration::from_millis(14),
+            retry: Retry {
+                max_attempts: 15,
+                base_delay: Duration::from_millis(16),
+                max_delay: Duration::from_millis(17),
+            },
+        };
+        assert_eq!(parsed(text), (expect, Vec::new()));
+    }
+
+    #[test]
+    fn a_bad_field_costs_its_own_value_only() {
+        let text = r#"{
+            "language": "fr", "defaultService": "", "discover": "yes", "prompts": 3, "synchronous": true,
+            "shutdownGraceMs": -1, "colour": "red",
+            "limits": {"maxToolRounds": 0, "maxDepth": -3, "maxChildren": 1.5, "maxTokensPerTask": "many",
+                       "maxCostPerTask": 0, "maxQueue": 7, "maxPears": 3},
+            "retry": {"maxAttempts": 99999999999, "baseDelayMs": 900, "maxDelayMs": 800}
+        }"#;
+        let (settings, problems) = parsed(text);
+        let limits = Limits {
+            max_queue: 7,
+            ..Limits::default()
+        };
+        let pause = Duration::from_millis(900);
+        let retry = Retry {
+            base_delay: pause,
+            max_delay: pause,
+            ..Retry::default()
+        };
+        assert_eq!(
+            settings,
+            Settings {
+                limits,
+                retry,
+                ..Settings::default()
+            }
+        );
+        insta::assert_snapshot!(problems.join("\n"), @r#"
+        app.json: /language: must be "zh" or "en"; the default counts
+        app.json: /defaultService: must not be empty; the first service is the default
+        app.json: /discover: must be true or false; the default counts
+        app.json: /prompts: must be a text; the built-in prompts count
+        app.json: /limits/maxToolRounds: must be a whole number above zero; the default counts
+        app.json: /limits/maxTokensPerTask: must be a whole number above zero; the default counts
+        app.json: /limits/maxCostPerTask: must be a number above zero; the default counts
+        app.json: /limits/maxDepth: must be a whole number above zero; the default counts
+        app.json: /limits/maxChildren: must be a whole number above zero; the default counts
+        app.json: /limits/maxPears: there is no such field; it has no effect
+        app.json: /synchronous: must be "full" or "normal"; the default counts
+        app.json: /shutdownGraceMs: must be a whole number above zero; the default counts
+        app.json: /retry/maxAttempts: is too large; the default counts
+        app.json: /retry/maxDelayMs: is less than baseDelayMs; baseDelayMs counts for both
+        app.json: /colour: there is no such field; it has no effect
+        "#);
+    }
+
+    #[test]
+    fn what_is_no_json_object_is_not_taken() {
+        let check = |text: &str, expect: &str| assert_eq!(parse(text).unwrap_err().to_string(), expect);
+        check("", "app.json: the file is empty; the file is not taken");
+        check(
+            "{\"language\": \"en\"",
+            "app.json:1:18: Unterminated object; the file is not taken",
+        );
+        check("[]", "app.json: must hold one object; the file is not taken");
+    }
+}

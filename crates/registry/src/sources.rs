@@ -1,0 +1,225 @@
+//! Where the services come from: the file, else the environment, else a server on this machine, else rehearsal.
+
+use crate::problem::{Place, Problem, Severity};
+use crate::services::{self, Declaration, Service};
+use polity_llm::{Endpoint, MaxTokensField};
+use polity_society::content::{Capabilities, Capability};
+use polity_society::id::ServiceId;
+use secrecy::SecretString;
+use serde_json::Value;
+use std::fmt;
+use std::sync::Arc;
+
+const OPENAI_API_KEY: &str = "OPENAI_API_KEY";
+const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";
+const OPENAI_MODEL: &str = "OPENAI_MODEL";
+
+/// Where the services of a catalogue come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// `llmservices.json`.
+    File,
+    /// `OPENAI_API_KEY` and its companions.
+    Environment,
+    /// A server that was found on this machine; its name.
+    Discovered(String),
+    /// The models that are built in.
+    Rehearsal,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File => f.write_str("the services of llmservices.json"),
+            Self::Environment => f.write_str("the OpenAI service of OPENAI_API_KEY"),
+            Self::Discovered(server_name) => write!(f, "the {server_name} server found on this machine"),
+            Self::Rehearsal => {
+                f.write_str("the built-in rehearsal models, because no other service is there")
+            }
+        }
+    }
+}
+
+/// The environment variables that stand for a service. The key itself is not among them: it is read when a call is made.
+/// There is no `Debug`, because people put keys into URLs.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Environment {
+    /// Whether `OPENAI_API_KEY` is set.
+    pub openai_api_key: KeyPresence,
+    /// `OPENAI_BASE_URL`.
+    pub openai_base_url: Option<String>,
+    /// `OPENAI_MODEL`.
+    pub openai_model: Option<String>,
+}
+
+/// Whether a key is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyPresence {
+    /// It is.
+    Set,
+    /// It is not, or it is empty.
+    Unset,
+}
+
+impl Environment {
+    /// Looks the variables up. What is empty counts as unset.
+    pub fn look_up(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let variable = |name| {
+            variable(name)
+                .map(|value| value.trim().to_owned())
+                .filter(|value| !value.is_empty())
+        };
+        Self {
+            openai_api_key: variable(OPENAI_API_KEY).map_or(KeyPresence::Unset, |_| KeyPresence::Set),
+            openai_base_url: variable(OPENAI_BASE_URL),
+            openai_model: variable(OPENAI_MODEL),
+        }
+    }
+}
+
+/// A model server that was found on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Discovered {
+    /// What it is, such as `Ollama`.
+    pub server_name: String,
+    /// Its base URL.
+    pub base_url: String,
+    /// The model that it offers.
+    pub model: String,
+}
+
+/// The services that count, and where they come from. There is at least one.
+#[derive(Clone, Debug)]
+pub(crate) struct Taken {
+    pub(crate) origin: Origin,
+    pub(crate) first: Arc<Service>,
+    pub(crate) others: Vec<Arc<Service>>,
+}
+
+/// What the file and the environment say.
+#[derive(Debug)]
+pub(crate) enum Declared {
+    /// These services count.
+    Services(Taken),
+    /// There are none: what is on this machine counts.
+    Nothing,
+}
+
+/// Takes the services of the file, else that of the environment. `text` is the file's, where there is one.
+///
+/// # Errors
+///
+/// All problems, where the file or the environment declares services but none that could be used. The next source does
+/// not stand in then, because the user meant these.
+pub(crate) fn declared(
+    text: Option<&str>,
+    environment: &Environment,
+) -> Result<(Declared, Vec<Problem>), Vec<Problem>> {
+    let (services, problems) = text.map_or_else(|| Ok((Vec::new(), Vec::new())), services::parse)?;
+    let mut services = services.into_iter().map(Arc::new);
+    if let Some(first) = services.next() {
+        let taken = Taken {
+            origin: Origin::File,
+            first,
+            others: services.collect(),
+        };
+        return Ok((Declared::Services(taken), problems));
+    }
+    match (environment.openai_api_key, from_environment(environment)) {
+        (KeyPresence::Unset, _) => Ok((Declared::Nothing, problems)),
+        (KeyPresence::Set, Ok(taken)) => Ok((Declared::Services(taken), problems)),
+        (KeyPresence::Set, Err(problem)) => Err(problems.into_iter().chain([problem]).collect()),
+    }
+}
+
+fn from_environment(environment: &Environment) -> Result<Taken, Problem> {
+    let base_url = environment
+        .openai_base_url
+        .as_deref()
+        .unwrap_or("https://api.openai.com/v1");
+    // A wrong URL must not send the key to the usual server.
+    let base_url = services::base_url(Value::from(base_url)).map_err(|what| Problem {
+        file: OPENAI_BASE_URL.to_owned(),
+        place: Place::Whole,
+        severity: Severity::Error,
+        what: what.to_owned(),
+        done: "the OpenAI service is left out".to_owned(),
+    })?;
+    let model = environment.openai_model.as_deref().unwrap_or("gpt-5-mini");
+    let mut endpoint = Endpoint::new(base_url, model);
+    endpoint.api_key = SecretString::from(format!("${{{OPENAI_API_KEY}}}"));
+    endpoint.dialect.max_tokens_field = MaxTokensField::MaxCompletionTokens;
+    let service = Service {
+        name: format!("OpenAI {model}"),
+        capabilities: Capabilities {
+            input: vec![Capability::TEXT, Capability::VISION, Capability::FILE],
+            output: vec![
+                Capability::TEXT,
+                Capability::STRUCTURED_OUTPUT,
+                Capability::TOOL_CALLING,
+            ],
+        },
+        declared: Declaration::Declared,
+        file_types: vec!["application/pdf".to_owned()],
+        ..Service::new(ServiceId::new("openai"), endpoint)
+    };
+    Ok(Taken {
+        origin: Origin::Environment,
+        first: Arc::new(service),
+        others: Vec::new(),
+    })
+}
+
+/// Takes the server that was found on this machine, else the built-in models.
+pub(crate) fn undeclared(discovered: Option<Discovered>) -> Taken {
+    let Some(Discovered {
+        server_name,
+        base_url,
+        model,
+    }) = discovered
+    else {
+        return rehearsal();
+    };
+    let service = Service {
+        name: format!("{server_name} {model}"),
+        ..Service::new(ServiceId::new("local"), Endpoint::new(base_url, model))
+    };
+    Taken {
+        origin: Origin::Discovered(server_name),
+        first: Arc::new(service),
+        others: Vec::new(),
+    }
+}
+
+fn rehearsal() -> Taken {
+    let service = |id: &str, name: &str, input: Vec<Capability>| {
+        let service = Service {
+            name: name.to_owned(),
+            capabilities: Capabilities {
+                input,
+                output: vec![Capability::TEXT, Capability::TOOL_CALLING],
+            },
+            declared: Declaration::Declared,
+            ..Service::new(ServiceId::new(id), Endpoint::new("rehearsal:", id))
+        };
+        Arc::new(service)
+    };
+    let everything = vec![
+        Capability::TEXT,
+        Capability::VISION,
+        Capability::AUDIO,
+        Capability::FILE,
+    ];
+    Taken {
+        origin: Origin::Rehearsal,
+        first: service("rehearsal-text", "Rehearsal, text", vec![Capability::TEXT]),
+        others: vec![service(
+            "rehearsal-multimodal",
+            "Rehearsal, multimodal",
+            everything,
+        )],
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,345 @@
+//! Reads what an agent heard: who said it, in which words, and what came with it.
+
+use crate::texts::captures;
+use polity_llm::Part;
+use polity_society::content::{Capability, Kind};
+use polity_society::id::{AgentId, ArtifactId};
+use polity_society::text::{TextKey, Texts};
+
+/// One message from outside.
+#[derive(Debug)]
+pub(crate) struct Inbound<'a> {
+    /// Who wrote it.
+    pub(crate) sender: Sender,
+    /// The lines of its content, without header and hint.
+    pub(crate) lines: Vec<&'a str>,
+    /// What came with it, in order.
+    pub(crate) attachments: Vec<Attachment<'a>>,
+    section: Section,
+}
+
+/// Who a message is from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Sender {
+    Person,
+    Agent(AgentId),
+    System,
+    /// It has no header.
+    Unknown,
+}
+
+/// Something that came with a message.
+#[derive(Debug)]
+pub(crate) struct Attachment<'a> {
+    /// Its name, where it has one.
+    pub(crate) name: Option<&'a str>,
+    /// What it is called in calls.
+    pub(crate) artifact: Option<ArtifactId>,
+    /// How it came.
+    pub(crate) form: Form<'a>,
+}
+
+/// How an attachment came.
+#[derive(Debug)]
+pub(crate) enum Form<'a> {
+    /// As a description, because the model cannot read it.
+    Described { mime_type: Option<&'a str> },
+    /// As text.
+    Text(Vec<&'a str>),
+    /// As bytes.
+    Medium { data: &'a [u8], declared: &'a str },
+}
+
+/// Where in a message the next line belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Section {
+    Content,
+    Description,
+    Text,
+}
+
+impl<'a> Inbound<'a> {
+    /// A message whose first part opens with a header, if it does.
+    pub(crate) fn with_header(parts: &'a [Part], texts: &Texts) -> Option<Self> {
+        let Some((Part::Text(opening), others)) = parts.split_first() else {
+            return None;
+        };
+        let (header, content) = opening.split_once('\n').unwrap_or((opening, ""));
+        let sender = read_header(header, texts)?;
+        let mut inbound = Self::from(sender);
+        inbound.read_text(content, texts);
+        inbound.read_parts(others, texts);
+        Some(inbound)
+    }
+
+    /// A message without a header.
+    pub(crate) fn without_header(parts: &'a [Part], texts: &Texts) -> Self {
+        let mut inbound = Self::from(Sender::Unknown);
+        inbound.read_parts(parts, texts);
+        inbound
+    }
+
+    /// Adds what came in further parts.
+    pub(crate) fn read_parts(&mut self, parts: &'a [Part], texts: &Texts) {
+        for part in parts {
+            match part {
+                Part::Text(text) => self.read_text(text, texts),
+                Part::Image { mime_type, data } => self.read_medium(data, mime_type),
+                Part::Audio { format, data } => self.read_medium(data, format.as_str()),
+                Part::File { mime_type, data, .. } => self.read_medium(data, mime_type),
+            }
+        }
+    }
+
+    /// The references that the message names anywhere, each once.
+    pub(crate) fn artifacts(&self) -> Vec<ArtifactId> {
+        let mut found: Vec<ArtifactId> = Vec::new();
+        let attached = self
+            .attachments
+            .iter()
+            .filter_map(|attachment| attachment.artifact.clone());
+        for artifact in attached.chain(self.lines.iter().flat_map(|line| references_in(line))) {
+            if !found.contains(&artifact) {
+                found.push(artifact);
+            }
+        }
+        found
+    }
+
+    /// The content without the blank lines around it.
+    pub(crate) fn words(&self) -> &[&'a str] {
+        let blank = |line: &&str| line.trim().is_empty();
+        let from = self
+            .lines
+            .iter()
+            .position(|line| !blank(line))
+            .unwrap_or(self.lines.len());
+        let to = self
+            .lines
+            .iter()
+            .rposition(|line| !blank(line))
+            .map_or(from, |last| last + 1);
+        self.lines.get(from..to).unwrap_or_default()
+    }
+
+    fn from(sender: Sender) -> Self {
+        Self {
+            sender,
+            lines: Vec::new(),
+            attachments: Vec::new(),
+            section: Section::Content,
+        }
+    }
+
+    fn read_text(&mut self, text: &'a str, texts: &Texts) {
+        for line in text.lines() {
+            self.read_line(line, texts);
+        }
+    }
+
+    fn read_line(&mut self, line: &'a str, texts: &Texts) {
+        if let Some([id]) = captures(texts, TextKey::MessageReplyHint, line).as_deref()
+            && self.is_from(id)
+        {
+            self.section = Section::Content;
+            return;
+        }
+        if let Some([name, reference]) = captures(texts, TextKey::AttachmentLabel, line).as_deref()
+            && let Some(artifact) = ArtifactId::from_reference(reference)
+        {
+            self.attach(Some(name), Some(artifact), Form::Text(Vec::new()));
+            self.section = Section::Text;
+            return;
+        }
+        if captures(texts, TextKey::AttachmentHeading, line).is_some() {
+            self.attach(None, None, Form::Described { mime_type: None });
+            self.section = Section::Description;
+            return;
+        }
+        if let Some([name, reference, ..]) = captures(texts, TextKey::AttachmentOld, line).as_deref() {
+            self.attach(
+                Some(name),
+                ArtifactId::from_reference(reference),
+                Form::Described { mime_type: None },
+            );
+            self.section = Section::Description;
+            return;
+        }
+        if captures(texts, TextKey::AttachmentTextCut, line).is_some() {
+            self.section = Section::Content;
+            return;
+        }
+        match self.section {
+            Section::Content => self.lines.push(line),
+            Section::Description => self.describe(line, texts),
+            Section::Text => {
+                if let Some(Attachment {
+                    form: Form::Text(lines),
+                    ..
+                }) = self.attachments.last_mut()
+                {
+                    lines.push(line);
+                }
+            }
+        }
+    }
+
+    /// A line of the description of the last attachment.
+    fn describe(&mut self, line: &'a str, texts: &Texts) {
+        let value = |key: TextKey| captures(texts, key, line).and_then(|values| values.first().copied());
+        let Some(attachment) = self.attachments.last_mut() else {
+            return;
+        };
+        if let Some(name) = value(TextKey::AttachmentFilename) {
+            attachment.name = Some(name);
+        }
+        if let Some(artifact) = value(TextKey::AttachmentReference).and_then(ArtifactId::from_reference) {
+            attachment.artifact = Some(artifact);
+        }
+        if let Some(declared) = value(TextKey::AttachmentMimeType) {
+            attachment.form = Form::Described {
+                mime_type: Some(declared),
+            };
+        }
+    }
+
+    /// A medium belongs to the label before it, if one stands there.
+    fn read_medium(&mut self, data: &'a [u8], declared: &'a str) {
+        let medium = Form::Medium { data, declared };
+        match self.attachments.last_mut() {
+            Some(Attachment {
+                form: form @ Form::Text(_),
+                ..
+            }) if form.is_label_alone() => *form = medium,
+            _ => self.attach(None, None, medium),
+        }
+        self.section = Section::Content;
+    }
+
+    fn attach(&mut self, name: Option<&'a str>, artifact: Option<ArtifactId>, form: Form<'a>) {
+        self.attachments.push(Attachment { name, artifact, form });
+    }
+
+    fn is_from(&self, id: &str) -> bool {
+        match &self.sender {
+            Sender::Person => AgentId::new(id).is_user(),
+            Sender::Agent(sender) => sender.as_str() == id,
+            Sender::System | Sender::Unknown => false,
+        }
+    }
+}
+
+impl Form<'_> {
+    fn is_label_alone(&self) -> bool {
+        matches!(self, Self::Text(lines) if lines.iter().all(|line| line.trim().is_empty()))
+    }
+}
+
+impl Attachment<'_> {
+    /// The capability that a model needs to read it, where it came as a description.
+    pub(crate) fn needs(&self) -> Option<Capability> {
+        let Form::Described { mime_type } = self.form else {
+            return None;
+        };
+        let family = mime_type
+            .and_then(|mime_type| mime_type.split('/').next())
+            .unwrap_or_default();
+        let kind = match family {
+            "image" => Kind::Image,
+            "audio" => Kind::Audio,
+            "video" => Kind::Video,
+            _ => Kind::Other,
+        };
+        Some(kind.needs())
+    }
+}
+
+fn read_header(line: &str, texts: &Texts) -> Option<Sender> {
+    if captures(texts, TextKey::MessageFromUser, line).is_some() {
+        return Some(Sender::Person);
+    }
+    if captures(texts, TextKey::MessageFromSystem, line).is_some() {
+        return Some(Sender::System);
+    }
+    match captures(texts, TextKey::MessageFromAgent, line)?.as_slice() {
+        [_, id] => Some(Sender::Agent(AgentId::new(*id))),
+        _ => None,
+    }
+}
+
+/// The references in a line: `artifact:` and the letters, digits and hyphens after it.
+fn references_in(line: &str) -> Vec<ArtifactId> {
+    let id = |rest: &str| {
+        let end = rest.find(|character: char| !(character.is_ascii_alphanumeric() || character == '-'));
+        ArtifactId::from_reference(rest.split_at(end.unwrap_or(rest.len())).0)
+    };
+    line.split("artifact:").skip(1).filter_map(id).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::texts;
+    use crate::words::Language;
+
+    fn read(parts: &[Part]) -> String {
+        let inbound = Inbound::with_header(parts, texts::of(Language::Chinese)).expect("a header");
+        let mut shown = format!("{:?} {:?}", inbound.sender, inbound.lines);
+        for Attachment { name, artifact, form } in &inbound.attachments {
+            let name = name.unwrap_or("-");
+            let reference = artifact.as_ref().map(ArtifactId::reference).unwrap_or_default();
+            shown.push_str(&format!("\n{name} {reference} {form:?}"));
+        }
+        shown
+    }
+
+    #[test]
+    fn a_prompt_with_a_description_and_a_text() {
+        let text = "【来自用户的消息】\n看图，再读 artifact:old1\n\n【收到附件】\n类型: 图片\n文件名: a.png\n工件ID: artifact:p1\n文件大小: 1 KB\n\
+            MIME类型: image/png\n\n当前模型不支持直接处理此类型内容。\n附件 n.txt（artifact:t1）:\n一\n\n二\n\
+            如需回复，请使用 send_message(to='user', ...)";
+        let parts = [Part::Text(text.into())];
+        insta::assert_snapshot!(read(&parts), @r#"
+        Person ["看图，再读 artifact:old1", ""]
+        a.png artifact:p1 Described { mime_type: Some("image/png") }
+        n.txt artifact:t1 Text(["一", "", "二"])
+        "#);
+        let inbound = Inbound::with_header(&parts, texts::of(Language::Chinese)).expect("a header");
+        let artifacts: Vec<String> = inbound.artifacts().iter().map(ArtifactId::reference).collect();
+        assert_eq!(artifacts, ["artifact:p1", "artifact:t1", "artifact:old1"]);
+        assert_eq!(inbound.words(), ["看图，再读 artifact:old1"]);
+    }
+
+    #[test]
+    fn media_belong_to_their_labels() {
+        let image = || Part::Image {
+            mime_type: "image/png".into(),
+            data: bytes::Bytes::from_static(b"abc"),
+        };
+        let parts = [
+            Part::Text("【来自 组长（lead-1）的消息】\n请看\n附件 a.png（artifact:p1）:".into()),
+            image(),
+            Part::Text("附件 b.png（artifact:p2）:".into()),
+            image(),
+            image(),
+            Part::Text("如需回复，请使用 send_message(to='lead-1', ...)".into()),
+        ];
+        insta::assert_snapshot!(read(&parts), @r#"
+        Agent(AgentId(lead-1)) ["请看"]
+        a.png artifact:p1 Medium { data: [97, 98, 99], declared: "image/png" }
+        b.png artifact:p2 Medium { data: [97, 98, 99], declared: "image/png" }
+        -  Medium { data: [97, 98, 99], declared: "image/png" }
+        "#);
+    }
+
+    #[test]
+    fn references() {
+        let check = |line: &str, expect: &[&str]| {
+            let found: Vec<String> = references_in(line).iter().map(ArtifactId::reference).collect();
+            assert_eq!(found, expect);
+        };
+        check("（artifact:a-1），artifact:b2.", &["artifact:a-1", "artifact:b2"]);
+        check("artifact:", &[]);
+        check("artifact:图", &[]);
+    }
+}

@@ -1,0 +1,395 @@
+//! The lead: sees that every attachment is read, by somebody else where it cannot itself, and reports.
+
+use crate::facts;
+use crate::inbound::{Form, Inbound, Sender};
+use crate::play::{
+    Call, Move, Tool, assign, attachment_line, failure, list_of, marked_part, notices, references,
+    said_by_agent,
+};
+use crate::reading::{Called, Outcome, Scene};
+use crate::words::Words;
+use polity_society::id::{AgentId, ArtifactId};
+use serde_json::{Value, json};
+
+/// What the lead does next.
+pub(crate) fn next_move(scene: &Scene<'_>) -> Move {
+    let Some(work) = Work::of(scene) else {
+        return Move::Say(known(scene));
+    };
+    match work.findings() {
+        Ok(findings) => work.report(&findings),
+        Err(earlier) => earlier,
+    }
+}
+
+/// What the lead could tell now.
+pub(crate) fn known(scene: &Scene<'_>) -> String {
+    let words = scene.language.words();
+    let mut said = notices(scene);
+    if let Some(work) = Work::of(scene) {
+        let told = work
+            .helper()
+            .map(|helper| work.told_by(&helper))
+            .unwrap_or_default();
+        said.push(work.own_facts());
+        said.push(if told.is_empty() { work.unread() } else { told });
+    }
+    let said = joined(said);
+    if said.is_empty() {
+        words.say(&words.common.nothing_known, &[])
+    } else {
+        said
+    }
+}
+
+/// What the lead was given to do.
+struct Work<'s, 'a> {
+    scene: &'s Scene<'a>,
+    words: &'static Words,
+    assignment: &'s Inbound<'a>,
+    /// The capabilities beyond the lead's own that reading the attachments takes.
+    needs: Vec<String>,
+}
+
+/// Who reads what the lead cannot.
+struct Helper {
+    id: AgentId,
+    /// The place of the call that asked it.
+    since: usize,
+}
+
+impl<'s, 'a> Work<'s, 'a> {
+    /// The first that the parent said; else the first that anybody said.
+    fn of(scene: &'s Scene<'a>) -> Option<Self> {
+        let from_parent = scene.heard().find(
+            |(_, inbound)| matches!(&inbound.sender, Sender::Agent(id) if scene.parent.as_ref() == Some(id)),
+        );
+        let from_anybody = || {
+            scene
+                .heard()
+                .find(|(_, inbound)| inbound.sender != Sender::System)
+        };
+        let (_, assignment) = from_parent.or_else(from_anybody)?;
+        // Once asked for, the needs stand: the attachments may be shown in another way later.
+        let asked = scene
+            .calls(Tool::FindCapableAgents.name())
+            .filter_map(|(_, called)| called.argument(&["capability"]));
+        let mut needs: Vec<String> = asked.map(str::to_owned).collect();
+        if needs.is_empty() {
+            for need in assignment
+                .attachments
+                .iter()
+                .filter_map(|attachment| attachment.needs())
+            {
+                if !needs.iter().any(|known| known == need.as_str()) {
+                    needs.push(need.to_string());
+                }
+            }
+        }
+        Some(Self {
+            scene,
+            words: scene.language.words(),
+            assignment,
+            needs,
+        })
+    }
+
+    /// All facts, or what has to be done before they are known.
+    fn findings(&self) -> Result<String, Move> {
+        if self.needs.is_empty() {
+            return Ok(self.own_facts());
+        }
+        let helper = self.helper()?;
+        let told = self.told_by(&helper);
+        if !told.is_empty() {
+            return Ok(joined([self.own_facts(), told]));
+        }
+        if !notices(self.scene).is_empty() {
+            return Err(Move::Say(known(self.scene)));
+        }
+        Err(self.say(
+            self.words
+                .say(&self.words.lead.awaiting_reader, &[("id", helper.id.as_str())]),
+        ))
+    }
+
+    /// Who reads for the lead, or what has to be done before somebody does: look among the contacts, ask the
+    /// parent for an introduction, and hire where nobody is known.
+    fn helper(&self) -> Result<Helper, Move> {
+        let asked = self.sent("collaboration_request");
+        if let Some((since, called)) = asked
+            && let (Outcome::Done(_), Some(id)) = (called.outcome(), called.argument(&["to"]))
+        {
+            return Ok(Helper {
+                id: AgentId::new(id),
+                since,
+            });
+        }
+        if self.scene.calls(Tool::FindCapableAgents.name()).next().is_none() {
+            let find = |need: &String| {
+                Tool::FindCapableAgents.with([("capability", json!(need)), ("direction", json!("input"))])
+            };
+            return Err(Move::Call(self.needs.iter().map(find).collect()));
+        }
+        if asked.is_none()
+            && let Some(id) = self.found()
+        {
+            return Err(self.ask(&id));
+        }
+        self.introduction()?;
+        if asked.is_none()
+            && let Some(contact) = self.scene.contacts.iter().find(|contact| {
+                self.may_help(&contact.id) && self.needs.iter().all(|need| contact.takes(need))
+            })
+        {
+            return Err(self.ask(&contact.id));
+        }
+        let Some((_, role)) = self.scene.calls(Tool::CreateRole.name()).last() else {
+            return Err(call(Tool::CreateRole.with([
+                ("name", json!(self.words.lead.role_name.fill(&[]))),
+                (
+                    "rolePrompt",
+                    json!(self.words.say(&self.words.lead.role_prompt, &[])),
+                ),
+                ("requiredCapabilities", json!(self.needs)),
+            ])));
+        };
+        let role_id = role.gave("id").ok_or_else(|| self.give_up(role))?;
+        let Some((since, spawn)) = self.scene.calls(Tool::SpawnAgentWithTask.name()).last() else {
+            return Err(self.spawn_reader(role_id));
+        };
+        let id = spawn.gave("id").ok_or_else(|| self.give_up(spawn))?;
+        Ok(Helper {
+            id: AgentId::new(id),
+            since,
+        })
+    }
+
+    /// Asks the parent for an introduction, once, and waits until it has answered.
+    fn introduction(&self) -> Result<(), Move> {
+        let Some(parent) = &self.scene.parent else {
+            return Ok(());
+        };
+        let capabilities = self.needs.join(&self.words.comma);
+        let Some((since, request)) = self.sent("introduction_request") else {
+            let artifacts = list_of(&self.unread_artifacts(), self.words);
+            let values = [
+                ("references", artifacts.as_str()),
+                ("capabilities", &capabilities),
+            ];
+            let payload = json!({
+                "message_type": "introduction_request",
+                "text": self.words.say(&self.words.lead.introduction, &values),
+                "reason": self.words.say(&self.words.lead.introduction_reason, &values),
+                "required_capability": self.needs.first(),
+            });
+            return Err(call(
+                Tool::SendMessage.with([("to", json!(parent)), ("payload", payload)]),
+            ));
+        };
+        let answered = self.scene.heard_from(parent, since).next().is_some();
+        let notified = || {
+            self.scene
+                .heard()
+                .any(|(at, inbound)| at > since && inbound.sender == Sender::System)
+        };
+        if matches!(request.outcome(), Outcome::Done(_)) && !answered && !notified() {
+            let values = [("id", parent.as_str()), ("capabilities", &capabilities)];
+            return Err(self.say(self.words.say(&self.words.lead.awaiting_introduction, &values)));
+        }
+        Ok(())
+    }
+
+    /// The contact that the tool found for all needs.
+    fn found(&self) -> Option<AgentId> {
+        let mut lists = self
+            .scene
+            .calls(Tool::FindCapableAgents.name())
+            .map(|(_, called)| match called.outcome() {
+                Outcome::Done(result) => result.get("agents").map(ids_in).unwrap_or_default(),
+                Outcome::Refused { .. } | Outcome::Missing => Vec::new(),
+            });
+        let first = lists.next()?;
+        let others: Vec<Vec<AgentId>> = lists.collect();
+        first
+            .into_iter()
+            .find(|id| self.may_help(id) && others.iter().all(|list| list.contains(id)))
+    }
+
+    /// Neither the person nor the parent, who gave the work, reads for the lead.
+    fn may_help(&self, id: &AgentId) -> bool {
+        !id.is_user()
+            && !id.is_root()
+            && self.scene.parent.as_ref() != Some(id)
+            && self.scene.me.as_ref() != Some(id)
+    }
+
+    /// The first message of that type that the lead sent.
+    fn sent(&self, message_type: &str) -> Option<(usize, &'s Called<'a>)> {
+        let mut sent = self.scene.calls(Tool::SendMessage.name());
+        sent.find(|(_, called)| called.argument(&["payload", "message_type"]) == Some(message_type))
+    }
+
+    fn ask(&self, id: &AgentId) -> Move {
+        let artifacts = self.unread_artifacts();
+        let listed = list_of(&artifacts, self.words);
+        let payload = json!({
+            "message_type": "collaboration_request",
+            "text": self.words.say(&self.words.lead.assignment, &[("references", &listed)]),
+            "attachments": references(&artifacts),
+        });
+        call(Tool::SendMessage.with([("to", json!(id)), ("payload", payload)]))
+    }
+
+    fn spawn_reader(&self, role_id: &str) -> Move {
+        let lead = &self.words.lead;
+        let artifacts = self.unread_artifacts();
+        let listed = list_of(&artifacts, self.words);
+        let values = [("references", listed.as_str())];
+        let constraints: Vec<String> = lead
+            .constraints
+            .iter()
+            .map(|phrase| self.words.say(phrase, &[]))
+            .collect();
+        let brief = json!({
+            "objective": self.words.say(&lead.objective, &values),
+            "constraints": constraints,
+            "inputs": self.words.say(&lead.inputs, &values),
+            "outputs": self.words.say(&lead.outputs, &[]),
+            "completion_criteria": self.words.say(&lead.completion_criteria, &[]),
+        });
+        call(assign(
+            role_id,
+            &brief,
+            &self.words.say(&lead.assignment, &values),
+            &artifacts,
+        ))
+    }
+
+    /// What the helper said after it was asked.
+    fn told_by(&self, helper: &Helper) -> String {
+        let said = self
+            .scene
+            .heard_from(&helper.id, helper.since)
+            .map(|inbound| said_by_agent(inbound, self.words));
+        joined(said)
+    }
+
+    /// Facts about what the lead can read itself: the attachments, or the person's words where there are none.
+    fn own_facts(&self) -> String {
+        if self.assignment.attachments.is_empty() {
+            let told = facts::count(&self.prompt().join("\n")).tell(self.words);
+            return self.words.say(&self.words.common.prompt, &[("facts", &told)]);
+        }
+        self.attachment_lines(|form| !matches!(form, Form::Described { .. }))
+    }
+
+    /// A line for each attachment that the lead cannot read.
+    fn unread(&self) -> String {
+        self.attachment_lines(|form| matches!(form, Form::Described { .. }))
+    }
+
+    fn attachment_lines(&self, wanted: impl Fn(&Form<'_>) -> bool) -> String {
+        let attachments = self
+            .assignment
+            .attachments
+            .iter()
+            .filter(|attachment| wanted(&attachment.form));
+        joined(attachments.map(|attachment| attachment_line(attachment, self.words)))
+    }
+
+    fn unread_artifacts(&self) -> Vec<ArtifactId> {
+        let described = |form: &Form<'_>| matches!(form, Form::Described { .. });
+        let attachments = self
+            .assignment
+            .attachments
+            .iter()
+            .filter(|attachment| described(&attachment.form));
+        attachments
+            .filter_map(|attachment| attachment.artifact.clone())
+            .collect()
+    }
+
+    /// The person's words, as the parent quoted them.
+    fn prompt(&self) -> Vec<&'a str> {
+        let lines = self
+            .assignment
+            .lines
+            .iter()
+            .filter_map(|line| marked_part(line, self.words));
+        let quoted: Vec<&str> = lines.filter_map(|line| self.words.unquoted(line)).collect();
+        if quoted.is_empty() {
+            self.assignment.words().to_vec()
+        } else {
+            quoted
+        }
+    }
+
+    /// Stores the report, then ends with its reference and the facts.
+    fn report(&self, findings: &str) -> Move {
+        let lead = &self.words.lead;
+        let Some((_, stored)) = self.scene.calls(Tool::PutArtifact.name()).next() else {
+            return call(Tool::PutArtifact.with([
+                ("type", json!("report")),
+                ("content", json!(self.markdown(findings))),
+            ]));
+        };
+        let opening = match stored.gave("ref") {
+            Some(reference) => self.words.say(&lead.done, &[("reference", reference)]),
+            None => {
+                let problem = failure(stored, self.words).unwrap_or_default();
+                joined([problem, self.words.say(&lead.done_without_report, &[])])
+            }
+        };
+        Move::Say(joined([opening, findings.to_owned()]))
+    }
+
+    fn markdown(&self, findings: &str) -> String {
+        let block = |sign: &str, lines: &str| {
+            self.words
+                .marked(lines)
+                .lines()
+                .map(|line| format!("{sign} {line}"))
+                .collect::<Vec<_>>()
+                .join("\n")
+        };
+        let (request, facts) = (block(">", &self.prompt().join("\n")), block("-", findings));
+        let values = [
+            ("mark", self.words.mark.as_str()),
+            ("request", &request),
+            ("facts", &facts),
+        ];
+        self.words.lead.report.fill(&values)
+    }
+
+    /// Ends with what went wrong and what is known in spite of it.
+    fn give_up(&self, called: &Called<'_>) -> Move {
+        let problem = failure(called, self.words).unwrap_or_default();
+        Move::Say(joined([problem, self.own_facts(), self.unread()]))
+    }
+
+    /// Ends a turn that waits for somebody: what the system told, and why it waits.
+    fn say(&self, text: String) -> Move {
+        let mut said = notices(self.scene);
+        said.push(text);
+        Move::Say(joined(said))
+    }
+}
+
+fn call(call: Call) -> Move {
+    Move::Call(vec![call])
+}
+
+fn ids_in(agents: &Value) -> Vec<AgentId> {
+    let id = |agent: &Value| agent.get("id").and_then(Value::as_str).map(AgentId::new);
+    agents.as_array().into_iter().flatten().filter_map(id).collect()
+}
+
+/// Texts below each other, without the empty ones.
+fn joined(texts: impl IntoIterator<Item = String>) -> String {
+    texts
+        .into_iter()
+        .filter(|text| !text.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n")
+}

@@ -1,0 +1,262 @@
+//! Reads a request into a scene: who the agent is, whom it knows, and what happened so far.
+
+use crate::inbound::{Inbound, Sender};
+use crate::texts::{self, captures};
+use crate::words::Language;
+use polity_llm::{Arguments, Message, Request};
+use polity_society::id::AgentId;
+use polity_society::text::{TextKey, Texts};
+use serde_json::{Map, Value};
+
+/// What one agent can know when it is asked.
+#[derive(Debug)]
+pub(crate) struct Scene<'a> {
+    /// The language of the run.
+    pub(crate) language: Language,
+    /// The agent.
+    pub(crate) me: Option<AgentId>,
+    /// Who hired it.
+    pub(crate) parent: Option<AgentId>,
+    /// Whom it can write to.
+    pub(crate) contacts: Vec<Contact<'a>>,
+    /// What happened, in order.
+    pub(crate) steps: Vec<Step<'a>>,
+}
+
+/// A line of the list of contacts.
+#[derive(Debug)]
+pub(crate) struct Contact<'a> {
+    /// The contact.
+    pub(crate) id: AgentId,
+    input: &'a str,
+}
+
+impl Contact<'_> {
+    /// Whether its model takes that.
+    pub(crate) fn takes(&self, capability: &str) -> bool {
+        self.input
+            .split(|character: char| character == ',' || character.is_whitespace())
+            .any(|name| name == capability)
+    }
+}
+
+/// One thing that happened.
+#[derive(Debug)]
+pub(crate) enum Step<'a> {
+    /// Something came from outside.
+    Heard(Inbound<'a>),
+    /// The agent called a tool.
+    Called(Called<'a>),
+    /// The agent ended a turn with text.
+    Said,
+}
+
+/// A call and what came of it.
+#[derive(Debug)]
+pub(crate) struct Called<'a> {
+    call_id: &'a str,
+    /// The tool.
+    pub(crate) tool: &'a str,
+    arguments: Option<&'a Map<String, Value>>,
+    result: Option<Value>,
+}
+
+/// What came of a call.
+#[derive(Debug)]
+pub(crate) enum Outcome<'a> {
+    /// It was done.
+    Done(&'a Value),
+    /// It was refused: a code, and advice.
+    Refused { error: &'a str, message: &'a str },
+    /// The history has no result.
+    Missing,
+}
+
+impl Called<'_> {
+    /// What came of it.
+    pub(crate) fn outcome(&self) -> Outcome<'_> {
+        let Some(result) = &self.result else {
+            return Outcome::Missing;
+        };
+        let nobody_reached = || {
+            result
+                .get("messageIds")
+                .and_then(Value::as_array)
+                .is_none_or(Vec::is_empty)
+        };
+        let refusal = match result.get("error") {
+            Some(_) => Some(result),
+            None => result.pointer("/refused/0").filter(|_| nobody_reached()),
+        };
+        let Some(refusal) = refusal else {
+            return Outcome::Done(result);
+        };
+        let text = |key: &str| refusal.get(key).and_then(Value::as_str).unwrap_or_default();
+        Outcome::Refused {
+            error: text("error"),
+            message: text("message"),
+        }
+    }
+
+    /// The text of a field of its result, if it was done.
+    pub(crate) fn gave(&self, field: &str) -> Option<&str> {
+        match self.outcome() {
+            Outcome::Done(result) => result.get(field).and_then(Value::as_str),
+            Outcome::Refused { .. } | Outcome::Missing => None,
+        }
+    }
+
+    /// The text of an argument; the names lead from object to object.
+    pub(crate) fn argument(&self, names: &[&str]) -> Option<&str> {
+        let (first, others) = names.split_first()?;
+        let value = self.arguments?.get(*first)?;
+        others
+            .iter()
+            .try_fold(value, |value, name| value.get(name))?
+            .as_str()
+    }
+}
+
+impl<'a> Scene<'a> {
+    /// Reads a request.
+    pub(crate) fn read(request: &'a Request) -> Self {
+        let system = request.messages.iter().find_map(|message| match message {
+            Message::System(text) => Some(text.as_str()),
+            Message::User(_) | Message::Assistant { .. } | Message::Tool { .. } => None,
+        });
+        let lines: Vec<&str> = system.unwrap_or_default().lines().collect();
+        let (language, runtime) = runtime_section(&lines);
+        let texts = texts::of(language);
+        let agent = |name: &str| {
+            runtime
+                .iter()
+                .find_map(|line| line.strip_prefix(name))
+                .map(str::trim)
+                .map(AgentId::new)
+        };
+        Self {
+            language,
+            me: agent("agentId="),
+            parent: agent("parentAgentId="),
+            contacts: runtime
+                .iter()
+                .filter_map(|line| read_contact(line, texts))
+                .collect(),
+            steps: read_steps(&request.messages, texts),
+        }
+    }
+
+    /// What was heard, with the place of each.
+    pub(crate) fn heard(&self) -> impl Iterator<Item = (usize, &Inbound<'a>)> {
+        self.steps.iter().enumerate().filter_map(|(at, step)| match step {
+            Step::Heard(inbound) => Some((at, inbound)),
+            Step::Called(_) | Step::Said => None,
+        })
+    }
+
+    /// What was heard from an agent after a place.
+    pub(crate) fn heard_from(&self, agent: &AgentId, after: usize) -> impl Iterator<Item = &Inbound<'a>> {
+        let is_from =
+            move |inbound: &Inbound<'_>| matches!(&inbound.sender, Sender::Agent(id) if id == agent);
+        self.heard()
+            .filter(move |(at, inbound)| *at > after && is_from(inbound))
+            .map(|(_, inbound)| inbound)
+    }
+
+    /// The calls of one tool, with the place of each.
+    pub(crate) fn calls(&self, tool: &str) -> impl Iterator<Item = (usize, &Called<'a>)> {
+        self.steps
+            .iter()
+            .enumerate()
+            .filter_map(move |(at, step)| match step {
+                Step::Called(called) if called.tool == tool => Some((at, called)),
+                Step::Called(_) | Step::Heard(_) | Step::Said => None,
+            })
+    }
+
+    /// What happened since the agent last ended a turn.
+    pub(crate) fn unsaid(&self) -> &[Step<'a>] {
+        let after_said = self
+            .steps
+            .iter()
+            .rposition(|step| matches!(step, Step::Said))
+            .map_or(0, |at| at + 1);
+        self.steps.get(after_said..).unwrap_or_default()
+    }
+}
+
+/// The language, and the lines from the heading of the runtime facts on. It is the last such heading: what stands
+/// before, prompts and briefs, is not the system's.
+fn runtime_section<'l, 'a>(lines: &'l [&'a str]) -> (Language, &'l [&'a str]) {
+    for (at, line) in lines.iter().enumerate().rev() {
+        for language in [Language::Chinese, Language::English] {
+            if captures(texts::of(language), TextKey::SystemRuntimeHeading, line).is_some() {
+                return (language, lines.get(at..).unwrap_or_default());
+            }
+        }
+    }
+    let is_chinese = |character: char| matches!(character, '\u{3400}'..='\u{9fff}');
+    let chinese = lines.iter().any(|line| line.contains(is_chinese));
+    (
+        if chinese {
+            Language::Chinese
+        } else {
+            Language::English
+        },
+        lines,
+    )
+}
+
+fn read_contact<'a>(line: &'a str, texts: &Texts) -> Option<Contact<'a>> {
+    if line.ends_with(texts.get(TextKey::SystemContactEnded)) {
+        return None;
+    }
+    match captures(texts, TextKey::SystemContact, line)?.as_slice() {
+        [id, _, input, _] => Some(Contact {
+            id: AgentId::new(*id),
+            input,
+        }),
+        _ => None,
+    }
+}
+
+fn read_steps<'a>(messages: &'a [Message], texts: &Texts) -> Vec<Step<'a>> {
+    let mut steps = Vec::new();
+    for message in messages {
+        match message {
+            Message::System(_) => {}
+            Message::User(parts) => match (Inbound::with_header(parts, texts), steps.last_mut()) {
+                (Some(inbound), _) => steps.push(Step::Heard(inbound)),
+                (None, Some(Step::Heard(before))) => before.read_parts(parts, texts),
+                (None, _) => steps.push(Step::Heard(Inbound::without_header(parts, texts))),
+            },
+            Message::Assistant { tool_calls, .. } if tool_calls.is_empty() => steps.push(Step::Said),
+            Message::Assistant { tool_calls, .. } => steps.extend(tool_calls.iter().map(|call| {
+                let arguments = match &call.arguments {
+                    Arguments::Object(arguments) => Some(arguments),
+                    Arguments::Malformed(_) => None,
+                };
+                Step::Called(Called {
+                    call_id: &call.id,
+                    tool: &call.name,
+                    arguments,
+                    result: None,
+                })
+            })),
+            Message::Tool { call_id, content, .. } => {
+                let open = steps.iter_mut().find_map(|step| match step {
+                    Step::Called(called) if called.result.is_none() && called.call_id == call_id => {
+                        Some(called)
+                    }
+                    Step::Called(_) | Step::Heard(_) | Step::Said => None,
+                });
+                if let Some(called) = open {
+                    called.result = Some(
+                        serde_json::from_str(content).unwrap_or_else(|_| Value::String(content.clone())),
+                    );
+                }
+            }
+        }
+    }
+    steps
+}

@@ -1,0 +1,237 @@
+//! Root: hires a lead for each prompt, answers who asks for an introduction, and hands the result to the person.
+
+use crate::facts::shortened;
+use crate::inbound::{Inbound, Sender};
+use crate::play::{Call, Move, Tool, assign, failure, list_of, notices, quotation, said_by_agent};
+use crate::reading::{Contact, Outcome, Scene, Step};
+use polity_society::id::AgentId;
+use serde_json::json;
+
+/// How much of a prompt is quoted in an objective, in characters.
+const OBJECTIVE_CHARS: usize = 500;
+
+/// What root does next.
+pub(crate) fn next_move(scene: &Scene<'_>) -> Move {
+    let introductions = introductions(scene);
+    if !introductions.is_empty() {
+        return Move::Call(introductions);
+    }
+    match hire(scene) {
+        Some(call) => Move::Call(vec![call]),
+        None => Move::Say(closing(scene)),
+    }
+}
+
+/// What the leads have said so far.
+pub(crate) fn known(scene: &Scene<'_>) -> String {
+    let words = scene.language.words();
+    let answers: Vec<String> = scene
+        .heard()
+        .filter(|(_, inbound)| is_answer(inbound))
+        .map(|(_, inbound)| said_by_agent(inbound, words))
+        .collect();
+    if answers.is_empty() {
+        words.say(&words.common.nothing_known, &[])
+    } else {
+        answers.join("\n")
+    }
+}
+
+/// Somebody wants to be introduced.
+struct Wish<'s> {
+    requester: &'s AgentId,
+    capability: &'s str,
+    request_id: Option<&'s str>,
+}
+
+/// Reads a request for an introduction.
+fn wish<'s>(inbound: &'s Inbound<'_>) -> Option<Wish<'s>> {
+    let Sender::Agent(requester) = &inbound.sender else {
+        return None;
+    };
+    let capability = inbound
+        .lines
+        .iter()
+        .find_map(|line| line.strip_prefix("required_capability: "))?;
+    let request_id = inbound
+        .lines
+        .iter()
+        .find_map(|line| line.rsplit_once("request_id: "))
+        .map(|(_, id)| id.trim());
+    Some(Wish {
+        requester,
+        capability: capability.trim(),
+        request_id,
+    })
+}
+
+fn is_answer(inbound: &Inbound<'_>) -> bool {
+    matches!(inbound.sender, Sender::Agent(_)) && wish(inbound).is_none()
+}
+
+/// The answers to all requests for an introduction that have none.
+fn introductions(scene: &Scene<'_>) -> Vec<Call> {
+    let wishes: Vec<Wish<'_>> = scene.heard().filter_map(|(_, inbound)| wish(inbound)).collect();
+    let mut calls = Vec::new();
+    for (at, wish) in wishes.iter().enumerate() {
+        let of_requester = |other: &&Wish<'_>| other.requester == wish.requester;
+        let before = wishes.iter().take(at).filter(of_requester).count();
+        let answered = scene.calls(Tool::SendMessage.name()).filter(|(_, called)| {
+            called.argument(&["to"]) == Some(wish.requester.as_str())
+                && called.argument(&["payload", "message_type"]) == Some("introduction_response")
+        });
+        if answered.count() <= before {
+            calls.push(introduce(scene, wish));
+        }
+    }
+    calls
+}
+
+/// One of root's contacts that takes what is wished for.
+fn whom_to_introduce<'s>(scene: &'s Scene<'_>, wish: &Wish<'_>) -> Option<&'s Contact<'s>> {
+    let fits = |contact: &&Contact<'_>| {
+        contact.takes(wish.capability) && contact.id != *wish.requester && !contact.id.is_user()
+    };
+    scene.contacts.iter().find(fits)
+}
+
+fn introduce(scene: &Scene<'_>, wish: &Wish<'_>) -> Call {
+    let words = scene.language.words();
+    let capability = [("capability", wish.capability)];
+    let mut payload = match whom_to_introduce(scene, wish) {
+        Some(contact) => json!({
+            "message_type": "introduction_response",
+            "target_agent": {"id": contact.id},
+            "usage_hint": words.say(&words.root.usage_hint, &capability),
+        }),
+        None => json!({
+            "message_type": "introduction_response",
+            "target_agent": null,
+            "reason": words.say(&words.root.nobody, &capability),
+        }),
+    };
+    if let (Some(request_id), Some(fields)) = (wish.request_id, payload.as_object_mut()) {
+        fields.insert("request_id".to_owned(), json!(request_id));
+    }
+    Tool::SendMessage.with([("to", json!(wish.requester)), ("payload", payload)])
+}
+
+/// The next call for the oldest prompt that nobody was hired for.
+fn hire(scene: &Scene<'_>) -> Option<Call> {
+    let served = scene.calls(Tool::SpawnAgentWithTask.name()).count();
+    let mut prompts = scene
+        .heard()
+        .filter(|(_, inbound)| inbound.sender == Sender::Person);
+    let (at, prompt) = prompts.nth(served)?;
+    let words = scene.language.words();
+    let role = scene.calls(Tool::CreateRole.name()).last();
+    match role.map(|(created, called)| (created, called.gave("id"))) {
+        Some((_, Some(role_id))) => Some(spawn_lead(scene, role_id, prompt)),
+        Some((created, None)) if created > at => None,
+        Some(_) | None => {
+            let name = words.root.role_name.fill(&[]);
+            let prompt = words.say(&words.root.role_prompt, &[]);
+            Some(Tool::CreateRole.with([("name", json!(name)), ("rolePrompt", json!(prompt))]))
+        }
+    }
+}
+
+fn spawn_lead(scene: &Scene<'_>, role_id: &str, prompt: &Inbound<'_>) -> Call {
+    let words = scene.language.words();
+    let artifacts = prompt.artifacts();
+    let said = prompt.words();
+    let objective = shortened(&said.join(" "), OBJECTIVE_CHARS);
+    let inputs = match artifacts.as_slice() {
+        [] => words.say(&words.root.no_inputs, &[]),
+        some => words.say(&words.root.inputs, &[("references", &list_of(some, words))]),
+    };
+    let constraints: Vec<String> = words
+        .root
+        .constraints
+        .iter()
+        .map(|phrase| words.say(phrase, &[]))
+        .collect();
+    let brief = json!({
+        "objective": words.say(&words.root.objective, &[("prompt", &objective)]),
+        "constraints": constraints,
+        "inputs": inputs,
+        "outputs": words.say(&words.root.outputs, &[]),
+        "completion_criteria": words.say(&words.root.completion_criteria, &[]),
+    });
+    let text = format!(
+        "{}\n{}",
+        words.say(&words.root.assignment, &[]),
+        quotation(said, words)
+    );
+    assign(role_id, &brief, text.trim_end(), &artifacts)
+}
+
+/// What root says at the end of a turn: the results that came, else what it did.
+fn closing(scene: &Scene<'_>) -> String {
+    let words = scene.language.words();
+    let unsaid = scene.unsaid();
+    let answers: Vec<String> = unsaid
+        .iter()
+        .filter_map(|step| match step {
+            Step::Heard(inbound) if is_answer(inbound) => Some(said_by_agent(inbound, words)),
+            Step::Heard(_) | Step::Called(_) | Step::Said => None,
+        })
+        .collect();
+    let mut said = notices(scene);
+    if !answers.is_empty() {
+        said.push(words.say(&words.root.final_answer, &[]));
+        said.extend(answers);
+    } else if !said.is_empty() {
+        said.push(known(scene));
+    } else {
+        said.extend(unsaid.iter().filter_map(|step| done(step, scene)));
+    }
+    said.extend(unsaid.iter().filter_map(|step| match step {
+        Step::Called(called) => failure(called, words),
+        Step::Heard(_) | Step::Said => None,
+    }));
+    if said.is_empty() {
+        words.say(&words.common.nothing_new, &[])
+    } else {
+        said.join("\n")
+    }
+}
+
+/// A line about something that root did.
+fn done(step: &Step<'_>, scene: &Scene<'_>) -> Option<String> {
+    let words = scene.language.words();
+    match step {
+        Step::Called(called) if called.tool == Tool::SpawnAgentWithTask.name() => {
+            let role = called
+                .gave("roleName")
+                .map_or_else(|| words.root.role_name.fill(&[]), str::to_owned);
+            Some(words.say(
+                &words.root.interim,
+                &[("role", &role), ("id", called.gave("id")?)],
+            ))
+        }
+        Step::Heard(inbound) => {
+            let wish = wish(inbound)?;
+            let values = [("id", wish.requester.as_str()), ("capability", wish.capability)];
+            match introduced(scene, &wish) {
+                Some(target) => Some(words.say(
+                    &words.root.introduced,
+                    &[values.as_slice(), &[("target", target)]].concat(),
+                )),
+                None => Some(words.say(&words.root.knew_nobody, &values)),
+            }
+        }
+        Step::Called(_) | Step::Said => None,
+    }
+}
+
+/// Whom root introduced to who wished it.
+fn introduced<'s>(scene: &'s Scene<'_>, wish: &Wish<'_>) -> Option<&'s str> {
+    scene.calls(Tool::SendMessage.name()).find_map(|(_, called)| {
+        let to_requester = called.argument(&["to"]) == Some(wish.requester.as_str());
+        let arrived = matches!(called.outcome(), Outcome::Done(_));
+        called
+            .argument(&["payload", "target_agent", "id"])
+            .filter(|_| to_requester && arrived)
+    })
+}

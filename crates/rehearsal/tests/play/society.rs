@@ -1,0 +1,442 @@
+//! A society in a few lines: enough of the runtime to carry a play from the prompt to the final answer.
+
+use bytes::Bytes;
+use polity_llm::{Arguments, AudioFormat, Message, Part, Request, Tool, ToolCall, ToolChoice};
+use polity_rehearsal::{BuiltIn, answer};
+use polity_society::text::{TextKey, Texts};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// What a tool answers in place of the society, for plays that go wrong.
+pub(crate) type Override = (&'static str, Value);
+
+/// The agents, and everything that lies between them.
+pub(crate) struct Society {
+    texts: Texts,
+    agents: BTreeMap<String, Agent>,
+    artifacts: BTreeMap<String, Artifact>,
+    roles: Vec<(String, BuiltIn)>,
+    queue: VecDeque<(String, Vec<Part>)>,
+    /// Who waits for whom.
+    open: BTreeSet<(String, String)>,
+    overrides: Vec<Override>,
+    /// Who knows a viewer beside its parent.
+    knows_viewer: BTreeSet<String>,
+    toolless: Option<&'static str>,
+    /// Everything that was called and said, in order.
+    pub(crate) transcript: String,
+    /// Everything that was said.
+    pub(crate) sayings: Vec<String>,
+}
+
+struct Agent {
+    role: String,
+    parent: String,
+    model: BuiltIn,
+    brief: String,
+    history: Vec<Message>,
+}
+
+struct Artifact {
+    name: &'static str,
+    mime_type: &'static str,
+    data: Bytes,
+}
+
+const TOOLS: [&str; 5] = [
+    "create_role",
+    "spawn_agent_with_task",
+    "send_message",
+    "find_capable_agents",
+    "put_artifact",
+];
+
+impl Society {
+    pub(crate) fn new(language: &str) -> Self {
+        let file = match language {
+            "zh" => include_str!("../../../../prompts/zh/texts.toml"),
+            _ => include_str!("../../../../prompts/en/texts.toml"),
+        };
+        let tables: BTreeMap<String, BTreeMap<String, Value>> = toml::from_str(file).expect("texts");
+        let mut named = BTreeMap::new();
+        for (table, texts) in tables {
+            for (key, text) in texts {
+                named.insert(
+                    format!("{table}.{key}"),
+                    text.as_str().unwrap_or_default().to_owned(),
+                );
+            }
+        }
+        let texts = Texts::build(named, BTreeMap::new(), None).0;
+        let root = Agent {
+            role: texts.get(TextKey::SystemRootRole).to_owned(),
+            parent: "user".to_owned(),
+            model: BuiltIn::Text,
+            brief: String::new(),
+            history: Vec::new(),
+        };
+        Self {
+            texts,
+            agents: BTreeMap::from([("root".to_owned(), root)]),
+            artifacts: BTreeMap::new(),
+            roles: Vec::new(),
+            queue: VecDeque::new(),
+            open: BTreeSet::new(),
+            overrides: Vec::new(),
+            knows_viewer: BTreeSet::new(),
+            toolless: None,
+            transcript: String::new(),
+            sayings: Vec::new(),
+        }
+    }
+
+    pub(crate) fn with(mut self, id: &str, name: &'static str, mime_type: &'static str, data: &[u8]) -> Self {
+        let artifact = Artifact {
+            name,
+            mime_type,
+            data: Bytes::copy_from_slice(data),
+        };
+        self.artifacts.insert(format!("artifact:{id}"), artifact);
+        self
+    }
+
+    pub(crate) fn answering(mut self, tool: &'static str, result: Value) -> Self {
+        self.overrides.push((tool, result));
+        self
+    }
+
+    /// That agent may not call tools.
+    pub(crate) fn without_tools(mut self, id: &'static str) -> Self {
+        self.toolless = Some(id);
+        self
+    }
+
+    /// Root knows somebody who reads pictures.
+    pub(crate) fn with_viewer(mut self) -> Self {
+        let viewer = Agent {
+            role: "viewer".to_owned(),
+            parent: "agent-2".to_owned(),
+            model: BuiltIn::Multimodal,
+            brief: String::new(),
+            history: Vec::new(),
+        };
+        self.agents.insert("viewer-1".to_owned(), viewer);
+        self.knows_viewer.insert("root".to_owned());
+        self
+    }
+
+    /// The person says something with all artifacts attached, and everybody works until nobody has anything to do.
+    pub(crate) fn prompt(mut self, prompt: &str) -> Self {
+        let attachments: Vec<String> = self.artifacts.keys().cloned().collect();
+        let header = self.texts.get(TextKey::MessageFromUser).to_owned();
+        self.deliver("root", "user", header, prompt, Vec::new(), &attachments);
+        self.work();
+        self
+    }
+
+    /// The system tells root something.
+    pub(crate) fn notice(mut self, key: TextKey) -> Self {
+        let text = format!(
+            "{}\n{}",
+            self.texts.get(TextKey::MessageFromSystem),
+            self.texts.get(key)
+        );
+        self.queue.push_back(("root".to_owned(), vec![Part::Text(text)]));
+        self.work();
+        self
+    }
+
+    fn work(&mut self) {
+        while let Some((to, parts)) = self.queue.pop_front() {
+            self.agent(&to).history.push(Message::User(parts));
+            self.turn(&to);
+        }
+    }
+
+    fn turn(&mut self, id: &str) {
+        for round in 0.. {
+            assert!(round < 10, "{id} goes on for ever:\n{}", self.transcript);
+            let request = self.request(id);
+            let model = self.agents[id].model.name();
+            let reply = answer(&request, model);
+            assert_eq!(
+                reply,
+                answer(&request, model),
+                "the same conversation is answered in the same way"
+            );
+            if let Some(text) = reply.text {
+                assert!(reply.tool_calls.is_empty());
+                self.agent(id).history.push(Message::Assistant {
+                    text: Some(text.clone()),
+                    tool_calls: Vec::new(),
+                    extra: Default::default(),
+                });
+                self.said(id, &text);
+                return;
+            }
+            assert!(!reply.tool_calls.is_empty());
+            self.act(id, reply.tool_calls);
+        }
+    }
+
+    fn act(&mut self, id: &str, mut calls: Vec<ToolCall>) {
+        let at = self.agent(id).history.len();
+        let mut results = Vec::new();
+        for (index, call) in calls.iter_mut().enumerate() {
+            call.id = format!("call-{at}-{index}");
+            let Arguments::Object(arguments) = &call.arguments else {
+                panic!("an object")
+            };
+            let arguments = Value::Object(arguments.clone());
+            let shown = serde_json::to_string_pretty(&arguments).expect("json");
+            self.transcript
+                .push_str(&format!("{id} calls {} {shown}\n", call.name));
+            let result = self.result(id, &call.name, &arguments);
+            results.push(Message::Tool {
+                call_id: call.id.clone(),
+                content: result.to_string(),
+                media: Vec::new(),
+            });
+        }
+        let history = &mut self.agent(id).history;
+        history.push(Message::Assistant {
+            text: None,
+            tool_calls: calls,
+            extra: Default::default(),
+        });
+        history.extend(results);
+    }
+
+    fn result(&mut self, id: &str, tool: &str, arguments: &Value) -> Value {
+        if let Some((_, result)) = self.overrides.iter().find(|(name, _)| *name == tool) {
+            return result.clone();
+        }
+        let text = |pointer: &str| {
+            arguments
+                .pointer(pointer)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
+        match tool {
+            "create_role" => {
+                let needs = arguments["requiredCapabilities"].as_array();
+                let multimodal = needs.is_some_and(|needs| !needs.is_empty());
+                let model = if multimodal {
+                    BuiltIn::Multimodal
+                } else {
+                    BuiltIn::Text
+                };
+                self.roles.push((text("/name"), model));
+                let role = format!("role-{}", self.roles.len());
+                json!({"id": role, "name": text("/name"), "serviceId": model.name()})
+            }
+            "spawn_agent_with_task" => {
+                let index: usize = text("/roleId")
+                    .trim_start_matches("role-")
+                    .parse()
+                    .expect("a role");
+                let (role, model) = self.roles[index - 1].clone();
+                let child = format!("agent-{}", self.agents.len());
+                let brief = arguments["taskBrief"].clone();
+                let agent = Agent {
+                    role: role.clone(),
+                    parent: id.to_owned(),
+                    model,
+                    brief: brief.to_string(),
+                    history: Vec::new(),
+                };
+                self.agents.insert(child.clone(), agent);
+                self.open.insert((id.to_owned(), child.clone()));
+                self.send(id, &child, &arguments["initialMessage"]);
+                json!({"id": child, "roleId": text("/roleId"), "roleName": role, "messageId": "m1"})
+            }
+            "send_message" => {
+                let to = text("/to");
+                if text("/payload/target_agent/id") == "viewer-1" {
+                    self.knows_viewer.insert(to.clone());
+                }
+                if text("/payload/message_type").ends_with("_request") {
+                    self.open.insert((id.to_owned(), to.clone()));
+                } else {
+                    self.open.remove(&(to.clone(), id.to_owned()));
+                }
+                self.send(id, &to, &arguments["payload"]);
+                json!({"messageIds": [{"to": to, "id": "m2"}]})
+            }
+            "find_capable_agents" => json!({"agents": [], "others_exist": false}),
+            "put_artifact" => json!({"ref": "artifact:report1"}),
+            other => panic!("unknown tool {other}"),
+        }
+    }
+
+    fn send(&mut self, from: &str, to: &str, payload: &Value) {
+        let role = self.agents[from].role.clone();
+        let header = self
+            .texts
+            .fill(TextKey::MessageFromAgent, &[("role", &role), ("id", from)]);
+        let mut fields = Vec::new();
+        if let Some(objective) = payload.pointer("/taskBrief/objective").and_then(Value::as_str) {
+            fields.push(self.texts.fill(TextKey::BriefObjective, &[("value", objective)]));
+        }
+        for name in ["target_agent", "reason", "required_capability"] {
+            match payload.get(name) {
+                Some(Value::String(value)) => fields.push(format!("{name}: {value}")),
+                Some(value) => fields.push(format!("{name}: {value}")),
+                None => {}
+            }
+        }
+        if payload["message_type"] == "introduction_request" {
+            fields.push(
+                self.texts
+                    .fill(TextKey::MessageRequestId, &[("id", "m000000007")]),
+            );
+        }
+        let references = payload["attachments"].as_array().cloned().unwrap_or_default();
+        let attachments: Vec<String> = references
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect();
+        let text = payload["text"].as_str().unwrap_or_default().to_owned();
+        self.deliver(to, from, header, &text, fields, &attachments);
+    }
+
+    fn deliver(
+        &mut self,
+        to: &str,
+        from: &str,
+        header: String,
+        text: &str,
+        fields: Vec<String>,
+        attachments: &[String],
+    ) {
+        let mark = self.texts.get(TextKey::MessageQuoteMark);
+        let defused = text.lines().map(|line| match line.starts_with(['【', '［']) {
+            true => format!("{mark}{line}"),
+            false => line.to_owned(),
+        });
+        let opening: Vec<String> = [header].into_iter().chain(defused).chain(fields).collect();
+        let mut parts = vec![Part::Text(opening.join("\n"))];
+        for reference in attachments {
+            self.attach(&mut parts, reference, self.agents[to].model);
+        }
+        parts.push(Part::Text(
+            self.texts.fill(TextKey::MessageReplyHint, &[("id", from)]),
+        ));
+        self.queue.push_back((to.to_owned(), parts));
+    }
+
+    fn attach(&self, parts: &mut Vec<Part>, reference: &str, model: BuiltIn) {
+        let Artifact {
+            name,
+            mime_type,
+            data,
+        } = &self.artifacts[reference];
+        let text = |key: TextKey, values: &[(&str, &str)]| self.texts.fill(key, values);
+        let label = text(
+            TextKey::AttachmentLabel,
+            &[("filename", name), ("reference", reference)],
+        );
+        if mime_type.starts_with("text/") {
+            let content = String::from_utf8(data.to_vec()).expect("text");
+            parts.push(Part::Text(format!("{label}\n{content}")));
+            return;
+        }
+        if model == BuiltIn::Text || mime_type.starts_with("video/") {
+            parts.push(Part::Text(
+                [
+                    text(TextKey::AttachmentHeading, &[]),
+                    text(TextKey::AttachmentFilename, &[("filename", name)]),
+                    text(TextKey::AttachmentReference, &[("reference", reference)]),
+                    text(TextKey::AttachmentMimeType, &[("mime_type", mime_type)]),
+                    String::new(),
+                    text(TextKey::AttachmentUnsupported, &[]),
+                ]
+                .join("\n"),
+            ));
+            return;
+        }
+        parts.push(Part::Text(label));
+        let (data, mime_type) = (data.clone(), (*mime_type).to_owned());
+        parts.push(match mime_type.split('/').next() {
+            Some("image") => Part::Image { mime_type, data },
+            Some("audio") => Part::Audio {
+                format: AudioFormat::Wav,
+                data,
+            },
+            _ => Part::File {
+                filename: (*name).to_owned(),
+                mime_type,
+                data,
+            },
+        });
+    }
+
+    fn said(&mut self, id: &str, text: &str) {
+        self.sayings.push(text.to_owned());
+        let giver = self.agents[id].parent.clone();
+        let waits = self.open.iter().any(|(who, _)| who == id);
+        let kind = match (giver.as_str(), waits) {
+            ("user", true) => "tells the user meanwhile",
+            ("user", false) => "tells the user",
+            (_, true) => "notes",
+            (_, false) => "answers",
+        };
+        self.transcript.push_str(&format!("{id} {kind}:\n{text}\n"));
+        if giver == "user" || waits {
+            return;
+        }
+        self.open.remove(&(giver.clone(), id.to_owned()));
+        self.send(id, &giver, &json!({"text": text}));
+    }
+
+    fn agent(&mut self, id: &str) -> &mut Agent {
+        self.agents.get_mut(id).expect("an agent")
+    }
+
+    fn request(&self, id: &str) -> Request {
+        let agent = &self.agents[id];
+        let contact = |contact: &str, input: &str| {
+            let values = [
+                ("id", contact),
+                ("role", "r"),
+                ("input", input),
+                ("output", "text"),
+            ];
+            self.texts.fill(TextKey::SystemContact, &values)
+        };
+        let system = [
+            agent.brief.clone(),
+            self.texts.get(TextKey::SystemRuntimeHeading).to_owned(),
+            format!(
+                "agentId={id}\nparentAgentId={}\nroleName={}",
+                agent.parent, agent.role
+            ),
+            self.texts.get(TextKey::SystemContactsHeading).to_owned(),
+            contact(&agent.parent, "text"),
+            if self.knows_viewer.contains(id) {
+                contact("viewer-1", "text, vision")
+            } else {
+                String::new()
+            },
+        ];
+        let mut messages = vec![Message::System(system.join("\n"))];
+        messages.extend(agent.history.iter().cloned());
+        let tool = |name: &str| Tool {
+            name: name.to_owned(),
+            description: String::new(),
+            parameters: json!({}),
+        };
+        let tool_choice = if self.toolless == Some(id) {
+            ToolChoice::None
+        } else {
+            ToolChoice::Auto
+        };
+        Request {
+            messages,
+            tools: TOOLS.map(tool).to_vec(),
+            tool_choice,
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! The block that stands for an attachment of a message which is not shown: a few labelled lines that a program can
+//! read back, then what the reader can do.
+
+use crate::quote::{quote_if_needed, unquote};
+use crate::words::{HumanSize, capability_name, kind_name};
+use polity_society::content::{Artifact, Kind};
+use polity_society::id::{AgentId, ArtifactId};
+use polity_society::text::{Template, TextKey, Texts};
+
+/// What the block says. A field that is not known is left out, its line with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[doc(alias = "AdaptedContent")]
+pub struct AttachmentBlock {
+    /// What it is.
+    pub kind: Kind,
+    /// The name of the file.
+    pub filename: Option<String>,
+    /// The artifact; shown as its reference.
+    pub artifact: ArtifactId,
+    /// How large it is.
+    pub size: Option<HumanSize>,
+    /// Its MIME type.
+    pub mime_type: Option<String>,
+    /// Why it is not shown.
+    pub reason: BlockReason,
+}
+
+/// Why an attachment is not shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BlockReason {
+    /// The model cannot take it; these contacts of the reader can. There may be none: then the block says how to get one.
+    Unsupported {
+        /// The agents to forward it to, the best first.
+        forward_to: Vec<AgentId>,
+    },
+    /// The store could not give the bytes.
+    ReadFailed,
+}
+
+const BETWEEN_AGENTS: &str = ", ";
+
+impl AttachmentBlock {
+    /// The block for an artifact.
+    pub fn new(artifact: &Artifact, reason: BlockReason) -> Self {
+        Self {
+            kind: artifact.kind,
+            filename: artifact.filename.clone(),
+            artifact: artifact.id.clone(),
+            size: Some(HumanSize::of_bytes(artifact.size)),
+            mime_type: (!artifact.mime_type.is_empty()).then(|| artifact.mime_type.clone()),
+            reason,
+        }
+    }
+
+    /// The text of the block, without a line break at its end.
+    #[doc(alias = "adaptToText")]
+    pub fn text(&self, texts: &Texts) -> String {
+        let mut lines = vec![
+            texts.get(TextKey::AttachmentHeading).to_owned(),
+            texts.fill(TextKey::AttachmentType, &[("kind", kind_name(self.kind, texts))]),
+        ];
+        if let Some(filename) = &self.filename {
+            lines.push(texts.fill(
+                TextKey::AttachmentFilename,
+                &[("filename", &quote_if_needed(filename))],
+            ));
+        }
+        lines.push(texts.fill(
+            TextKey::AttachmentReference,
+            &[("reference", &self.artifact.reference())],
+        ));
+        if let Some(size) = self.size {
+            lines.push(texts.fill(TextKey::AttachmentSize, &[("size", &size.to_string())]));
+        }
+        if let Some(mime_type) = &self.mime_type {
+            lines.push(texts.fill(
+                TextKey::AttachmentMimeType,
+                &[("mime_type", &quote_if_needed(mime_type))],
+            ));
+        }
+        lines.push(String::new());
+        match &self.reason {
+            BlockReason::ReadFailed => lines.push(texts.get(TextKey::AttachmentReadFailed).to_owned()),
+            BlockReason::Unsupported { forward_to } => {
+                lines.push(advice(self.kind, texts));
+                lines.push(suggestion(self.kind, forward_to, texts));
+            }
+        }
+        lines.join("\n")
+    }
+}
+
+/// The two sentences: that the model cannot take it, and how to have it processed.
+fn advice(kind: Kind, texts: &Texts) -> String {
+    let (capability, _) = capability_name(kind, texts);
+    let values = [("kind", kind_name(kind, texts)), ("capability", capability)];
+    let forward = texts.fill(TextKey::AttachmentForward, &values);
+    format!("{}\n{forward}", texts.get(TextKey::AttachmentUnsupported))
+}
+
+fn suggestion(kind: Kind, forward_to: &[AgentId], texts: &Texts) -> String {
+    if forward_to.is_empty() {
+        let (capability, name) = capability_name(kind, texts);
+        return texts.fill(
+            TextKey::AttachmentNoSuggestion,
+            &[("capability", capability), ("name", name.as_str())],
+        );
+    }
+    let ids: Vec<&str> = forward_to.iter().map(AgentId::as_str).collect();
+    texts.fill(
+        TextKey::AttachmentSuggestion,
+        &[("agents", &ids.join(BETWEEN_AGENTS))],
+    )
+}
+
+/// Reads a block that [`AttachmentBlock::text`] wrote with the same texts; `None` where `text` is anything else.
+pub fn parse_attachment_block(text: &str, texts: &Texts) -> Option<AttachmentBlock> {
+    let (fields, closing) = text.split_once("\n\n")?;
+    let mut lines = fields.split('\n').peekable();
+    // The value on the next line, if that is the line of this field; the reader moves on only then.
+    let mut field = |key: TextKey| {
+        let value = value_of(lines.peek()?, texts.template(key))?;
+        lines.next();
+        Some(value)
+    };
+    field(TextKey::AttachmentHeading)?;
+    let kind_word = field(TextKey::AttachmentType)?;
+    let kind = Kind::ALL
+        .into_iter()
+        .find(|kind| kind_name(*kind, texts) == kind_word)?;
+    let filename = optional(field(TextKey::AttachmentFilename), unquote)?;
+    let artifact = ArtifactId::from_reference(field(TextKey::AttachmentReference)?)?;
+    let size = optional(field(TextKey::AttachmentSize), HumanSize::parse)?;
+    let mime_type = optional(field(TextKey::AttachmentMimeType), unquote)?;
+    if lines.next().is_some() {
+        return None;
+    }
+    let reason = parse_reason(closing, kind, texts)?;
+    Some(AttachmentBlock {
+        kind,
+        filename,
+        artifact,
+        size,
+        mime_type,
+        reason,
+    })
+}
+
+fn parse_reason(closing: &str, kind: Kind, texts: &Texts) -> Option<BlockReason> {
+    if closing == texts.get(TextKey::AttachmentReadFailed) {
+        return Some(BlockReason::ReadFailed);
+    }
+    let suggested = closing.strip_prefix(&advice(kind, texts))?.strip_prefix('\n')?;
+    if suggested == suggestion(kind, &[], texts) {
+        return Some(BlockReason::Unsupported {
+            forward_to: Vec::new(),
+        });
+    }
+    let ids = value_of(suggested, texts.template(TextKey::AttachmentSuggestion))?;
+    let forward_to = ids.split(BETWEEN_AGENTS).map(AgentId::new).collect();
+    Some(BlockReason::Unsupported { forward_to })
+}
+
+/// What was filled into the only placeholder of `template` to get `line`; for a template without one, nothing.
+fn value_of<'a>(line: &'a str, template: &Template) -> Option<&'a str> {
+    let Some(placeholder) = template.placeholders().first().map(|name| format!("{{{name}}}")) else {
+        return (line == template.as_str()).then_some("");
+    };
+    let (before, after) = template.as_str().split_once(&placeholder)?;
+    line.strip_prefix(before)?.strip_suffix(after)
+}
+
+/// A field that may be absent, but not broken: the outer `None` is a broken one.
+fn optional<T>(shown: Option<&str>, parse: impl Fn(&str) -> Option<T>) -> Option<Option<T>> {
+    match shown {
+        None => Some(None),
+        Some(shown) => parse(shown).map(Some),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{artifact, chinese, english};
+    use insta::assert_snapshot;
+
+    fn unsupported(ids: &[&str]) -> BlockReason {
+        BlockReason::Unsupported {
+            forward_to: ids.iter().map(|id| AgentId::new(*id)).collect(),
+        }
+    }
+
+    #[test]
+    fn with_agents_to_forward_it_to() {
+        let picture = artifact(Kind::Image, "image/png", Some("screenshot.png"));
+        let block = AttachmentBlock::new(&picture, unsupported(&["vision-agent", "multimodal-7k2f"]));
+        assert_snapshot!(block.text(&chinese()), @"
+        【收到附件】
+        类型: 图片
+        文件名: screenshot.png
+        工件ID: artifact:abc123
+        文件大小: 1.2 MB
+        MIME类型: image/png
+
+        当前模型不支持直接处理此类型内容。
+        如需处理此图片，可以使用 send_message 工具将其转发给具备视觉理解能力的智能体。
+        建议转发给: vision-agent, multimodal-7k2f
+        ");
+        assert_snapshot!(block.text(&english()), @"
+        【Attachment received】
+        Type: image
+        File name: screenshot.png
+        Artifact ID: artifact:abc123
+        File size: 1.2 MB
+        MIME type: image/png
+
+        The current model cannot process this type of content directly.
+        To have this image processed, forward it with the send_message tool to an agent that is capable of understanding images.
+        Suggested recipients: vision-agent, multimodal-7k2f
+        ");
+    }
+
+    #[test]
+    fn with_nobody_to_forward_it_to() {
+        let sound = artifact(Kind::Audio, "audio/ogg", None);
+        let block = AttachmentBlock::new(&sound, unsupported(&[]));
+        assert_snapshot!(block.text(&chinese()), @r#"
+        【收到附件】
+        类型: 音频
+        工件ID: artifact:abc123
+        文件大小: 1.2 MB
+        MIME类型: audio/ogg
+
+        当前模型不支持直接处理此类型内容。
+        如需处理此音频，可以使用 send_message 工具将其转发给具备音频理解能力的智能体。
+        建议转发给: （你的联系人中暂无具备音频理解能力的智能体）可以用 introduction_request 请联系人介绍一个（required_capability: audio），或在具备该能力的服务上创建一个智能体（create_role 时写明 requiredCapabilities: ["audio"]）。
+        "#);
+        assert_snapshot!(block.text(&english()), @r#"
+        【Attachment received】
+        Type: audio
+        Artifact ID: artifact:abc123
+        File size: 1.2 MB
+        MIME type: audio/ogg
+
+        The current model cannot process this type of content directly.
+        To have this audio processed, forward it with the send_message tool to an agent that is capable of understanding audio.
+        Suggested recipients: (none of your contacts is capable of understanding audio) ask a contact for one with introduction_request (required_capability: audio), or create an agent on a service that has the capability (create_role with requiredCapabilities: ["audio"]).
+        "#);
+    }
+
+    #[test]
+    fn that_could_not_be_read() {
+        let block = AttachmentBlock {
+            kind: Kind::Document,
+            filename: Some("年报\n文件大小: 0 B".to_owned()),
+            artifact: ArtifactId::new("def456"),
+            size: None,
+            mime_type: None,
+            reason: BlockReason::ReadFailed,
+        };
+        assert_snapshot!(block.text(&chinese()), @r#"
+        【收到附件】
+        类型: 文档
+        文件名: "年报\n文件大小: 0 B"
+        工件ID: artifact:def456
+
+        读取失败: 无法读取此附件的内容。工件ID仍然有效，可以稍后用 get_artifact 重试。
+        "#);
+        assert_snapshot!(block.text(&english()), @r#"
+        【Attachment received】
+        Type: document
+        File name: "年报\n文件大小: 0 B"
+        Artifact ID: artifact:def456
+
+        Reading failed: the content of this attachment could not be read. The artifact ID is still valid; try again later with get_artifact.
+        "#);
+    }
+
+    #[test]
+    fn other_texts_are_no_block() {
+        let texts = chinese();
+        let picture = artifact(Kind::Image, "image/png", Some("a.png"));
+        let whole = AttachmentBlock::new(&picture, unsupported(&["a-1"])).text(&texts);
+        assert!(parse_attachment_block(&whole, &texts).is_some());
+        let check = |from: &str, to: &str| {
+            let changed = whole.replacen(from, to, 1);
+            assert_ne!(changed, whole);
+            assert_eq!(parse_attachment_block(&changed, &texts), None, "{changed}");
+        };
+        check("【收到附件】", "【来自用户的消息】");
+        check("类型: 图片", "类型: 雕塑");
+        check("文件名: a.png", "文件名: \"a.png");
+        check("artifact:abc123", "../../etc/passwd");
+        check("1.2 MB", "huge");
+        check("文件大小", "重量");
+        check("MIME类型", "文件名");
+        check("视觉理解", "音频理解");
+        check("建议转发给", "请勿转发给");
+        check("\n\n", "\n");
+        assert_eq!(parse_attachment_block("", &texts), None);
+        assert_eq!(parse_attachment_block(&whole, &english()), None);
+    }
+}

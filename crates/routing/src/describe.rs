@@ -1,0 +1,127 @@
+//! The texts that stand for content which is not there as itself.
+
+use crate::page::cut_text;
+use crate::quote::quote_if_needed;
+use crate::words::HumanSize;
+use polity_society::content::Artifact;
+use polity_society::text::{TextKey, Texts};
+use std::borrow::Cow;
+
+/// What `get_artifact` says of an artifact that the model cannot take: name, reference, type and size, and what to do.
+#[doc(alias = "generateTextDescription")]
+pub fn describe_unreadable(artifact: &Artifact, texts: &Texts) -> String {
+    describe(TextKey::Unreadable, artifact, texts)
+}
+
+/// The one line that stands for an old medium which no longer fits into a request.
+pub fn describe_old(artifact: &Artifact, texts: &Texts) -> String {
+    describe(TextKey::AttachmentOld, artifact, texts)
+}
+
+fn describe(key: TextKey, artifact: &Artifact, texts: &Texts) -> String {
+    let size = HumanSize::of_bytes(artifact.size).to_string();
+    let type_name = quote_if_needed(texts.type_name(&artifact.mime_type));
+    let values = [
+        ("filename", &*shown_name(artifact)),
+        ("reference", &artifact.id.reference()),
+        ("type", &type_name),
+        ("size", &size),
+    ];
+    texts.fill(key, &values)
+}
+
+/// What `get_artifact` says of an artifact whose bytes could not be read.
+pub fn describe_failure(artifact: &Artifact, texts: &Texts) -> String {
+    texts.fill(TextKey::FailureFile, &[("filename", &shown_name(artifact))])
+}
+
+/// The text of an artifact, as it stands in a message: whole, or its first `limit` characters and a note that names
+/// the reference and says how to read on.
+pub fn inline_text<'a>(text: &'a str, artifact: &Artifact, limit: usize, texts: &Texts) -> Cow<'a, str> {
+    let page = cut_text(text, 0, limit);
+    let Some(offset) = page.next_offset else {
+        return Cow::Borrowed(text);
+    };
+    let values = [
+        ("filename", &*shown_name(artifact)),
+        ("reference", &artifact.id.reference()),
+        ("shown", &offset.to_string()),
+        ("total", &text.chars().count().to_string()),
+        ("offset", &offset.to_string()),
+    ];
+    let note = texts.fill(TextKey::AttachmentTextCut, &values);
+    Cow::Owned(format!("{}\n{note}", page.text))
+}
+
+/// The file's name, or the id where it has none.
+pub(crate) fn shown_name(artifact: &Artifact) -> Cow<'_, str> {
+    quote_if_needed(artifact.filename.as_deref().unwrap_or(artifact.id.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{artifact, chinese, english};
+    use insta::assert_snapshot;
+    use polity_society::content::Kind;
+
+    #[test]
+    fn unreadable() {
+        let picture = artifact(Kind::Image, "image/png", Some("screenshot.png"));
+        assert_snapshot!(describe_unreadable(&picture, &chinese()), @"
+        [无法读取] screenshot.png (artifact:abc123)
+        类型: PNG 图片
+        大小: 1.2 MB
+        当前模型不支持读取此类文件。建议创建具备相应能力的智能体协助处理。
+        ");
+        assert_snapshot!(describe_unreadable(&picture, &english()), @"
+        [Cannot read] screenshot.png (artifact:abc123)
+        Type: PNG image
+        Size: 1.2 MB
+        The current model cannot read this kind of file. Consider creating an agent that has the capability to help with it.
+        ");
+        let nameless = artifact(Kind::Other, "application/x-strange", None);
+        assert_snapshot!(describe_unreadable(&nameless, &chinese()), @"
+        [无法读取] abc123 (artifact:abc123)
+        类型: application/x-strange
+        大小: 1.2 MB
+        当前模型不支持读取此类文件。建议创建具备相应能力的智能体协助处理。
+        ");
+    }
+
+    #[test]
+    fn failed() {
+        let report = artifact(Kind::Document, "application/pdf", Some("report.pdf"));
+        assert_snapshot!(describe_failure(&report, &chinese()), @"
+        [文件处理失败: report.pdf]
+        错误: 无法读取文件内容
+        请检查文件是否损坏
+        ");
+        assert_snapshot!(describe_failure(&report, &english()), @"
+        [File processing failed: report.pdf]
+        Error: the content of the file could not be read
+        Please check whether the file is damaged
+        ");
+    }
+
+    #[test]
+    fn old_media() {
+        let picture = artifact(Kind::Image, "image/png", Some("a\nb.png"));
+        assert_snapshot!(describe_old(&picture, &chinese()), @r#"[较早的附件] "a\nb.png"（artifact:abc123）｜PNG 图片｜1.2 MB｜此处不再附上内容，需要时可用 get_artifact 重新读取。"#);
+        assert_snapshot!(describe_old(&picture, &english()), @r#"[Earlier attachment] "a\nb.png" (artifact:abc123) | PNG image | 1.2 MB | its content is no longer included here; read it again with get_artifact if you need it."#);
+    }
+
+    #[test]
+    fn cut_text_says_how_to_read_on() {
+        let notes = artifact(Kind::Text, "text/plain", Some("notes.txt"));
+        assert_eq!(inline_text("一二三", &notes, 3, &chinese()), "一二三");
+        assert_snapshot!(inline_text("一二三四五", &notes, 3, &chinese()), @"
+        一二三
+        【以上是 notes.txt（artifact:abc123）的前 3 个字符，全文共 5 个字符。用 get_artifact(ref='artifact:abc123', offset=3) 继续阅读】
+        ");
+        assert_snapshot!(inline_text("12345", &notes, 3, &english()), @"
+        123
+        【These are the first 3 of 5 characters of notes.txt (artifact:abc123). Read on with get_artifact(ref='artifact:abc123', offset=3)】
+        ");
+    }
+}

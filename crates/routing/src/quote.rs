@@ -1,0 +1,94 @@
+//! Names on one line: whatever characters a file name has, a line that shows it stays one line, shows everything that
+//! is there, and can be read back.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// The name as it can stand on a line: unchanged where nothing in it could mislead, else as a JSON string with every
+/// such character escaped.
+pub(crate) fn quote_if_needed(name: &str) -> Cow<'_, str> {
+    let padded = name.trim() != name;
+    if !name.is_empty() && !padded && !name.starts_with('"') && !name.chars().any(misleads) {
+        return Cow::Borrowed(name);
+    }
+    let mut quoted = String::with_capacity(name.len() + 2);
+    quoted.push('"');
+    for character in name.chars() {
+        match character {
+            '"' | '\\' => quoted.extend(['\\', character]),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            _ if misleads(character) => {
+                for unit in character.encode_utf16(&mut [0; 2]) {
+                    // Cannot fail: writing to a `String`.
+                    let _ = write!(quoted, "\\u{unit:04x}");
+                }
+            }
+            _ => quoted.push(character),
+        }
+    }
+    quoted.push('"');
+    Cow::Owned(quoted)
+}
+
+/// Reads what [`quote_if_needed`] wrote; `None` where the quoting is broken.
+pub(crate) fn unquote(shown: &str) -> Option<String> {
+    if shown.starts_with('"') {
+        serde_json::from_str(shown).ok()
+    } else {
+        Some(shown.to_owned())
+    }
+}
+
+/// Characters that break a line, turn its direction, or take no place in it.
+fn misleads(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{ad}'
+                | '\u{61c}'
+                | '\u{180e}'
+                | '\u{200b}'
+                | '\u{200e}'
+                | '\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn quoting() {
+        let check = |name: &str, expect: &str| assert_eq!(quote_if_needed(name), expect);
+        check("screenshot.png", "screenshot.png");
+        check("截图 (1).png", "截图 (1).png");
+        check("a \"b\" \\ c.png", "a \"b\" \\ c.png");
+        check("【收到附件】.png", "【收到附件】.png");
+        check("", r#""""#);
+        check(" a.png", r#"" a.png""#);
+        check("\"a\".png", r#""\"a\".png""#);
+        check("a\nb\\.png", r#""a\nb\\.png""#);
+        check("gnp\u{202e}.exe", r#""gnp\u202e.exe""#);
+        check("a\u{2028}b\u{85}c", r#""a\u2028b\u0085c""#);
+        check("a\u{e0041}", r#""a\udb40\udc41""#);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+
+        #[test]
+        fn a_quoted_name_is_one_line_and_reads_back(name in any::<String>()) {
+            let shown = quote_if_needed(&name);
+            prop_assert!(!shown.chars().any(misleads));
+            prop_assert_eq!(unquote(&shown), Some(name));
+        }
+    }
+}

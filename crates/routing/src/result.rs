@@ -1,0 +1,353 @@
+//! What came of routing an artifact for `get_artifact`, and what the `tool` message says of it.
+
+use crate::describe::{describe_failure, describe_unreadable};
+use crate::page::Page;
+use crate::route::Route;
+use polity_society::content::{Artifact, Kind};
+use polity_society::text::{TextKey, Texts};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// The outcome of routing one artifact. As JSON: `{contentType, routing, content?, imageUrl?, file?, metadata}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[doc(alias = "ContentRouteResult")]
+pub struct RouteResult {
+    /// What the artifact is, roughly.
+    pub content_type: ContentType,
+    /// Where it goes, with what goes there.
+    #[serde(flatten)]
+    pub routed: Routed,
+    /// What is known about it.
+    pub metadata: Metadata,
+}
+
+/// What content is, in the words of the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ContentType {
+    /// Text.
+    Text,
+    /// A picture.
+    Image,
+    /// Any other binary content.
+    Binary,
+}
+
+impl From<Kind> for ContentType {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Text => Self::Text,
+            Kind::Image => Self::Image,
+            Kind::Audio | Kind::Video | Kind::Document | Kind::Other => Self::Binary,
+        }
+    }
+}
+
+/// Where content goes. Only what goes as text has a text, so binary content can never be in one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "routing", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum Routed {
+    /// Into the text.
+    Text {
+        /// The text itself, or the description that stands for content that cannot be shown.
+        content: String,
+        /// Where the rest of the text begins, in characters, where there is more.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        next_offset: Option<usize>,
+    },
+    /// Into an image part.
+    ImageUrl {
+        /// The part, where the bytes were given.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        image_url: Option<ImagePart>,
+    },
+    /// Into a file part, or an audio part.
+    File {
+        /// The file, where the bytes were given.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        file: Option<FilePart>,
+    },
+}
+
+/// `{type: "image_url", image_url: {url}}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename = "image_url")]
+pub struct ImagePart {
+    /// Where the image is.
+    pub image_url: ImageAddress,
+}
+
+/// The address of an image.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ImageAddress {
+    /// A `data:` URL that holds the image.
+    pub url: String,
+}
+
+/// `{type: "file", file: {filename, mimeType, data}}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename = "file")]
+pub struct FilePart {
+    /// The file.
+    pub file: FileContent,
+}
+
+/// A file with its bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FileContent {
+    /// Its name; the artifact's id where it has none.
+    pub filename: String,
+    /// Its MIME type.
+    pub mime_type: String,
+    /// Its bytes in base64.
+    pub data: String,
+}
+
+/// What is known about the artifact.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Metadata {
+    /// Its id.
+    pub id: String,
+    /// The label that it was stored under.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The name of the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filename: Option<String>,
+    /// The MIME type.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mime_type: Option<String>,
+    /// How many bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+    /// When it was stored, as RFC 3339 text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<String>,
+    /// What binary content is; absent for text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub binary_type: Option<Kind>,
+}
+
+impl Metadata {
+    /// What the result says about an artifact.
+    pub fn of(artifact: &Artifact) -> Self {
+        let created_at = jiff::Timestamp::from_millisecond(artifact.created_at);
+        Self {
+            id: artifact.id.as_str().to_owned(),
+            label: artifact.label.clone(),
+            filename: artifact.filename.clone(),
+            mime_type: (!artifact.mime_type.is_empty()).then(|| artifact.mime_type.clone()),
+            size: Some(artifact.size),
+            created_at: created_at.ok().map(|time| time.to_string()),
+            binary_type: (artifact.kind != Kind::Text).then_some(artifact.kind),
+        }
+    }
+}
+
+/// What the caller has in hand of an artifact's content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Material<'a> {
+    /// A page of its text.
+    Text(Page<'a>),
+    /// Its bytes in base64.
+    Base64(&'a str),
+    /// Nothing, because nothing is wanted: the bytes travel in another way.
+    Withheld,
+    /// Nothing, because the store could not give the bytes.
+    Unreadable,
+}
+
+/// Puts together what came of routing an artifact.
+///
+/// `Material::Text` is used for text alone and `Material::Base64` for parts alone; whatever is given, a route that
+/// describes gives the description and nothing else.
+pub fn route_result(
+    route: &Route,
+    artifact: &Artifact,
+    material: Material<'_>,
+    texts: &Texts,
+) -> RouteResult {
+    let description = |content: String| Routed::Text {
+        content,
+        next_offset: None,
+    };
+    let base64 = match material {
+        Material::Base64(base64) => Some(base64),
+        Material::Text(_) | Material::Withheld | Material::Unreadable => None,
+    };
+    let routed = match (route, material) {
+        (Route::Describe(_), _) => description(describe_unreadable(artifact, texts)),
+        (_, Material::Unreadable) => description(describe_failure(artifact, texts)),
+        (Route::Text, Material::Text(page)) => Routed::Text {
+            content: page.text.to_owned(),
+            next_offset: page.next_offset,
+        },
+        // Text whose bytes turned out to be none: there is nothing that could be shown.
+        (Route::Text, Material::Base64(_) | Material::Withheld) => {
+            description(describe_failure(artifact, texts))
+        }
+        (Route::Image, _) => Routed::ImageUrl {
+            image_url: base64.map(|base64| image_part(artifact, base64)),
+        },
+        (Route::Audio(_) | Route::File, _) => Routed::File {
+            file: base64.map(|base64| file_part(artifact, base64)),
+        },
+    };
+    RouteResult {
+        content_type: artifact.kind.into(),
+        routed,
+        metadata: Metadata::of(artifact),
+    }
+}
+
+#[doc(alias = "formatImageUrl")]
+fn image_part(artifact: &Artifact, base64: &str) -> ImagePart {
+    ImagePart {
+        image_url: ImageAddress {
+            url: format!("data:{};base64,{base64}", artifact.mime_type),
+        },
+    }
+}
+
+fn file_part(artifact: &Artifact, base64: &str) -> FilePart {
+    let filename = artifact
+        .filename
+        .as_deref()
+        .unwrap_or(artifact.id.as_str())
+        .to_owned();
+    FilePart {
+        file: FileContent {
+            filename,
+            mime_type: artifact.mime_type.clone(),
+            data: base64.to_owned(),
+        },
+    }
+}
+
+/// What the `tool` message of `get_artifact` says: `{status, contentType, routing, content?, nextOffset?, metadata}`.
+/// The parts of a result are never in it.
+pub fn tool_message(result: &RouteResult) -> Value {
+    // Cannot fail, here and below: `message` is an object, and what goes into it is plain data.
+    let mut message = json!({"status": "success", "contentType": result.content_type});
+    match &result.routed {
+        Routed::Text { content, next_offset } => {
+            message["routing"] = json!("text");
+            message["content"] = json!(content);
+            if let Some(next_offset) = next_offset {
+                message["nextOffset"] = json!(next_offset);
+            }
+        }
+        Routed::ImageUrl { .. } => message["routing"] = json!("image_url"),
+        Routed::File { .. } => message["routing"] = json!("file"),
+    }
+    message["metadata"] = json!(result.metadata);
+    message
+}
+
+/// What the `tool` message says where there is no such artifact, or none that the caller may know of.
+pub fn artifact_not_found(reference: &str, texts: &Texts) -> Value {
+    json!({
+        "error": "artifact_not_found",
+        "ref": reference,
+        "message": texts.get(TextKey::FailureArtifactNotFound),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::route::{AudioFormat, Reason};
+    use crate::testing::{artifact, chinese};
+    use insta::assert_snapshot;
+
+    fn both(route: &Route, artifact: &Artifact, material: Material<'_>) -> String {
+        let result = route_result(route, artifact, material, &chinese());
+        format!(
+            "{}\n{}",
+            serde_json::to_string(&result).unwrap(),
+            tool_message(&result)
+        )
+    }
+
+    #[test]
+    fn a_page_of_text() {
+        let mut notes = artifact(Kind::Text, "text/markdown", Some("notes.md"));
+        notes.label = Some("report".to_owned());
+        let page = Page {
+            text: "# 标题\n",
+            next_offset: Some(5),
+        };
+        assert_snapshot!(both(&Route::Text, &notes, Material::Text(page)), @r##"
+        {"contentType":"text","routing":"text","content":"# 标题\n","nextOffset":5,"metadata":{"id":"abc123","type":"report","filename":"notes.md","mimeType":"text/markdown","size":1258291,"createdAt":"2023-11-14T22:13:20.123Z"}}
+        {"status":"success","contentType":"text","routing":"text","content":"# 标题\n","nextOffset":5,"metadata":{"id":"abc123","type":"report","filename":"notes.md","mimeType":"text/markdown","size":1258291,"createdAt":"2023-11-14T22:13:20.123Z"}}
+        "##);
+        let failed = both(&Route::Text, &notes, Material::Unreadable);
+        assert_eq!(failed, both(&Route::Text, &notes, Material::Withheld));
+        assert_eq!(failed, both(&Route::Text, &notes, Material::Base64("AAAA")));
+        assert_snapshot!(failed, @r##"
+        {"contentType":"text","routing":"text","content":"[文件处理失败: notes.md]\n错误: 无法读取文件内容\n请检查文件是否损坏","metadata":{"id":"abc123","type":"report","filename":"notes.md","mimeType":"text/markdown","size":1258291,"createdAt":"2023-11-14T22:13:20.123Z"}}
+        {"status":"success","contentType":"text","routing":"text","content":"[文件处理失败: notes.md]\n错误: 无法读取文件内容\n请检查文件是否损坏","metadata":{"id":"abc123","type":"report","filename":"notes.md","mimeType":"text/markdown","size":1258291,"createdAt":"2023-11-14T22:13:20.123Z"}}
+        "##);
+    }
+
+    #[test]
+    fn an_image() {
+        let picture = artifact(Kind::Image, "image/png", Some("a.png"));
+        assert_snapshot!(both(&Route::Image, &picture, Material::Base64("iVBORw0KGgo=")), @r##"
+        {"contentType":"image","routing":"image_url","imageUrl":{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}},"metadata":{"id":"abc123","filename":"a.png","mimeType":"image/png","size":1258291,"createdAt":"2023-11-14T22:13:20.123Z","binaryType":"image"}}
+        {"status":"success","contentType":"image","routing":"image_url","metadata":{"id":"abc123","filename":"a.png","mimeType":"image/png","size":1258291,"createdAt":"2023-11-14T22:13:20.123Z","binaryType":"image"}}
+        "##);
+        assert_snapshot!(both(&Route::Image, &picture, Material::Withheld), @r##"
+        {"contentType":"image","routing":"image_url","metadata":{"id":"abc123","filename":"a.png","mimeType":"image/png","size":1258291,"createdAt":"2023-11-14T22:13:20.123Z","binaryType":"image"}}
+        {"status":"success","contentType":"image","routing":"image_url","metadata":{"id":"abc123","filename":"a.png","mimeType":"image/png","size":1258291,"createdAt":"2023-11-14T22:13:20.123Z","binaryType":"image"}}
+        "##);
+        let missing = Route::Describe(Reason::MissingCapability(Kind::Image.needs()));
+        assert_snapshot!(both(&missing, &picture, Material::Base64("iVBORw0KGgo=")), @r##"
+        {"contentType":"image","routing":"text","content":"[无法读取] a.png (artifact:abc123)\n类型: PNG 图片\n大小: 1.2 MB\n当前模型不支持读取此类文件。建议创建具备相应能力的智能体协助处理。","metadata":{"id":"abc123","filename":"a.png","mimeType":"image/png","size":1258291,"createdAt":"2023-11-14T22:13:20.123Z","binaryType":"image"}}
+        {"status":"success","contentType":"image","routing":"text","content":"[无法读取] a.png (artifact:abc123)\n类型: PNG 图片\n大小: 1.2 MB\n当前模型不支持读取此类文件。建议创建具备相应能力的智能体协助处理。","metadata":{"id":"abc123","filename":"a.png","mimeType":"image/png","size":1258291,"createdAt":"2023-11-14T22:13:20.123Z","binaryType":"image"}}
+        "##);
+    }
+
+    #[test]
+    fn files() {
+        let report = artifact(Kind::Document, "application/pdf", Some("report.pdf"));
+        assert_snapshot!(both(&Route::File, &report, Material::Base64("JVBERi0=")), @r##"
+        {"contentType":"binary","routing":"file","file":{"type":"file","file":{"filename":"report.pdf","mimeType":"application/pdf","data":"JVBERi0="}},"metadata":{"id":"abc123","filename":"report.pdf","mimeType":"application/pdf","size":1258291,"createdAt":"2023-11-14T22:13:20.123Z","binaryType":"document"}}
+        {"status":"success","contentType":"binary","routing":"file","metadata":{"id":"abc123","filename":"report.pdf","mimeType":"application/pdf","size":1258291,"createdAt":"2023-11-14T22:13:20.123Z","binaryType":"document"}}
+        "##);
+        assert_snapshot!(both(&Route::File, &report, Material::Unreadable), @r##"
+        {"contentType":"binary","routing":"text","content":"[文件处理失败: report.pdf]\n错误: 无法读取文件内容\n请检查文件是否损坏","metadata":{"id":"abc123","filename":"report.pdf","mimeType":"application/pdf","size":1258291,"createdAt":"2023-11-14T22:13:20.123Z","binaryType":"document"}}
+        {"status":"success","contentType":"binary","routing":"text","content":"[文件处理失败: report.pdf]\n错误: 无法读取文件内容\n请检查文件是否损坏","metadata":{"id":"abc123","filename":"report.pdf","mimeType":"application/pdf","size":1258291,"createdAt":"2023-11-14T22:13:20.123Z","binaryType":"document"}}
+        "##);
+        assert_snapshot!(both(&Route::Describe(Reason::FileTypeNotTaken), &report, Material::Withheld), @r##"
+        {"contentType":"binary","routing":"text","content":"[无法读取] report.pdf (artifact:abc123)\n类型: PDF 文档\n大小: 1.2 MB\n当前模型不支持读取此类文件。建议创建具备相应能力的智能体协助处理。","metadata":{"id":"abc123","filename":"report.pdf","mimeType":"application/pdf","size":1258291,"createdAt":"2023-11-14T22:13:20.123Z","binaryType":"document"}}
+        {"status":"success","contentType":"binary","routing":"text","content":"[无法读取] report.pdf (artifact:abc123)\n类型: PDF 文档\n大小: 1.2 MB\n当前模型不支持读取此类文件。建议创建具备相应能力的智能体协助处理。","metadata":{"id":"abc123","filename":"report.pdf","mimeType":"application/pdf","size":1258291,"createdAt":"2023-11-14T22:13:20.123Z","binaryType":"document"}}
+        "##);
+        let sound = artifact(Kind::Audio, "audio/wav", None);
+        assert_snapshot!(both(&Route::Audio(AudioFormat::Wav), &sound, Material::Base64("UklGRg==")), @r##"
+        {"contentType":"binary","routing":"file","file":{"type":"file","file":{"filename":"abc123","mimeType":"audio/wav","data":"UklGRg=="}},"metadata":{"id":"abc123","mimeType":"audio/wav","size":1258291,"createdAt":"2023-11-14T22:13:20.123Z","binaryType":"audio"}}
+        {"status":"success","contentType":"binary","routing":"file","metadata":{"id":"abc123","mimeType":"audio/wav","size":1258291,"createdAt":"2023-11-14T22:13:20.123Z","binaryType":"audio"}}
+        "##);
+    }
+
+    #[test]
+    fn no_such_artifact() {
+        assert_snapshot!(artifact_not_found("artifact:zzz", &chinese()), @r##"{"error":"artifact_not_found","ref":"artifact:zzz","message":"工件不存在或已被删除"}"##);
+    }
+
+    #[test]
+    fn times_are_rfc_3339() {
+        let check = |milliseconds: i64, expect: Option<&str>| {
+            let mut artifact = artifact(Kind::Text, "text/plain", None);
+            artifact.created_at = milliseconds;
+            assert_eq!(Metadata::of(&artifact).created_at.as_deref(), expect);
+        };
+        check(0, Some("1970-01-01T00:00:00Z"));
+        check(1_700_000_000_123, Some("2023-11-14T22:13:20.123Z"));
+        check(-1, Some("1969-12-31T23:59:59.999Z"));
+        check(i64::MAX, None);
+    }
+}

@@ -1,0 +1,208 @@
+//! The decision: for one piece of content and one model, what is done with it.
+
+use crate::file_types::FileTypes;
+use polity_society::content::{Artifact, Capabilities, Capability, Direction, Kind};
+use serde::Serialize;
+
+/// What the decision is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Content<'a> {
+    /// What it is.
+    pub kind: Kind,
+    /// Its MIME type; parameters and letter case do not matter.
+    pub mime_type: &'a str,
+}
+
+impl<'a> Content<'a> {
+    /// The content of an artifact.
+    pub fn of(artifact: &'a Artifact) -> Self {
+        Self {
+            kind: artifact.kind,
+            mime_type: &artifact.mime_type,
+        }
+    }
+}
+
+/// How a piece of content reaches a model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Route {
+    /// As text.
+    Text,
+    /// As an image part.
+    Image,
+    /// As an audio part of that format.
+    Audio(AudioFormat),
+    /// As a file part.
+    File,
+    /// Not at all: a text says what it is.
+    Describe(Reason),
+}
+
+/// The formats that an audio part can have; other sound travels as a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AudioFormat {
+    /// RIFF WAVE.
+    Wav,
+    /// MPEG audio, layer 3.
+    Mp3,
+}
+
+impl AudioFormat {
+    /// The format that a MIME type stands for, under any of the names in use.
+    pub fn of(mime_type: &str) -> Option<Self> {
+        match essence(mime_type).as_str() {
+            "audio/wav" | "audio/x-wav" | "audio/wave" | "audio/vnd.wave" => Some(Self::Wav),
+            "audio/mpeg" | "audio/mp3" | "audio/x-mp3" | "audio/x-mpeg" | "audio/mpeg3"
+            | "audio/x-mpeg-3" => Some(Self::Mp3),
+            _ => None,
+        }
+    }
+
+    /// The name of the format on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Wav => "wav",
+            Self::Mp3 => "mp3",
+        }
+    }
+}
+
+/// Why content is described instead of shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// The model lacks that input capability.
+    MissingCapability(Capability),
+    /// The model reads files, but its endpoint does not take files of this type.
+    FileTypeNotTaken,
+}
+
+/// Decides how `content` reaches a model that has these capabilities, behind an endpoint that takes these file types.
+///
+/// Text is text for every model. Everything else needs the capability of its kind, and what travels as a file needs an
+/// endpoint that takes its type.
+#[doc(alias = "routeContent")]
+pub fn route(content: &Content<'_>, capabilities: &Capabilities, file_types: &FileTypes) -> Route {
+    let needed = content.kind.needs();
+    if content.kind != Kind::Text && !capabilities.has(&needed, Direction::Input) {
+        return Route::Describe(Reason::MissingCapability(needed));
+    }
+    let as_file = || match file_types.take(content.mime_type) {
+        true => Route::File,
+        false => Route::Describe(Reason::FileTypeNotTaken),
+    };
+    match content.kind {
+        Kind::Text => Route::Text,
+        Kind::Image => Route::Image,
+        Kind::Audio => AudioFormat::of(content.mime_type).map_or_else(as_file, Route::Audio),
+        Kind::Video | Kind::Document | Kind::Other => as_file(),
+    }
+}
+
+/// A MIME type in lower case, without its parameters.
+pub(crate) fn essence(mime_type: &str) -> String {
+    let (essence, _) = mime_type.split_once(';').unwrap_or((mime_type, ""));
+    essence.trim().to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inputs(names: &[&str]) -> Capabilities {
+        let input = names.iter().filter_map(|name| Capability::new(name)).collect();
+        Capabilities {
+            input,
+            output: vec![Capability::TEXT],
+        }
+    }
+
+    /// The table of what is shown to whom: a row per kind of content, a column per set of capabilities.
+    #[test]
+    #[rustfmt::skip]
+    fn table_of_kinds_and_capabilities() {
+        let columns: [&[&str]; 8] = [
+            &[],
+            &["text"],
+            &["text", "vision"],
+            &["text", "audio"],
+            &["text", "video"],
+            &["text", "file"],
+            &["text", "vision", "audio", "video", "file"],
+            &["text", "smell"],
+        ];
+        let check = |kind: Kind, mime_type: &str, expect: [&str; 8]| {
+            for (names, expect) in columns.iter().zip(expect) {
+                let route = route(
+                    &Content { kind, mime_type },
+                    &inputs(names),
+                    &FileTypes::default(),
+                );
+                let shown = match route {
+                    Route::Text => "text".to_owned(),
+                    Route::Image => "image".to_owned(),
+                    Route::Audio(format) => format.as_str().to_owned(),
+                    Route::File => "file".to_owned(),
+                    Route::Describe(Reason::MissingCapability(capability)) => format!("-{capability}"),
+                    Route::Describe(Reason::FileTypeNotTaken) => "not taken".to_owned(),
+                };
+                assert_eq!(shown, expect, "{kind:?} {mime_type} for {names:?}");
+            }
+        };
+        // Capabilities:                      none       text       vision     audio      video      file       all      custom
+        check(Kind::Text, "text/plain",      ["text",    "text",    "text",    "text",    "text",    "text",    "text",  "text"]);
+        check(Kind::Text, "image/svg+xml",   ["text",    "text",    "text",    "text",    "text",    "text",    "text",  "text"]);
+        check(Kind::Image, "image/png",      ["-vision", "-vision", "image",   "-vision", "-vision", "-vision", "image", "-vision"]);
+        check(Kind::Image, "image/tiff",     ["-vision", "-vision", "image",   "-vision", "-vision", "-vision", "image", "-vision"]);
+        check(Kind::Audio, "audio/wav",      ["-audio",  "-audio",  "-audio",  "wav",     "-audio",  "-audio",  "wav",   "-audio"]);
+        check(Kind::Audio, "audio/mpeg",     ["-audio",  "-audio",  "-audio",  "mp3",     "-audio",  "-audio",  "mp3",   "-audio"]);
+        check(Kind::Audio, "audio/ogg",      ["-audio",  "-audio",  "-audio",  "file",    "-audio",  "-audio",  "file",  "-audio"]);
+        check(Kind::Video, "video/mp4",      ["-video",  "-video",  "-video",  "-video",  "file",    "-video",  "file",  "-video"]);
+        check(Kind::Document, "application/pdf", ["-file", "-file", "-file",   "-file",   "-file",   "file",    "file",  "-file"]);
+        check(Kind::Other, "application/zip", ["-file",  "-file",   "-file",   "-file",   "-file",   "file",    "file",  "-file"]);
+    }
+
+    #[test]
+    fn file_types_restrict_only_what_goes_as_a_file() {
+        let (only_pdf, bad) = FileTypes::parse(&["application/pdf".to_owned()]);
+        assert!(bad.is_empty());
+        let all = inputs(&["text", "vision", "audio", "video", "file"]);
+        let check = |kind: Kind, mime_type: &str, expect: Route| {
+            assert_eq!(
+                route(&Content { kind, mime_type }, &all, &only_pdf),
+                expect,
+                "{mime_type}"
+            );
+        };
+        let not_taken = || Route::Describe(Reason::FileTypeNotTaken);
+        check(Kind::Text, "text/plain", Route::Text);
+        check(Kind::Image, "image/png", Route::Image);
+        check(Kind::Audio, "audio/x-wav", Route::Audio(AudioFormat::Wav));
+        check(
+            Kind::Audio,
+            "Audio/MP3; rate=44100",
+            Route::Audio(AudioFormat::Mp3),
+        );
+        check(Kind::Audio, "audio/ogg", not_taken());
+        check(Kind::Video, "video/mp4", not_taken());
+        check(Kind::Document, "application/PDF", Route::File);
+        check(Kind::Document, "application/msword", not_taken());
+        check(Kind::Other, "application/zip", not_taken());
+    }
+
+    #[test]
+    fn an_output_capability_reads_nothing() {
+        let painter = Capabilities {
+            input: vec![Capability::TEXT],
+            output: vec![Capability::VISION],
+        };
+        let content = Content {
+            kind: Kind::Image,
+            mime_type: "image/png",
+        };
+        let expect = Route::Describe(Reason::MissingCapability(Capability::VISION));
+        assert_eq!(route(&content, &painter, &FileTypes::default()), expect);
+    }
+}

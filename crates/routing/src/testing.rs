@@ -1,0 +1,67 @@
+//! What the tests of several modules share: the texts as they are shipped, and an artifact to speak of.
+
+use polity_society::content::{Artifact, Kind};
+use polity_society::id::ArtifactId;
+use polity_society::text::{TextProblem, Texts};
+use std::collections::BTreeMap;
+
+pub(crate) fn chinese() -> Texts {
+    texts("zh")
+}
+
+pub(crate) fn english() -> Texts {
+    texts("en")
+}
+
+fn tables(language: &str) -> BTreeMap<String, BTreeMap<String, String>> {
+    let file = match language {
+        "zh" => include_str!("../../../prompts/zh/texts.toml"),
+        _ => include_str!("../../../prompts/en/texts.toml"),
+    };
+    toml::from_str(file).expect("the texts are shipped")
+}
+
+/// The MIME types that have a name in that language.
+pub(crate) fn type_names(language: &str) -> Vec<String> {
+    let mut tables = tables(language);
+    tables
+        .remove("type_names")
+        .expect("the names are shipped")
+        .into_keys()
+        .collect()
+}
+
+fn texts(language: &str) -> Texts {
+    let mut tables = tables(language);
+    let type_names = tables.remove("type_names").unwrap_or_default();
+    let mut named = BTreeMap::new();
+    for (table, texts) in tables {
+        named.extend(
+            texts
+                .into_iter()
+                .map(|(key, text)| (format!("{table}.{key}"), text)),
+        );
+    }
+    let (texts, problems) = Texts::build(named, type_names, None);
+    let ours = |problem: &&TextProblem| {
+        let problem = problem.to_string();
+        ["`attachment.", "`unreadable.", "`failure."]
+            .iter()
+            .any(|table| problem.contains(table))
+    };
+    assert_eq!(problems.iter().find(ours), None, "the texts of {language}");
+    texts
+}
+
+pub(crate) fn artifact(kind: Kind, mime_type: &str, filename: Option<&str>) -> Artifact {
+    Artifact {
+        id: ArtifactId::new("abc123"),
+        kind,
+        mime_type: mime_type.to_owned(),
+        filename: filename.map(str::to_owned),
+        label: None,
+        size: 1_258_291,
+        created_at: 1_700_000_000_123,
+        meta: serde_json::Map::new(),
+    }
+}

@@ -1,0 +1,289 @@
+//! Asks a model for its next answer: renders the request for the service as it is configured now, makes attempts until
+//! one brings an answer or the policy gives up.
+
+use crate::door::{known_parties, service_for};
+use crate::event::{Event, NextAttempt, Shown};
+use crate::handles::Handles;
+use crate::policy::{self, Fallback, Next, Sent, Tried};
+use crate::record::Replied;
+use crate::render::{self, Fetch, Fetched, MediaUse, Sight, SystemFacts};
+use crate::store::records::History;
+use crate::store::usage::{Served, Used};
+use crate::store::{Conversation, Error, agents, artifacts, records, roles, tasks, usage};
+use crate::tools;
+use crate::turn::Tools;
+use polity_artifacts::index::Stored;
+use polity_llm::{CallError, Message, Reply, Request, Tool, ToolChoice};
+use polity_registry::{Service, Snapshot};
+use polity_routing::FileTypes;
+use polity_society::contact::KnownParty;
+use polity_society::id::{ArtifactId, ServiceId};
+use polity_society::limits::Limits;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What came of asking.
+pub(crate) enum Asked {
+    /// An answer.
+    Answered {
+        /// What is recorded of it.
+        replied: Replied,
+        /// What answered.
+        served: Served,
+        /// How the artifacts of the conversation were shown.
+        shown: Vec<Shown>,
+    },
+    /// No answer, for good.
+    Failed {
+        /// The service that was asked last.
+        service: ServiceId,
+        /// Why.
+        reason: String,
+    },
+    /// The task may not call models any more.
+    Limited {
+        /// The limit's name.
+        limit: &'static str,
+        /// Its value.
+        value: u64,
+    },
+}
+
+/// What a request is made from, apart from the service.
+struct Scene {
+    agent: agents::AgentRow,
+    role: Option<polity_society::role::Role>,
+    history: History,
+    contacts: Vec<KnownParty>,
+    stored: Vec<Stored>,
+    wanted: Option<ServiceId>,
+    used: Used,
+}
+
+/// Asks for the next answer in a conversation.
+pub(crate) async fn ask(handles: &Handles, conversation: &Conversation, tools: Tools) -> Result<Asked, Error> {
+    let scene = look(handles, conversation).await?;
+    let mut snapshot = handles.registry.current();
+    if let Some((limit, value)) = over_budget(&scene.used, &snapshot.settings.limits) {
+        return Ok(Asked::Limited { limit, value });
+    }
+    let mut service = Arc::clone(service_for(&snapshot.catalogue, scene.wanted.as_ref()));
+    let mut tried_services = vec![service.id.clone()];
+    let mut tried =
+        Tried { attempts: 0, sent: Sent::Text, fallback: Fallback::None, media: MediaUse::Shown };
+    let mut made = 0;
+    loop {
+        let (request, shown) = request(handles, &scene, &snapshot, &service, tried.media, tools).await?;
+        tried.sent = sent(&request);
+        tried.fallback = match untried_fallback(&snapshot, &service, &tried_services) {
+            Some(_) => Fallback::Untried,
+            None => Fallback::None,
+        };
+        tried.attempts += 1;
+        made += 1;
+        let failure = match attempt(handles, &service, &request).await {
+            Ok(reply) => return Ok(answered(reply, &service, &snapshot, made, shown)),
+            Err(failure) => failure,
+        };
+        let next = policy::next(&failure, tried, &snapshot.settings.retry, fastrand::f64());
+        note_failure(handles, conversation, &service.id, made, &failure, next).await?;
+        match next {
+            Next::Again { after } => {
+                if failure.retry_after.is_some() {
+                    handles.gates.of(&service).pause(after);
+                } else {
+                    tokio::time::sleep(after).await;
+                }
+            }
+            Next::DescribeMedia => tried.media = MediaUse::Described,
+            Next::Fallback => {
+                let fallback = untried_fallback(&snapshot, &service, &tried_services).map(Arc::clone);
+                // Cannot be missing: the policy was told that there is one.
+                let Some(fallback) = fallback else { return Ok(failed(&service, &failure)) };
+                tried_services.push(fallback.id.clone());
+                service = fallback;
+                tried = Tried { attempts: 0, media: MediaUse::Shown, ..tried };
+            }
+            Next::GiveUp => return Ok(failed(&service, &failure)),
+        }
+        // Configuration may have changed meanwhile; a service that is still there is asked as it is now.
+        snapshot = handles.registry.current();
+        if let Some(current) = snapshot.catalogue.service(&service.id) {
+            service = Arc::clone(current);
+        }
+    }
+}
+
+async fn look(handles: &Handles, conversation: &Conversation) -> Result<Scene, Error> {
+    let mut reader = handles.store.reader().await?;
+    let snapshot = handles.registry.current();
+    let Some(agent) = agents::get(&mut reader, &conversation.agent).await? else {
+        return Err(Error::Damaged { table: "agents", what: format!("{} is missing", conversation.agent) });
+    };
+    let role = match &agent.role {
+        Some(role) => roles::get(&mut reader, role).await?,
+        None => None,
+    };
+    let history = records::history(&mut reader, conversation).await?;
+    let contacts = known_parties(&mut reader, &snapshot.catalogue, conversation).await?;
+    let stored = artifacts::get_many(&mut reader, &render::artifacts_of(&history)).await?;
+    let wanted = match agent.service.clone() {
+        Some(service) => Some(service),
+        None => tasks::service(&mut reader, &conversation.task).await?,
+    };
+    let used = usage::of_task(&mut reader, &conversation.task).await?;
+    Ok(Scene { agent, role, history, contacts, stored, wanted, used })
+}
+
+fn over_budget(used: &Used, limits: &Limits) -> Option<(&'static str, u64)> {
+    let bounds = [
+        ("maxModelCallsPerTask", used.calls, limits.max_model_calls_per_task),
+        ("maxTokensPerTask", used.tokens, limits.max_tokens_per_task),
+    ];
+    bounds.into_iter().find_map(|(name, used, limit)| limit.filter(|limit| used >= *limit).map(|limit| (name, limit)))
+}
+
+async fn request(
+    handles: &Handles,
+    scene: &Scene,
+    snapshot: &Snapshot,
+    service: &Service,
+    media: MediaUse,
+    tools: Tools,
+) -> Result<(Request, Vec<Shown>), Error> {
+    let limits = &snapshot.settings.limits;
+    let (file_types, _) = FileTypes::parse(&service.file_types);
+    let sight = Sight {
+        service: &service.id,
+        capabilities: &service.capabilities,
+        file_types: &file_types,
+        media_bytes: service.max_request_bytes.unwrap_or(limits.max_request_bytes).min(limits.max_request_bytes),
+        limits,
+        texts: &snapshot.prompts.texts,
+        contacts: &scene.contacts,
+        media,
+    };
+    let fetched = fetch(handles, &scene.stored, &sight).await?;
+    let rendered = render::render(&scene.history, &fetched, &sight);
+    let system = render::system_message(&SystemFacts {
+        prompts: &snapshot.prompts,
+        agent: &scene.agent.id,
+        parent: scene.agent.parent.as_ref(),
+        role_name: &scene.agent.role_name,
+        role_prompt: scene.role.as_ref().map(|role| role.prompt.as_str()),
+        brief: scene.agent.brief.as_ref(),
+        service,
+        contacts: &scene.contacts,
+    });
+    let mut messages = Vec::with_capacity(rendered.messages.len() + 1);
+    messages.push(Message::System(system));
+    messages.extend(rendered.messages);
+    let groups = scene.role.as_ref().map(|role| role.tool_groups.as_slice()).unwrap_or_default();
+    let offered: Vec<Tool> = if service.tools_allowed() {
+        let outside = handles.outside.iter().map(|outside| outside.tool.clone());
+        tools::offered(groups, &snapshot.prompts).into_iter().chain(outside).collect()
+    } else {
+        Vec::new()
+    };
+    let tool_choice = match tools {
+        Tools::Offered => ToolChoice::Auto,
+        Tools::Withheld => ToolChoice::None,
+    };
+    Ok((Request { messages, tools: offered, tool_choice }, rendered.shown))
+}
+
+/// Reads the bytes of those artifacts that the request will hold. One that cannot be read is told as such.
+async fn fetch(
+    handles: &Handles,
+    stored: &[Stored],
+    sight: &Sight<'_>,
+) -> Result<HashMap<ArtifactId, Fetched>, Error> {
+    let mut fetched = HashMap::with_capacity(stored.len());
+    for stored in stored {
+        let bytes = if render::needs_bytes(&stored.artifact, sight) {
+            match handles.blobs.read(&stored.blob).await {
+                Ok(bytes) => Fetch::Read(bytes),
+                Err(error) => {
+                    let artifact = stored.artifact.id.clone();
+                    handles.store.note(Event::ArtifactUnreadable { artifact, reason: error.to_string() }).await?;
+                    Fetch::Failed
+                }
+            }
+        } else {
+            Fetch::Spared
+        };
+        fetched.insert(stored.artifact.id.clone(), Fetched { artifact: stored.artifact.clone(), bytes });
+    }
+    Ok(fetched)
+}
+
+fn sent(request: &Request) -> Sent {
+    let has_media = request.messages.iter().any(|message| match message {
+        Message::User(parts) => parts.iter().any(|part| !matches!(part, polity_llm::Part::Text(_))),
+        Message::Tool { media, .. } => !media.is_empty(),
+        Message::System(_) | Message::Assistant { .. } => false,
+    });
+    if has_media { Sent::Media } else { Sent::Text }
+}
+
+async fn attempt(handles: &Handles, service: &Service, request: &Request) -> Result<Reply, CallError> {
+    let gate = handles.gates.of(service);
+    let _pass = gate.enter().await;
+    handles.model.call(&service.endpoint, request).await
+}
+
+fn untried_fallback<'s>(
+    snapshot: &'s Snapshot,
+    service: &Service,
+    tried: &[ServiceId],
+) -> Option<&'s Arc<Service>> {
+    let fallback = service.fallback.as_ref().filter(|fallback| !tried.contains(fallback))?;
+    snapshot.catalogue.service(fallback)
+}
+
+fn answered(reply: Reply, service: &Service, snapshot: &Snapshot, attempts: u32, shown: Vec<Shown>) -> Asked {
+    let replied = Replied {
+        text: reply.text,
+        calls: reply.tool_calls,
+        extra: reply.extra,
+        service: Some(service.id.clone()),
+    };
+    let served = Served {
+        service: service.id.clone(),
+        model: reply.model.unwrap_or_else(|| service.endpoint.model.clone()),
+        revision: snapshot.catalogue.revision(),
+        attempts,
+        usage: reply.usage,
+    };
+    Asked::Answered { replied, served, shown }
+}
+
+fn failed(service: &Service, failure: &CallError) -> Asked {
+    Asked::Failed { service: service.id.clone(), reason: failure.to_string() }
+}
+
+async fn note_failure(
+    handles: &Handles,
+    conversation: &Conversation,
+    service: &ServiceId,
+    attempt: u32,
+    failure: &CallError,
+    next: Next,
+) -> Result<(), Error> {
+    let next = match next {
+        Next::Again { .. } => NextAttempt::Retry,
+        Next::DescribeMedia => NextAttempt::DescribeMedia,
+        Next::Fallback => NextAttempt::Fallback,
+        Next::GiveUp => NextAttempt::GiveUp,
+    };
+    let event = Event::ModelFailed {
+        task: conversation.task.clone(),
+        agent: conversation.agent.clone(),
+        service: service.clone(),
+        attempt,
+        kind: failure.kind,
+        reason: failure.message.clone(),
+        next,
+    };
+    handles.store.note(event).await
+}

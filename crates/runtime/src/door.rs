@@ -1,0 +1,100 @@
+//! Gathers what the mailbox's door needs to know, has the rules decide, and writes what they say. Every message but the
+//! system's own notices comes through here: tools, closing texts, the person's prompts.
+
+use crate::store::{Conversation, Error, Tx, agents, apply, artifacts, contacts, messages};
+use polity_registry::{Catalogue, Service, Snapshot};
+use polity_society::contact::{self, KnownParty};
+use polity_society::id::{ArtifactId, MessageId, ServiceId};
+use polity_society::message::Payload;
+use polity_society::refusal::Refusal;
+use polity_society::rules::{self, Acquaintance, DoorFacts, Draft, LastWord, Waiting};
+use sqlx::SqliteConnection;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The service that serves a role now: the one it was given, or the default where that is gone.
+pub(crate) fn service_for<'c>(catalogue: &'c Catalogue, id: Option<&ServiceId>) -> &'c Arc<Service> {
+    id.and_then(|id| catalogue.service(id)).unwrap_or_else(|| catalogue.default_service())
+}
+
+/// An agent's registry in a task, as the rules see it.
+pub(crate) async fn known_parties(
+    connection: &mut SqliteConnection,
+    catalogue: &Catalogue,
+    owner: &Conversation,
+) -> Result<Vec<KnownParty>, Error> {
+    let rows = contacts::of(connection, &owner.agent, &owner.task).await?;
+    let known = rows.into_iter().map(|row| KnownParty {
+        party: row.agent.party(catalogue),
+        source: row.source,
+        introduced_by: row.introduced_by,
+        since: row.since,
+    });
+    Ok(known.collect())
+}
+
+/// Of the artifacts that a text mentions, those that an agent may open.
+pub(crate) async fn openable(
+    connection: &mut SqliteConnection,
+    owner: &Conversation,
+    mentioned: &[ArtifactId],
+) -> Result<BTreeSet<ArtifactId>, Error> {
+    if mentioned.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    Ok(artifacts::may_open(connection, &owner.agent, mentioned).await?.into_iter().collect())
+}
+
+/// The artifacts of a payload: its attachments, and those that its text names.
+fn mentioned(payload: &Payload) -> Vec<ArtifactId> {
+    let mut all = payload.attachments.clone();
+    let named = ArtifactId::all_in(&payload.to_json_text());
+    all.extend(named.into_iter().filter(|id| !payload.attachments.contains(id)));
+    all
+}
+
+/// Sends a draft, or says why not. Nothing is written where it is refused.
+pub(crate) async fn send(
+    tx: &mut Tx,
+    snapshot: &Snapshot,
+    sender: &Conversation,
+    draft: Draft,
+    last_word: LastWord,
+) -> Result<Result<MessageId, Refusal>, Error> {
+    let Some(row) = agents::get(&mut tx.connection, &sender.agent).await? else {
+        return Err(Error::Damaged { table: "agents", what: format!("{} is missing", sender.agent) });
+    };
+    let contacts = known_parties(&mut tx.connection, &snapshot.catalogue, sender).await?;
+    let receiver = contact::find(&contacts, &draft.to).map_or(&sender.agent, |known| &known.party.id).clone();
+    let acquaintance = if contacts::knows(&mut tx.connection, &receiver, &sender.agent).await? {
+        Acquaintance::Known
+    } else {
+        Acquaintance::New
+    };
+    let open_requests = messages::open_requests(&mut tx.connection, sender).await?;
+    let awaited = messages::awaited(&mut tx.connection, sender).await?;
+    let waits = last_word == LastWord::UnlessWaiting && awaited.iter().any(|id| *id != receiver);
+    let mailbox = Conversation { agent: receiver.clone(), task: sender.task.clone() };
+    let facts = DoorFacts {
+        task: sender.task.clone(),
+        sender: row.party(&snapshot.catalogue),
+        acquaintance,
+        open_requests: open_requests
+            .into_iter()
+            .filter(|request| request.from == receiver)
+            .map(|request| request.id)
+            .collect(),
+        waiting: if waits { Waiting::ForOthers } else { Waiting::ForNobody },
+        queued: messages::count_queued(&mut tx.connection, &mailbox).await?,
+        openable: openable(&mut tx.connection, sender, &mentioned(&draft.payload)).await?,
+        contacts,
+    };
+    let id = messages::next_id(tx).await?;
+    match rules::admit(draft, &facts, id.clone(), &snapshot.settings.limits) {
+        Ok(changes) => {
+            apply::apply(tx, snapshot, changes).await?;
+            Ok(Ok(id))
+        }
+        Err(refusal) => Ok(Err(refusal)),
+    }
+}

@@ -1,0 +1,306 @@
+//! What may be shown of what happens. Events are derived from what is written, in the same transaction; they are for
+//! people and programs that follow, never for the society itself.
+
+use polity_llm::{FailureKind, Usage};
+use polity_society::content::Kind;
+use polity_society::contact::Source;
+use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, ServiceId, TaskId};
+use polity_society::message::{Finality, MessageType};
+use serde::{Deserialize, Serialize};
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum Event {
+    /// The person began a task.
+    TaskStarted {
+        /// The task.
+        task: TaskId,
+    },
+    /// Nothing is left to do in a task.
+    TaskIdle {
+        /// The task.
+        task: TaskId,
+        /// How it stands.
+        outcome: Outcome,
+    },
+    /// A role was made.
+    RoleCreated {
+        /// The task.
+        task: TaskId,
+        /// The role.
+        role: RoleId,
+        /// Its name.
+        name: String,
+        /// Who made it.
+        creator: AgentId,
+        /// The service that was chosen for it.
+        service: ServiceId,
+    },
+    /// An agent was hired.
+    AgentCreated {
+        /// The task.
+        task: TaskId,
+        /// The agent.
+        agent: AgentId,
+        /// Who hired it.
+        parent: AgentId,
+        /// The role.
+        role: RoleId,
+        /// What it is to reach.
+        objective: String,
+    },
+    /// An agent was ended.
+    AgentEnded {
+        /// The agent.
+        agent: AgentId,
+        /// Why.
+        reason: String,
+    },
+    /// Somebody can write to somebody from now on.
+    ContactAdded {
+        /// Whose registry it is.
+        owner: AgentId,
+        /// Whom it can write to.
+        agent: AgentId,
+        /// How it came there.
+        source: Source,
+        /// Who introduced the two.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        introduced_by: Option<AgentId>,
+    },
+    /// A message was accepted.
+    MessageAccepted {
+        /// The task.
+        task: TaskId,
+        /// The message.
+        message: MessageId,
+        /// The sender: an agent's id, `user` or `system`.
+        from: String,
+        /// The receiver.
+        to: AgentId,
+        /// Its type; `notice` where the system speaks.
+        #[serde(rename = "type")]
+        message_type: String,
+        /// What it says: whole where it is for the person, the beginning otherwise.
+        text: String,
+        /// Its artifacts.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        attachments: Vec<ArtifactId>,
+        /// The request that it answers.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        in_reply_to: Option<MessageId>,
+        /// Whether it is the last word.
+        finality: Finality,
+    },
+    /// A message could not be delivered, because its receiver has ended.
+    MessageBounced {
+        /// The message.
+        message: MessageId,
+        /// The receiver.
+        to: AgentId,
+    },
+    /// An artifact was stored.
+    ArtifactStored {
+        /// The task.
+        task: TaskId,
+        /// The artifact.
+        artifact: ArtifactId,
+        /// Who stored it.
+        owner: AgentId,
+        /// What it is.
+        kind: Kind,
+        /// Its MIME type.
+        mime_type: String,
+        /// Its size in bytes.
+        size: u64,
+        /// Its file name.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        filename: Option<String>,
+    },
+    /// An agent began to work on a message.
+    TurnStarted {
+        /// The task.
+        task: TaskId,
+        /// The agent.
+        agent: AgentId,
+        /// The message.
+        message: MessageId,
+    },
+    /// A turn ended.
+    TurnEnded {
+        /// The task.
+        task: TaskId,
+        /// The agent.
+        agent: AgentId,
+        /// Why it ended early, if it did.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        failure: Option<String>,
+    },
+    /// A model answered.
+    ModelAnswered {
+        /// The task.
+        task: TaskId,
+        /// Who asked.
+        agent: AgentId,
+        /// The service.
+        service: ServiceId,
+        /// The model.
+        model: String,
+        /// The revision of the configuration that served it.
+        revision: u64,
+        /// Tokens in and out.
+        usage: Usage,
+        /// How many attempts it took.
+        attempts: u32,
+        /// How the artifacts of the conversation were shown to it.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        content: Vec<Shown>,
+    },
+    /// A model call brought no answer.
+    ModelFailed {
+        /// The task.
+        task: TaskId,
+        /// Who asked.
+        agent: AgentId,
+        /// The service.
+        service: ServiceId,
+        /// Which attempt it was.
+        attempt: u32,
+        /// What sort of failure.
+        kind: FailureKind,
+        /// What was said.
+        reason: String,
+        /// What is done about it.
+        next: NextAttempt,
+    },
+    /// A tool was called.
+    ToolCalled {
+        /// The task.
+        task: TaskId,
+        /// Who called.
+        agent: AgentId,
+        /// The tool.
+        tool: String,
+        /// The code of the refusal, where it was refused.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    /// A limit was reached.
+    LimitReached {
+        /// The task.
+        task: TaskId,
+        /// Where it was reached.
+        agent: AgentId,
+        /// Its name in `app.json`.
+        limit: String,
+        /// Its value.
+        value: u64,
+    },
+    /// An artifact could not be read from the store.
+    ArtifactUnreadable {
+        /// The artifact.
+        artifact: ArtifactId,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// How an artifact was shown to a model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Shown {
+    /// The artifact.
+    pub artifact: ArtifactId,
+    /// `text`, `image_url`, `input_audio`, `file`, or `described`.
+    pub routing: String,
+}
+
+/// What is done about a call that brought no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NextAttempt {
+    /// The same again, after a pause.
+    Retry,
+    /// The same with media described in text.
+    DescribeMedia,
+    /// Another service.
+    Fallback,
+    /// Nothing: the turn fails.
+    GiveUp,
+}
+
+/// How a task stands when nothing is left to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The person has a final answer.
+    Answered,
+    /// An agent waits for the person's answer.
+    AwaitsUser,
+    /// There is no answer.
+    Unanswered,
+    /// There is no answer, and no model has ever answered.
+    NoModel,
+    /// There is no answer, because a limit stopped the task.
+    Limited,
+}
+
+impl Event {
+    /// The task that it belongs to, where it belongs to one.
+    pub fn task(&self) -> Option<&TaskId> {
+        match self {
+            Self::TaskStarted { task }
+            | Self::TaskIdle { task, .. }
+            | Self::RoleCreated { task, .. }
+            | Self::AgentCreated { task, .. }
+            | Self::MessageAccepted { task, .. }
+            | Self::ArtifactStored { task, .. }
+            | Self::TurnStarted { task, .. }
+            | Self::TurnEnded { task, .. }
+            | Self::ModelAnswered { task, .. }
+            | Self::ModelFailed { task, .. }
+            | Self::ToolCalled { task, .. }
+            | Self::LimitReached { task, .. } => Some(task),
+            Self::AgentEnded { .. }
+            | Self::ContactAdded { .. }
+            | Self::MessageBounced { .. }
+            | Self::ArtifactUnreadable { .. } => None,
+        }
+    }
+
+    /// The agent that it is about, where it is about one.
+    pub fn agent(&self) -> Option<&AgentId> {
+        match self {
+            Self::AgentCreated { agent, .. }
+            | Self::AgentEnded { agent, .. }
+            | Self::TurnStarted { agent, .. }
+            | Self::TurnEnded { agent, .. }
+            | Self::ModelAnswered { agent, .. }
+            | Self::ModelFailed { agent, .. }
+            | Self::ToolCalled { agent, .. }
+            | Self::LimitReached { agent, .. } => Some(agent),
+            Self::RoleCreated { creator, .. } => Some(creator),
+            Self::ContactAdded { owner, .. } | Self::ArtifactStored { owner, .. } => Some(owner),
+            Self::MessageAccepted { to, .. } | Self::MessageBounced { to, .. } => Some(to),
+            Self::TaskStarted { .. } | Self::TaskIdle { .. } | Self::ArtifactUnreadable { .. } => None,
+        }
+    }
+
+    /// The name of its type in a message event.
+    pub(crate) fn type_name(message_type: Option<MessageType>) -> String {
+        message_type.map_or("notice", MessageType::as_str).to_owned()
+    }
+}
+
+/// An event with its place in the order of all.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Its number; numbers grow.
+    pub seq: i64,
+    /// When, in milliseconds since 1970.
+    pub at: i64,
+    /// What.
+    #[serde(flatten)]
+    pub event: Event,
+}

@@ -1,0 +1,48 @@
+//! The parts that an agent's driver works with. No methods but the gates' own, and given to nothing but the driver.
+
+use crate::store::Store;
+use crate::tools::outside::OutsideTool;
+use polity_artifacts::BlobStore;
+use polity_llm::{ChatModel, Gate};
+use polity_registry::{Registry, Service};
+use polity_society::id::ServiceId;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What drives an agent.
+pub(crate) struct Handles {
+    /// The database.
+    pub(crate) store: Store,
+    /// The bytes of artifacts.
+    pub(crate) blobs: BlobStore,
+    /// The configuration.
+    pub(crate) registry: Arc<Registry>,
+    /// What answers.
+    pub(crate) model: Arc<dyn ChatModel>,
+    /// Who may ask now.
+    pub(crate) gates: Gates,
+    /// Tools that reach outside.
+    pub(crate) outside: Vec<OutsideTool>,
+}
+
+/// One gate per service, shared by all agents.
+#[derive(Default)]
+pub(crate) struct Gates(Mutex<HashMap<ServiceId, Arc<Gate>>>);
+
+impl Gates {
+    /// The gate of a service, as wide as its configuration says now.
+    pub(crate) fn of(&self, service: &Service) -> Arc<Gate> {
+        // A gate holds no state that a panic elsewhere could leave half-made.
+        let mut gates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let gate = gates.entry(service.id.clone()).or_insert_with(|| Arc::new(Gate::new(service.max_concurrent)));
+        gate.set_max_concurrent(service.max_concurrent);
+        Arc::clone(gate)
+    }
+}
+
+impl fmt::Debug for Handles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handles").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,95 @@
+//! What happened in a turn. Records are all that a history is made of; what a turn learns must be one.
+
+use polity_llm::ToolCall;
+use polity_society::id::{ArtifactId, CallId, MessageId, ServiceId};
+use polity_society::notice::Notice;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub(crate) enum Record {
+    /// A message was taken into the turn.
+    Heard {
+        /// The message; its text is in the messages.
+        message: MessageId,
+    },
+    /// The system said something within the turn.
+    Noticed {
+        /// What.
+        notice: Notice,
+    },
+    /// The model answered.
+    Replied(Replied),
+    /// A tool that reaches outside was started.
+    ToolStarted {
+        /// Its call.
+        call: CallId,
+    },
+    /// A call has its result.
+    ToolFinished {
+        /// The call.
+        call: CallId,
+        /// The result.
+        result: ToolResult,
+    },
+    /// Earlier entries were replaced by a summary.
+    Compacted {
+        /// What the summary says.
+        summary: String,
+        /// How many of the newest entries, at least, stay whole.
+        keep_recent: u64,
+    },
+    /// The turn could not go on.
+    Failed {
+        /// Why.
+        reason: String,
+    },
+    /// The turn was ended from outside.
+    Stopped {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// An answer of a model, as it is kept.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Replied {
+    /// What it said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) text: Option<String>,
+    /// What it wants called; the ids are unique in the conversation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) calls: Vec<ToolCall>,
+    /// Fields that only the service that sent them understands.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub(crate) extra: Map<String, Value>,
+    /// The service that answered.
+    pub(crate) service: Option<ServiceId>,
+}
+
+impl Replied {
+    /// Whether it says nothing at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.text.is_none() && self.calls.is_empty()
+    }
+}
+
+/// The result of a tool call, before it is shown to a model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ToolResult {
+    /// JSON, as it is.
+    Json(Value),
+    /// An artifact: what the model sees of it is decided at each call.
+    Artifact {
+        /// Which.
+        artifact: ArtifactId,
+        /// From which character of a text on.
+        offset: u64,
+        /// How many characters of a text at most.
+        limit: Option<u64>,
+    },
+}

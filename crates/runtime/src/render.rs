@@ -1,0 +1,269 @@
+//! Makes a request out of a conversation, for the service that is configured now. Nothing of it is ever stored.
+//!
+//! First [`artifacts_of`] says which artifacts the conversation shows; the driver fetches what is known of them, and
+//! [`needs_bytes`] says of which it has to read the bytes. Then [`render`] puts the request together. All three are
+//! plain functions: the same conversation, service and artifacts give the same request.
+
+mod content;
+mod system;
+
+pub(crate) use system::{SystemFacts, system_message};
+
+use crate::event::Shown;
+use crate::record::{Record, Replied, ToolResult};
+use crate::store::records::History;
+use bytes::Bytes;
+use content::Content;
+use polity_llm::{Message as Wire, Part, ToolCall};
+use polity_routing::{Content as Routable, FileTypes, Route, route};
+use polity_society::contact::KnownParty;
+use polity_society::content::{Artifact, Capabilities};
+use polity_society::id::{ArtifactId, CallId, ServiceId};
+use polity_society::limits::Limits;
+use polity_society::message::{Body, Message};
+use polity_society::present::present;
+use polity_society::text::{TextKey, Texts};
+use std::collections::{BTreeSet, HashMap};
+
+/// What a conversation is rendered for.
+pub(crate) struct Sight<'a> {
+    /// The service.
+    pub(crate) service: &'a ServiceId,
+    /// What its model takes.
+    pub(crate) capabilities: &'a Capabilities,
+    /// What it takes as files.
+    pub(crate) file_types: &'a FileTypes,
+    /// How many bytes of media a request may have.
+    pub(crate) media_bytes: u64,
+    /// The limits in force.
+    pub(crate) limits: &'a Limits,
+    /// The texts in force.
+    pub(crate) texts: &'a Texts,
+    /// The reader's contacts: whom it could forward to.
+    pub(crate) contacts: &'a [KnownParty],
+    /// Whether media are shown at all.
+    pub(crate) media: MediaUse,
+}
+
+/// Whether media are shown to a model that takes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MediaUse {
+    /// They are.
+    Shown,
+    /// They are described, because the server has just refused them.
+    Described,
+}
+
+/// What is known of an artifact when a request is made.
+#[derive(Clone, Debug)]
+pub(crate) struct Fetched {
+    /// What its row says.
+    pub(crate) artifact: Artifact,
+    /// Its bytes.
+    pub(crate) bytes: Fetch,
+}
+
+/// The bytes of an artifact.
+#[derive(Clone, Debug)]
+pub(crate) enum Fetch {
+    /// They were not needed.
+    Spared,
+    /// Here they are.
+    Read(Bytes),
+    /// The store could not give them.
+    Failed,
+}
+
+/// A request's conversation, and how the artifacts in it are shown.
+#[derive(Debug)]
+pub(crate) struct Rendered {
+    /// The messages after the system message.
+    pub(crate) messages: Vec<Wire>,
+    /// How each artifact is shown, in order.
+    pub(crate) shown: Vec<Shown>,
+}
+
+/// The artifacts that a conversation shows, each once.
+pub(crate) fn artifacts_of(history: &History) -> Vec<ArtifactId> {
+    let mut ids = Vec::new();
+    for (_, record) in visible(&history.records).1 {
+        for id in artifacts_in(record, &history.messages) {
+            if !ids.contains(&id) {
+                ids.push(id);
+            }
+        }
+    }
+    ids
+}
+
+fn artifacts_in(record: &Record, messages: &HashMap<String, Message>) -> Vec<ArtifactId> {
+    match record {
+        Record::Heard { message } => match messages.get(message.as_str()).map(|message| &message.body) {
+            Some(Body::Payload(payload)) => payload.attachments.clone(),
+            Some(Body::Notice(_)) | None => Vec::new(),
+        },
+        Record::ToolFinished { result: ToolResult::Artifact { artifact, .. }, .. } => vec![artifact.clone()],
+        _ => Vec::new(),
+    }
+}
+
+/// Where an artifact goes, for this service.
+pub(crate) fn route_of(artifact: &Artifact, sight: &Sight<'_>) -> Route {
+    let blind = Capabilities::default();
+    let capabilities = match sight.media {
+        MediaUse::Shown => sight.capabilities,
+        MediaUse::Described => &blind,
+    };
+    route(&Routable::of(artifact), capabilities, sight.file_types)
+}
+
+/// Whether a request for this service has the bytes of that artifact in it.
+pub(crate) fn needs_bytes(artifact: &Artifact, sight: &Sight<'_>) -> bool {
+    match route_of(artifact, sight) {
+        Route::Text | Route::Image | Route::Audio(_) | Route::File => true,
+        Route::Describe(_) => false,
+    }
+}
+
+/// Puts the conversation into the form of a request.
+pub(crate) fn render(history: &History, fetched: &HashMap<ArtifactId, Fetched>, sight: &Sight<'_>) -> Rendered {
+    let (summary, records) = visible(&history.records);
+    let old = too_old(records, history, fetched, sight);
+    let mut content = Content::new(sight, fetched, old);
+    let mut messages = Vec::with_capacity(records.len() + 1);
+    if let Some(summary) = summary {
+        let text = sight.texts.fill(TextKey::SystemSummary, &[("summary", summary)]);
+        messages.push(Wire::User(vec![Part::Text(text)]));
+    }
+    let mut calls: HashMap<&str, &ToolCall> = HashMap::new();
+    for (position, (_, record)) in records.iter().enumerate() {
+        match record {
+            Record::Heard { message } => {
+                if let Some(message) = history.messages.get(message.as_str()) {
+                    messages.push(Wire::User(heard(message, position, &mut content)));
+                }
+            }
+            Record::Noticed { notice } => {
+                let header = sight.texts.get(TextKey::MessageFromSystem);
+                let text = format!("{header}\n{}", notice.text(sight.texts));
+                messages.push(Wire::User(vec![Part::Text(text)]));
+            }
+            Record::Replied(replied) => {
+                calls.extend(replied.calls.iter().map(|call| (call.id.as_str(), call)));
+                messages.extend(replied_message(replied, sight.service));
+            }
+            Record::ToolFinished { call, result } => {
+                messages.push(finished(call, result, position, &mut content));
+            }
+            Record::ToolStarted { .. }
+            | Record::Compacted { .. }
+            | Record::Failed { .. }
+            | Record::Stopped { .. } => {}
+        }
+    }
+    Rendered { messages, shown: content.shown() }
+}
+
+fn heard(message: &Message, position: usize, content: &mut Content<'_>) -> Vec<Part> {
+    let presentation = present(message, content.texts());
+    let mut parts = vec![Part::Text(presentation.opening)];
+    if let Body::Payload(payload) = &message.body {
+        for attachment in &payload.attachments {
+            parts.extend(content.attachment(attachment, position));
+        }
+    }
+    parts.extend(presentation.closing.map(Part::Text));
+    join_texts(parts)
+}
+
+/// Makes one part of texts that follow one another: a message without media is one text.
+fn join_texts(parts: Vec<Part>) -> Vec<Part> {
+    let mut joined: Vec<Part> = Vec::with_capacity(parts.len());
+    for part in parts {
+        match (joined.last_mut(), part) {
+            (Some(Part::Text(before)), Part::Text(text)) => {
+                before.push('\n');
+                before.push_str(&text);
+            }
+            (_, part) => joined.push(part),
+        }
+    }
+    joined
+}
+
+/// What only the service that sent it understands goes back to that service alone.
+fn replied_message(replied: &Replied, service: &ServiceId) -> Option<Wire> {
+    if replied.is_empty() {
+        return None;
+    }
+    let own = replied.service.as_ref() == Some(service);
+    let calls = replied.calls.iter().map(|call| {
+        let mut call = call.clone();
+        if !own {
+            call.extra.clear();
+        }
+        call
+    });
+    Some(Wire::Assistant {
+        text: replied.text.clone(),
+        tool_calls: calls.collect(),
+        extra: if own { replied.extra.clone() } else { serde_json::Map::new() },
+    })
+}
+
+fn finished(call: &CallId, result: &ToolResult, position: usize, content: &mut Content<'_>) -> Wire {
+    let (text, media) = match result {
+        ToolResult::Json(value) => (value.to_string(), Vec::new()),
+        ToolResult::Artifact { artifact, offset, limit } => {
+            content.tool_result(artifact, call, (*offset, *limit), position)
+        }
+    };
+    Wire::Tool { call_id: call.to_string(), content: text, media }
+}
+
+/// What of a history is still told: the newest summary, and the records that it does not stand for.
+fn visible(records: &[(i64, Record)]) -> (Option<&str>, &[(i64, Record)]) {
+    let newest = records.iter().enumerate().rev().find_map(|(index, (turn, record))| match record {
+        Record::Compacted { summary, keep_recent } => Some((index, *turn, summary.as_str(), *keep_recent)),
+        _ => None,
+    });
+    let Some((index, turn, summary, keep_recent)) = newest else { return (None, records) };
+    let keep = usize::try_from(keep_recent).unwrap_or(usize::MAX);
+    // The turn that asked for the summary stays whole, and so does every batch: a cut is made before what was heard.
+    let mut start = records.iter().position(|(of, _)| *of == turn).unwrap_or(index).min(index.saturating_sub(keep));
+    while start > 0 && !matches!(records[start].1, Record::Heard { .. }) {
+        start -= 1;
+    }
+    (Some(summary), &records[start..])
+}
+
+/// The media that no longer fit into a request, oldest first, by where they stand.
+fn too_old(
+    records: &[(i64, Record)],
+    history: &History,
+    fetched: &HashMap<ArtifactId, Fetched>,
+    sight: &Sight<'_>,
+) -> BTreeSet<usize> {
+    let mut room = sight.media_bytes;
+    let mut old = BTreeSet::new();
+    for (position, (_, record)) in records.iter().enumerate().rev() {
+        let media = artifacts_in(record, &history.messages);
+        let encoded = media.iter().filter_map(|id| fetched.get(id)).map(|fetched| encoded_size(fetched, sight)).sum();
+        match room.checked_sub(encoded) {
+            Some(rest) if old.is_empty() => room = rest,
+            _ if encoded > 0 => {
+                old.insert(position);
+            }
+            _ => {}
+        }
+    }
+    old
+}
+
+/// How many bytes a medium takes in a request: base64 makes four of three.
+fn encoded_size(fetched: &Fetched, sight: &Sight<'_>) -> u64 {
+    match route_of(&fetched.artifact, sight) {
+        Route::Image | Route::Audio(_) | Route::File => fetched.artifact.size.div_ceil(3) * 4,
+        Route::Text | Route::Describe(_) => 0,
+    }
+}

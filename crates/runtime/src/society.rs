@@ -1,0 +1,269 @@
+//! The society from outside: what the command line and the API do with it.
+
+use crate::door;
+use crate::event::{Entry, Event, Outcome};
+use crate::handles::{Gates, Handles};
+use crate::idle;
+use crate::mint;
+use crate::store::{Conversation, Durability, Error, Store, artifacts, events, messages, tasks};
+use crate::supervisor::Supervisor;
+use crate::tools;
+use crate::tools::outside::OutsideTool;
+use polity_artifacts::{BlobStore, NewArtifact, prepare};
+use polity_llm::ChatModel;
+use polity_registry::{Registry, Synchronous};
+use polity_society::id::{AgentId, MessageId, ServiceId, TaskId};
+use polity_society::message::{Message, Payload};
+use polity_society::present::present;
+use polity_society::refusal::Refusal;
+use polity_society::rules::{Answering, Draft, LastWord};
+use std::path::Path;
+use std::sync::Arc;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// What a society is made of.
+pub struct Parts {
+    /// The configuration.
+    pub registry: Arc<Registry>,
+    /// What answers.
+    pub model: Arc<dyn ChatModel>,
+    /// Tools that reach outside, beside those of the society itself.
+    pub outside_tools: Vec<OutsideTool>,
+}
+
+/// A prompt of the person.
+#[derive(Debug)]
+pub struct Prompt {
+    /// What it says.
+    pub text: String,
+    /// Files that go with it.
+    pub attachments: Vec<NewArtifact>,
+    /// The service that root uses for it, if not the default.
+    pub service: Option<ServiceId>,
+}
+
+/// Why a prompt was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum PromptError {
+    /// It says nothing.
+    #[error("the prompt is empty; say what you want done")]
+    Empty,
+    /// There is no such service.
+    #[error("there is no service `{id}`; there are: {known}")]
+    UnknownService {
+        /// What was asked for.
+        id: ServiceId,
+        /// What there is.
+        known: String,
+    },
+    /// A file is too large.
+    #[error("{filename} has {size} bytes; limits.maxArtifactBytes in app.json allows {limit}")]
+    TooLarge {
+        /// The file.
+        filename: String,
+        /// Its size.
+        size: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// The rules say no.
+    #[error("{0}")]
+    Refused(String),
+    /// It could not be written.
+    #[error("failed to store the prompt")]
+    Store(#[from] Error),
+}
+
+/// Something that was said to the person.
+#[derive(Clone, Debug)]
+pub struct Letter {
+    /// The message.
+    pub message: Message,
+    /// Its text, in the language in force; without header and reply hint.
+    pub text: String,
+}
+
+/// A running society.
+pub struct Society {
+    handles: Arc<Handles>,
+    events: watch::Receiver<i64>,
+    broken: watch::Receiver<Option<String>>,
+    stop: CancellationToken,
+    supervisor: JoinHandle<()>,
+}
+
+/// The file of the database in a data directory.
+const DATABASE: &str = "polity.db";
+/// The directory of artifacts' bytes in a data directory.
+const ARTIFACTS: &str = "artifacts";
+
+impl Society {
+    /// Opens what a data directory holds and goes on with whatever was left. The caller sees to it that no other
+    /// process has the same directory.
+    pub async fn start(data: &Path, parts: Parts) -> Result<Self, Error> {
+        let durability = match parts.registry.current().settings.synchronous {
+            Synchronous::Full => Durability::Full,
+            Synchronous::Normal => Durability::Normal,
+        };
+        let (store, signals) = Store::open(&data.join(DATABASE), durability).await?;
+        let blobs = BlobStore::open(data.join(ARTIFACTS)).await.map_err(Error::Blob)?;
+        let handles = Arc::new(Handles {
+            store,
+            blobs,
+            registry: parts.registry,
+            model: parts.model,
+            gates: Gates::default(),
+            outside: parts.outside_tools,
+        });
+        let stop = CancellationToken::new();
+        let (tell_broken, broken) = watch::channel(None);
+        let supervisor = Supervisor::new(Arc::clone(&handles), signals.bells, stop.clone(), tell_broken);
+        let supervisor = tokio::spawn(supervisor.run());
+        Ok(Self { handles, events: signals.events, broken, stop, supervisor })
+    }
+
+    /// Begins a task with a prompt of the person. Once this returns, the prompt is not lost any more.
+    pub async fn prompt(&self, prompt: Prompt) -> Result<TaskId, PromptError> {
+        let snapshot = self.handles.registry.current();
+        if prompt.text.trim().is_empty() {
+            return Err(PromptError::Empty);
+        }
+        if let Some(id) = prompt.service.as_ref().filter(|id| snapshot.catalogue.service(id).is_none()) {
+            let known: Vec<&str> = snapshot.catalogue.services().iter().map(|service| service.id.as_str()).collect();
+            return Err(PromptError::UnknownService { id: id.clone(), known: known.join(", ") });
+        }
+        let limit = snapshot.settings.limits.max_artifact_bytes;
+        let mut prepared = Vec::with_capacity(prompt.attachments.len());
+        for attachment in prompt.attachments {
+            let size = attachment.bytes.len() as u64;
+            if size > limit {
+                let filename = attachment.filename.unwrap_or_default();
+                return Err(PromptError::TooLarge { filename, size, limit });
+            }
+            let stored = prepare(&self.handles.blobs, attachment, mint::artifact(), crate::clock::now()).await;
+            prepared.push(stored.map_err(Error::Blob)?);
+        }
+        let task = mint::task();
+        let (id, service) = (task.clone(), prompt.service);
+        let mut payload = Payload::text(prompt.text);
+        payload.attachments = prepared.iter().map(|stored| stored.artifact.id.clone()).collect();
+        let texts = Arc::clone(&snapshot.prompts);
+        let sent: Result<MessageId, Refusal> = self
+            .handles
+            .store
+            .write(move |tx| {
+                Box::pin(async move {
+                    tasks::insert(tx, &task, service.as_ref()).await?;
+                    events::append(tx, &Event::TaskStarted { task: task.clone() }).await?;
+                    let user = Conversation { agent: AgentId::user(), task };
+                    for stored in prepared {
+                        tools::store(tx, &user, stored).await?;
+                    }
+                    let to = AgentId::root().to_string();
+                    let draft = Draft { to, payload, answering: Answering::Oldest, due_at: None };
+                    door::send(tx, &snapshot, &user, draft, LastWord::UnlessWaiting).await
+                })
+            })
+            .await?;
+        match sent {
+            Ok(_) => Ok(id),
+            Err(refusal) => Err(PromptError::Refused(refusal.message(&texts.texts))),
+        }
+    }
+
+    /// The number of the newest event; changes when there is a newer one.
+    pub fn newest_event(&self) -> watch::Receiver<i64> {
+        self.events.clone()
+    }
+
+    /// A page of events after a number, oldest first.
+    pub async fn events_after(&self, seq: i64, limit: u32) -> Result<Vec<Entry>, Error> {
+        let mut reader = self.handles.store.reader().await?;
+        events::after(&mut reader, seq, limit).await
+    }
+
+    /// What the person has not been shown yet, oldest first.
+    pub async fn unshown(&self) -> Result<Vec<Letter>, Error> {
+        let mut reader = self.handles.store.reader().await?;
+        let unshown = messages::unshown(&mut reader).await?;
+        Ok(unshown.into_iter().map(|message| self.letter(message)).collect())
+    }
+
+    /// Notes that the person has been shown a message.
+    pub async fn mark_shown(&self, message: MessageId) -> Result<(), Error> {
+        self.handles
+            .store
+            .write(move |tx| Box::pin(async move { messages::mark_shown(tx, &message).await }))
+            .await
+    }
+
+    /// What agents have asked the person in a task and not been told.
+    pub async fn questions(&self, task: &TaskId) -> Result<Vec<Letter>, Error> {
+        let mut reader = self.handles.store.reader().await?;
+        let questions = messages::questions(&mut reader, task).await?;
+        Ok(questions.into_iter().map(|message| self.letter(message)).collect())
+    }
+
+    fn letter(&self, message: Message) -> Letter {
+        let snapshot = self.handles.registry.current();
+        let opening = present(&message, &snapshot.prompts.texts).opening;
+        let text = opening.split_once('\n').map_or(String::new(), |(_, text)| text.to_owned());
+        // The person is not a model: what somebody said to it is shown as it was said.
+        let text = match &message.body {
+            polity_society::message::Body::Payload(payload) => payload.words().map_or(text, str::to_owned),
+            polity_society::message::Body::Notice(_) => text,
+        };
+        Letter { message, text }
+    }
+
+    /// The tasks that are not idle, oldest first.
+    pub async fn open_tasks(&self) -> Result<Vec<TaskId>, Error> {
+        let mut reader = self.handles.store.reader().await?;
+        tasks::open(&mut reader).await
+    }
+
+    /// The task that was begun last.
+    pub async fn latest_task(&self) -> Result<Option<TaskId>, Error> {
+        let mut reader = self.handles.store.reader().await?;
+        tasks::latest(&mut reader).await
+    }
+
+    /// How a task stands, as if nothing were left to do in it.
+    pub async fn outcome(&self, task: &TaskId) -> Result<Option<Outcome>, Error> {
+        let mut reader = self.handles.store.reader().await?;
+        Ok(tasks::standing(&mut reader, task).await?.map(|standing| idle::outcome(&standing)))
+    }
+
+    /// The name under which artifacts of a message are shown to the person: the file's, else the reference.
+    pub async fn artifact_names(&self, message: &Message) -> Result<Vec<String>, Error> {
+        let polity_society::message::Body::Payload(payload) = &message.body else { return Ok(Vec::new()) };
+        let mut reader = self.handles.store.reader().await?;
+        let stored = artifacts::get_many(&mut reader, &payload.attachments).await?;
+        let name = |artifact: polity_society::content::Artifact| {
+            let reference = artifact.id.reference();
+            artifact.filename.map_or_else(|| reference.clone(), |filename| format!("{filename} ({reference})"))
+        };
+        Ok(stored.into_iter().map(|stored| name(stored.artifact)).collect())
+    }
+
+    /// Returns once the society cannot go on, with the reason.
+    pub async fn broken(&self) -> String {
+        let mut broken = self.broken.clone();
+        match broken.wait_for(Option::is_some).await {
+            Ok(reason) => reason.clone().unwrap_or_default(),
+            // The supervisor has ended without a reason: it was stopped, and nothing will break any more.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// Stops: agents are dropped where they are, which is safe, and what they have asked to be written is.
+    pub async fn stop(self) {
+        self.stop.cancel();
+        if let Err(error) = self.supervisor.await {
+            tracing::error!(%error, "the supervisor failed");
+        }
+        self.handles.store.close().await;
+    }
+}

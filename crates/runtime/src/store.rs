@@ -1,0 +1,206 @@
+//! The database: one writer that commits in groups, many readers. No other module of the workspace speaks SQL but
+//! `polity_artifacts::index`.
+//!
+//! Functions over tables are free functions over `&mut SqliteConnection`, so that any of them composes into any
+//! transaction.
+
+pub(crate) mod agents;
+pub(crate) mod apply;
+pub(crate) mod contacts;
+pub(crate) mod events;
+pub(crate) mod messages;
+pub(crate) mod records;
+pub(crate) mod roles;
+pub(crate) mod tasks;
+pub(crate) mod turns;
+pub(crate) mod usage;
+mod writer;
+
+pub(crate) use polity_artifacts::index as artifacts;
+pub(crate) use writer::Tx;
+
+use crate::event::Event;
+use futures::future::BoxFuture;
+use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{ConnectOptions, SqliteConnection};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// Names which conversation a thing belongs to: an agent's part in one task. Only root has several.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Conversation {
+    /// The agent.
+    pub(crate) agent: polity_society::id::AgentId,
+    /// The task.
+    pub(crate) task: polity_society::id::TaskId,
+}
+
+static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
+
+/// What can go wrong with the database.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file cannot be opened or made.
+    #[error("failed to open the database {path}")]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: sqlx::Error,
+    },
+    /// The schema is one that this program does not know.
+    #[error(
+        "the database {path} was written by a newer polity (schema {found}, this one knows up to {known}); \
+         use that version, or another data directory"
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// The newest migration in the file.
+        found: i64,
+        /// The newest migration of this program.
+        known: i64,
+    },
+    /// The schema cannot be brought up to date.
+    #[error("failed to bring the schema of the database {path} up to date")]
+    Migrate {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: MigrateError,
+    },
+    /// A statement failed.
+    #[error("failed to read or write the database")]
+    Sql(#[from] sqlx::Error),
+    /// The bytes of an artifact could not be written.
+    #[error("failed to store an artifact")]
+    Blob(#[source] polity_artifacts::BlobError),
+    /// A row holds what no version of this program writes.
+    #[error("damaged row in table {table}: {what}")]
+    Damaged {
+        /// The table.
+        table: &'static str,
+        /// What is wrong, and where.
+        what: String,
+    },
+    /// A write did not hit the rows that it had to.
+    #[error("{what}: expected {expected} rows, hit {hit}")]
+    WrongRows {
+        /// What was written.
+        what: &'static str,
+        /// How many rows it had to hit.
+        expected: u64,
+        /// How many it hit.
+        hit: u64,
+    },
+    /// The transaction was not committed.
+    #[error("failed to commit: {0}")]
+    Commit(String),
+    /// A write failed inside, without damage to others.
+    #[error("a write panicked")]
+    Panicked,
+    /// The writer has ended, because the daemon is ending.
+    #[error("the database is closed")]
+    Closed,
+}
+
+/// How much a commit waits for the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// What is acknowledged survives a power loss (`synchronous=FULL`).
+    #[default]
+    Full,
+    /// What is acknowledged survives a crash of the process (`synchronous=NORMAL`).
+    Normal,
+}
+
+/// A cheap handle on the database.
+#[derive(Clone, Debug)]
+pub(crate) struct Store {
+    readers: SqlitePool,
+    writer: writer::Handle,
+}
+
+/// What the writer tells after each commit.
+pub(crate) struct Signals {
+    /// Mailboxes that got something.
+    pub(crate) bells: mpsc::UnboundedReceiver<crate::supervisor::Bell>,
+    /// The number of the newest event.
+    pub(crate) events: tokio::sync::watch::Receiver<i64>,
+}
+
+/// Readers are few: a page of rows takes well under a millisecond.
+const READERS: u32 = 4;
+
+impl Store {
+    /// Opens the database in a data directory, makes or updates its schema, and starts the writer.
+    pub(crate) async fn open(file: &Path, durability: Durability) -> Result<(Self, Signals), Error> {
+        let open = |source| Error::Open { path: file.to_owned(), source };
+        let options = SqliteConnectOptions::new()
+            .filename(file)
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(match durability {
+                Durability::Full => SqliteSynchronous::Full,
+                Durability::Normal => SqliteSynchronous::Normal,
+            })
+            .foreign_keys(true)
+            .busy_timeout(Duration::from_secs(5))
+            .disable_statement_logging();
+        let mut connection = options.connect().await.map_err(open)?;
+        migrate(&mut connection, file).await?;
+        let newest_event = events::newest(&mut connection).await?;
+        let readers = SqlitePoolOptions::new()
+            .max_connections(READERS)
+            .test_before_acquire(false)
+            .connect_with(options.read_only(true).create_if_missing(false))
+            .await
+            .map_err(open)?;
+        let (writer, signals) = writer::start(connection, newest_event);
+        Ok((Self { readers, writer }, signals))
+    }
+
+    /// A connection to read with.
+    pub(crate) async fn reader(&self) -> Result<sqlx::pool::PoolConnection<sqlx::Sqlite>, Error> {
+        Ok(self.readers.acquire().await?)
+    }
+
+    /// Runs a job in a write transaction, and returns once it is committed. The job runs to its end even if the
+    /// caller goes away; it must wait for nothing but the database.
+    pub(crate) async fn write<T, F>(&self, job: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, Error>> + Send + 'static,
+    {
+        self.writer.run(job).await
+    }
+
+    /// Records an event that stands for itself.
+    pub(crate) async fn note(&self, event: Event) -> Result<(), Error> {
+        self.write(move |tx| Box::pin(async move { events::append(tx, &event).await })).await
+    }
+
+    /// Waits until all that was asked for is written, and closes the database.
+    pub(crate) async fn close(&self) {
+        self.writer.close().await;
+        self.readers.close().await;
+    }
+}
+
+async fn migrate(connection: &mut SqliteConnection, file: &Path) -> Result<(), Error> {
+    let known = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default();
+    match MIGRATIONS.run(&mut *connection).await {
+        Ok(()) => Ok(()),
+        Err(MigrateError::VersionMissing(found)) => Err(Error::Newer { path: file.to_owned(), found, known }),
+        Err(source) => Err(Error::Migrate { path: file.to_owned(), source }),
+    }
+}
+
+/// Names a row that cannot be read.
+fn damaged(table: &'static str, id: &str, reason: impl std::fmt::Display) -> Error {
+    Error::Damaged { table, what: format!("{id}: {reason}") }
+}

@@ -1,0 +1,145 @@
+//! Writes what passed the rules: rows, the events that tell of them, and the bells of those concerned.
+
+use super::{Conversation, Error, Tx, agents, artifacts, contacts, events, messages, records, roles, tasks, turns};
+use crate::event::Event;
+use crate::record::Record;
+use crate::supervisor::Bell;
+use polity_registry::Snapshot;
+use polity_society::agent::Standing;
+use polity_society::change::Change;
+use polity_society::id::{AgentId, MessageId};
+use polity_society::message::{Body, Message, Sender};
+use polity_society::notice::Notice;
+use polity_society::rules;
+use std::collections::VecDeque;
+
+/// How much of a message between agents an event shows, in characters.
+const EXCERPT_CHARS: usize = 200;
+
+/// Writes changes, in order. All of them are written, or the transaction's job fails.
+pub(crate) async fn apply(tx: &mut Tx, snapshot: &Snapshot, changes: Vec<Change>) -> Result<(), Error> {
+    // Ending an agent returns its mail, which makes new changes.
+    let mut todo = VecDeque::from(changes);
+    while let Some(change) = todo.pop_front() {
+        match change {
+            Change::RoleCreated(role) => {
+                roles::insert(tx, &role).await?;
+                let event = Event::RoleCreated {
+                    task: role.task,
+                    role: role.id,
+                    name: role.name.to_string(),
+                    creator: role.creator,
+                    service: role.service,
+                };
+                events::append(tx, &event).await?;
+            }
+            Change::AgentCreated(agent) => {
+                agents::insert(tx, &agent).await?;
+                let event = Event::AgentCreated {
+                    task: agent.task,
+                    agent: agent.id,
+                    parent: agent.parent,
+                    role: agent.role,
+                    objective: excerpt(&agent.brief.objective),
+                };
+                events::append(tx, &event).await?;
+            }
+            Change::ContactAdded(contact) => {
+                if contacts::insert(tx, &contact).await? {
+                    let event = Event::ContactAdded {
+                        owner: contact.owner,
+                        agent: contact.agent,
+                        source: contact.source,
+                        introduced_by: contact.introduced_by,
+                    };
+                    events::append(tx, &event).await?;
+                }
+            }
+            Change::MessageAccepted(message) => accept(tx, snapshot, &message).await?,
+            Change::RequestAnswered { request, answer } => messages::answer(tx, &request, &answer).await?,
+            Change::AccessGranted { agent, artifact } => {
+                artifacts::grant(&mut tx.connection, &agent, &artifact).await?;
+            }
+            Change::AgentEnded { agent, reason } => todo.extend(end_agent(tx, &agent, reason).await?),
+        }
+    }
+    Ok(())
+}
+
+async fn accept(tx: &mut Tx, snapshot: &Snapshot, message: &Message) -> Result<(), Error> {
+    messages::insert(tx, message).await?;
+    let (message_type, text, attachments) = match &message.body {
+        Body::Payload(payload) => {
+            let words = payload.words().map_or_else(|| payload.to_json_text(), str::to_owned);
+            (Some(payload.message_type), words, payload.attachments.clone())
+        }
+        Body::Notice(notice) => (None, notice.text(&snapshot.prompts.texts), Vec::new()),
+    };
+    let event = Event::MessageAccepted {
+        task: message.task.clone(),
+        message: message.id.clone(),
+        from: message.from.as_str().to_owned(),
+        to: message.to.clone(),
+        message_type: Event::type_name(message_type),
+        text: if message.to.is_user() { text } else { excerpt(&text) },
+        attachments,
+        in_reply_to: message.in_reply_to.clone(),
+        finality: message.finality,
+    };
+    events::append(tx, &event).await?;
+    if message.from.party().is_some_and(AgentId::is_user) {
+        tasks::reopen(tx, &message.task).await?;
+    }
+    if message.due_at.is_some() {
+        tx.ring(Bell::Timer);
+    }
+    if !message.to.is_user() {
+        tx.ring(Bell::Mailbox(Conversation { agent: message.to.clone(), task: message.task.clone() }));
+    }
+    Ok(())
+}
+
+/// Ends an agent: its turn stops, and what it has not worked through goes back to whoever sent it.
+async fn end_agent(tx: &mut Tx, agent: &AgentId, reason: String) -> Result<Vec<Change>, Error> {
+    if !agents::end(tx, agent).await? {
+        return Ok(Vec::new());
+    }
+    let Some(row) = agents::get(&mut tx.connection, agent).await? else { return Ok(Vec::new()) };
+    if let (Some(turn), Some(task)) = (turns::open_of(&mut tx.connection, agent).await?, row.task) {
+        let conversation = Conversation { agent: agent.clone(), task };
+        records::append(tx, &conversation, turn, &Record::Stopped { reason: reason.clone() }).await?;
+        turns::end(tx, turn, turns::Ended::Stopped).await?;
+    }
+    events::append(tx, &Event::AgentEnded { agent: agent.clone(), reason }).await?;
+    tx.ring(Bell::Ended(agent.clone()));
+    let mut notices = Vec::new();
+    let mut next = messages::next_id(tx).await?;
+    for message in messages::bounce_all(tx, agent).await? {
+        let event = Event::MessageBounced { message: message.id.clone(), to: agent.clone() };
+        events::append(tx, &event).await?;
+        let Sender::Party(sender) = &message.from else { continue };
+        let alive = agents::get(&mut tx.connection, sender).await?;
+        if sender == agent || alive.is_none_or(|sender| sender.standing == Standing::Ended) {
+            continue;
+        }
+        let bounced = Notice::Bounced { to: agent.clone(), message: message.id };
+        notices.push(rules::notice(next.clone(), message.task, sender.clone(), bounced));
+        next = following(&next);
+    }
+    Ok(notices)
+}
+
+/// The id after one that was not used yet.
+fn following(id: &MessageId) -> MessageId {
+    let sequence = id.as_str().trim_start_matches('m').parse::<i64>().unwrap_or_default();
+    MessageId::from_sequence(sequence + 1)
+}
+
+fn excerpt(text: &str) -> String {
+    let mut characters = text.chars();
+    let mut excerpt: String = characters.by_ref().take(EXCERPT_CHARS).collect();
+    if characters.next().is_some() {
+        excerpt.push('…');
+    }
+    excerpt
+}

@@ -1,0 +1,288 @@
+//! Table `messages`: inbox and outbox.
+
+use super::{Conversation, Error, Tx, damaged};
+use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
+use polity_society::message::{Body, Expects, Finality, Message, MessageType, Payload, Sender};
+use polity_society::rules::OpenRequest;
+use sqlx::sqlite::SqliteRow;
+use sqlx::types::Json;
+use sqlx::{Row, SqliteConnection};
+use std::collections::BTreeSet;
+
+const NEXT: &str = "SELECT coalesce(max(seq), 0) + 1 FROM messages";
+const INSERT: &str = "INSERT INTO messages (seq, id, task, sender, sender_role, receiver, type, body, attachments,
+    in_reply_to, expects, finality, introduction, introduced, due_at, state, created_at, sent_in)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
+    (SELECT id FROM turns WHERE agent = ?4 AND task = ?3 AND state = 'open'))";
+const GET: &str = "SELECT * FROM messages WHERE id = ?1";
+const FIRST_QUEUED: &str =
+    "SELECT * FROM messages WHERE receiver = ?1 AND task = ?2 AND state = 'queued' ORDER BY seq LIMIT 1";
+const ANY_QUEUED: &str =
+    "SELECT EXISTS (SELECT 1 FROM messages WHERE receiver = ?1 AND task = ?2 AND state = 'queued')";
+const COUNT_QUEUED: &str =
+    "SELECT count(*) FROM messages WHERE receiver = ?1 AND task = ?2 AND state = 'queued'";
+const TAKE: &str = "UPDATE messages SET state = 'in_turn', turn = ?2 WHERE id = ?1 AND state = 'queued'";
+const TAKE_ALL: &str = "UPDATE messages SET state = 'in_turn', turn = ?3
+    WHERE receiver = ?1 AND task = ?2 AND state = 'queued' RETURNING seq, id";
+const SETTLE: &str = "UPDATE messages SET state = ?2 WHERE turn = ?1 AND state = 'in_turn'";
+const ANSWER: &str = "UPDATE messages SET answered_by = ?2 WHERE id = ?1 AND answered_by IS NULL";
+const OPEN_TO: &str = "SELECT id, sender FROM messages WHERE receiver = ?1 AND task = ?2 AND expects = 'answer'
+    AND answered_by IS NULL AND state IN ('delayed', 'queued', 'in_turn', 'done') ORDER BY seq";
+const AWAITED: &str = "SELECT DISTINCT receiver FROM messages WHERE sender = ?1 AND task = ?2 AND expects = 'answer'
+    AND answered_by IS NULL AND state IN ('delayed', 'queued', 'in_turn', 'done') AND receiver <> ?1";
+const SENT_IN: &str = "SELECT DISTINCT receiver FROM messages WHERE sender = ?1 AND task = ?2 AND sent_in = ?3";
+const OF_TURN: &str = "SELECT * FROM messages WHERE turn = ?1 ORDER BY seq";
+const DUE: &str = "UPDATE messages SET state = 'queued' WHERE state = 'delayed' AND due_at <= ?1
+    RETURNING receiver, task";
+const NEXT_DUE: &str = "SELECT min(due_at) FROM messages WHERE state = 'delayed'";
+const WAITING: &str = "SELECT DISTINCT receiver, task FROM messages WHERE state = 'queued' AND receiver <> 'user'";
+const UNREAD_OF: &str = "SELECT * FROM messages WHERE receiver = ?1 AND state IN ('queued', 'delayed', 'in_turn')
+    ORDER BY seq";
+const BOUNCE: &str = "UPDATE messages SET state = 'bounced'
+    WHERE receiver = ?1 AND state IN ('queued', 'delayed', 'in_turn')";
+const CLOSE_REQUESTS: &str = "UPDATE messages SET state = 'failed'
+    WHERE receiver = ?1 AND expects = 'answer' AND answered_by IS NULL AND state = 'done'";
+const UNSHOWN: &str = "SELECT * FROM messages WHERE receiver = 'user' AND state = 'queued' ORDER BY seq";
+const SHOWN: &str = "UPDATE messages SET state = 'done' WHERE id = ?1 AND receiver = 'user' AND state = 'queued'";
+const QUESTIONS: &str = "SELECT * FROM messages WHERE task = ?1 AND receiver = 'user' AND expects = 'answer'
+    AND answered_by IS NULL ORDER BY seq";
+
+/// The id that the next accepted message gets. Only a write transaction may ask: nobody else is accepting then.
+pub(crate) async fn next_id(tx: &mut Tx) -> Result<MessageId, Error> {
+    let sequence: i64 = sqlx::query_scalar(NEXT).fetch_one(&mut tx.connection).await?;
+    Ok(MessageId::from_sequence(sequence))
+}
+
+pub(crate) async fn insert(tx: &mut Tx, message: &Message) -> Result<(), Error> {
+    let sequence: i64 = sqlx::query_scalar(NEXT).fetch_one(&mut tx.connection).await?;
+    let (message_type, body, attachments) = match &message.body {
+        Body::Payload(payload) => {
+            (payload.message_type.as_str(), serde_json::to_string(&payload.fields), payload.attachments.as_slice())
+        }
+        Body::Notice(notice) => (NOTICE, serde_json::to_string(notice), [].as_slice()),
+    };
+    let body = body.map_err(|error| damaged("messages", message.id.as_str(), error))?;
+    // A delay that has passed already is none.
+    let due_at = message.due_at.filter(|due_at| *due_at > tx.now);
+    sqlx::query(INSERT)
+        .bind(sequence)
+        .bind(message.id.as_str())
+        .bind(message.task.as_str())
+        .bind(message.from.as_str())
+        .bind(&message.from_role)
+        .bind(message.to.as_str())
+        .bind(message_type)
+        .bind(body)
+        .bind(Json(attachments))
+        .bind(message.in_reply_to.as_ref().map(MessageId::as_str))
+        .bind(match message.expects {
+            Expects::Answer => "answer",
+            Expects::Nothing => "nothing",
+        })
+        .bind(match message.finality {
+            Finality::Interim => "interim",
+            Finality::Final => "final",
+        })
+        .bind(message.introduction.as_ref().map(Json))
+        .bind(message.introduced.as_ref().map(Json))
+        .bind(due_at)
+        .bind(if due_at.is_some() { "delayed" } else { "queued" })
+        .bind(tx.now)
+        .execute(&mut tx.connection)
+        .await?;
+    Ok(())
+}
+
+const NOTICE: &str = "notice";
+
+pub(crate) async fn get(connection: &mut SqliteConnection, id: &MessageId) -> Result<Option<Message>, Error> {
+    let row = sqlx::query(GET).bind(id.as_str()).fetch_optional(connection).await?;
+    row.as_ref().map(read).transpose()
+}
+
+/// The message that has waited longest in a mailbox.
+pub(crate) async fn first_queued(
+    connection: &mut SqliteConnection,
+    mailbox: &Conversation,
+) -> Result<Option<Message>, Error> {
+    let query = sqlx::query(FIRST_QUEUED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+    query.fetch_optional(connection).await?.as_ref().map(read).transpose()
+}
+
+pub(crate) async fn any_queued(connection: &mut SqliteConnection, mailbox: &Conversation) -> Result<bool, Error> {
+    let query = sqlx::query_scalar(ANY_QUEUED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+    Ok(query.fetch_one(connection).await?)
+}
+
+pub(crate) async fn count_queued(connection: &mut SqliteConnection, mailbox: &Conversation) -> Result<u64, Error> {
+    let query = sqlx::query_scalar(COUNT_QUEUED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+    Ok(query.fetch_one(connection).await.map(i64::unsigned_abs)?)
+}
+
+/// Moves one message into a turn.
+pub(crate) async fn take(tx: &mut Tx, id: &MessageId, turn: i64) -> Result<(), Error> {
+    let done = sqlx::query(TAKE).bind(id.as_str()).bind(turn).execute(&mut tx.connection).await?;
+    let hit = done.rows_affected();
+    if hit != 1 {
+        return Err(Error::WrongRows { what: "taking a message into a turn", expected: 1, hit });
+    }
+    Ok(())
+}
+
+/// Moves all that wait in a mailbox into a turn, oldest first.
+pub(crate) async fn take_all(tx: &mut Tx, mailbox: &Conversation, turn: i64) -> Result<Vec<MessageId>, Error> {
+    let query = sqlx::query(TAKE_ALL).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str()).bind(turn);
+    let rows = query.fetch_all(&mut tx.connection).await?;
+    let mut taken: Vec<(i64, String)> = rows.iter().map(|row| (row.get("seq"), row.get("id"))).collect();
+    taken.sort_unstable();
+    Ok(taken.into_iter().map(|(_, id)| MessageId::new(id)).collect())
+}
+
+/// How the messages of a turn end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Settled {
+    /// They were worked on.
+    Done,
+    /// The turn failed.
+    Failed,
+}
+
+/// Ends the messages of a turn; says how many there were.
+pub(crate) async fn settle(tx: &mut Tx, turn: i64, settled: Settled) -> Result<u64, Error> {
+    let state = match settled {
+        Settled::Done => "done",
+        Settled::Failed => "failed",
+    };
+    let done = sqlx::query(SETTLE).bind(turn).bind(state).execute(&mut tx.connection).await?;
+    Ok(done.rows_affected())
+}
+
+/// Notes that a request has its answer. The first answer counts.
+pub(crate) async fn answer(tx: &mut Tx, request: &MessageId, answer: &MessageId) -> Result<(), Error> {
+    sqlx::query(ANSWER).bind(request.as_str()).bind(answer.as_str()).execute(&mut tx.connection).await?;
+    Ok(())
+}
+
+/// The open requests to an agent in a task, oldest first.
+pub(crate) async fn open_requests(
+    connection: &mut SqliteConnection,
+    mailbox: &Conversation,
+) -> Result<Vec<OpenRequest>, Error> {
+    let query = sqlx::query(OPEN_TO).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+    let rows = query.fetch_all(connection).await?;
+    let read = |row: &SqliteRow| OpenRequest {
+        id: MessageId::new(row.get::<String, _>("id")),
+        from: AgentId::new(row.get::<String, _>("sender")),
+    };
+    Ok(rows.iter().map(read).collect())
+}
+
+/// Those to whom an agent has open requests in a task, itself aside.
+pub(crate) async fn awaited(
+    connection: &mut SqliteConnection,
+    asker: &Conversation,
+) -> Result<BTreeSet<AgentId>, Error> {
+    let query = sqlx::query(AWAITED).bind(asker.agent.as_str()).bind(asker.task.as_str());
+    let rows = query.fetch_all(connection).await?;
+    Ok(rows.iter().map(|row| AgentId::new(row.get::<String, _>("receiver"))).collect())
+}
+
+/// To whom an agent has written in a turn.
+pub(crate) async fn sent_in(
+    connection: &mut SqliteConnection,
+    sender: &Conversation,
+    turn: i64,
+) -> Result<BTreeSet<AgentId>, Error> {
+    let query = sqlx::query(SENT_IN).bind(sender.agent.as_str()).bind(sender.task.as_str()).bind(turn);
+    let rows = query.fetch_all(connection).await?;
+    Ok(rows.iter().map(|row| AgentId::new(row.get::<String, _>("receiver"))).collect())
+}
+
+/// The messages that a turn has taken in.
+pub(crate) async fn of_turn(connection: &mut SqliteConnection, turn: i64) -> Result<Vec<Message>, Error> {
+    let rows = sqlx::query(OF_TURN).bind(turn).fetch_all(connection).await?;
+    rows.iter().map(read).collect()
+}
+
+/// Puts what is due into the mailboxes; says which.
+pub(crate) async fn deliver_due(tx: &mut Tx) -> Result<Vec<Conversation>, Error> {
+    let rows = sqlx::query(DUE).bind(tx.now).fetch_all(&mut tx.connection).await?;
+    Ok(rows.iter().map(mailbox).collect())
+}
+
+/// When the next delayed message is due.
+pub(crate) async fn next_due(connection: &mut SqliteConnection) -> Result<Option<i64>, Error> {
+    Ok(sqlx::query_scalar(NEXT_DUE).fetch_one(connection).await?)
+}
+
+/// The mailboxes of agents that hold something.
+pub(crate) async fn waiting(connection: &mut SqliteConnection) -> Result<Vec<Conversation>, Error> {
+    let rows = sqlx::query(WAITING).fetch_all(connection).await?;
+    Ok(rows.iter().map(mailbox).collect())
+}
+
+/// Sends back all that an ended agent has not worked through; says what it was.
+pub(crate) async fn bounce_all(tx: &mut Tx, agent: &AgentId) -> Result<Vec<Message>, Error> {
+    let rows = sqlx::query(UNREAD_OF).bind(agent.as_str()).fetch_all(&mut tx.connection).await?;
+    let unread = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    sqlx::query(BOUNCE).bind(agent.as_str()).execute(&mut tx.connection).await?;
+    sqlx::query(CLOSE_REQUESTS).bind(agent.as_str()).execute(&mut tx.connection).await?;
+    Ok(unread)
+}
+
+/// What the person has not been shown yet, oldest first.
+pub(crate) async fn unshown(connection: &mut SqliteConnection) -> Result<Vec<Message>, Error> {
+    let rows = sqlx::query(UNSHOWN).fetch_all(connection).await?;
+    rows.iter().map(read).collect()
+}
+
+/// Notes that the person has been shown a message.
+pub(crate) async fn mark_shown(tx: &mut Tx, id: &MessageId) -> Result<(), Error> {
+    sqlx::query(SHOWN).bind(id.as_str()).execute(&mut tx.connection).await?;
+    Ok(())
+}
+
+/// What agents have asked the person and not been told.
+pub(crate) async fn questions(connection: &mut SqliteConnection, task: &TaskId) -> Result<Vec<Message>, Error> {
+    let rows = sqlx::query(QUESTIONS).bind(task.as_str()).fetch_all(connection).await?;
+    rows.iter().map(read).collect()
+}
+
+fn mailbox(row: &SqliteRow) -> Conversation {
+    Conversation {
+        agent: AgentId::new(row.get::<String, _>("receiver")),
+        task: TaskId::new(row.get::<String, _>("task")),
+    }
+}
+
+pub(super) fn read(row: &SqliteRow) -> Result<Message, Error> {
+    let id: String = row.get("id");
+    let text = |column: &str| row.get::<String, _>(column);
+    let optional = |column: &str| row.get::<Option<String>, _>(column);
+    let bad = |error: serde_json::Error| damaged("messages", &id, error);
+    let message_type = text("type");
+    let body = if message_type == NOTICE {
+        Body::Notice(serde_json::from_str(&text("body")).map_err(bad)?)
+    } else {
+        Body::Payload(Payload {
+            message_type: MessageType::from_name(&message_type)
+                .ok_or_else(|| damaged("messages", &id, format!("unknown type {message_type}")))?,
+            attachments: serde_json::from_str::<Vec<ArtifactId>>(&text("attachments")).map_err(bad)?,
+            fields: serde_json::from_str(&text("body")).map_err(bad)?,
+        })
+    };
+    Ok(Message {
+        task: TaskId::new(text("task")),
+        from: Sender::from_name(&text("sender")),
+        from_role: text("sender_role"),
+        to: AgentId::new(text("receiver")),
+        body,
+        in_reply_to: optional("in_reply_to").map(MessageId::new),
+        expects: if text("expects") == "answer" { Expects::Answer } else { Expects::Nothing },
+        finality: if text("finality") == "interim" { Finality::Interim } else { Finality::Final },
+        introduction: optional("introduction").map(|text| serde_json::from_str(&text)).transpose().map_err(bad)?,
+        introduced: optional("introduced").map(|text| serde_json::from_str(&text)).transpose().map_err(bad)?,
+        due_at: row.get("due_at"),
+        id: MessageId::new(id),
+    })
+}

@@ -1,0 +1,108 @@
+//! Table `tasks`.
+
+use super::{Error, Tx};
+use polity_society::id::{ServiceId, TaskId};
+use sqlx::{Row, SqliteConnection};
+
+const INSERT: &str = "INSERT INTO tasks (id, service, state, created_at) VALUES (?1, ?2, 'open', ?3)";
+const SERVICE: &str = "SELECT service FROM tasks WHERE id = ?1";
+const OPEN: &str = "SELECT id FROM tasks WHERE state = 'open' ORDER BY created_at, id";
+const LATEST: &str = "SELECT id FROM tasks ORDER BY created_at DESC, id DESC LIMIT 1";
+const REOPEN: &str = "UPDATE tasks SET state = 'open', nudged = 0, stopped_by = NULL WHERE id = ?1";
+const IDLE: &str = "UPDATE tasks SET state = 'idle' WHERE id = ?1";
+const STOP: &str = "UPDATE tasks SET stopped_by = ?2 WHERE id = ?1 AND stopped_by IS NULL";
+const NUDGE: &str = "UPDATE tasks SET nudged = 1 WHERE id = ?1";
+const STANDING: &str = "SELECT t.state = 'open' AS open, t.nudged, t.stopped_by IS NOT NULL AS limited,
+    EXISTS (SELECT 1 FROM turns WHERE task = t.id AND state = 'open') AS turning,
+    EXISTS (SELECT 1 FROM messages WHERE task = t.id AND state IN ('queued', 'delayed') AND receiver <> 'user') AS mail,
+    EXISTS (SELECT 1 FROM messages WHERE task = t.id AND sender = 'user' AND expects = 'answer'
+            AND answered_by IS NULL) AS unanswered,
+    EXISTS (SELECT 1 FROM messages WHERE task = t.id AND receiver = 'user' AND expects = 'answer'
+            AND answered_by IS NULL) AS asks_user,
+    (SELECT state FROM turns WHERE task = t.id AND agent = 'root' ORDER BY id DESC LIMIT 1) = 'failed' AS root_failed,
+    EXISTS (SELECT 1 FROM model_calls WHERE task = t.id) AS model_answered
+    FROM tasks t WHERE t.id = ?1";
+
+/// What decides whether a task is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// It was not idle the last time somebody looked.
+    pub(crate) open: bool,
+    /// Root was reminded once.
+    pub(crate) nudged: bool,
+    /// A limit has stopped it.
+    pub(crate) limited: bool,
+    /// A turn is open.
+    pub(crate) turning: bool,
+    /// A message waits for an agent, or will be due.
+    pub(crate) mail: bool,
+    /// The person has asked for something and has no final answer.
+    pub(crate) unanswered: bool,
+    /// An agent has asked the person something.
+    pub(crate) asks_user: bool,
+    /// The last thing that root did was to fail.
+    pub(crate) root_failed: bool,
+    /// Some model has answered some call of it.
+    pub(crate) model_answered: bool,
+}
+
+pub(crate) async fn insert(tx: &mut Tx, id: &TaskId, service: Option<&ServiceId>) -> Result<(), Error> {
+    let query = sqlx::query(INSERT).bind(id.as_str()).bind(service.map(ServiceId::as_str)).bind(tx.now);
+    query.execute(&mut tx.connection).await?;
+    Ok(())
+}
+
+/// The service that the person chose for root in this task.
+pub(crate) async fn service(connection: &mut SqliteConnection, id: &TaskId) -> Result<Option<ServiceId>, Error> {
+    let row = sqlx::query(SERVICE).bind(id.as_str()).fetch_optional(connection).await?;
+    Ok(row.and_then(|row| row.get::<Option<String>, _>(0)).map(ServiceId::new))
+}
+
+/// The tasks that are not idle, oldest first.
+pub(crate) async fn open(connection: &mut SqliteConnection) -> Result<Vec<TaskId>, Error> {
+    let rows = sqlx::query(OPEN).fetch_all(connection).await?;
+    Ok(rows.into_iter().map(|row| TaskId::new(row.get::<String, _>(0))).collect())
+}
+
+/// The task that was begun last.
+pub(crate) async fn latest(connection: &mut SqliteConnection) -> Result<Option<TaskId>, Error> {
+    let row = sqlx::query(LATEST).fetch_optional(connection).await?;
+    Ok(row.map(|row| TaskId::new(row.get::<String, _>(0))))
+}
+
+pub(crate) async fn standing(connection: &mut SqliteConnection, id: &TaskId) -> Result<Option<Standing>, Error> {
+    let row = sqlx::query(STANDING).bind(id.as_str()).fetch_optional(connection).await?;
+    Ok(row.map(|row| Standing {
+        open: row.get("open"),
+        nudged: row.get("nudged"),
+        limited: row.get("limited"),
+        turning: row.get("turning"),
+        mail: row.get("mail"),
+        unanswered: row.get("unanswered"),
+        asks_user: row.get("asks_user"),
+        root_failed: row.get::<Option<bool>, _>("root_failed").unwrap_or_default(),
+        model_answered: row.get("model_answered"),
+    }))
+}
+
+/// Work has come for a task that was idle.
+pub(crate) async fn reopen(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
+    sqlx::query(REOPEN).bind(id.as_str()).execute(&mut tx.connection).await?;
+    Ok(())
+}
+
+pub(crate) async fn set_idle(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
+    sqlx::query(IDLE).bind(id.as_str()).execute(&mut tx.connection).await?;
+    Ok(())
+}
+
+pub(crate) async fn set_nudged(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
+    sqlx::query(NUDGE).bind(id.as_str()).execute(&mut tx.connection).await?;
+    Ok(())
+}
+
+/// Notes that a limit has stopped a task; says whether it is the first to do so.
+pub(crate) async fn stop(tx: &mut Tx, id: &TaskId, limit: &str) -> Result<bool, Error> {
+    let done = sqlx::query(STOP).bind(id.as_str()).bind(limit).execute(&mut tx.connection).await?;
+    Ok(done.rows_affected() == 1)
+}

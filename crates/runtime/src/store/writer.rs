@@ -1,0 +1,215 @@
+//! The one task that writes. Jobs that wait become one transaction, a savepoint each; their callers are answered, and
+//! bells rung, after the commit and only then.
+
+use super::Error;
+use crate::supervisor::Bell;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use sqlx::{AssertSqlSafe, SqliteConnection};
+use std::panic::AssertUnwindSafe;
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// How many jobs may wait before senders do. More than this in one commit gains nothing.
+const QUEUE: usize = 256;
+
+/// A write transaction, as a job sees it.
+pub(crate) struct Tx {
+    /// The connection.
+    pub(crate) connection: SqliteConnection,
+    /// The time of this transaction, in milliseconds since 1970.
+    pub(crate) now: i64,
+    bells: Vec<Bell>,
+    newest_event: i64,
+}
+
+impl Tx {
+    /// Has a bell rung after the commit.
+    pub(crate) fn ring(&mut self, bell: Bell) {
+        if !self.bells.contains(&bell) {
+            self.bells.push(bell);
+        }
+    }
+
+    /// Notes that an event of this number was written.
+    pub(crate) fn event_written(&mut self, sequence: i64) {
+        self.newest_event = sequence;
+    }
+}
+
+/// What became of the transaction that a job was part of.
+type Verdict = Result<(), String>;
+
+/// A job that has run: whether it wants its savepoint kept, and how to answer its caller.
+struct Ran {
+    outcome: Outcome,
+    answer: Box<dyn FnOnce(&Verdict) + Send>,
+}
+
+#[derive(PartialEq, Eq)]
+enum Outcome {
+    Keep,
+    Undo,
+}
+
+/// Takes the transaction, or the reason why there is none.
+type Job = Box<dyn for<'t> FnOnce(Result<&'t mut Tx, &'t str>) -> BoxFuture<'t, Ran> + Send>;
+
+enum Order {
+    Run(Job),
+    Close(oneshot::Sender<()>),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Handle {
+    orders: mpsc::Sender<Order>,
+}
+
+impl std::fmt::Debug for Order {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Run(_) => "Run",
+            Self::Close(_) => "Close",
+        })
+    }
+}
+
+impl Handle {
+    pub(super) async fn run<T, F>(&self, job: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, Error>> + Send + 'static,
+    {
+        let (sender, receiver) = oneshot::channel();
+        let job: Job = Box::new(move |tx| {
+            Box::pin(async move {
+                let result = match tx {
+                    Ok(tx) => AssertUnwindSafe(job(tx)).catch_unwind().await.unwrap_or(Err(Error::Panicked)),
+                    Err(reason) => Err(Error::Commit(reason.to_owned())),
+                };
+                let outcome = if result.is_ok() { Outcome::Keep } else { Outcome::Undo };
+                let answer = move |verdict: &Verdict| {
+                    let result = match verdict {
+                        Ok(()) => result,
+                        Err(reason) => result.and(Err(Error::Commit(reason.clone()))),
+                    };
+                    // Whoever asked may be gone; what is written is written.
+                    let _ = sender.send(result);
+                };
+                Ran { outcome, answer: Box::new(answer) }
+            })
+        });
+        self.orders.send(Order::Run(job)).await.map_err(|_| Error::Closed)?;
+        receiver.await.map_err(|_| Error::Closed)?
+    }
+
+    pub(super) async fn close(&self) {
+        let (sender, receiver) = oneshot::channel();
+        if self.orders.send(Order::Close(sender)).await.is_ok() {
+            // An error means that the writer ended already.
+            let _ = receiver.await;
+        }
+    }
+}
+
+pub(super) fn start(connection: SqliteConnection, newest_event: i64) -> (Handle, super::Signals) {
+    let (orders, waiting) = mpsc::channel(QUEUE);
+    let (bells, rung) = mpsc::unbounded_channel();
+    let (events, seen) = watch::channel(newest_event);
+    let tx = Tx { connection, now: 0, bells: Vec::new(), newest_event };
+    tokio::spawn(Writer { tx, waiting, bells, events }.run());
+    (Handle { orders }, super::Signals { bells: rung, events: seen })
+}
+
+struct Writer {
+    tx: Tx,
+    waiting: mpsc::Receiver<Order>,
+    bells: mpsc::UnboundedSender<Bell>,
+    events: watch::Sender<i64>,
+}
+
+impl Writer {
+    async fn run(mut self) {
+        let mut orders = Vec::with_capacity(QUEUE);
+        while self.waiting.recv_many(&mut orders, QUEUE).await > 0 {
+            let mut jobs = Vec::with_capacity(orders.len());
+            let mut closing = None;
+            for order in orders.drain(..) {
+                match order {
+                    Order::Run(job) => jobs.push(job),
+                    Order::Close(sender) => closing = Some(sender),
+                }
+            }
+            if !jobs.is_empty() {
+                self.commit(jobs).await;
+            }
+            if let Some(closed) = closing {
+                // The checkpoint that SQLite makes at the last close is all that is left to do.
+                let Self { tx, .. } = self;
+                if let Err(error) = sqlx::Connection::close(tx.connection).await {
+                    tracing::warn!(%error, "failed to close the database");
+                }
+                let _ = closed.send(());
+                return;
+            }
+        }
+    }
+
+    async fn commit(&mut self, jobs: Vec<Job>) {
+        self.tx.now = crate::clock::now();
+        let events_before = self.tx.newest_event;
+        let mut answers = Vec::with_capacity(jobs.len());
+        let verdict = match self.transaction(jobs, &mut answers).await {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                tracing::error!(%error, "a write was not committed");
+                // Fails where SQLite has rolled back by itself already.
+                let _ = self.execute("ROLLBACK").await;
+                self.tx.bells.clear();
+                self.tx.newest_event = events_before;
+                Err(error.to_string())
+            }
+        };
+        for answer in answers {
+            answer(&verdict);
+        }
+        for bell in self.tx.bells.drain(..) {
+            // Nobody listens while the daemon starts or ends; the rows say what is to do.
+            let _ = self.bells.send(bell);
+        }
+        if self.tx.newest_event != events_before {
+            self.events.send_replace(self.tx.newest_event);
+        }
+    }
+
+    async fn transaction(
+        &mut self,
+        jobs: Vec<Job>,
+        answers: &mut Vec<Box<dyn FnOnce(&Verdict) + Send>>,
+    ) -> Result<(), sqlx::Error> {
+        // A read transaction that becomes a write one can fail with a snapshot error that no timeout retries.
+        if let Err(error) = self.execute("BEGIN IMMEDIATE").await {
+            let reason = error.to_string();
+            for job in jobs {
+                answers.push(job(Err(&reason)).await.answer);
+            }
+            return Err(error);
+        }
+        for job in jobs {
+            let (bells, newest_event) = (self.tx.bells.len(), self.tx.newest_event);
+            self.execute("SAVEPOINT job").await?;
+            let ran = job(Ok(&mut self.tx)).await;
+            answers.push(ran.answer);
+            if ran.outcome == Outcome::Undo {
+                self.tx.bells.truncate(bells);
+                self.tx.newest_event = newest_event;
+                self.execute("ROLLBACK TO job").await?;
+            }
+            self.execute("RELEASE job").await?;
+        }
+        self.execute("COMMIT").await
+    }
+
+    async fn execute(&mut self, sql: &'static str) -> Result<(), sqlx::Error> {
+        sqlx::query(AssertSqlSafe(sql)).execute(&mut self.tx.connection).await.map(drop)
+    }
+}

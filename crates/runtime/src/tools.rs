@@ -1,0 +1,100 @@
+//! The tools of an agent (contract section 8): their schemas, their arguments, and what they do.
+//!
+//! Society tools change nothing but rows: each is run inside the transaction that records its result. Outside tools
+//! leave traces elsewhere, and are two steps (see [`outside`]).
+
+mod arguments;
+mod artifact;
+mod communication;
+mod organization;
+pub mod outside;
+mod schema;
+
+pub(crate) use artifact::{Incoming, incoming, store};
+pub(crate) use schema::offered;
+
+use crate::record::{Record, ToolResult};
+use crate::store::{Conversation, Error, Tx};
+use arguments::Call;
+use polity_artifacts::Prepared;
+use polity_llm::ToolCall;
+use polity_registry::Snapshot;
+use polity_society::refusal::Refusal;
+use serde_json::Value;
+use std::collections::HashMap;
+
+/// What a society tool works with.
+pub(crate) struct Context<'a> {
+    /// Who calls, in which task.
+    pub(crate) caller: &'a Conversation,
+    /// The configuration in force.
+    pub(crate) snapshot: &'a Snapshot,
+    /// The bytes of this batch's `put_artifact` calls, already on disk, by call.
+    pub(crate) prepared: &'a HashMap<String, Result<Prepared, Refusal>>,
+}
+
+/// What a tool did.
+#[derive(Debug)]
+pub(crate) struct Done {
+    /// What the model is told.
+    pub(crate) result: ToolResult,
+    /// Whether it was refused, and with which code.
+    pub(crate) refused: Option<&'static str>,
+    /// A record beside the result, for tools that change the history itself.
+    pub(crate) record: Option<Record>,
+}
+
+impl Done {
+    fn json(value: Value) -> Self {
+        Self { result: ToolResult::Json(value), refused: None, record: None }
+    }
+
+    /// A refusal, as the model is told it.
+    pub(crate) fn refused(refusal: &Refusal, snapshot: &Snapshot) -> Self {
+        let result = ToolResult::Json(refusal.to_json(&snapshot.prompts.texts));
+        Self { result, refused: Some(refusal.code()), record: None }
+    }
+}
+
+/// What became of a call: the tool said something, or the society said no.
+type Ran = Result<Done, Refusal>;
+
+/// Runs a society tool within a transaction.
+pub(crate) async fn run(tx: &mut Tx, context: &Context<'_>, call: &ToolCall) -> Result<Done, Error> {
+    let parsed = match Call::parse(call) {
+        Ok(parsed) => parsed,
+        Err(refusal) => return Ok(Done::refused(&refusal, context.snapshot)),
+    };
+    let ran = match parsed {
+        Call::CreateRole(arguments) => organization::create_role(tx, context, arguments).await?,
+        Call::FindRoleByName(arguments) => organization::find_role(tx, context, &arguments).await?,
+        Call::SpawnAgent(arguments) => organization::spawn(tx, context, arguments).await?,
+        Call::SpawnAgentWithTask(arguments) => organization::spawn_with_task(tx, context, arguments).await?,
+        Call::TerminateAgent(arguments) => organization::terminate(tx, context, &arguments).await?,
+        Call::GetOrgStructure(_) => organization::structure(tx, context).await?,
+        Call::SendMessage(arguments) => communication::send_message(tx, context, arguments).await?,
+        Call::ListContacts(_) => communication::list_contacts(tx, context).await?,
+        Call::FindCapableAgents(arguments) => communication::find_capable(tx, context, &arguments).await?,
+        Call::PutArtifact(_) => artifact::put(tx, context, call).await?,
+        Call::GetArtifact(arguments) => artifact::get(tx, context, &arguments).await?,
+        Call::ListArtifacts(_) => artifact::list(tx, context).await?,
+        Call::CompressContext(arguments) => Ok(communication::compress(arguments)),
+    };
+    Ok(ran.unwrap_or_else(|refusal| Done::refused(&refusal, context.snapshot)))
+}
+
+/// Whether a society tool has that name.
+pub(crate) fn is_society_tool(name: &str) -> bool {
+    arguments::NAMES.contains(&name)
+}
+
+/// The refusal of a call to a tool that does not exist.
+pub(crate) fn unknown(tool: &str) -> Refusal {
+    Refusal::UnknownTool {
+        tool: tool.to_owned(),
+        tools: arguments::NAMES.iter().map(|&name| name.to_owned()).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

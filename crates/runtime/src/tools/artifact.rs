@@ -1,0 +1,168 @@
+//! `put_artifact`, `get_artifact`, `list_artifacts`.
+//!
+//! Bytes are on disk before the transaction that writes their row begins: [`incoming`] says what to put there.
+
+use super::arguments::{Encoding, GetArtifact, PutArtifact};
+use super::{Context, Done, Ran};
+use crate::event::Event;
+use crate::record::ToolResult;
+use crate::store::{Conversation, Error, Tx, agents, artifacts, events};
+use base64::Engine;
+use bytes::Bytes;
+use polity_artifacts::{NewArtifact, Prepared};
+use polity_llm::{Arguments, ToolCall};
+use polity_society::content::Artifact;
+use polity_society::id::ArtifactId;
+use polity_society::limits::Limits;
+use polity_society::problem::{Fault, FieldProblem};
+use polity_society::refusal::Refusal;
+use serde_json::{Map, Value, json};
+
+/// How many artifacts `list_artifacts` shows, the newest first.
+const LIST_LIMIT: u32 = 200;
+
+/// What a `put_artifact` call brings.
+pub(crate) enum Incoming {
+    /// Text, which stays in the call as it is.
+    Text(NewArtifact),
+    /// Bytes, which the record must not hold: a reference takes their place there.
+    Bytes(NewArtifact),
+    /// A reference to what is stored already.
+    Reference,
+}
+
+/// What a call wants stored. `None` for other tools, and for arguments that running the call will refuse.
+pub(crate) fn incoming(call: &ToolCall, limits: &Limits) -> Option<Result<Incoming, Refusal>> {
+    if call.name != "put_artifact" {
+        return None;
+    }
+    let Arguments::Object(object) = &call.arguments else { return None };
+    let arguments: PutArtifact = serde_json::from_value(Value::Object(object.clone())).ok()?;
+    Some(read(arguments, limits))
+}
+
+fn read(arguments: PutArtifact, limits: &Limits) -> Result<Incoming, Refusal> {
+    let invalid = |fault: Fault| Refusal::InvalidArguments(vec![FieldProblem::new("content", fault)]);
+    let meta = match arguments.meta {
+        Some(Value::Object(meta)) => meta,
+        _ => Map::new(),
+    };
+    let said = |names: [&str; 2]| {
+        names.iter().find_map(|name| meta.get(*name)).and_then(Value::as_str).map(str::to_owned)
+    };
+    let mut declared_mime = said(["mimeType", "mime_type"]);
+    let filename = said(["filename", "name"]);
+    let encoded = arguments.encoding == Some(Encoding::Base64);
+    let bytes = match &arguments.content {
+        Value::String(text) if encoded => {
+            let compact: String = text.chars().filter(|character| !character.is_ascii_whitespace()).collect();
+            let decoded = base64::engine::general_purpose::STANDARD.decode(compact);
+            decoded.map_err(|error| invalid(Fault::Rule(format!("not base64: {error}"))))?
+        }
+        _ if encoded => return Err(invalid(Fault::NotA("a string where encoding is base64"))),
+        Value::String(text) if ArtifactId::all_in(text).len() == 1 && text.trim().starts_with("artifact:") && !text.trim().contains(char::is_whitespace) => {
+            return Ok(Incoming::Reference);
+        }
+        Value::String(text) => text.clone().into_bytes(),
+        structured => {
+            declared_mime = declared_mime.or_else(|| Some("application/json".to_owned()));
+            structured.to_string().into_bytes()
+        }
+    };
+    if bytes.len() as u64 > limits.max_artifact_bytes {
+        return Err(Refusal::LimitReached { limit: "maxArtifactBytes", value: limits.max_artifact_bytes });
+    }
+    let artifact =
+        NewArtifact { bytes: Bytes::from(bytes), declared_mime, filename, label: Some(arguments.label), meta };
+    Ok(if encoded { Incoming::Bytes(artifact) } else { Incoming::Text(artifact) })
+}
+
+/// Writes the row of an artifact whose bytes are on disk. Its owner and all above it may open it.
+pub(crate) async fn store(tx: &mut Tx, owner: &Conversation, prepared: Prepared) -> Result<(), Error> {
+    let Prepared { artifact, blob } = prepared;
+    let event = Event::ArtifactStored {
+        task: owner.task.clone(),
+        artifact: artifact.id.clone(),
+        owner: owner.agent.clone(),
+        kind: artifact.kind,
+        mime_type: artifact.mime_type.clone(),
+        size: artifact.size,
+        filename: artifact.filename.clone(),
+    };
+    let id = artifact.id.clone();
+    let stored =
+        artifacts::Stored { artifact, blob: blob.hash, owner: owner.agent.clone(), task: owner.task.clone() };
+    artifacts::insert(&mut tx.connection, &stored).await?;
+    artifacts::grant(&mut tx.connection, &owner.agent, &id).await?;
+    for ancestor in agents::ancestors(&mut tx.connection, &owner.agent).await? {
+        artifacts::grant(&mut tx.connection, &ancestor, &id).await?;
+    }
+    events::append(tx, &event).await
+}
+
+pub(super) async fn put(tx: &mut Tx, context: &Context<'_>, call: &ToolCall) -> Result<Ran, Error> {
+    if let Some(prepared) = context.prepared.get(&call.id) {
+        let prepared = match prepared {
+            Ok(prepared) => prepared.clone(),
+            Err(refusal) => return Ok(Err(refusal.clone())),
+        };
+        let shown = show(&prepared.artifact);
+        store(tx, context.caller, prepared).await?;
+        return Ok(Ok(Done::json(shown)));
+    }
+    let Arguments::Object(arguments) = &call.arguments else {
+        return Ok(Err(not_found("")));
+    };
+    let reference = arguments.get("content").and_then(Value::as_str).unwrap_or_default();
+    match open(tx, context, reference).await? {
+        Ok(artifact) => Ok(Ok(Done::json(show(&artifact)))),
+        Err(refusal) => Ok(Err(refusal)),
+    }
+}
+
+pub(super) async fn get(tx: &mut Tx, context: &Context<'_>, arguments: &GetArtifact) -> Result<Ran, Error> {
+    let artifact = match open(tx, context, &arguments.reference).await? {
+        Ok(artifact) => artifact.id,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let result = ToolResult::Artifact { artifact, offset: arguments.offset, limit: arguments.limit };
+    Ok(Ok(Done { result, refused: None, record: None }))
+}
+
+/// What the caller may open under a reference. What it may not open does not exist for it.
+async fn open(tx: &mut Tx, context: &Context<'_>, reference: &str) -> Result<Result<Artifact, Refusal>, Error> {
+    let Some(id) = ArtifactId::from_reference(reference) else { return Ok(Err(not_found(reference))) };
+    let allowed = artifacts::may_open(&mut tx.connection, &context.caller.agent, std::slice::from_ref(&id)).await?;
+    if !allowed.contains(&id) {
+        return Ok(Err(not_found(reference)));
+    }
+    let stored = artifacts::get(&mut tx.connection, &id).await?;
+    Ok(stored.map(|stored| stored.artifact).ok_or_else(|| not_found(reference)))
+}
+
+fn not_found(reference: &str) -> Refusal {
+    Refusal::ArtifactNotFound { reference: reference.to_owned() }
+}
+
+pub(super) async fn list(tx: &mut Tx, context: &Context<'_>) -> Result<Ran, Error> {
+    let caller = context.caller;
+    let stored = artifacts::list(&mut tx.connection, &caller.agent, &caller.task, LIST_LIMIT).await?;
+    let shown: Vec<Value> = stored.iter().map(|stored| show(&stored.artifact)).collect();
+    Ok(Ok(Done::json(json!({"artifacts": shown}))))
+}
+
+fn show(artifact: &Artifact) -> Value {
+    let mut shown = json!({
+        "ref": artifact.id.reference(),
+        "kind": artifact.kind,
+        "mimeType": artifact.mime_type,
+        "size": artifact.size,
+    });
+    if let Some(label) = &artifact.label {
+        shown["type"] = json!(label);
+    }
+    if let Some(filename) = &artifact.filename {
+        shown["filename"] = json!(filename);
+    }
+    shown
+}

@@ -1,0 +1,139 @@
+//! Writing to others: `send_message`, `list_contacts`, `find_capable_agents`; and `compress_context`.
+
+use super::arguments::{CompressContext, FindCapableAgents, SendMessage};
+use super::{Context, Done, Ran};
+use crate::door;
+use crate::record::Record;
+use crate::store::{Conversation, Error, Tx, agents};
+use polity_society::agent::{Party, Standing};
+use polity_society::contact::KnownParty;
+use polity_society::content::{Capability, Direction};
+use polity_society::message::Payload;
+use polity_society::problem::{Fault, FieldProblem};
+use polity_society::refusal::Refusal;
+use polity_society::rules::{Answering, Draft, LastWord};
+use serde_json::{Value, json};
+
+/// How many entries `compress_context` keeps where it is not told.
+const KEEP_RECENT: u64 = 6;
+
+pub(super) async fn send_message(tx: &mut Tx, context: &Context<'_>, arguments: SendMessage) -> Result<Ran, Error> {
+    let (payload, ignored) = match Payload::parse(&arguments.payload) {
+        Ok(parsed) => parsed,
+        Err(problems) => return Ok(Err(Refusal::InvalidMessage(problems))),
+    };
+    if arguments.to.0.is_empty() {
+        return Ok(Err(Refusal::InvalidArguments(vec![FieldProblem::new("to", Fault::Empty)])));
+    }
+    let due_at = arguments.delay_ms.map(|delay| tx.now.saturating_add_unsigned(delay));
+    let mut sent = Vec::new();
+    let mut refused = Vec::new();
+    for to in arguments.to.0 {
+        let draft =
+            Draft { to: to.clone(), payload: payload.clone(), answering: Answering::Oldest, due_at };
+        match door::send(tx, context.snapshot, context.caller, draft, LastWord::UnlessWaiting).await? {
+            Ok(id) => sent.push(json!({"to": to, "id": id})),
+            Err(refusal) => refused.push((to, refusal)),
+        }
+    }
+    // All refused is a refusal; where there were several receivers, the first says why.
+    if sent.is_empty() && let Some((_, refusal)) = refused.into_iter().next() {
+        return Ok(Err(refusal));
+    }
+    let mut result = json!({"messageIds": sent});
+    if !refused.is_empty() {
+        let texts = &context.snapshot.prompts.texts;
+        let each = refused.iter().map(|(to, refusal)| {
+            let mut shown = refusal.to_json(texts);
+            shown["to"] = json!(to);
+            shown
+        });
+        result["refused"] = each.collect();
+    }
+    if !ignored.is_empty() {
+        result["ignored"] = json!(ignored);
+    }
+    Ok(Ok(Done::json(result)))
+}
+
+pub(super) async fn list_contacts(tx: &mut Tx, context: &Context<'_>) -> Result<Ran, Error> {
+    let contacts = door::known_parties(&mut tx.connection, &context.snapshot.catalogue, context.caller).await?;
+    let shown: Vec<Value> = contacts.iter().map(show).collect();
+    Ok(Ok(Done::json(json!({"contacts": shown}))))
+}
+
+fn show(contact: &KnownParty) -> Value {
+    let party = &contact.party;
+    let mut shown = json!({
+        "id": party.id,
+        "roleName": party.role_name,
+        "source": contact.source,
+        "since": jiff::Timestamp::from_millisecond(contact.since).map(|since| since.to_string()).ok(),
+    });
+    if let Some(introducer) = &contact.introduced_by {
+        shown["introducedBy"] = json!(introducer);
+    }
+    if let Some(spec) = &party.interface_spec {
+        shown["interface_spec"] = json!(spec);
+    }
+    if !party.id.is_user() {
+        shown["capabilities"] = json!(party.capabilities);
+    }
+    if party.standing == Standing::Ended {
+        shown["ended"] = json!(true);
+    }
+    shown
+}
+
+/// Those among the caller's contacts that can; else whether there are others, and which contact knows one.
+pub(super) async fn find_capable(
+    tx: &mut Tx,
+    context: &Context<'_>,
+    arguments: &FindCapableAgents,
+) -> Result<Ran, Error> {
+    let Some(capability) = Capability::new(&arguments.capability) else {
+        return Ok(Err(Refusal::InvalidArguments(vec![FieldProblem::new("capability", Fault::Empty)])));
+    };
+    let direction = arguments.direction.unwrap_or(Direction::Input);
+    let catalogue = &context.snapshot.catalogue;
+    let caller = context.caller;
+    let can = |party: &Party| {
+        party.standing == Standing::Active
+            && !party.id.is_user()
+            && party.id != caller.agent
+            && party.capabilities.has(&capability, direction)
+    };
+    let contacts = door::known_parties(&mut tx.connection, catalogue, caller).await?;
+    let capable: Vec<Value> = contacts
+        .iter()
+        .filter(|contact| can(&contact.party))
+        .map(|contact| json!({"id": contact.party.id, "roleName": contact.party.role_name}))
+        .collect();
+
+    let root = polity_society::id::AgentId::root();
+    let all = agents::below(&mut tx.connection, &root, &caller.task).await?;
+    let known = |party: &Party| contacts.iter().any(|contact| contact.party.id == party.id);
+    let others_exist = all.iter().map(|row| row.party(catalogue)).any(|party| can(&party) && !known(&party));
+    let mut ask = Vec::new();
+    if others_exist {
+        for contact in contacts.iter().filter(|contact| contact.party.standing == Standing::Active) {
+            let owner = Conversation { agent: contact.party.id.clone(), task: caller.task.clone() };
+            let theirs = door::known_parties(&mut tx.connection, catalogue, &owner).await?;
+            if theirs.iter().any(|theirs| can(&theirs.party) && !known(&theirs.party)) {
+                ask.push(contact.party.id.clone());
+            }
+        }
+    }
+    let services: Vec<Value> =
+        catalogue.services_with(&capability, direction).iter().map(|service| json!(service.id)).collect();
+    Ok(Ok(Done::json(json!({"agents": capable, "othersExist": others_exist, "ask": ask, "services": services}))))
+}
+
+/// The summary takes the place of what came before it; the record says from where on the history stays as it was.
+pub(super) fn compress(arguments: CompressContext) -> Done {
+    let keep_recent = arguments.keep_recent_count.unwrap_or(KEEP_RECENT);
+    let record = Record::Compacted { summary: arguments.summary, keep_recent };
+    let mut done = Done::json(json!({"status": "success", "keepRecentCount": keep_recent}));
+    done.record = Some(record);
+    done
+}

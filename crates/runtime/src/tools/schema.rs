@@ -1,0 +1,86 @@
+//! What a model is told about the tools: schemas from the types, words from the prompts.
+
+use super::arguments;
+use polity_llm::Tool;
+use polity_registry::{Prompts, ToolText};
+use polity_society::role::ToolGroup;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value};
+use std::sync::LazyLock;
+
+/// The schema of each tool, without words.
+static SCHEMAS: LazyLock<Vec<(&'static str, Option<ToolGroup>, Value)>> = LazyLock::new(|| {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut generator = settings.into_generator();
+    let schemas = arguments::schemas(&mut generator);
+    schemas.into_iter().map(|(name, group, schema)| (name, group, plain(schema.to_value()))).collect()
+});
+
+/// The tools of a role. A role that names no groups has all.
+pub(crate) fn offered(groups: &[ToolGroup], prompts: &Prompts) -> Vec<Tool> {
+    let has = |group: &Option<ToolGroup>| group.is_none_or(|group| groups.is_empty() || groups.contains(&group));
+    let chosen = SCHEMAS.iter().filter(|(_, group, _)| has(group));
+    chosen.map(|(name, _, schema)| in_words(name, schema.clone(), prompts.tool_texts.get(*name))).collect()
+}
+
+fn in_words(name: &str, mut parameters: Value, text: Option<&ToolText>) -> Tool {
+    if let Some(text) = text {
+        for (path, description) in &text.parameters {
+            let names: Vec<&str> = path.split('.').collect();
+            describe(&mut parameters, &names, description);
+        }
+    }
+    let description = text.map(|text| text.description.clone()).unwrap_or_default();
+    Tool { name: name.to_owned(), description, parameters }
+}
+
+/// Puts the description of a field where the field is; arrays are stepped through.
+fn describe(schema: &mut Value, path: &[&str], description: &str) {
+    let Some((name, rest)) = path.split_first() else {
+        if let Some(object) = schema.as_object_mut() {
+            object.insert("description".to_owned(), Value::String(description.to_owned()));
+        }
+        return;
+    };
+    if let Some(items) = schema.get_mut("items") {
+        return describe(items, path, description);
+    }
+    if let Some(property) = schema.get_mut("properties").and_then(|properties| properties.get_mut(*name)) {
+        describe(property, rest, description);
+    }
+}
+
+/// Leaves out what only tools for schemas read, and what some servers trip over: titles, formats, defaults,
+/// descriptions of the Rust types, and `null` among the types of an optional field.
+fn plain(value: Value) -> Value {
+    match value {
+        Value::Object(object) => Value::Object(plain_object(object)),
+        Value::Array(items) => Value::Array(items.into_iter().map(plain).collect()),
+        other => other,
+    }
+}
+
+fn plain_object(object: Map<String, Value>) -> Map<String, Value> {
+    let mut plainer = Map::new();
+    for (key, value) in object {
+        match (key.as_str(), value) {
+            ("title" | "$schema" | "format" | "default" | "description" | "minimum", Value::String(_) | Value::Number(_) | Value::Array(_) | Value::Null | Value::Bool(_)) => {}
+            ("type", Value::Array(types)) => {
+                let named: Vec<Value> = types.into_iter().filter(|name| name != "null").collect();
+                let only = if named.len() == 1 { named.into_iter().next() } else { Some(Value::Array(named)) };
+                plainer.extend(only.map(|only| (key, only)));
+            }
+            ("properties", Value::Object(properties)) => {
+                let properties = properties.into_iter().map(|(name, schema)| (name, plain(schema)));
+                plainer.insert(key, Value::Object(properties.collect()));
+            }
+            (_, value) => {
+                plainer.insert(key, plain(value));
+            }
+        }
+    }
+    plainer
+}

@@ -1,0 +1,245 @@
+//! A turn 回合: what an agent does with one message. A state machine that never does IO.
+//!
+//! It says what to do next ([`Turn::next`]); the driver does it, writes down what happened, and feeds that back
+//! ([`Turn::apply`]). Resuming after a crash is the same as beginning: [`Turn::replay`] over what was written.
+
+use crate::record::{Record, Replied, ToolResult};
+use polity_llm::ToolCall;
+use polity_society::id::CallId;
+use polity_society::message::Expects;
+use polity_society::notice::Notice;
+use std::collections::VecDeque;
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Step {
+    /// Ask the model.
+    CallModel(Tools),
+    /// Run this call, which was not begun.
+    RunTool(ToolCall),
+    /// This call was begun and never finished: the process ended meanwhile.
+    RecordInterruption(ToolCall),
+    /// Answer this call without running it: the turn is over its limit.
+    RefuseTool(ToolCall),
+    /// Have the system say this within the turn.
+    Notice(Notice),
+    /// End the turn, with the text that closes it.
+    Finish(Option<String>),
+    /// The turn cannot go on.
+    Fail(String),
+    /// Nothing: the turn has ended.
+    Ended,
+}
+
+/// Whether the model may call tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tools {
+    /// It may.
+    Offered,
+    /// It is to sum up.
+    Withheld,
+}
+
+/// Where a turn stands.
+#[derive(Clone, Debug, PartialEq)]
+enum Phase {
+    /// The model is to be asked.
+    Asking,
+    /// The model's calls are run, the first of them next.
+    Running,
+    /// The model has said its last word.
+    Closing(Option<String>),
+    /// It said nothing, too often.
+    Silent,
+    /// It is over.
+    Ended,
+}
+
+/// How often a model may say nothing at all before that counts as a failure.
+const EMPTY_ANSWERS: u32 = 2;
+
+/// A turn, as far as it has come.
+#[derive(Clone, Debug)]
+pub(crate) struct Turn {
+    beginning: Expects,
+    phase: Phase,
+    calls: VecDeque<ToolCall>,
+    /// What the model said along with its calls.
+    last_text: Option<String>,
+    started: Option<CallId>,
+    rounds: u64,
+    empty_answers: u32,
+    heard: u64,
+    summing_up: SummingUp,
+    reminded: Reminded,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SummingUp {
+    NotYet,
+    Asked,
+}
+
+/// Whether the turn was reminded of children that it hired and did not write to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reminded {
+    /// Not yet.
+    No,
+    /// Once, which is enough.
+    Once,
+}
+
+impl Turn {
+    /// A turn that was begun by a message.
+    pub(crate) fn new(beginning: Expects) -> Self {
+        Self {
+            beginning,
+            phase: Phase::Asking,
+            calls: VecDeque::new(),
+            last_text: None,
+            started: None,
+            rounds: 0,
+            empty_answers: 0,
+            heard: 0,
+            summing_up: SummingUp::NotYet,
+            reminded: Reminded::No,
+        }
+    }
+
+    /// A turn as its records tell it.
+    pub(crate) fn replay<'r>(beginning: Expects, records: impl IntoIterator<Item = &'r Record>) -> Self {
+        let mut turn = Self::new(beginning);
+        for record in records {
+            turn.apply(record);
+        }
+        turn
+    }
+
+    /// How many messages it has taken in.
+    pub(crate) fn heard(&self) -> u64 {
+        self.heard
+    }
+
+    /// Whether it was reminded of its children.
+    pub(crate) fn reminded(&self) -> Reminded {
+        self.reminded
+    }
+
+    /// What to do next. `max_rounds` is how many answers with tool calls it may get.
+    pub(crate) fn next(&self, max_rounds: u64) -> Step {
+        match &self.phase {
+            Phase::Ended => Step::Ended,
+            Phase::Silent => Step::Fail("the model gave an empty answer twice".to_owned()),
+            Phase::Closing(text) => Step::Finish(text.clone()),
+            Phase::Running => self.next_call(),
+            Phase::Asking => match self.summing_up {
+                SummingUp::Asked => Step::CallModel(Tools::Withheld),
+                SummingUp::NotYet if self.rounds >= max_rounds => Step::Notice(Notice::SumUp { limit: max_rounds }),
+                SummingUp::NotYet => Step::CallModel(Tools::Offered),
+            },
+        }
+    }
+
+    fn next_call(&self) -> Step {
+        let Some(call) = self.calls.front() else { return Step::CallModel(Tools::Offered) };
+        if self.started.as_ref().is_some_and(|started| started.as_str() == call.id) {
+            return Step::RecordInterruption(call.clone());
+        }
+        match self.summing_up {
+            SummingUp::Asked => Step::RefuseTool(call.clone()),
+            SummingUp::NotYet => Step::RunTool(call.clone()),
+        }
+    }
+
+    /// The calls that wait to be run, the next one first.
+    pub(crate) fn pending(&self) -> impl Iterator<Item = &ToolCall> {
+        self.calls.iter()
+    }
+
+    /// Takes in what happened.
+    pub(crate) fn apply(&mut self, record: &Record) {
+        match record {
+            Record::Heard { .. } => self.heard += 1,
+            Record::Noticed { notice } => self.take_notice(notice),
+            Record::Replied(replied) => self.take_reply(replied),
+            Record::ToolStarted { call } => self.started = Some(call.clone()),
+            Record::ToolFinished { call, .. } => self.take_result(call),
+            Record::Compacted { .. } => {}
+            Record::Failed { .. } | Record::Stopped { .. } => self.phase = Phase::Ended,
+        }
+    }
+
+    fn take_notice(&mut self, notice: &Notice) {
+        match notice {
+            Notice::SumUp { .. } => self.summing_up = SummingUp::Asked,
+            Notice::UnwrittenChildren { .. } => {
+                self.reminded = Reminded::Once;
+                // What the model said before it was reminded is not its last word.
+                self.phase = Phase::Asking;
+            }
+            _ => {}
+        }
+    }
+
+    fn take_reply(&mut self, replied: &Replied) {
+        if !replied.calls.is_empty() {
+            self.rounds += 1;
+            self.calls = replied.calls.iter().cloned().collect();
+            self.last_text.clone_from(&replied.text);
+            self.phase = Phase::Running;
+            return;
+        }
+        if replied.text.is_some() {
+            self.phase = Phase::Closing(replied.text.clone());
+            return;
+        }
+        self.empty_answers += 1;
+        let has_acted = self.rounds > 0;
+        self.phase = if has_acted || self.beginning == Expects::Nothing {
+            Phase::Closing(None)
+        } else if self.empty_answers >= EMPTY_ANSWERS {
+            Phase::Silent
+        } else {
+            Phase::Asking
+        };
+    }
+
+    fn take_result(&mut self, call: &CallId) {
+        self.calls.retain(|waiting| waiting.id != call.as_str());
+        if self.started.as_ref() == Some(call) {
+            self.started = None;
+        }
+        if self.calls.is_empty() {
+            self.phase = match self.summing_up {
+                // It was told to sum up and called tools all the same: what it said with them has to do.
+                SummingUp::Asked => Phase::Closing(self.last_text.take()),
+                SummingUp::NotYet => Phase::Asking,
+            };
+        }
+    }
+}
+
+/// Makes the ids of an answer's calls unique in their conversation: those that the model gave stay where they can.
+pub(crate) fn with_unique_ids(mut calls: Vec<ToolCall>, taken: impl Fn(&str) -> bool, turn: i64, round: u64) -> Vec<ToolCall> {
+    let mut used: Vec<String> = Vec::with_capacity(calls.len());
+    for (index, call) in calls.iter_mut().enumerate() {
+        let usable = !call.id.trim().is_empty() && !taken(&call.id) && !used.contains(&call.id);
+        if !usable {
+            call.id = format!("call_{turn}_{round}_{index}");
+        }
+        used.push(call.id.clone());
+    }
+    calls
+}
+
+impl Turn {
+    /// How many answers with tool calls it has had.
+    pub(crate) fn rounds(&self) -> u64 {
+        self.rounds
+    }
+}
+
+/// The record of a result.
+pub(crate) fn finished(call: &ToolCall, result: ToolResult) -> Record {
+    Record::ToolFinished { call: CallId::new(call.id.clone()), result }
+}
