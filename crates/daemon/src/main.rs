@@ -1,2 +1,63 @@
-//! polity
-fn main() {}
+//! The binary `polity`: reads the command line, builds the parts of a society, shows what happens, and says by its exit
+//! code how it went. It composes and decides nothing: rules are in the libraries.
+
+mod cli;
+mod failure;
+mod models;
+mod output;
+mod places;
+mod run;
+mod signals;
+
+use clap::Parser;
+use failure::Failure;
+use std::process::ExitCode;
+use tracing_subscriber::EnvFilter;
+
+fn main() -> ExitCode {
+    let arguments = match cli::Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let code = if error.use_stderr() { failure::USAGE } else { 0 };
+            // Nothing can be done where even this cannot be printed.
+            let _ = error.print();
+            return ExitCode::from(code);
+        }
+    };
+    log();
+    polity_llm::install_crypto_provider();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return report(&Failure::Defect(format!("failed to start: {error}"))),
+    };
+    let code = runtime.block_on(async {
+        match arguments.command {
+            cli::Command::Run(arguments) => run::run(arguments).await,
+        }
+    });
+    // A read of standard input that is still waiting must not keep the process.
+    runtime.shutdown_background();
+    match code {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => report(&failure),
+    }
+}
+
+/// Logs go to standard error, and only where something is wrong or `POLITY_LOG` asks for more. The libraries that see
+/// requests and answers whole are silenced, because those hold keys and media.
+fn log() {
+    let wanted = std::env::var("POLITY_LOG").unwrap_or_else(|_| "error".to_owned());
+    let filter = EnvFilter::new(format!(
+        "{wanted},async_openai=off,hyper=off,hyper_util=off,reqwest=off"
+    ));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .init();
+}
+
+fn report(failure: &Failure) -> ExitCode {
+    output::complain(&failure.to_string());
+    ExitCode::from(failure.exit_code())
+}

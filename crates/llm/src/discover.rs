@@ -177,22 +177,25 @@ mod tests {
         base_url
     }
 
-    /// Nobody listens there: a port that was free a moment ago.
-    async fn nobody() -> String {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        format!("http://{}/v1", listener.local_addr().unwrap())
+    /// A port where nobody listens, and nobody else can while the socket lives.
+    fn nobody() -> (tokio::net::TcpSocket, String) {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let base_url = format!("http://{}/v1", socket.local_addr().unwrap());
+        (socket, base_url)
     }
 
     const LIST: &str = r#"{"object":"list","data":[{"id":"qwen","object":"model"}]}"#;
 
     #[tokio::test]
     async fn the_first_by_preference_that_has_a_model_is_taken() {
+        let (_socket, refusing) = nobody();
         let candidates = [
             (
                 ServerKind::Ollama,
                 server(Some(r#"{"object":"list","data":[]}"#)).await,
             ),
-            (ServerKind::LmStudio, nobody().await),
+            (ServerKind::LmStudio, refusing),
             (ServerKind::LlamaCpp, server(Some("<html>It works!</html>")).await),
             (ServerKind::Vllm, server(Some(LIST)).await),
         ];
@@ -226,9 +229,8 @@ mod tests {
 
     #[tokio::test]
     async fn where_nobody_listens_nothing_is_found() {
-        assert_eq!(
-            discover_among([(ServerKind::Ollama, nobody().await)], Duration::from_secs(60)).await,
-            None
-        );
+        let (_socket, refusing) = nobody();
+        let found = discover_among([(ServerKind::Ollama, refusing)], Duration::from_secs(60)).await;
+        assert_eq!(found, None);
     }
 }

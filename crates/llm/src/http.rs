@@ -2,9 +2,6 @@
 
 mod transport;
 
-#[cfg(test)]
-mod tests;
-
 use crate::assemble::{Assembler, assemble_whole};
 use crate::chat::{CallError, ChatModel, FailureKind, Reply, Request};
 use crate::classify::{Failure, not_an_answer};
@@ -128,12 +125,22 @@ impl Exchange {
         match error {
             OpenAIError::Boxed(error) => match error.downcast::<CallError>() {
                 Ok(error) => *error,
-                Err(error) => self.in_answer(broken_off(error.to_string())),
+                Err(error) => self.unsent(&error.to_string()),
             },
             OpenAIError::Reqwest(error) => network_error(&error, &self.secrets),
             OpenAIError::JSONDeserialize(_, body) => self.in_answer(not_an_answer(&body)),
             OpenAIError::StreamError(error) => self.in_answer(not_an_answer(&error.to_string())),
-            other => self.in_answer(broken_off(other.to_string())),
+            other => self.unsent(&other.to_string()),
+        }
+    }
+
+    /// Tells of a request that could not even be written.
+    fn unsent(&self, message: &str) -> CallError {
+        CallError {
+            kind: FailureKind::Refused,
+            message: scrub(message, &self.secrets),
+            status: None,
+            retry_after: None,
         }
     }
 
@@ -145,12 +152,5 @@ impl Exchange {
             status: Some(200),
             retry_after: None,
         }
-    }
-}
-
-fn broken_off(message: String) -> Failure {
-    Failure {
-        kind: FailureKind::BrokenOff,
-        message,
     }
 }

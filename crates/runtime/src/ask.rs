@@ -25,14 +25,7 @@ use std::sync::Arc;
 /// What came of asking.
 pub(crate) enum Asked {
     /// An answer.
-    Answered {
-        /// What is recorded of it.
-        replied: Replied,
-        /// What answered.
-        served: Served,
-        /// How the artifacts of the conversation were shown.
-        shown: Vec<Shown>,
-    },
+    Answered(Box<Answer>),
     /// No answer, for good.
     Failed {
         /// The service that was asked last.
@@ -49,6 +42,16 @@ pub(crate) enum Asked {
     },
 }
 
+/// An answer of a model.
+pub(crate) struct Answer {
+    /// What is recorded of it.
+    pub(crate) replied: Replied,
+    /// What answered.
+    pub(crate) served: Served,
+    /// How the artifacts of the conversation were shown.
+    pub(crate) shown: Vec<Shown>,
+}
+
 /// What a request is made from, apart from the service.
 struct Scene {
     agent: agents::AgentRow,
@@ -61,7 +64,11 @@ struct Scene {
 }
 
 /// Asks for the next answer in a conversation.
-pub(crate) async fn ask(handles: &Handles, conversation: &Conversation, tools: Tools) -> Result<Asked, Error> {
+pub(crate) async fn ask(
+    handles: &Handles,
+    conversation: &Conversation,
+    tools: Tools,
+) -> Result<Asked, Error> {
     let scene = look(handles, conversation).await?;
     let mut snapshot = handles.registry.current();
     if let Some((limit, value)) = over_budget(&scene.used, &snapshot.settings.limits) {
@@ -69,8 +76,12 @@ pub(crate) async fn ask(handles: &Handles, conversation: &Conversation, tools: T
     }
     let mut service = Arc::clone(service_for(&snapshot.catalogue, scene.wanted.as_ref()));
     let mut tried_services = vec![service.id.clone()];
-    let mut tried =
-        Tried { attempts: 0, sent: Sent::Text, fallback: Fallback::None, media: MediaUse::Shown };
+    let mut tried = Tried {
+        attempts: 0,
+        sent: Sent::Text,
+        fallback: Fallback::None,
+        media: MediaUse::Shown,
+    };
     let mut made = 0;
     loop {
         let (request, shown) = request(handles, &scene, &snapshot, &service, tried.media, tools).await?;
@@ -99,10 +110,16 @@ pub(crate) async fn ask(handles: &Handles, conversation: &Conversation, tools: T
             Next::Fallback => {
                 let fallback = untried_fallback(&snapshot, &service, &tried_services).map(Arc::clone);
                 // Cannot be missing: the policy was told that there is one.
-                let Some(fallback) = fallback else { return Ok(failed(&service, &failure)) };
+                let Some(fallback) = fallback else {
+                    return Ok(failed(&service, &failure));
+                };
                 tried_services.push(fallback.id.clone());
                 service = fallback;
-                tried = Tried { attempts: 0, media: MediaUse::Shown, ..tried };
+                tried = Tried {
+                    attempts: 0,
+                    media: MediaUse::Shown,
+                    ..tried
+                };
             }
             Next::GiveUp => return Ok(failed(&service, &failure)),
         }
@@ -118,7 +135,10 @@ async fn look(handles: &Handles, conversation: &Conversation) -> Result<Scene, E
     let mut reader = handles.store.reader().await?;
     let snapshot = handles.registry.current();
     let Some(agent) = agents::get(&mut reader, &conversation.agent).await? else {
-        return Err(Error::Damaged { table: "agents", what: format!("{} is missing", conversation.agent) });
+        return Err(Error::Damaged {
+            table: "agents",
+            what: format!("{} is missing", conversation.agent),
+        });
     };
     let role = match &agent.role {
         Some(role) => roles::get(&mut reader, role).await?,
@@ -132,15 +152,29 @@ async fn look(handles: &Handles, conversation: &Conversation) -> Result<Scene, E
         None => tasks::service(&mut reader, &conversation.task).await?,
     };
     let used = usage::of_task(&mut reader, &conversation.task).await?;
-    Ok(Scene { agent, role, history, contacts, stored, wanted, used })
+    Ok(Scene {
+        agent,
+        role,
+        history,
+        contacts,
+        stored,
+        wanted,
+        used,
+    })
 }
 
 fn over_budget(used: &Used, limits: &Limits) -> Option<(&'static str, u64)> {
     let bounds = [
-        ("maxModelCallsPerTask", used.calls, limits.max_model_calls_per_task),
+        (
+            "maxModelCallsPerTask",
+            used.calls,
+            limits.max_model_calls_per_task,
+        ),
         ("maxTokensPerTask", used.tokens, limits.max_tokens_per_task),
     ];
-    bounds.into_iter().find_map(|(name, used, limit)| limit.filter(|limit| used >= *limit).map(|limit| (name, limit)))
+    bounds
+        .into_iter()
+        .find_map(|(name, used, limit)| limit.filter(|limit| used >= *limit).map(|limit| (name, limit)))
 }
 
 async fn request(
@@ -157,7 +191,10 @@ async fn request(
         service: &service.id,
         capabilities: &service.capabilities,
         file_types: &file_types,
-        media_bytes: service.max_request_bytes.unwrap_or(limits.max_request_bytes).min(limits.max_request_bytes),
+        media_bytes: service
+            .max_request_bytes
+            .unwrap_or(limits.max_request_bytes)
+            .min(limits.max_request_bytes),
         limits,
         texts: &snapshot.prompts.texts,
         contacts: &scene.contacts,
@@ -178,10 +215,17 @@ async fn request(
     let mut messages = Vec::with_capacity(rendered.messages.len() + 1);
     messages.push(Message::System(system));
     messages.extend(rendered.messages);
-    let groups = scene.role.as_ref().map(|role| role.tool_groups.as_slice()).unwrap_or_default();
+    let groups = scene
+        .role
+        .as_ref()
+        .map(|role| role.tool_groups.as_slice())
+        .unwrap_or_default();
     let offered: Vec<Tool> = if service.tools_allowed() {
         let outside = handles.outside.iter().map(|outside| outside.tool.clone());
-        tools::offered(groups, &snapshot.prompts).into_iter().chain(outside).collect()
+        tools::offered(groups, &snapshot.prompts)
+            .into_iter()
+            .chain(outside)
+            .collect()
     } else {
         Vec::new()
     };
@@ -189,7 +233,14 @@ async fn request(
         Tools::Offered => ToolChoice::Auto,
         Tools::Withheld => ToolChoice::None,
     };
-    Ok((Request { messages, tools: offered, tool_choice }, rendered.shown))
+    Ok((
+        Request {
+            messages,
+            tools: offered,
+            tool_choice,
+        },
+        rendered.shown,
+    ))
 }
 
 /// Reads the bytes of those artifacts that the request will hold. One that cannot be read is told as such.
@@ -205,21 +256,35 @@ async fn fetch(
                 Ok(bytes) => Fetch::Read(bytes),
                 Err(error) => {
                     let artifact = stored.artifact.id.clone();
-                    handles.store.note(Event::ArtifactUnreadable { artifact, reason: error.to_string() }).await?;
+                    handles
+                        .store
+                        .note(Event::ArtifactUnreadable {
+                            artifact,
+                            reason: error.to_string(),
+                        })
+                        .await?;
                     Fetch::Failed
                 }
             }
         } else {
             Fetch::Spared
         };
-        fetched.insert(stored.artifact.id.clone(), Fetched { artifact: stored.artifact.clone(), bytes });
+        fetched.insert(
+            stored.artifact.id.clone(),
+            Fetched {
+                artifact: stored.artifact.clone(),
+                bytes,
+            },
+        );
     }
     Ok(fetched)
 }
 
 fn sent(request: &Request) -> Sent {
     let has_media = request.messages.iter().any(|message| match message {
-        Message::User(parts) => parts.iter().any(|part| !matches!(part, polity_llm::Part::Text(_))),
+        Message::User(parts) => parts
+            .iter()
+            .any(|part| !matches!(part, polity_llm::Part::Text(_))),
         Message::Tool { media, .. } => !media.is_empty(),
         Message::System(_) | Message::Assistant { .. } => false,
     });
@@ -237,7 +302,10 @@ fn untried_fallback<'s>(
     service: &Service,
     tried: &[ServiceId],
 ) -> Option<&'s Arc<Service>> {
-    let fallback = service.fallback.as_ref().filter(|fallback| !tried.contains(fallback))?;
+    let fallback = service
+        .fallback
+        .as_ref()
+        .filter(|fallback| !tried.contains(fallback))?;
     snapshot.catalogue.service(fallback)
 }
 
@@ -255,11 +323,18 @@ fn answered(reply: Reply, service: &Service, snapshot: &Snapshot, attempts: u32,
         attempts,
         usage: reply.usage,
     };
-    Asked::Answered { replied, served, shown }
+    Asked::Answered(Box::new(Answer {
+        replied,
+        served,
+        shown,
+    }))
 }
 
 fn failed(service: &Service, failure: &CallError) -> Asked {
-    Asked::Failed { service: service.id.clone(), reason: failure.to_string() }
+    Asked::Failed {
+        service: service.id.clone(),
+        reason: failure.to_string(),
+    }
 }
 
 async fn note_failure(

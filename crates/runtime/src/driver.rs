@@ -5,7 +5,7 @@
 
 mod closing;
 
-use crate::ask::{Asked, ask};
+use crate::ask::{Answer, Asked, ask};
 use crate::event::Event;
 use crate::handles::Handles;
 use crate::mint;
@@ -42,10 +42,15 @@ async fn take_up(handles: &Handles, conversation: &Conversation) -> Result<Optio
     let mut open = turns::open(&mut reader, conversation).await?;
     if open.is_none() && messages::any_queued(&mut reader, conversation).await? {
         let conversation = conversation.clone();
-        open = handles.store.write(move |tx| Box::pin(async move { begin(tx, &conversation).await })).await?;
+        open = handles
+            .store
+            .write(move |tx| Box::pin(async move { begin(tx, &conversation).await }))
+            .await?;
     }
     let Some(open) = open else { return Ok(None) };
-    let expects = messages::get(&mut reader, &open.began_by).await?.map_or(Expects::Nothing, |began| began.expects);
+    let expects = messages::get(&mut reader, &open.began_by)
+        .await?
+        .map_or(Expects::Nothing, |began| began.expects);
     let records = records::of_turn(&mut reader, open.id).await?;
     Ok(Some((open, Turn::replay(expects, &records))))
 }
@@ -55,10 +60,20 @@ async fn begin(tx: &mut Tx, conversation: &Conversation) -> Result<Option<OpenTu
     if agent.is_none_or(|agent| agent.standing == Standing::Ended) {
         return Ok(None);
     }
-    let Some(message) = messages::first_queued(&mut tx.connection, conversation).await? else { return Ok(None) };
+    let Some(message) = messages::first_queued(&mut tx.connection, conversation).await? else {
+        return Ok(None);
+    };
     let open = turns::begin(tx, conversation, &message.id).await?;
     messages::take(tx, &message.id, open.id).await?;
-    records::append(tx, conversation, open.id, &Record::Heard { message: message.id.clone() }).await?;
+    records::append(
+        tx,
+        conversation,
+        open.id,
+        &Record::Heard {
+            message: message.id.clone(),
+        },
+    )
+    .await?;
     let event = Event::TurnStarted {
         task: conversation.task.clone(),
         agent: conversation.agent.clone(),
@@ -84,7 +99,9 @@ async fn drive(
                 take_in(handles, conversation, open, &mut turn).await?;
                 call_model(handles, conversation, open, &turn, tools).await?
             }
-            Step::RunTool(call) => run_outside(handles, conversation, open, &mut turn, &call, First::Yes).await?,
+            Step::RunTool(call) => {
+                run_outside(handles, conversation, open, &mut turn, &call, First::Yes).await?
+            }
             // Only a call that may be repeated comes out of a transaction like this.
             Step::RecordInterruption(call) => {
                 run_outside(handles, conversation, open, &mut turn, &call, First::No).await?
@@ -130,9 +147,18 @@ enum Happened {
     /// Nothing: the turn was just taken up.
     Nothing,
     /// The model answered.
-    Replied { replied: Replied, event: Event, served: usage::Served, stored: Vec<Prepared> },
+    Replied {
+        replied: Replied,
+        event: Event,
+        served: usage::Served,
+        stored: Vec<Prepared>,
+    },
     /// A tool that reaches outside came to its end.
-    ToolEnded { call: ToolCall, result: ToolResult, refused: Option<&'static str> },
+    ToolEnded {
+        call: ToolCall,
+        result: ToolResult,
+        refused: Option<&'static str>,
+    },
     /// The model gave no answer, for good.
     Failed { service: ServiceId, reason: String },
     /// A limit of the task was reached.
@@ -146,16 +172,23 @@ async fn call_model(
     turn: &Turn,
     tools: Tools,
 ) -> Result<Happened, Error> {
-    let (mut replied, served, shown) = match ask(handles, conversation, tools).await? {
-        Asked::Answered { replied, served, shown } => (replied, served, shown),
+    let Answer {
+        mut replied,
+        served,
+        shown,
+    } = match ask(handles, conversation, tools).await? {
+        Asked::Answered(answer) => *answer,
         Asked::Failed { service, reason } => return Ok(Happened::Failed { service, reason }),
         Asked::Limited { limit, value } => return Ok(Happened::Limited { limit, value }),
     };
     let mut reader = handles.store.reader().await?;
     let history = records::history(&mut reader, conversation).await?;
-    let taken: Vec<&str> = history.records.iter().flat_map(|(_, record)| call_ids(record)).collect();
-    replied.calls =
-        turn::with_unique_ids(replied.calls, |id| taken.contains(&id), open.id, turn.rounds());
+    let taken: Vec<&str> = history
+        .records
+        .iter()
+        .flat_map(|(_, record)| call_ids(record))
+        .collect();
+    replied.calls = turn::with_unique_ids(replied.calls, |id| taken.contains(&id), open.id, turn.rounds());
     let snapshot = handles.registry.current();
     let stored = take_bytes_out(handles, &snapshot, &mut replied.calls).await?;
     let event = Event::ModelAnswered {
@@ -168,7 +201,12 @@ async fn call_model(
         attempts: served.attempts,
         content: shown,
     };
-    Ok(Happened::Replied { replied, event, served, stored })
+    Ok(Happened::Replied {
+        replied,
+        event,
+        served,
+        stored,
+    })
 }
 
 fn call_ids(record: &Record) -> impl Iterator<Item = &str> {
@@ -187,10 +225,15 @@ async fn take_bytes_out(
 ) -> Result<Vec<Prepared>, Error> {
     let mut stored = Vec::new();
     for call in calls {
-        let Some(Ok(Incoming::Bytes(artifact))) = tools::incoming(call, &snapshot.settings.limits) else { continue };
+        let Some(Ok(Incoming::Bytes(artifact))) = tools::incoming(call, &snapshot.settings.limits) else {
+            continue;
+        };
         let prepared = put_on_disk(handles, artifact).await?;
         if let Arguments::Object(arguments) = &mut call.arguments {
-            arguments.insert("content".to_owned(), Value::String(prepared.artifact.id.reference()));
+            arguments.insert(
+                "content".to_owned(),
+                Value::String(prepared.artifact.id.reference()),
+            );
             arguments.remove("encoding");
         }
         stored.push(prepared);
@@ -210,7 +253,10 @@ async fn prepare_pending(
     turn: &Turn,
 ) -> Result<HashMap<String, Result<Prepared, Refusal>>, Error> {
     let mut prepared = HashMap::new();
-    for call in turn.pending().take_while(|call| outside_tool(handles, call).is_none()) {
+    for call in turn
+        .pending()
+        .take_while(|call| outside_tool(handles, call).is_none())
+    {
         match tools::incoming(call, &snapshot.settings.limits) {
             Some(Ok(Incoming::Text(artifact) | Incoming::Bytes(artifact))) => {
                 prepared.insert(call.id.clone(), Ok(put_on_disk(handles, artifact).await?));
@@ -225,7 +271,10 @@ async fn prepare_pending(
 }
 
 fn outside_tool<'h>(handles: &'h Handles, call: &ToolCall) -> Option<&'h OutsideTool> {
-    handles.outside.iter().find(|outside| outside.tool.name == call.name)
+    handles
+        .outside
+        .iter()
+        .find(|outside| outside.tool.name == call.name)
 }
 
 /// One transaction: what happened, and all that follows from it without asking anybody.
@@ -242,7 +291,10 @@ async fn advance(
         ahead.apply(&Record::Replied(replied.clone()));
     }
     let max_rounds = snapshot.settings.limits.max_tool_rounds;
-    if matches!((&happened, ahead.next(max_rounds)), (Happened::Nothing, Step::CallModel(_))) {
+    if matches!(
+        (&happened, ahead.next(max_rounds)),
+        (Happened::Nothing, Step::CallModel(_))
+    ) {
         return Ok((turn, ahead.next(max_rounds)));
     }
     let prepared = prepare_pending(handles, &snapshot, &ahead).await?;
@@ -253,7 +305,10 @@ async fn advance(
         snapshot,
         prepared,
     };
-    handles.store.write(move |tx| Box::pin(async move { advance.run(tx, turn, happened).await })).await
+    handles
+        .store
+        .write(move |tx| Box::pin(async move { advance.run(tx, turn, happened).await }))
+        .await
 }
 
 /// What a transaction of a turn works with.
@@ -274,7 +329,11 @@ enum Go {
 impl Advance {
     async fn run(self, tx: &mut Tx, mut turn: Turn, happened: Happened) -> Result<(Turn, Step), Error> {
         // The agent may have been ended while its model was thinking.
-        if turns::open(&mut tx.connection, &self.conversation).await?.as_ref() != Some(&self.open) {
+        if turns::open(&mut tx.connection, &self.conversation)
+            .await?
+            .as_ref()
+            != Some(&self.open)
+        {
             return Ok((turn, Step::Ended));
         }
         self.take_down(tx, &mut turn, happened).await?;
@@ -289,7 +348,12 @@ impl Advance {
     async fn take_down(&self, tx: &mut Tx, turn: &mut Turn, happened: Happened) -> Result<(), Error> {
         match happened {
             Happened::Nothing => Ok(()),
-            Happened::Replied { replied, event, served, stored } => {
+            Happened::Replied {
+                replied,
+                event,
+                served,
+                stored,
+            } => {
                 usage::insert(tx, &self.conversation, self.open.id, &served).await?;
                 events::append(tx, &event).await?;
                 for prepared in stored {
@@ -297,12 +361,29 @@ impl Advance {
                 }
                 self.record(tx, turn, Record::Replied(replied)).await
             }
-            Happened::ToolEnded { call, result, refused } => {
-                self.finish_call(tx, turn, &call, result, refused).await
-            }
+            Happened::ToolEnded {
+                call,
+                result,
+                refused,
+            } => self.finish_call(tx, turn, &call, result, refused).await,
             Happened::Failed { service, reason } => {
-                self.record(tx, turn, Record::Failed { reason: reason.clone() }).await?;
-                closing::fail(tx, &self.snapshot, &self.conversation, &self.open, &service, &reason).await
+                self.record(
+                    tx,
+                    turn,
+                    Record::Failed {
+                        reason: reason.clone(),
+                    },
+                )
+                .await?;
+                closing::fail(
+                    tx,
+                    &self.snapshot,
+                    &self.conversation,
+                    &self.open,
+                    &service,
+                    &reason,
+                )
+                .await
             }
             Happened::Limited { limit, value } => self.stop_at_limit(tx, turn, limit, value).await,
         }
@@ -321,39 +402,86 @@ impl Advance {
                 if outside_tool(&self.handles, call).is_some_and(|outside| outside.repeat == Repeat::Safe) {
                     return Ok(Go::Stop);
                 }
-                self.refuse(tx, turn, call, &Refusal::OutcomeUnknown { tool: call.name.clone() }).await?;
+                self.refuse(
+                    tx,
+                    turn,
+                    call,
+                    &Refusal::OutcomeUnknown {
+                        tool: call.name.clone(),
+                    },
+                )
+                .await?;
                 Ok(Go::On)
             }
             Step::RefuseTool(call) => {
                 let value = self.snapshot.settings.limits.max_tool_rounds;
-                self.refuse(tx, turn, call, &Refusal::LimitReached { limit: "maxToolRounds", value }).await?;
+                self.refuse(
+                    tx,
+                    turn,
+                    call,
+                    &Refusal::LimitReached {
+                        limit: "maxToolRounds",
+                        value,
+                    },
+                )
+                .await?;
                 Ok(Go::On)
             }
             Step::Notice(notice) => {
                 if let Notice::SumUp { limit } = notice {
                     self.note_limit(tx, "maxToolRounds", *limit).await?;
                 }
-                self.record(tx, turn, Record::Noticed { notice: notice.clone() }).await?;
+                self.record(
+                    tx,
+                    turn,
+                    Record::Noticed {
+                        notice: notice.clone(),
+                    },
+                )
+                .await?;
                 Ok(Go::On)
             }
             Step::Finish(text) => {
                 if turn.reminded() == Reminded::No {
                     let unwritten =
-                        agents::unwritten_children(&mut tx.connection, &self.conversation, self.open.id).await?;
+                        agents::unwritten_children(&mut tx.connection, &self.conversation, self.open.id)
+                            .await?;
                     if !unwritten.is_empty() {
                         let notice = Notice::UnwrittenChildren { agents: unwritten };
                         self.record(tx, turn, Record::Noticed { notice }).await?;
                         return Ok(Go::On);
                     }
                 }
-                closing::finish(tx, &self.snapshot, &self.conversation, &self.open, text.as_deref(), turn.heard())
-                    .await?;
+                closing::finish(
+                    tx,
+                    &self.snapshot,
+                    &self.conversation,
+                    &self.open,
+                    text.as_deref(),
+                    turn.heard(),
+                )
+                .await?;
                 Ok(Go::Stop)
             }
             Step::Fail(reason) => {
-                self.record(tx, turn, Record::Failed { reason: reason.clone() }).await?;
+                self.record(
+                    tx,
+                    turn,
+                    Record::Failed {
+                        reason: reason.clone(),
+                    },
+                )
+                .await?;
                 let service = self.service(tx).await?;
-                closing::fail(tx, &self.snapshot, &self.conversation, &self.open, &service, reason).await?;
+                closing::fail(
+                    tx,
+                    &self.snapshot,
+                    &self.conversation,
+                    &self.open,
+                    &service,
+                    reason,
+                )
+                .await?;
                 Ok(Go::On)
             }
         }
@@ -365,13 +493,20 @@ impl Advance {
             Some(service) => Some(service),
             None => tasks::service(&mut tx.connection, &self.conversation.task).await?,
         };
-        Ok(crate::door::service_for(&self.snapshot.catalogue, wanted.as_ref()).id.clone())
+        Ok(
+            crate::door::service_for(&self.snapshot.catalogue, wanted.as_ref())
+                .id
+                .clone(),
+        )
     }
 
     async fn run_society_tool(&self, tx: &mut Tx, turn: &mut Turn, call: &ToolCall) -> Result<(), Error> {
         let done = if tools::is_society_tool(&call.name) {
-            let context =
-                Context { caller: &self.conversation, snapshot: &self.snapshot, prepared: &self.prepared };
+            let context = Context {
+                caller: &self.conversation,
+                snapshot: &self.snapshot,
+                prepared: &self.prepared,
+            };
             tools::run(tx, &context, call).await?
         } else {
             tools::Done::refused(&tools::unknown(&call.name), &self.snapshot)
@@ -382,7 +517,13 @@ impl Advance {
         self.finish_call(tx, turn, call, done.result, done.refused).await
     }
 
-    async fn refuse(&self, tx: &mut Tx, turn: &mut Turn, call: &ToolCall, refusal: &Refusal) -> Result<(), Error> {
+    async fn refuse(
+        &self,
+        tx: &mut Tx,
+        turn: &mut Turn,
+        call: &ToolCall,
+        refusal: &Refusal,
+    ) -> Result<(), Error> {
         let done = tools::Done::refused(refusal, &self.snapshot);
         self.finish_call(tx, turn, call, done.result, done.refused).await
     }
@@ -422,9 +563,22 @@ impl Advance {
     }
 
     /// The task may call no more models: the turn ends here, and the person is told once.
-    async fn stop_at_limit(&self, tx: &mut Tx, turn: &mut Turn, limit: &str, value: u64) -> Result<(), Error> {
+    async fn stop_at_limit(
+        &self,
+        tx: &mut Tx,
+        turn: &mut Turn,
+        limit: &str,
+        value: u64,
+    ) -> Result<(), Error> {
         let reason = format!("limit_reached: {limit} = {value}");
-        self.record(tx, turn, Record::Stopped { reason: reason.clone() }).await?;
+        self.record(
+            tx,
+            turn,
+            Record::Stopped {
+                reason: reason.clone(),
+            },
+        )
+        .await?;
         messages::settle(tx, self.open.id, Settled::Failed).await?;
         turns::end(tx, self.open.id, turns::Ended::Stopped).await?;
         closing::note_end(tx, &self.conversation, Some(reason)).await?;
@@ -453,14 +607,19 @@ async fn run_outside(
     first: First,
 ) -> Result<Happened, Error> {
     let Some(outside) = outside_tool(handles, call) else {
-        return Err(Error::Damaged { table: "records", what: format!("tool {} has gone", call.name) });
+        return Err(Error::Damaged {
+            table: "records",
+            what: format!("tool {} has gone", call.name),
+        });
     };
     if first == First::Yes {
-        let started = Record::ToolStarted { call: CallId::new(call.id.clone()) };
+        let started = Record::ToolStarted {
+            call: CallId::new(call.id.clone()),
+        };
         let (owner, id, record) = (conversation.clone(), open.id, started.clone());
-        let write = handles.store.write(move |tx| {
-            Box::pin(async move { records::append(tx, &owner, id, &record).await })
-        });
+        let write = handles
+            .store
+            .write(move |tx| Box::pin(async move { records::append(tx, &owner, id, &record).await }));
         write.await?;
         turn.apply(&started);
     }
@@ -469,15 +628,19 @@ async fn run_outside(
     let done = match &call.arguments {
         Arguments::Object(arguments) => {
             let idempotency_key = format!("{}-{}", open.id, call.id);
-            let invocation = Invocation { arguments: arguments.clone(), idempotency_key };
+            let invocation = Invocation {
+                arguments: arguments.clone(),
+                idempotency_key,
+            };
             match (outside.run)(invocation).await {
                 Ok(value) => Ok(value),
                 Err(reason) => Err(Refusal::ToolFailed { tool, reason }),
             }
         }
-        Arguments::Malformed(text) => {
-            Err(Refusal::ToolFailed { tool, reason: format!("the arguments are not a JSON object: {text}") })
-        }
+        Arguments::Malformed(text) => Err(Refusal::ToolFailed {
+            tool,
+            reason: format!("the arguments are not a JSON object: {text}"),
+        }),
     };
     let (result, refused) = match done {
         Ok(value) => (ToolResult::Json(value), None),
@@ -486,17 +649,35 @@ async fn run_outside(
             (done.result, done.refused)
         }
     };
-    Ok(Happened::ToolEnded { call: call.clone(), result, refused })
+    Ok(Happened::ToolEnded {
+        call: call.clone(),
+        result,
+        refused,
+    })
 }
 
 /// Ends a turn that cannot be driven: its driver failed again and again for a reason of ours.
-pub(crate) async fn abandon(handles: &Handles, conversation: &Conversation, reason: String) -> Result<(), Error> {
+pub(crate) async fn abandon(
+    handles: &Handles,
+    conversation: &Conversation,
+    reason: String,
+) -> Result<(), Error> {
     let snapshot = handles.registry.current();
     let conversation = conversation.clone();
     let write = handles.store.write(move |tx| {
         Box::pin(async move {
-            let Some(open) = turns::open(&mut tx.connection, &conversation).await? else { return Ok(()) };
-            records::append(tx, &conversation, open.id, &Record::Failed { reason: reason.clone() }).await?;
+            let Some(open) = turns::open(&mut tx.connection, &conversation).await? else {
+                return Ok(());
+            };
+            records::append(
+                tx,
+                &conversation,
+                open.id,
+                &Record::Failed {
+                    reason: reason.clone(),
+                },
+            )
+            .await?;
             let service = snapshot.catalogue.default_service().id.clone();
             closing::fail(tx, &snapshot, &conversation, &open, &service, &reason).await
         })

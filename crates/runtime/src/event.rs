@@ -2,8 +2,8 @@
 //! people and programs that follow, never for the society itself.
 
 use polity_llm::{FailureKind, Usage};
-use polity_society::content::Kind;
 use polity_society::contact::Source;
+use polity_society::content::Kind;
 use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, ServiceId, TaskId};
 use polity_society::message::{Finality, MessageType};
 use serde::{Deserialize, Serialize};

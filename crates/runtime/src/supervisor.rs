@@ -132,7 +132,10 @@ impl Supervisor {
             return;
         }
         let handles = Arc::clone(&self.handles);
-        let (name, after) = (conversation.clone(), self.failures.get(&conversation).copied().unwrap_or_default());
+        let (name, after) = (
+            conversation.clone(),
+            self.failures.get(&conversation).copied().unwrap_or_default(),
+        );
         let abort = self.tasks.spawn(async move {
             if after > 0 {
                 tokio::time::sleep(Duration::from_millis(100 << after.min(10))).await;
@@ -140,7 +143,13 @@ impl Supervisor {
             driver::run(&handles, &name).await
         });
         self.names.insert(abort.id(), conversation.clone());
-        self.running.insert(conversation, Running { abort, again: Again::Quiet });
+        self.running.insert(
+            conversation,
+            Running {
+                abort,
+                again: Again::Quiet,
+            },
+        );
     }
 
     fn abort(&mut self, agent: &AgentId) {
@@ -161,8 +170,13 @@ impl Supervisor {
             Err(error) if error.is_cancelled() => (error.id(), None),
             Err(error) => (error.id(), Some(format!("a defect of polity: {error}"))),
         };
-        let Some(conversation) = self.names.remove(&id) else { return Ok(()) };
-        let again = self.running.remove(&conversation).map_or(Again::Quiet, |running| running.again);
+        let Some(conversation) = self.names.remove(&id) else {
+            return Ok(());
+        };
+        let again = self
+            .running
+            .remove(&conversation)
+            .map_or(Again::Quiet, |running| running.again);
         let Some(failure) = failure else {
             self.failures.remove(&conversation);
             if again == Again::Rung {
@@ -191,7 +205,9 @@ impl Supervisor {
         let snapshot = self.handles.registry.current();
         let settle = self.handles.store.write(move |tx| {
             Box::pin(async move {
-                let Some(standing) = tasks::standing(&mut tx.connection, &task).await? else { return Ok(()) };
+                let Some(standing) = tasks::standing(&mut tx.connection, &task).await? else {
+                    return Ok(());
+                };
                 match verdict(&standing) {
                     Verdict::Leave => Ok(()),
                     Verdict::Nudge => {
@@ -230,7 +246,11 @@ impl Supervisor {
 
 /// Sleeps until a time, but never long: the clock may be set meanwhile.
 async fn sleep_until(due: Option<i64>) {
-    let left = due.unwrap_or_default().saturating_sub(crate::clock::now()).max(0).unsigned_abs();
+    let left = due
+        .unwrap_or_default()
+        .saturating_sub(crate::clock::now())
+        .max(0)
+        .unsigned_abs();
     tokio::time::sleep(Duration::from_millis(left).min(LONGEST_SLEEP)).await;
 }
 

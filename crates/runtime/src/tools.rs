@@ -46,13 +46,21 @@ pub(crate) struct Done {
 
 impl Done {
     fn json(value: Value) -> Self {
-        Self { result: ToolResult::Json(value), refused: None, record: None }
+        Self {
+            result: ToolResult::Json(value),
+            refused: None,
+            record: None,
+        }
     }
 
     /// A refusal, as the model is told it.
     pub(crate) fn refused(refusal: &Refusal, snapshot: &Snapshot) -> Self {
         let result = ToolResult::Json(refusal.to_json(&snapshot.prompts.texts));
-        Self { result, refused: Some(refusal.code()), record: None }
+        Self {
+            result,
+            refused: Some(refusal.code()),
+            record: None,
+        }
     }
 }
 
@@ -75,7 +83,7 @@ pub(crate) async fn run(tx: &mut Tx, context: &Context<'_>, call: &ToolCall) -> 
         Call::SendMessage(arguments) => communication::send_message(tx, context, arguments).await?,
         Call::ListContacts(_) => communication::list_contacts(tx, context).await?,
         Call::FindCapableAgents(arguments) => communication::find_capable(tx, context, &arguments).await?,
-        Call::PutArtifact(_) => artifact::put(tx, context, call).await?,
+        Call::PutArtifact(arguments) => artifact::put(tx, context, &call.id, &arguments).await?,
         Call::GetArtifact(arguments) => artifact::get(tx, context, &arguments).await?,
         Call::ListArtifacts(_) => artifact::list(tx, context).await?,
         Call::CompressContext(arguments) => Ok(communication::compress(arguments)),

@@ -134,15 +134,23 @@ impl Turn {
             Phase::Running => self.next_call(),
             Phase::Asking => match self.summing_up {
                 SummingUp::Asked => Step::CallModel(Tools::Withheld),
-                SummingUp::NotYet if self.rounds >= max_rounds => Step::Notice(Notice::SumUp { limit: max_rounds }),
+                SummingUp::NotYet if self.rounds >= max_rounds => {
+                    Step::Notice(Notice::SumUp { limit: max_rounds })
+                }
                 SummingUp::NotYet => Step::CallModel(Tools::Offered),
             },
         }
     }
 
     fn next_call(&self) -> Step {
-        let Some(call) = self.calls.front() else { return Step::CallModel(Tools::Offered) };
-        if self.started.as_ref().is_some_and(|started| started.as_str() == call.id) {
+        let Some(call) = self.calls.front() else {
+            return Step::CallModel(Tools::Offered);
+        };
+        if self
+            .started
+            .as_ref()
+            .is_some_and(|started| started.as_str() == call.id)
+        {
             return Step::RecordInterruption(call.clone());
         }
         match self.summing_up {
@@ -220,7 +228,12 @@ impl Turn {
 }
 
 /// Makes the ids of an answer's calls unique in their conversation: those that the model gave stay where they can.
-pub(crate) fn with_unique_ids(mut calls: Vec<ToolCall>, taken: impl Fn(&str) -> bool, turn: i64, round: u64) -> Vec<ToolCall> {
+pub(crate) fn with_unique_ids(
+    mut calls: Vec<ToolCall>,
+    taken: impl Fn(&str) -> bool,
+    turn: i64,
+    round: u64,
+) -> Vec<ToolCall> {
     let mut used: Vec<String> = Vec::with_capacity(calls.len());
     for (index, call) in calls.iter_mut().enumerate() {
         let usable = !call.id.trim().is_empty() && !taken(&call.id) && !used.contains(&call.id);
@@ -241,5 +254,8 @@ impl Turn {
 
 /// The record of a result.
 pub(crate) fn finished(call: &ToolCall, result: ToolResult) -> Record {
-    Record::ToolFinished { call: CallId::new(call.id.clone()), result }
+    Record::ToolFinished {
+        call: CallId::new(call.id.clone()),
+        result,
+    }
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::chat::FailureKind::*;
+use proptest::prelude::*;
 use serde_json::json;
 
 fn check(status: u16, body: &str, kind: FailureKind, message: &str) {
@@ -290,4 +291,18 @@ fn bodies_of_something_else() {
         "not the answer of a chat model: It works!"
     );
     assert_eq!(message(""), "an empty answer");
+}
+
+proptest! {
+    #[test]
+    fn whatever_a_server_says_there_is_something_to_tell(status in 400..600_u16, body in ".{0,200}") {
+        prop_assert!(!classify(status, &body).message.is_empty());
+        let as_json = json!({"error": {"message": body}}).to_string();
+        prop_assert!(!classify(status, &as_json).message.is_empty());
+    }
+
+    #[test]
+    fn a_passing_status_is_never_for_good_unless_the_text_says_why(status in 500..600_u16, body in "[a-z ]{0,40}") {
+        prop_assert_eq!(classify(status, &body).kind, Passing);
+    }
 }

@@ -28,7 +28,11 @@ pub(super) async fn finish(
     }
     let hit = messages::settle(tx, open.id, Settled::Done).await?;
     if hit != heard {
-        return Err(Error::WrongRows { what: "consuming the messages of a turn", expected: heard, hit });
+        return Err(Error::WrongRows {
+            what: "consuming the messages of a turn",
+            expected: heard,
+            hit,
+        });
     }
     turns::end(tx, open.id, turns::Ended::Done).await?;
     note_end(tx, conversation, None).await
@@ -41,7 +45,9 @@ async fn say(
     open: &OpenTurn,
     text: &str,
 ) -> Result<(), Error> {
-    let Some(began_by) = messages::get(&mut tx.connection, &open.began_by).await? else { return Ok(()) };
+    let Some(began_by) = messages::get(&mut tx.connection, &open.began_by).await? else {
+        return Ok(());
+    };
     let facts = ClosingFacts {
         beginning: beginning(&began_by),
         open_requests: messages::open_requests(&mut tx.connection, conversation).await?,
@@ -49,11 +55,20 @@ async fn say(
         waits_for: messages::awaited(&mut tx.connection, conversation).await?,
     };
     let (to, request, last_word) = match rules::closing(&facts) {
-        Closing::Answer { to, request, last_word } => (to, request, last_word),
+        Closing::Answer {
+            to,
+            request,
+            last_word,
+        } => (to, request, last_word),
         Closing::Note => return Ok(()),
     };
     let answering = request.map_or(Answering::Oldest, Answering::This);
-    let draft = Draft { to: to.to_string(), payload: Payload::text(text), answering, due_at: None };
+    let draft = Draft {
+        to: to.to_string(),
+        payload: Payload::text(text),
+        answering,
+        due_at: None,
+    };
     if let Err(refusal) = door::send(tx, snapshot, conversation, draft, last_word).await? {
         // It stays in the history of the one who said it; the one it was for is told by the notices of its own case.
         tracing::warn!(agent = %conversation.agent, %to, code = refusal.code(), "a closing text was refused");
@@ -66,7 +81,12 @@ fn beginning(message: &Message) -> Beginning {
         Body::Notice(Notice::Nudge) => Nudge::Yes,
         Body::Notice(_) | Body::Payload(_) => Nudge::No,
     };
-    Beginning { id: message.id.clone(), from: message.from.clone(), expects: message.expects, nudge }
+    Beginning {
+        id: message.id.clone(),
+        from: message.from.clone(),
+        expects: message.expects,
+        nudge,
+    }
 }
 
 /// Ends a turn that could not go on: its messages have failed, and the parent, or the person, is told.
@@ -82,7 +102,9 @@ pub(super) async fn fail(
     messages::settle(tx, open.id, Settled::Failed).await?;
     turns::end(tx, open.id, turns::Ended::Failed).await?;
     note_end(tx, conversation, Some(reason.to_owned())).await?;
-    let Some(agent) = agents::get(&mut tx.connection, &conversation.agent).await? else { return Ok(()) };
+    let Some(agent) = agents::get(&mut tx.connection, &conversation.agent).await? else {
+        return Ok(());
+    };
     let parent = agent.parent.unwrap_or_else(AgentId::user);
     let failed = Notice::AgentFailed {
         agent: conversation.agent.clone(),
@@ -92,7 +114,9 @@ pub(super) async fn fail(
     };
     tell(tx, snapshot, conversation, parent.clone(), failed).await?;
     for message in taken {
-        let Sender::Party(sender) = message.from else { continue };
+        let Sender::Party(sender) = message.from else {
+            continue;
+        };
         if sender != parent && sender != conversation.agent {
             let notice = Notice::ReceiverFailed {
                 agent: conversation.agent.clone(),
@@ -114,8 +138,10 @@ pub(super) async fn tell_limit(
     value: u64,
 ) -> Result<(), Error> {
     let used = usage::by_agent(&mut tx.connection, &conversation.task).await?;
-    let branches: Vec<String> =
-        used.into_iter().map(|(agent, calls, tokens)| format!("{agent}: {calls} calls, {tokens} tokens")).collect();
+    let branches: Vec<String> = used
+        .into_iter()
+        .map(|(agent, calls, tokens)| format!("{agent}: {calls} calls, {tokens} tokens"))
+        .collect();
     let notice = Notice::LimitReached {
         limit: limit.to_owned(),
         value: value.to_string(),
@@ -147,7 +173,10 @@ pub(super) async fn note_end(
     conversation: &Conversation,
     failure: Option<String>,
 ) -> Result<(), Error> {
-    let event =
-        Event::TurnEnded { task: conversation.task.clone(), agent: conversation.agent.clone(), failure };
+    let event = Event::TurnEnded {
+        task: conversation.task.clone(),
+        agent: conversation.agent.clone(),
+        failure,
+    };
     events::append(tx, &event).await
 }

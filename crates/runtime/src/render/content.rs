@@ -4,8 +4,8 @@ use super::{Fetch, Fetched, Sight, route_of};
 use crate::event::Shown;
 use polity_llm::{AudioFormat, Media, Part};
 use polity_routing::{
-    AttachmentBlock, BlockReason, Material, Metadata, Route, RouteResult, Routed, artifact_not_found, cut_text, describe_old, inline_text,
-    route_result, tool_message,
+    AttachmentBlock, BlockReason, Material, Metadata, Route, RouteResult, Routed, artifact_not_found,
+    cut_text, describe_old, inline_text, route_result, tool_message,
 };
 use polity_society::agent::Standing;
 use polity_society::content::{Artifact, Kind};
@@ -29,7 +29,12 @@ impl<'a> Content<'a> {
         fetched: &'a HashMap<ArtifactId, Fetched>,
         old: BTreeSet<usize>,
     ) -> Self {
-        Self { sight, fetched, old, shown: Vec::new() }
+        Self {
+            sight,
+            fetched,
+            old,
+            shown: Vec::new(),
+        }
     }
 
     pub(super) fn texts(&self) -> &'a Texts {
@@ -52,13 +57,18 @@ impl<'a> Content<'a> {
         let label = || {
             let name = artifact.filename.as_deref().unwrap_or(artifact.id.as_str());
             let name = defuse(&name.replace(['\n', '\r'], " "), texts);
-            texts.fill(TextKey::AttachmentLabel, &[("filename", &name), ("reference", &artifact.id.reference())])
+            texts.fill(
+                TextKey::AttachmentLabel,
+                &[("filename", &name), ("reference", &artifact.id.reference())],
+            )
         };
         let route = route_of(artifact, self.sight);
         match (&route, &fetched.bytes) {
             (Route::Describe(_), _) => {
                 self.note(id, "described");
-                described(BlockReason::Unsupported { forward_to: self.readers_of(artifact.kind) })
+                described(BlockReason::Unsupported {
+                    forward_to: self.readers_of(artifact.kind),
+                })
             }
             (_, Fetch::Failed | Fetch::Spared) => {
                 self.note(id, "described");
@@ -71,12 +81,16 @@ impl<'a> Content<'a> {
                 let text = defuse(&inline_text(&text, artifact, limit, texts), texts);
                 vec![Part::Text(format!("{}\n{text}", label()))]
             }
-            (Route::Image | Route::Audio(_) | Route::File, Fetch::Read(_)) if self.old.contains(&position) => {
+            (Route::Image | Route::Audio(_) | Route::File, Fetch::Read(_))
+                if self.old.contains(&position) =>
+            {
                 self.note(id, "described");
                 vec![Part::Text(describe_old(artifact, texts))]
             }
             (Route::Image | Route::Audio(_) | Route::File, Fetch::Read(bytes)) => {
-                let Some(part) = medium(&route, artifact, bytes) else { return Vec::new() };
+                let Some(part) = medium(&route, artifact, bytes) else {
+                    return Vec::new();
+                };
                 self.note(id, routing(&route));
                 vec![Part::Text(label()), part]
             }
@@ -100,9 +114,16 @@ impl<'a> Content<'a> {
         let route = route_of(artifact, self.sight);
         if self.old.contains(&position) {
             self.note(id, "described");
-            let routed = Routed::Text { content: describe_old(artifact, texts), next_offset: None };
+            let routed = Routed::Text {
+                content: describe_old(artifact, texts),
+                next_offset: None,
+            };
             let content_type = artifact.kind.into();
-            let result = RouteResult { content_type, routed, metadata: Metadata::of(artifact) };
+            let result = RouteResult {
+                content_type,
+                routed,
+                metadata: Metadata::of(artifact),
+            };
             return (tool_message(&result).to_string(), Vec::new());
         }
         let text: Cow<'_, str>;
@@ -125,11 +146,24 @@ impl<'a> Content<'a> {
         {
             let name = artifact.filename.as_deref().unwrap_or(artifact.id.as_str());
             let name = defuse(&name.replace(['\n', '\r'], " "), texts);
-            let values =
-                [("filename", name.as_str()), ("reference", &artifact.id.reference()), ("call", call.as_str())];
-            media.push(Media { label: texts.fill(TextKey::ToolMediaLabel, &values), part });
+            let values = [
+                ("filename", name.as_str()),
+                ("reference", &artifact.id.reference()),
+                ("call", call.as_str()),
+            ];
+            media.push(Media {
+                label: texts.fill(TextKey::ToolMediaLabel, &values),
+                part,
+            });
         }
-        self.note(id, if material == Material::Unreadable { "described" } else { routing(&route) });
+        self.note(
+            id,
+            if material == Material::Unreadable {
+                "described"
+            } else {
+                routing(&route)
+            },
+        );
         (tool_message(&result).to_string(), media)
     }
 
@@ -143,7 +177,10 @@ impl<'a> Content<'a> {
     }
 
     fn note(&mut self, id: &ArtifactId, routing: &str) {
-        self.shown.push(Shown { artifact: id.clone(), routing: routing.to_owned() });
+        self.shown.push(Shown {
+            artifact: id.clone(),
+            routing: routing.to_owned(),
+        });
     }
 }
 
@@ -175,11 +212,24 @@ fn medium(route: &Route, artifact: &Artifact, bytes: &bytes::Bytes) -> Option<Pa
     let mime_type = artifact.mime_type.clone();
     match route {
         Route::Image => Some(Part::Image { mime_type, data }),
-        Route::Audio(polity_routing::AudioFormat::Wav) => Some(Part::Audio { format: AudioFormat::Wav, data }),
-        Route::Audio(polity_routing::AudioFormat::Mp3) => Some(Part::Audio { format: AudioFormat::Mp3, data }),
+        Route::Audio(polity_routing::AudioFormat::Wav) => Some(Part::Audio {
+            format: AudioFormat::Wav,
+            data,
+        }),
+        Route::Audio(polity_routing::AudioFormat::Mp3) => Some(Part::Audio {
+            format: AudioFormat::Mp3,
+            data,
+        }),
         Route::File => {
-            let filename = artifact.filename.clone().unwrap_or_else(|| artifact.id.to_string());
-            Some(Part::File { filename, mime_type, data })
+            let filename = artifact
+                .filename
+                .clone()
+                .unwrap_or_else(|| artifact.id.to_string());
+            Some(Part::File {
+                filename,
+                mime_type,
+                data,
+            })
         }
         Route::Text | Route::Describe(_) => None,
     }

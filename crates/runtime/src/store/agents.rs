@@ -1,6 +1,7 @@
 //! Table `agents`, and what the rules need to know of an agent.
 
 use super::{Error, Tx, damaged};
+use crate::door::service_for;
 use polity_registry::Catalogue;
 use polity_society::agent::{Agent, Party, Standing};
 use polity_society::brief::TaskBrief;
@@ -13,7 +14,8 @@ const INSERT: &str = "INSERT INTO agents (id, task, parent, role, name, brief, d
 const GET: &str = "SELECT a.id, a.task, a.parent, a.role, a.name, a.brief, a.depth, a.ended_at,
     r.name AS role_name, r.interface_spec, r.service FROM agents a LEFT JOIN roles r ON r.id = a.role WHERE a.id = ?1";
 const EXISTS: &str = "SELECT EXISTS (SELECT 1 FROM agents WHERE id = ?1)";
-const COUNT_CHILDREN: &str = "SELECT count(*) FROM agents WHERE parent = ?1 AND task = ?2 AND ended_at IS NULL";
+const COUNT_CHILDREN: &str =
+    "SELECT count(*) FROM agents WHERE parent = ?1 AND task = ?2 AND ended_at IS NULL";
 const COUNT_OF_TASK: &str = "SELECT count(*) FROM agents WHERE task = ?1 AND ended_at IS NULL";
 const BELOW: &str = "WITH RECURSIVE below (id) AS (
         SELECT id FROM agents WHERE parent = ?1 AND task = ?2
@@ -47,9 +49,8 @@ pub(crate) struct AgentRow {
 }
 
 impl AgentRow {
-    /// What the rules see of it, with the capabilities that its service has now. The person reads everything.
+    /// What the rules see of it, with the capabilities that its service has now.
     pub(crate) fn party(&self, catalogue: &Catalogue) -> Party {
-        let capabilities = catalogue.service_or_default(self.service.as_ref()).map(|service| service.capabilities.clone());
         Party {
             id: self.id.clone(),
             task: self.task.clone(),
@@ -58,7 +59,7 @@ impl AgentRow {
             objective: self.brief.as_ref().map(|brief| brief.objective.clone()),
             standing: self.standing,
             depth: self.depth,
-            capabilities: capabilities.unwrap_or_default(),
+            capabilities: service_for(catalogue, self.service.as_ref()).capabilities.clone(),
         }
     }
 }
@@ -79,7 +80,10 @@ pub(crate) async fn insert(tx: &mut Tx, agent: &Agent) -> Result<(), Error> {
 }
 
 pub(crate) async fn get(connection: &mut SqliteConnection, id: &AgentId) -> Result<Option<AgentRow>, Error> {
-    let row = sqlx::query(GET).bind(id.as_str()).fetch_optional(connection).await?;
+    let row = sqlx::query(GET)
+        .bind(id.as_str())
+        .fetch_optional(connection)
+        .await?;
     row.as_ref().map(read).transpose()
 }
 
@@ -93,14 +97,20 @@ pub(crate) async fn count_children(
     parent: &AgentId,
     task: &TaskId,
 ) -> Result<u64, Error> {
-    let count: i64 =
-        sqlx::query_scalar(COUNT_CHILDREN).bind(parent.as_str()).bind(task.as_str()).fetch_one(connection).await?;
+    let count: i64 = sqlx::query_scalar(COUNT_CHILDREN)
+        .bind(parent.as_str())
+        .bind(task.as_str())
+        .fetch_one(connection)
+        .await?;
     Ok(count.unsigned_abs())
 }
 
 /// How many live agents a task has.
 pub(crate) async fn count_of_task(connection: &mut SqliteConnection, task: &TaskId) -> Result<u64, Error> {
-    let count: i64 = sqlx::query_scalar(COUNT_OF_TASK).bind(task.as_str()).fetch_one(connection).await?;
+    let count: i64 = sqlx::query_scalar(COUNT_OF_TASK)
+        .bind(task.as_str())
+        .fetch_one(connection)
+        .await?;
     Ok(count.unsigned_abs())
 }
 
@@ -110,19 +120,36 @@ pub(crate) async fn below(
     agent: &AgentId,
     task: &TaskId,
 ) -> Result<Vec<AgentRow>, Error> {
-    let rows = sqlx::query(BELOW).bind(agent.as_str()).bind(task.as_str()).fetch_all(connection).await?;
+    let rows = sqlx::query(BELOW)
+        .bind(agent.as_str())
+        .bind(task.as_str())
+        .fetch_all(connection)
+        .await?;
     rows.iter().map(read).collect()
 }
 
 /// All above an agent.
-pub(crate) async fn ancestors(connection: &mut SqliteConnection, agent: &AgentId) -> Result<Vec<AgentId>, Error> {
-    let rows = sqlx::query(ANCESTORS).bind(agent.as_str()).fetch_all(connection).await?;
-    Ok(rows.iter().map(|row| AgentId::new(row.get::<String, _>(0))).collect())
+pub(crate) async fn ancestors(
+    connection: &mut SqliteConnection,
+    agent: &AgentId,
+) -> Result<Vec<AgentId>, Error> {
+    let rows = sqlx::query(ANCESTORS)
+        .bind(agent.as_str())
+        .fetch_all(connection)
+        .await?;
+    Ok(rows
+        .iter()
+        .map(|row| AgentId::new(row.get::<String, _>(0)))
+        .collect())
 }
 
 /// Notes that an agent has ended. Says whether it had not before.
 pub(crate) async fn end(tx: &mut Tx, id: &AgentId) -> Result<bool, Error> {
-    let done = sqlx::query(END).bind(id.as_str()).bind(tx.now).execute(&mut tx.connection).await?;
+    let done = sqlx::query(END)
+        .bind(id.as_str())
+        .bind(tx.now)
+        .execute(&mut tx.connection)
+        .await?;
     Ok(done.rows_affected() == 1)
 }
 
@@ -132,16 +159,24 @@ pub(crate) async fn unwritten_children(
     conversation: &super::Conversation,
     turn: i64,
 ) -> Result<Vec<AgentId>, Error> {
-    let query = sqlx::query(UNWRITTEN).bind(conversation.agent.as_str()).bind(conversation.task.as_str()).bind(turn);
+    let query = sqlx::query(UNWRITTEN)
+        .bind(conversation.agent.as_str())
+        .bind(conversation.task.as_str())
+        .bind(turn);
     let rows = query.fetch_all(connection).await?;
-    Ok(rows.iter().map(|row| AgentId::new(row.get::<String, _>(0))).collect())
+    Ok(rows
+        .iter()
+        .map(|row| AgentId::new(row.get::<String, _>(0)))
+        .collect())
 }
 
 pub(super) fn read(row: &SqliteRow) -> Result<AgentRow, Error> {
     let id: String = row.get("id");
     let parse = |column: &str| row.get::<Option<String>, _>(column);
     let brief = parse("brief").map(|text| serde_json::from_str(&text)).transpose();
-    let interface_spec = parse("interface_spec").map(|text| serde_json::from_str(&text)).transpose();
+    let interface_spec = parse("interface_spec")
+        .map(|text| serde_json::from_str(&text))
+        .transpose();
     let ended = row.get::<Option<i64>, _>("ended_at").is_some();
     Ok(AgentRow {
         task: parse("task").map(TaskId::new),

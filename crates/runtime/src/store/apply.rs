@@ -1,6 +1,8 @@
 //! Writes what passed the rules: rows, the events that tell of them, and the bells of those concerned.
 
-use super::{Conversation, Error, Tx, agents, artifacts, contacts, events, messages, records, roles, tasks, turns};
+use super::{
+    Conversation, Error, Tx, agents, artifacts, contacts, events, messages, records, roles, tasks, turns,
+};
 use crate::event::Event;
 use crate::record::Record;
 use crate::supervisor::Bell;
@@ -70,7 +72,9 @@ async fn accept(tx: &mut Tx, snapshot: &Snapshot, message: &Message) -> Result<(
     messages::insert(tx, message).await?;
     let (message_type, text, attachments) = match &message.body {
         Body::Payload(payload) => {
-            let words = payload.words().map_or_else(|| payload.to_json_text(), str::to_owned);
+            let words = payload
+                .words()
+                .map_or_else(|| payload.to_json_text(), str::to_owned);
             (Some(payload.message_type), words, payload.attachments.clone())
         }
         Body::Notice(notice) => (None, notice.text(&snapshot.prompts.texts), Vec::new()),
@@ -81,7 +85,11 @@ async fn accept(tx: &mut Tx, snapshot: &Snapshot, message: &Message) -> Result<(
         from: message.from.as_str().to_owned(),
         to: message.to.clone(),
         message_type: Event::type_name(message_type),
-        text: if message.to.is_user() { text } else { excerpt(&text) },
+        text: if message.to.is_user() {
+            text
+        } else {
+            excerpt(&text)
+        },
         attachments,
         in_reply_to: message.in_reply_to.clone(),
         finality: message.finality,
@@ -94,7 +102,10 @@ async fn accept(tx: &mut Tx, snapshot: &Snapshot, message: &Message) -> Result<(
         tx.ring(Bell::Timer);
     }
     if !message.to.is_user() {
-        tx.ring(Bell::Mailbox(Conversation { agent: message.to.clone(), task: message.task.clone() }));
+        tx.ring(Bell::Mailbox(Conversation {
+            agent: message.to.clone(),
+            task: message.task.clone(),
+        }));
     }
     Ok(())
 }
@@ -104,25 +115,53 @@ async fn end_agent(tx: &mut Tx, agent: &AgentId, reason: String) -> Result<Vec<C
     if !agents::end(tx, agent).await? {
         return Ok(Vec::new());
     }
-    let Some(row) = agents::get(&mut tx.connection, agent).await? else { return Ok(Vec::new()) };
+    let Some(row) = agents::get(&mut tx.connection, agent).await? else {
+        return Ok(Vec::new());
+    };
     if let (Some(turn), Some(task)) = (turns::open_of(&mut tx.connection, agent).await?, row.task) {
-        let conversation = Conversation { agent: agent.clone(), task };
-        records::append(tx, &conversation, turn, &Record::Stopped { reason: reason.clone() }).await?;
+        let conversation = Conversation {
+            agent: agent.clone(),
+            task,
+        };
+        records::append(
+            tx,
+            &conversation,
+            turn,
+            &Record::Stopped {
+                reason: reason.clone(),
+            },
+        )
+        .await?;
         turns::end(tx, turn, turns::Ended::Stopped).await?;
     }
-    events::append(tx, &Event::AgentEnded { agent: agent.clone(), reason }).await?;
+    events::append(
+        tx,
+        &Event::AgentEnded {
+            agent: agent.clone(),
+            reason,
+        },
+    )
+    .await?;
     tx.ring(Bell::Ended(agent.clone()));
     let mut notices = Vec::new();
     let mut next = messages::next_id(tx).await?;
     for message in messages::bounce_all(tx, agent).await? {
-        let event = Event::MessageBounced { message: message.id.clone(), to: agent.clone() };
+        let event = Event::MessageBounced {
+            message: message.id.clone(),
+            to: agent.clone(),
+        };
         events::append(tx, &event).await?;
-        let Sender::Party(sender) = &message.from else { continue };
+        let Sender::Party(sender) = &message.from else {
+            continue;
+        };
         let alive = agents::get(&mut tx.connection, sender).await?;
         if sender == agent || alive.is_none_or(|sender| sender.standing == Standing::Ended) {
             continue;
         }
-        let bounced = Notice::Bounced { to: agent.clone(), message: message.id };
+        let bounced = Notice::Bounced {
+            to: agent.clone(),
+            message: message.id,
+        };
         notices.push(rules::notice(next.clone(), message.task, sender.clone(), bounced));
         next = following(&next);
     }
@@ -131,7 +170,11 @@ async fn end_agent(tx: &mut Tx, agent: &AgentId, reason: String) -> Result<Vec<C
 
 /// The id after one that was not used yet.
 fn following(id: &MessageId) -> MessageId {
-    let sequence = id.as_str().trim_start_matches('m').parse::<i64>().unwrap_or_default();
+    let sequence = id
+        .as_str()
+        .trim_start_matches('m')
+        .parse::<i64>()
+        .unwrap_or_default();
     MessageId::from_sequence(sequence + 1)
 }
 

@@ -6,11 +6,13 @@ use polity_society::contact::{Contact, Source};
 use polity_society::id::{AgentId, TaskId};
 use sqlx::{Row, SqliteConnection};
 
-const INSERT: &str = "INSERT INTO contacts (owner, agent, source, introduced_by, since) VALUES (?1, ?2, ?3, ?4, ?5)
+const INSERT: &str =
+    "INSERT INTO contacts (owner, agent, source, introduced_by, since) VALUES (?1, ?2, ?3, ?4, ?5)
     ON CONFLICT DO NOTHING";
 /// Tasks do not mix: of those who belong to a task, only those of this one are seen.
 const OF: &str = "SELECT a.id, a.task, a.parent, a.role, a.name, a.brief, a.depth, a.ended_at,
-    r.name AS role_name, r.interface_spec, r.service, c.source, c.introduced_by, c.since
+    r.name AS role_name, r.interface_spec,
+    coalesce(r.service, (SELECT service FROM tasks WHERE id = ?2)) AS service, c.source, c.introduced_by, c.since
     FROM contacts c JOIN agents a ON a.id = c.agent LEFT JOIN roles r ON r.id = a.role
     WHERE c.owner = ?1 AND (a.task IS NULL OR a.task = ?2) ORDER BY c.since, c.agent";
 const KNOWS: &str = "SELECT EXISTS (SELECT 1 FROM contacts WHERE owner = ?1 AND agent = ?2)";
@@ -43,7 +45,11 @@ pub(crate) async fn of(
     owner: &AgentId,
     task: &TaskId,
 ) -> Result<Vec<ContactRow>, Error> {
-    let rows = sqlx::query(OF).bind(owner.as_str()).bind(task.as_str()).fetch_all(connection).await?;
+    let rows = sqlx::query(OF)
+        .bind(owner.as_str())
+        .bind(task.as_str())
+        .fetch_all(connection)
+        .await?;
     rows.iter()
         .map(|row| {
             Ok(ContactRow {
@@ -61,5 +67,9 @@ pub(crate) async fn knows(
     owner: &AgentId,
     agent: &AgentId,
 ) -> Result<bool, Error> {
-    Ok(sqlx::query_scalar(KNOWS).bind(owner.as_str()).bind(agent.as_str()).fetch_one(connection).await?)
+    Ok(sqlx::query_scalar(KNOWS)
+        .bind(owner.as_str())
+        .bind(agent.as_str())
+        .fetch_one(connection)
+        .await?)
 }

@@ -12,7 +12,10 @@ const AFTER: &str = "SELECT seq, body, created_at FROM events WHERE seq > ?1 ORD
 
 pub(crate) async fn append(tx: &mut Tx, event: &Event) -> Result<(), Error> {
     let value = serde_json::to_value(event).map_err(|error| damaged("events", "new", error))?;
-    let kind = value.get("event").and_then(serde_json::Value::as_str).unwrap_or_default();
+    let kind = value
+        .get("event")
+        .and_then(serde_json::Value::as_str)
+        .unwrap_or_default();
     let row = sqlx::query(INSERT)
         .bind(event.task().map(TaskId::as_str))
         .bind(event.agent().map(AgentId::as_str))
@@ -30,14 +33,26 @@ pub(crate) async fn newest(connection: &mut SqliteConnection) -> Result<i64, Err
 }
 
 /// A page of events after a number.
-pub(crate) async fn after(connection: &mut SqliteConnection, seq: i64, limit: u32) -> Result<Vec<Entry>, Error> {
-    let rows = sqlx::query(AFTER).bind(seq).bind(limit).fetch_all(connection).await?;
+pub(crate) async fn after(
+    connection: &mut SqliteConnection,
+    seq: i64,
+    limit: u32,
+) -> Result<Vec<Entry>, Error> {
+    let rows = sqlx::query(AFTER)
+        .bind(seq)
+        .bind(limit)
+        .fetch_all(connection)
+        .await?;
     rows.iter()
         .map(|row| {
             let seq: i64 = row.get("seq");
             let event = serde_json::from_str(&row.get::<String, _>("body"))
                 .map_err(|error| damaged("events", &seq.to_string(), error))?;
-            Ok(Entry { seq, at: row.get("created_at"), event })
+            Ok(Entry {
+                seq,
+                at: row.get("created_at"),
+                event,
+            })
         })
         .collect()
 }

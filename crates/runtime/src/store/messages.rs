@@ -10,7 +10,8 @@ use sqlx::{Row, SqliteConnection};
 use std::collections::BTreeSet;
 
 const NEXT: &str = "SELECT coalesce(max(seq), 0) + 1 FROM messages";
-const INSERT: &str = "INSERT INTO messages (seq, id, task, sender, sender_role, receiver, type, body, attachments,
+const INSERT: &str =
+    "INSERT INTO messages (seq, id, task, sender, sender_role, receiver, type, body, attachments,
     in_reply_to, expects, finality, introduction, introduced, due_at, state, created_at, sent_in)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
     (SELECT id FROM turns WHERE agent = ?4 AND task = ?3 AND state = 'open'))";
@@ -26,24 +27,30 @@ const TAKE_ALL: &str = "UPDATE messages SET state = 'in_turn', turn = ?3
     WHERE receiver = ?1 AND task = ?2 AND state = 'queued' RETURNING seq, id";
 const SETTLE: &str = "UPDATE messages SET state = ?2 WHERE turn = ?1 AND state = 'in_turn'";
 const ANSWER: &str = "UPDATE messages SET answered_by = ?2 WHERE id = ?1 AND answered_by IS NULL";
-const OPEN_TO: &str = "SELECT id, sender FROM messages WHERE receiver = ?1 AND task = ?2 AND expects = 'answer'
+const OPEN_TO: &str =
+    "SELECT id, sender FROM messages WHERE receiver = ?1 AND task = ?2 AND expects = 'answer'
     AND answered_by IS NULL AND state IN ('delayed', 'queued', 'in_turn', 'done') ORDER BY seq";
-const AWAITED: &str = "SELECT DISTINCT receiver FROM messages WHERE sender = ?1 AND task = ?2 AND expects = 'answer'
+const AWAITED: &str =
+    "SELECT DISTINCT receiver FROM messages WHERE sender = ?1 AND task = ?2 AND expects = 'answer'
     AND answered_by IS NULL AND state IN ('delayed', 'queued', 'in_turn', 'done') AND receiver <> ?1";
-const SENT_IN: &str = "SELECT DISTINCT receiver FROM messages WHERE sender = ?1 AND task = ?2 AND sent_in = ?3";
+const SENT_IN: &str =
+    "SELECT DISTINCT receiver FROM messages WHERE sender = ?1 AND task = ?2 AND sent_in = ?3";
 const OF_TURN: &str = "SELECT * FROM messages WHERE turn = ?1 ORDER BY seq";
 const DUE: &str = "UPDATE messages SET state = 'queued' WHERE state = 'delayed' AND due_at <= ?1
     RETURNING receiver, task";
 const NEXT_DUE: &str = "SELECT min(due_at) FROM messages WHERE state = 'delayed'";
-const WAITING: &str = "SELECT DISTINCT receiver, task FROM messages WHERE state = 'queued' AND receiver <> 'user'";
-const UNREAD_OF: &str = "SELECT * FROM messages WHERE receiver = ?1 AND state IN ('queued', 'delayed', 'in_turn')
+const WAITING: &str =
+    "SELECT DISTINCT receiver, task FROM messages WHERE state = 'queued' AND receiver <> 'user'";
+const UNREAD_OF: &str =
+    "SELECT * FROM messages WHERE receiver = ?1 AND state IN ('queued', 'delayed', 'in_turn')
     ORDER BY seq";
 const BOUNCE: &str = "UPDATE messages SET state = 'bounced'
     WHERE receiver = ?1 AND state IN ('queued', 'delayed', 'in_turn')";
 const CLOSE_REQUESTS: &str = "UPDATE messages SET state = 'failed'
     WHERE receiver = ?1 AND expects = 'answer' AND answered_by IS NULL AND state = 'done'";
 const UNSHOWN: &str = "SELECT * FROM messages WHERE receiver = 'user' AND state = 'queued' ORDER BY seq";
-const SHOWN: &str = "UPDATE messages SET state = 'done' WHERE id = ?1 AND receiver = 'user' AND state = 'queued'";
+const SHOWN: &str =
+    "UPDATE messages SET state = 'done' WHERE id = ?1 AND receiver = 'user' AND state = 'queued'";
 const QUESTIONS: &str = "SELECT * FROM messages WHERE task = ?1 AND receiver = 'user' AND expects = 'answer'
     AND answered_by IS NULL ORDER BY seq";
 
@@ -56,9 +63,11 @@ pub(crate) async fn next_id(tx: &mut Tx) -> Result<MessageId, Error> {
 pub(crate) async fn insert(tx: &mut Tx, message: &Message) -> Result<(), Error> {
     let sequence: i64 = sqlx::query_scalar(NEXT).fetch_one(&mut tx.connection).await?;
     let (message_type, body, attachments) = match &message.body {
-        Body::Payload(payload) => {
-            (payload.message_type.as_str(), serde_json::to_string(&payload.fields), payload.attachments.as_slice())
-        }
+        Body::Payload(payload) => (
+            payload.message_type.as_str(),
+            serde_json::to_string(&payload.fields),
+            payload.attachments.as_slice(),
+        ),
         Body::Notice(notice) => (NOTICE, serde_json::to_string(notice), [].as_slice()),
     };
     let body = body.map_err(|error| damaged("messages", message.id.as_str(), error))?;
@@ -96,7 +105,10 @@ pub(crate) async fn insert(tx: &mut Tx, message: &Message) -> Result<(), Error> 
 const NOTICE: &str = "notice";
 
 pub(crate) async fn get(connection: &mut SqliteConnection, id: &MessageId) -> Result<Option<Message>, Error> {
-    let row = sqlx::query(GET).bind(id.as_str()).fetch_optional(connection).await?;
+    let row = sqlx::query(GET)
+        .bind(id.as_str())
+        .fetch_optional(connection)
+        .await?;
     row.as_ref().map(read).transpose()
 }
 
@@ -105,33 +117,65 @@ pub(crate) async fn first_queued(
     connection: &mut SqliteConnection,
     mailbox: &Conversation,
 ) -> Result<Option<Message>, Error> {
-    let query = sqlx::query(FIRST_QUEUED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
-    query.fetch_optional(connection).await?.as_ref().map(read).transpose()
+    let query = sqlx::query(FIRST_QUEUED)
+        .bind(mailbox.agent.as_str())
+        .bind(mailbox.task.as_str());
+    query
+        .fetch_optional(connection)
+        .await?
+        .as_ref()
+        .map(read)
+        .transpose()
 }
 
-pub(crate) async fn any_queued(connection: &mut SqliteConnection, mailbox: &Conversation) -> Result<bool, Error> {
-    let query = sqlx::query_scalar(ANY_QUEUED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+pub(crate) async fn any_queued(
+    connection: &mut SqliteConnection,
+    mailbox: &Conversation,
+) -> Result<bool, Error> {
+    let query = sqlx::query_scalar(ANY_QUEUED)
+        .bind(mailbox.agent.as_str())
+        .bind(mailbox.task.as_str());
     Ok(query.fetch_one(connection).await?)
 }
 
-pub(crate) async fn count_queued(connection: &mut SqliteConnection, mailbox: &Conversation) -> Result<u64, Error> {
-    let query = sqlx::query_scalar(COUNT_QUEUED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+pub(crate) async fn count_queued(
+    connection: &mut SqliteConnection,
+    mailbox: &Conversation,
+) -> Result<u64, Error> {
+    let query = sqlx::query_scalar(COUNT_QUEUED)
+        .bind(mailbox.agent.as_str())
+        .bind(mailbox.task.as_str());
     Ok(query.fetch_one(connection).await.map(i64::unsigned_abs)?)
 }
 
 /// Moves one message into a turn.
 pub(crate) async fn take(tx: &mut Tx, id: &MessageId, turn: i64) -> Result<(), Error> {
-    let done = sqlx::query(TAKE).bind(id.as_str()).bind(turn).execute(&mut tx.connection).await?;
+    let done = sqlx::query(TAKE)
+        .bind(id.as_str())
+        .bind(turn)
+        .execute(&mut tx.connection)
+        .await?;
     let hit = done.rows_affected();
     if hit != 1 {
-        return Err(Error::WrongRows { what: "taking a message into a turn", expected: 1, hit });
+        return Err(Error::WrongRows {
+            what: "taking a message into a turn",
+            expected: 1,
+            hit,
+        });
     }
     Ok(())
 }
 
 /// Moves all that wait in a mailbox into a turn, oldest first.
-pub(crate) async fn take_all(tx: &mut Tx, mailbox: &Conversation, turn: i64) -> Result<Vec<MessageId>, Error> {
-    let query = sqlx::query(TAKE_ALL).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str()).bind(turn);
+pub(crate) async fn take_all(
+    tx: &mut Tx,
+    mailbox: &Conversation,
+    turn: i64,
+) -> Result<Vec<MessageId>, Error> {
+    let query = sqlx::query(TAKE_ALL)
+        .bind(mailbox.agent.as_str())
+        .bind(mailbox.task.as_str())
+        .bind(turn);
     let rows = query.fetch_all(&mut tx.connection).await?;
     let mut taken: Vec<(i64, String)> = rows.iter().map(|row| (row.get("seq"), row.get("id"))).collect();
     taken.sort_unstable();
@@ -153,13 +197,21 @@ pub(crate) async fn settle(tx: &mut Tx, turn: i64, settled: Settled) -> Result<u
         Settled::Done => "done",
         Settled::Failed => "failed",
     };
-    let done = sqlx::query(SETTLE).bind(turn).bind(state).execute(&mut tx.connection).await?;
+    let done = sqlx::query(SETTLE)
+        .bind(turn)
+        .bind(state)
+        .execute(&mut tx.connection)
+        .await?;
     Ok(done.rows_affected())
 }
 
 /// Notes that a request has its answer. The first answer counts.
 pub(crate) async fn answer(tx: &mut Tx, request: &MessageId, answer: &MessageId) -> Result<(), Error> {
-    sqlx::query(ANSWER).bind(request.as_str()).bind(answer.as_str()).execute(&mut tx.connection).await?;
+    sqlx::query(ANSWER)
+        .bind(request.as_str())
+        .bind(answer.as_str())
+        .execute(&mut tx.connection)
+        .await?;
     Ok(())
 }
 
@@ -168,7 +220,9 @@ pub(crate) async fn open_requests(
     connection: &mut SqliteConnection,
     mailbox: &Conversation,
 ) -> Result<Vec<OpenRequest>, Error> {
-    let query = sqlx::query(OPEN_TO).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+    let query = sqlx::query(OPEN_TO)
+        .bind(mailbox.agent.as_str())
+        .bind(mailbox.task.as_str());
     let rows = query.fetch_all(connection).await?;
     let read = |row: &SqliteRow| OpenRequest {
         id: MessageId::new(row.get::<String, _>("id")),
@@ -182,9 +236,14 @@ pub(crate) async fn awaited(
     connection: &mut SqliteConnection,
     asker: &Conversation,
 ) -> Result<BTreeSet<AgentId>, Error> {
-    let query = sqlx::query(AWAITED).bind(asker.agent.as_str()).bind(asker.task.as_str());
+    let query = sqlx::query(AWAITED)
+        .bind(asker.agent.as_str())
+        .bind(asker.task.as_str());
     let rows = query.fetch_all(connection).await?;
-    Ok(rows.iter().map(|row| AgentId::new(row.get::<String, _>("receiver"))).collect())
+    Ok(rows
+        .iter()
+        .map(|row| AgentId::new(row.get::<String, _>("receiver")))
+        .collect())
 }
 
 /// To whom an agent has written in a turn.
@@ -193,9 +252,15 @@ pub(crate) async fn sent_in(
     sender: &Conversation,
     turn: i64,
 ) -> Result<BTreeSet<AgentId>, Error> {
-    let query = sqlx::query(SENT_IN).bind(sender.agent.as_str()).bind(sender.task.as_str()).bind(turn);
+    let query = sqlx::query(SENT_IN)
+        .bind(sender.agent.as_str())
+        .bind(sender.task.as_str())
+        .bind(turn);
     let rows = query.fetch_all(connection).await?;
-    Ok(rows.iter().map(|row| AgentId::new(row.get::<String, _>("receiver"))).collect())
+    Ok(rows
+        .iter()
+        .map(|row| AgentId::new(row.get::<String, _>("receiver")))
+        .collect())
 }
 
 /// The messages that a turn has taken in.
@@ -206,7 +271,10 @@ pub(crate) async fn of_turn(connection: &mut SqliteConnection, turn: i64) -> Res
 
 /// Puts what is due into the mailboxes; says which.
 pub(crate) async fn deliver_due(tx: &mut Tx) -> Result<Vec<Conversation>, Error> {
-    let rows = sqlx::query(DUE).bind(tx.now).fetch_all(&mut tx.connection).await?;
+    let rows = sqlx::query(DUE)
+        .bind(tx.now)
+        .fetch_all(&mut tx.connection)
+        .await?;
     Ok(rows.iter().map(mailbox).collect())
 }
 
@@ -223,10 +291,19 @@ pub(crate) async fn waiting(connection: &mut SqliteConnection) -> Result<Vec<Con
 
 /// Sends back all that an ended agent has not worked through; says what it was.
 pub(crate) async fn bounce_all(tx: &mut Tx, agent: &AgentId) -> Result<Vec<Message>, Error> {
-    let rows = sqlx::query(UNREAD_OF).bind(agent.as_str()).fetch_all(&mut tx.connection).await?;
+    let rows = sqlx::query(UNREAD_OF)
+        .bind(agent.as_str())
+        .fetch_all(&mut tx.connection)
+        .await?;
     let unread = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-    sqlx::query(BOUNCE).bind(agent.as_str()).execute(&mut tx.connection).await?;
-    sqlx::query(CLOSE_REQUESTS).bind(agent.as_str()).execute(&mut tx.connection).await?;
+    sqlx::query(BOUNCE)
+        .bind(agent.as_str())
+        .execute(&mut tx.connection)
+        .await?;
+    sqlx::query(CLOSE_REQUESTS)
+        .bind(agent.as_str())
+        .execute(&mut tx.connection)
+        .await?;
     Ok(unread)
 }
 
@@ -238,13 +315,22 @@ pub(crate) async fn unshown(connection: &mut SqliteConnection) -> Result<Vec<Mes
 
 /// Notes that the person has been shown a message.
 pub(crate) async fn mark_shown(tx: &mut Tx, id: &MessageId) -> Result<(), Error> {
-    sqlx::query(SHOWN).bind(id.as_str()).execute(&mut tx.connection).await?;
+    sqlx::query(SHOWN)
+        .bind(id.as_str())
+        .execute(&mut tx.connection)
+        .await?;
     Ok(())
 }
 
 /// What agents have asked the person and not been told.
-pub(crate) async fn questions(connection: &mut SqliteConnection, task: &TaskId) -> Result<Vec<Message>, Error> {
-    let rows = sqlx::query(QUESTIONS).bind(task.as_str()).fetch_all(connection).await?;
+pub(crate) async fn questions(
+    connection: &mut SqliteConnection,
+    task: &TaskId,
+) -> Result<Vec<Message>, Error> {
+    let rows = sqlx::query(QUESTIONS)
+        .bind(task.as_str())
+        .fetch_all(connection)
+        .await?;
     rows.iter().map(read).collect()
 }
 
@@ -278,10 +364,24 @@ pub(super) fn read(row: &SqliteRow) -> Result<Message, Error> {
         to: AgentId::new(text("receiver")),
         body,
         in_reply_to: optional("in_reply_to").map(MessageId::new),
-        expects: if text("expects") == "answer" { Expects::Answer } else { Expects::Nothing },
-        finality: if text("finality") == "interim" { Finality::Interim } else { Finality::Final },
-        introduction: optional("introduction").map(|text| serde_json::from_str(&text)).transpose().map_err(bad)?,
-        introduced: optional("introduced").map(|text| serde_json::from_str(&text)).transpose().map_err(bad)?,
+        expects: if text("expects") == "answer" {
+            Expects::Answer
+        } else {
+            Expects::Nothing
+        },
+        finality: if text("finality") == "interim" {
+            Finality::Interim
+        } else {
+            Finality::Final
+        },
+        introduction: optional("introduction")
+            .map(|text| serde_json::from_str(&text))
+            .transpose()
+            .map_err(bad)?,
+        introduced: optional("introduced")
+            .map(|text| serde_json::from_str(&text))
+            .transpose()
+            .map_err(bad)?,
         due_at: row.get("due_at"),
         id: MessageId::new(id),
     })

@@ -9,7 +9,8 @@ use std::collections::HashMap;
 const INSERT: &str =
     "INSERT INTO records (agent, task, turn, message, body, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 const OF_TURN: &str = "SELECT seq, turn, body FROM records WHERE turn = ?1 ORDER BY seq";
-const OF_CONVERSATION: &str = "SELECT seq, turn, body FROM records WHERE agent = ?1 AND task = ?2 ORDER BY seq";
+const OF_CONVERSATION: &str =
+    "SELECT seq, turn, body FROM records WHERE agent = ?1 AND task = ?2 ORDER BY seq";
 const MESSAGES_OF: &str = "SELECT m.* FROM records r JOIN messages m ON m.id = r.message
     WHERE r.agent = ?1 AND r.task = ?2 AND r.message IS NOT NULL";
 
@@ -55,18 +56,26 @@ pub(crate) async fn history(
     connection: &mut SqliteConnection,
     conversation: &Conversation,
 ) -> Result<History, Error> {
-    let query = sqlx::query(OF_CONVERSATION).bind(conversation.agent.as_str()).bind(conversation.task.as_str());
+    let query = sqlx::query(OF_CONVERSATION)
+        .bind(conversation.agent.as_str())
+        .bind(conversation.task.as_str());
     let rows = query.fetch_all(&mut *connection).await?;
     let with_turn = |row| Ok::<_, Error>((sqlx::Row::get(row, "turn"), read(row)?));
     let records = rows.iter().map(with_turn).collect::<Result<Vec<_>, _>>()?;
-    let query = sqlx::query(MESSAGES_OF).bind(conversation.agent.as_str()).bind(conversation.task.as_str());
+    let query = sqlx::query(MESSAGES_OF)
+        .bind(conversation.agent.as_str())
+        .bind(conversation.task.as_str());
     let rows = query.fetch_all(connection).await?;
     let heard = rows.iter().map(messages::read).collect::<Result<Vec<_>, _>>()?;
-    let messages = heard.into_iter().map(|message| (message.id.to_string(), message)).collect();
+    let messages = heard
+        .into_iter()
+        .map(|message| (message.id.to_string(), message))
+        .collect();
     Ok(History { records, messages })
 }
 
 fn read(row: &sqlx::sqlite::SqliteRow) -> Result<Record, Error> {
     let body: String = row.get("body");
-    serde_json::from_str(&body).map_err(|error| damaged("records", &row.get::<i64, _>("seq").to_string(), error))
+    serde_json::from_str(&body)
+        .map_err(|error| damaged("records", &row.get::<i64, _>("seq").to_string(), error))
 }

@@ -38,7 +38,10 @@ pub(crate) async fn insert(tx: &mut Tx, role: &Role) -> Result<(), Error> {
 }
 
 pub(crate) async fn get(connection: &mut SqliteConnection, id: &RoleId) -> Result<Option<Role>, Error> {
-    let row = sqlx::query(BY_ID).bind(id.as_str()).fetch_optional(connection).await?;
+    let row = sqlx::query(BY_ID)
+        .bind(id.as_str())
+        .fetch_optional(connection)
+        .await?;
     row.as_ref().map(read).transpose()
 }
 
@@ -49,7 +52,10 @@ pub(crate) async fn made_by(
     task: &TaskId,
     name: &str,
 ) -> Result<Option<Role>, Error> {
-    let query = sqlx::query(BY_NAME).bind(task.as_str()).bind(creator.as_str()).bind(name);
+    let query = sqlx::query(BY_NAME)
+        .bind(task.as_str())
+        .bind(creator.as_str())
+        .bind(name);
     let row = query.fetch_optional(connection).await?;
     row.as_ref().map(read).transpose()
 }
@@ -61,7 +67,10 @@ pub(crate) async fn usable(
     task: &TaskId,
     meant: &str,
 ) -> Result<Option<Role>, Error> {
-    let query = sqlx::query(USABLE).bind(agent.as_str()).bind(task.as_str()).bind(meant.trim());
+    let query = sqlx::query(USABLE)
+        .bind(agent.as_str())
+        .bind(task.as_str())
+        .bind(meant.trim());
     let rows = query.fetch_all(connection).await?;
     let roles: Vec<Role> = rows.iter().map(read).collect::<Result<_, _>>()?;
     let decided = |role: &Role| role.id.as_str() == meant.trim() || role.creator == *agent;
@@ -93,7 +102,8 @@ fn read(row: &SqliteRow) -> Result<Role, Error> {
         service: ServiceId::new(row.get::<String, _>("service")),
         required_capabilities: serde_json::from_str(&json("required_capabilities"))
             .map_err(|error| damaged("roles", &id, error))?,
-        tool_groups: serde_json::from_str(&json("tool_groups")).map_err(|error| damaged("roles", &id, error))?,
+        tool_groups: serde_json::from_str(&json("tool_groups"))
+            .map_err(|error| damaged("roles", &id, error))?,
         id: RoleId::new(id),
     })
 }

@@ -4,7 +4,8 @@ use super::{Conversation, Error, Tx};
 use polity_society::id::{AgentId, MessageId, TaskId};
 use sqlx::{Row, SqliteConnection};
 
-const INSERT: &str = "INSERT INTO turns (agent, task, began_by, state, created_at) VALUES (?1, ?2, ?3, 'open', ?4)
+const INSERT: &str =
+    "INSERT INTO turns (agent, task, began_by, state, created_at) VALUES (?1, ?2, ?3, 'open', ?4)
     RETURNING id";
 const OPEN: &str = "SELECT id, began_by FROM turns WHERE agent = ?1 AND task = ?2 AND state = 'open'";
 const ALL_OPEN: &str = "SELECT agent, task FROM turns WHERE state = 'open'";
@@ -26,23 +27,35 @@ pub(crate) enum Ended {
     Stopped,
 }
 
-pub(crate) async fn begin(tx: &mut Tx, conversation: &Conversation, message: &MessageId) -> Result<OpenTurn, Error> {
+pub(crate) async fn begin(
+    tx: &mut Tx,
+    conversation: &Conversation,
+    message: &MessageId,
+) -> Result<OpenTurn, Error> {
     let query = sqlx::query(INSERT)
         .bind(conversation.agent.as_str())
         .bind(conversation.task.as_str())
         .bind(message.as_str())
         .bind(tx.now);
     let id = query.fetch_one(&mut tx.connection).await?.get("id");
-    Ok(OpenTurn { id, began_by: message.clone() })
+    Ok(OpenTurn {
+        id,
+        began_by: message.clone(),
+    })
 }
 
 pub(crate) async fn open(
     connection: &mut SqliteConnection,
     conversation: &Conversation,
 ) -> Result<Option<OpenTurn>, Error> {
-    let query = sqlx::query(OPEN).bind(conversation.agent.as_str()).bind(conversation.task.as_str());
+    let query = sqlx::query(OPEN)
+        .bind(conversation.agent.as_str())
+        .bind(conversation.task.as_str());
     let row = query.fetch_optional(connection).await?;
-    Ok(row.map(|row| OpenTurn { id: row.get("id"), began_by: MessageId::new(row.get::<String, _>("began_by")) }))
+    Ok(row.map(|row| OpenTurn {
+        id: row.get("id"),
+        began_by: MessageId::new(row.get::<String, _>("began_by")),
+    }))
 }
 
 /// The conversations whose turn goes on.
@@ -61,14 +74,29 @@ pub(crate) async fn end(tx: &mut Tx, turn: i64, ended: Ended) -> Result<(), Erro
         Ended::Failed => "failed",
         Ended::Stopped => "stopped",
     };
-    let hit = sqlx::query(END).bind(turn).bind(state).execute(&mut tx.connection).await?.rows_affected();
+    let hit = sqlx::query(END)
+        .bind(turn)
+        .bind(state)
+        .execute(&mut tx.connection)
+        .await?
+        .rows_affected();
     if hit != 1 {
-        return Err(Error::WrongRows { what: "ending a turn", expected: 1, hit });
+        return Err(Error::WrongRows {
+            what: "ending a turn",
+            expected: 1,
+            hit,
+        });
     }
     Ok(())
 }
 
 /// The open turn of an agent that belongs to one task.
-pub(crate) async fn open_of(connection: &mut SqliteConnection, agent: &AgentId) -> Result<Option<i64>, Error> {
-    Ok(sqlx::query_scalar(OPEN_OF).bind(agent.as_str()).fetch_optional(connection).await?)
+pub(crate) async fn open_of(
+    connection: &mut SqliteConnection,
+    agent: &AgentId,
+) -> Result<Option<i64>, Error> {
+    Ok(sqlx::query_scalar(OPEN_OF)
+        .bind(agent.as_str())
+        .fetch_optional(connection)
+        .await?)
 }

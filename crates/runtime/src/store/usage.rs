@@ -5,7 +5,8 @@ use polity_llm::{Usage, UsageSource};
 use polity_society::id::{ServiceId, TaskId};
 use sqlx::{Row, SqliteConnection};
 
-const INSERT: &str = "INSERT INTO model_calls (task, agent, turn, service, model, revision, attempts, prompt_tokens,
+const INSERT: &str =
+    "INSERT INTO model_calls (task, agent, turn, service, model, revision, attempts, prompt_tokens,
     completion_tokens, usage_source, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
 const OF_TASK: &str = "SELECT count(*) AS calls, coalesce(sum(prompt_tokens), 0) AS prompt,
     coalesce(sum(completion_tokens), 0) AS completion FROM model_calls WHERE task = ?1";
@@ -36,7 +37,12 @@ pub(crate) struct Used {
     pub(crate) tokens: u64,
 }
 
-pub(crate) async fn insert(tx: &mut Tx, caller: &Conversation, turn: i64, served: &Served) -> Result<(), Error> {
+pub(crate) async fn insert(
+    tx: &mut Tx,
+    caller: &Conversation,
+    turn: i64,
+    served: &Served,
+) -> Result<(), Error> {
     let source = match served.usage.source {
         UsageSource::Reported => "reported",
         UsageSource::Estimated => "estimated",
@@ -59,9 +65,15 @@ pub(crate) async fn insert(tx: &mut Tx, caller: &Conversation, turn: i64, served
 }
 
 pub(crate) async fn of_task(connection: &mut SqliteConnection, task: &TaskId) -> Result<Used, Error> {
-    let row = sqlx::query(OF_TASK).bind(task.as_str()).fetch_one(connection).await?;
+    let row = sqlx::query(OF_TASK)
+        .bind(task.as_str())
+        .fetch_one(connection)
+        .await?;
     let number = |column: &str| row.get::<i64, _>(column).unsigned_abs();
-    Ok(Used { calls: number("calls"), tokens: number("prompt") + number("completion") })
+    Ok(Used {
+        calls: number("calls"),
+        tokens: number("prompt") + number("completion"),
+    })
 }
 
 /// Who used most: agent, calls, tokens.
@@ -69,7 +81,10 @@ pub(crate) async fn by_agent(
     connection: &mut SqliteConnection,
     task: &TaskId,
 ) -> Result<Vec<(String, u64, u64)>, Error> {
-    let rows = sqlx::query(BY_AGENT).bind(task.as_str()).fetch_all(connection).await?;
+    let rows = sqlx::query(BY_AGENT)
+        .bind(task.as_str())
+        .fetch_all(connection)
+        .await?;
     let read = |row: &sqlx::sqlite::SqliteRow| {
         let number = |column: &str| row.get::<i64, _>(column).unsigned_abs();
         (row.get("agent"), number("calls"), number("tokens"))

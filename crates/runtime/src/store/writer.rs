@@ -39,10 +39,13 @@ impl Tx {
 /// What became of the transaction that a job was part of.
 type Verdict = Result<(), String>;
 
+/// Tells a job's caller what came of it.
+type Answer = Box<dyn FnOnce(&Verdict) + Send>;
+
 /// A job that has run: whether it wants its savepoint kept, and how to answer its caller.
 struct Ran {
     outcome: Outcome,
-    answer: Box<dyn FnOnce(&Verdict) + Send>,
+    answer: Answer,
 }
 
 #[derive(PartialEq, Eq)]
@@ -83,10 +86,17 @@ impl Handle {
         let job: Job = Box::new(move |tx| {
             Box::pin(async move {
                 let result = match tx {
-                    Ok(tx) => AssertUnwindSafe(job(tx)).catch_unwind().await.unwrap_or(Err(Error::Panicked)),
+                    Ok(tx) => AssertUnwindSafe(job(tx))
+                        .catch_unwind()
+                        .await
+                        .unwrap_or(Err(Error::Panicked)),
                     Err(reason) => Err(Error::Commit(reason.to_owned())),
                 };
-                let outcome = if result.is_ok() { Outcome::Keep } else { Outcome::Undo };
+                let outcome = if result.is_ok() {
+                    Outcome::Keep
+                } else {
+                    Outcome::Undo
+                };
                 let answer = move |verdict: &Verdict| {
                     let result = match verdict {
                         Ok(()) => result,
@@ -95,10 +105,16 @@ impl Handle {
                     // Whoever asked may be gone; what is written is written.
                     let _ = sender.send(result);
                 };
-                Ran { outcome, answer: Box::new(answer) }
+                Ran {
+                    outcome,
+                    answer: Box::new(answer),
+                }
             })
         });
-        self.orders.send(Order::Run(job)).await.map_err(|_| Error::Closed)?;
+        self.orders
+            .send(Order::Run(job))
+            .await
+            .map_err(|_| Error::Closed)?;
         receiver.await.map_err(|_| Error::Closed)?
     }
 
@@ -115,9 +131,28 @@ pub(super) fn start(connection: SqliteConnection, newest_event: i64) -> (Handle,
     let (orders, waiting) = mpsc::channel(QUEUE);
     let (bells, rung) = mpsc::unbounded_channel();
     let (events, seen) = watch::channel(newest_event);
-    let tx = Tx { connection, now: 0, bells: Vec::new(), newest_event };
-    tokio::spawn(Writer { tx, waiting, bells, events }.run());
-    (Handle { orders }, super::Signals { bells: rung, events: seen })
+    let tx = Tx {
+        connection,
+        now: 0,
+        bells: Vec::new(),
+        newest_event,
+    };
+    tokio::spawn(
+        Writer {
+            tx,
+            waiting,
+            bells,
+            events,
+        }
+        .run(),
+    );
+    (
+        Handle { orders },
+        super::Signals {
+            bells: rung,
+            events: seen,
+        },
+    )
 }
 
 struct Writer {
@@ -157,7 +192,7 @@ impl Writer {
     async fn commit(&mut self, jobs: Vec<Job>) {
         self.tx.now = crate::clock::now();
         let events_before = self.tx.newest_event;
-        let mut answers = Vec::with_capacity(jobs.len());
+        let mut answers: Vec<Answer> = Vec::with_capacity(jobs.len());
         let verdict = match self.transaction(jobs, &mut answers).await {
             Ok(()) => Ok(()),
             Err(error) => {
@@ -181,11 +216,7 @@ impl Writer {
         }
     }
 
-    async fn transaction(
-        &mut self,
-        jobs: Vec<Job>,
-        answers: &mut Vec<Box<dyn FnOnce(&Verdict) + Send>>,
-    ) -> Result<(), sqlx::Error> {
+    async fn transaction(&mut self, jobs: Vec<Job>, answers: &mut Vec<Answer>) -> Result<(), sqlx::Error> {
         // A read transaction that becomes a write one can fail with a snapshot error that no timeout retries.
         if let Err(error) = self.execute("BEGIN IMMEDIATE").await {
             let reason = error.to_string();
@@ -210,6 +241,9 @@ impl Writer {
     }
 
     async fn execute(&mut self, sql: &'static str) -> Result<(), sqlx::Error> {
-        sqlx::query(AssertSqlSafe(sql)).execute(&mut self.tx.connection).await.map(drop)
+        sqlx::query(AssertSqlSafe(sql))
+            .execute(&mut self.tx.connection)
+            .await
+            .map(drop)
     }
 }

@@ -66,10 +66,15 @@ impl Call {
                 return Err(invalid("arguments", format!("not a JSON object: {quoted}")));
             }
         };
-        let Some(read) = Self::read(&call.name, arguments) else { return Err(super::unknown(&call.name)) };
+        let Some(read) = Self::read(&call.name, arguments) else {
+            return Err(super::unknown(&call.name));
+        };
         read.map_err(|error| {
             let path = error.path().to_string();
-            invalid(if path == "." { "arguments" } else { &path }, error.into_inner().to_string())
+            invalid(
+                if path == "." { "arguments" } else { &path },
+                error.into_inner().to_string(),
+            )
         })
     }
 }
@@ -167,7 +172,9 @@ impl From<Value> for Receivers {
 }
 
 fn in_words(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), |text| text.trim().to_owned())
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), |text| text.trim().to_owned())
 }
 
 impl JsonSchema for Receivers {

@@ -16,14 +16,20 @@ static SCHEMAS: LazyLock<Vec<(&'static str, Option<ToolGroup>, Value)>> = LazyLo
     });
     let mut generator = settings.into_generator();
     let schemas = arguments::schemas(&mut generator);
-    schemas.into_iter().map(|(name, group, schema)| (name, group, plain(schema.to_value()))).collect()
+    schemas
+        .into_iter()
+        .map(|(name, group, schema)| (name, group, plain(schema.to_value())))
+        .collect()
 });
 
 /// The tools of a role. A role that names no groups has all.
 pub(crate) fn offered(groups: &[ToolGroup], prompts: &Prompts) -> Vec<Tool> {
-    let has = |group: &Option<ToolGroup>| group.is_none_or(|group| groups.is_empty() || groups.contains(&group));
+    let has =
+        |group: &Option<ToolGroup>| group.is_none_or(|group| groups.is_empty() || groups.contains(&group));
     let chosen = SCHEMAS.iter().filter(|(_, group, _)| has(group));
-    chosen.map(|(name, _, schema)| in_words(name, schema.clone(), prompts.tool_texts.get(*name))).collect()
+    chosen
+        .map(|(name, _, schema)| in_words(name, schema.clone(), prompts.tool_texts.get(*name)))
+        .collect()
 }
 
 fn in_words(name: &str, mut parameters: Value, text: Option<&ToolText>) -> Tool {
@@ -34,7 +40,11 @@ fn in_words(name: &str, mut parameters: Value, text: Option<&ToolText>) -> Tool 
         }
     }
     let description = text.map(|text| text.description.clone()).unwrap_or_default();
-    Tool { name: name.to_owned(), description, parameters }
+    Tool {
+        name: name.to_owned(),
+        description,
+        parameters,
+    }
 }
 
 /// Puts the description of a field where the field is; arrays are stepped through.
@@ -48,7 +58,10 @@ fn describe(schema: &mut Value, path: &[&str], description: &str) {
     if let Some(items) = schema.get_mut("items") {
         return describe(items, path, description);
     }
-    if let Some(property) = schema.get_mut("properties").and_then(|properties| properties.get_mut(*name)) {
+    if let Some(property) = schema
+        .get_mut("properties")
+        .and_then(|properties| properties.get_mut(*name))
+    {
         describe(property, rest, description);
     }
 }
@@ -67,10 +80,17 @@ fn plain_object(object: Map<String, Value>) -> Map<String, Value> {
     let mut plainer = Map::new();
     for (key, value) in object {
         match (key.as_str(), value) {
-            ("title" | "$schema" | "format" | "default" | "description" | "minimum", Value::String(_) | Value::Number(_) | Value::Array(_) | Value::Null | Value::Bool(_)) => {}
+            (
+                "title" | "$schema" | "format" | "default" | "description" | "minimum",
+                Value::String(_) | Value::Number(_) | Value::Array(_) | Value::Null | Value::Bool(_),
+            ) => {}
             ("type", Value::Array(types)) => {
                 let named: Vec<Value> = types.into_iter().filter(|name| name != "null").collect();
-                let only = if named.len() == 1 { named.into_iter().next() } else { Some(Value::Array(named)) };
+                let only = if named.len() == 1 {
+                    named.into_iter().next()
+                } else {
+                    Some(Value::Array(named))
+                };
                 plainer.extend(only.map(|only| (key, only)));
             }
             ("properties", Value::Object(properties)) => {

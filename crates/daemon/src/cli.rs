@@ -1,0 +1,104 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand};
+use polity_society::id::ServiceId;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A society of LLM agents on your machine.
+#[derive(Debug, Parser)]
+#[command(name = "polity", version, about, propagate_version = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What can be done.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Give the root agent a prompt, and wait for the answer.
+    ///
+    /// Messages to you go to standard output as they come; on a terminal, what happens is shown on standard error.
+    ///
+    /// Exit codes: 0 answered; 2 bad usage, configuration or data directory; 3 no answer; 4 a limit stopped the task;
+    /// 5 no model could be reached; 6 an agent waits for your answer; 124 timeout; 130 interrupted.
+    Run(RunArguments),
+}
+
+/// `polity run`
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    /// What you want done; `-` reads it from standard input.
+    #[arg(value_name = "PROMPT", required_unless_present = "resume")]
+    pub(crate) prompt: Option<String>,
+
+    /// Go on with whatever was left, however the last process ended.
+    #[arg(long, conflicts_with_all = ["prompt", "attach", "service"])]
+    pub(crate) resume: bool,
+
+    /// A file that goes with the prompt; may be given several times.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) attach: Vec<PathBuf>,
+
+    /// The service that the root agent uses for this prompt.
+    #[arg(long, value_name = "ID", value_parser = service)]
+    pub(crate) service: Option<ServiceId>,
+
+    /// Where app.json and llmservices.json are [default: ./config, else your configuration directory].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Where the society lives [default: your data directory].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+
+    /// Print one JSON object per line for everything that happens.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Stop after this long, such as 90s, 5m or 1h30m; what was begun can be resumed.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
+}
+
+fn service(text: &str) -> Result<ServiceId, String> {
+    let text = text.trim();
+    if text.is_empty() {
+        Err("say which service".to_owned())
+    } else {
+        Ok(ServiceId::new(text))
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let advice = "write it like 90s, 5m or 1h30m";
+    if let Ok(seconds) = text.parse::<u64>() {
+        return Ok(Duration::from_secs(seconds));
+    }
+    let span: jiff::SignedDuration = text.parse().map_err(|_| advice.to_owned())?;
+    Duration::try_from(span).map_err(|_| format!("must not be negative; {advice}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn durations() {
+        let check = |text: &str, expect: Option<u64>| {
+            assert_eq!(duration(text).ok(), expect.map(Duration::from_secs), "{text}");
+        };
+        check("90s", Some(90));
+        check("5m", Some(300));
+        check("1h30m", Some(5400));
+        check("7", Some(7));
+        check("-1s", None);
+        check("soon", None);
+    }
+}
