@@ -27,7 +27,7 @@ CREATE TABLE roles (
     UNIQUE (task, creator, name)
 ) STRICT;
 
--- `user` and `root` are rows too: they have no task, no role and no brief.
+-- `user` and `root` are rows too: they have no task, no role and no brief. `hired_in` is the parent's turn.
 CREATE TABLE agents (
     id         TEXT PRIMARY KEY,
     task       TEXT REFERENCES tasks (id),
@@ -36,6 +36,7 @@ CREATE TABLE agents (
     name       TEXT,
     brief      TEXT,
     depth      INTEGER NOT NULL,
+    hired_in   INTEGER REFERENCES turns (id),
     ended_at   INTEGER,
     created_at INTEGER NOT NULL
 ) STRICT;
@@ -79,6 +80,7 @@ CREATE TABLE messages (
 
 CREATE INDEX messages_waiting ON messages (receiver, task, seq) WHERE state = 'queued';
 CREATE INDEX messages_delayed ON messages (due_at) WHERE state = 'delayed';
+CREATE INDEX messages_unread ON messages (task) WHERE state IN ('queued', 'delayed');
 CREATE INDEX messages_of_turn ON messages (turn);
 CREATE INDEX messages_sent_in ON messages (sent_in);
 CREATE INDEX messages_open_requests ON messages (receiver, task, seq) WHERE expects = 'answer' AND answered_by IS NULL;
@@ -95,7 +97,8 @@ CREATE TABLE turns (
     created_at INTEGER NOT NULL
 ) STRICT;
 
-CREATE UNIQUE INDEX turns_open ON turns (agent, task) WHERE state = 'open';
+CREATE UNIQUE INDEX turns_open ON turns (task, agent) WHERE state = 'open';
+CREATE INDEX turns_of_conversation ON turns (agent, task, id);
 
 -- What happened in a turn, in order. An agent's history is its records; nothing that routing produced is in them.
 CREATE TABLE records (

@@ -86,20 +86,28 @@ impl Output {
             .map_err(|error| Failure::Broken(error.to_string()))?;
         match self.form {
             Form::Text => print_letter(letter, &artifacts)?,
-            Form::Json => line(&json!({
-                "event": "message",
-                "task": letter.message.task,
-                "message": letter.message.id,
-                "from": letter.message.from.as_str(),
-                "role": letter.message.from_role,
-                "finality": letter.message.finality,
-                "text": letter.text,
-                "attachments": artifacts,
-            }))?,
+            Form::Json => self.told_before(society, letter).await?,
         }
         // Shown first, noted then: a crash between the two shows it twice, which is better than never.
         let noted = society.mark_shown(letter.message.id.clone()).await;
         noted.map_err(|error| Failure::Broken(error.to_string()))
+    }
+
+    /// The events of this run tell what is said to the person; what was said before it has to be told now.
+    async fn told_before(&self, society: &Society, letter: &Letter) -> Result<(), Failure> {
+        let event = society
+            .event_of(&letter.message)
+            .await
+            .map_err(|error| Failure::Broken(error.to_string()))?;
+        match event {
+            Some(entry) if entry.seq <= society.first_event() => self.json(&entry),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn json(&self, entry: &Entry) -> Result<(), Failure> {
+        let value = serde_json::to_value(entry).map_err(|error| Failure::Defect(error.to_string()))?;
+        line(&value)
     }
 
     /// Shows something that happened.

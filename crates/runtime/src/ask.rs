@@ -11,7 +11,7 @@ use crate::store::records::History;
 use crate::store::usage::{Served, Used};
 use crate::store::{Conversation, Error, agents, artifacts, records, roles, tasks, usage};
 use crate::tools;
-use crate::turn::Tools;
+use crate::turn::{Tools, with_unique_ids};
 use polity_artifacts::index::Stored;
 use polity_llm::{CallError, Message, Reply, Request, Tool, ToolChoice};
 use polity_registry::{Service, Snapshot};
@@ -52,6 +52,17 @@ pub(crate) struct Answer {
     pub(crate) shown: Vec<Shown>,
 }
 
+/// Which answer of which turn is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Round {
+    /// The turn.
+    pub(crate) turn: i64,
+    /// How many answers with tool calls it has had.
+    pub(crate) number: u64,
+    /// Whether the model may call tools.
+    pub(crate) tools: Tools,
+}
+
 /// What a request is made from, apart from the service.
 struct Scene {
     agent: agents::AgentRow,
@@ -67,7 +78,7 @@ struct Scene {
 pub(crate) async fn ask(
     handles: &Handles,
     conversation: &Conversation,
-    tools: Tools,
+    round: Round,
 ) -> Result<Asked, Error> {
     let scene = look(handles, conversation).await?;
     let mut snapshot = handles.registry.current();
@@ -84,7 +95,8 @@ pub(crate) async fn ask(
     };
     let mut made = 0;
     loop {
-        let (request, shown) = request(handles, &scene, &snapshot, &service, tried.media, tools).await?;
+        let (request, shown) =
+            request(handles, &scene, &snapshot, &service, tried.media, round.tools).await?;
         tried.sent = sent(&request);
         tried.fallback = match untried_fallback(&snapshot, &service, &tried_services) {
             Some(_) => Fallback::Untried,
@@ -93,7 +105,11 @@ pub(crate) async fn ask(
         tried.attempts += 1;
         made += 1;
         let failure = match attempt(handles, &service, &request).await {
-            Ok(reply) => return Ok(answered(reply, &service, &snapshot, made, shown)),
+            Ok(mut reply) => {
+                let taken = scene.history.call_ids();
+                reply.tool_calls = with_unique_ids(reply.tool_calls, &taken, round.turn, round.number);
+                return Ok(answered(reply, &service, &snapshot, made, shown));
+            }
             Err(failure) => failure,
         };
         let next = policy::next(&failure, tried, &snapshot.settings.retry, fastrand::f64());

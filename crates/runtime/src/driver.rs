@@ -5,7 +5,7 @@
 
 mod closing;
 
-use crate::ask::{Answer, Asked, ask};
+use crate::ask::{Answer, Asked, Round, ask};
 use crate::event::Event;
 use crate::handles::Handles;
 use crate::mint;
@@ -15,7 +15,7 @@ use crate::store::turns::{self, OpenTurn};
 use crate::store::{Conversation, Error, Tx, agents, events, records, tasks, usage};
 use crate::tools::outside::{Invocation, OutsideTool, Repeat};
 use crate::tools::{self, Context, Incoming};
-use crate::turn::{self, Reminded, Step, Tools, Turn};
+use crate::turn::{self, Reminded, Step, Turn};
 use polity_artifacts::{NewArtifact, Prepared, prepare};
 use polity_llm::{Arguments, ToolCall};
 use polity_registry::Snapshot;
@@ -97,7 +97,16 @@ async fn drive(
             Step::Ended => return Ok(()),
             Step::CallModel(tools) => {
                 take_in(handles, conversation, open, &mut turn).await?;
-                call_model(handles, conversation, open, &turn, tools).await?
+                call_model(
+                    handles,
+                    conversation,
+                    Round {
+                        turn: open.id,
+                        number: turn.rounds(),
+                        tools,
+                    },
+                )
+                .await?
             }
             Step::RunTool(call) => {
                 run_outside(handles, conversation, open, &mut turn, &call, First::Yes).await?
@@ -165,30 +174,16 @@ enum Happened {
     Limited { limit: &'static str, value: u64 },
 }
 
-async fn call_model(
-    handles: &Handles,
-    conversation: &Conversation,
-    open: &OpenTurn,
-    turn: &Turn,
-    tools: Tools,
-) -> Result<Happened, Error> {
+async fn call_model(handles: &Handles, conversation: &Conversation, round: Round) -> Result<Happened, Error> {
     let Answer {
         mut replied,
         served,
         shown,
-    } = match ask(handles, conversation, tools).await? {
+    } = match ask(handles, conversation, round).await? {
         Asked::Answered(answer) => *answer,
         Asked::Failed { service, reason } => return Ok(Happened::Failed { service, reason }),
         Asked::Limited { limit, value } => return Ok(Happened::Limited { limit, value }),
     };
-    let mut reader = handles.store.reader().await?;
-    let history = records::history(&mut reader, conversation).await?;
-    let taken: Vec<&str> = history
-        .records
-        .iter()
-        .flat_map(|(_, record)| call_ids(record))
-        .collect();
-    replied.calls = turn::with_unique_ids(replied.calls, |id| taken.contains(&id), open.id, turn.rounds());
     let snapshot = handles.registry.current();
     let stored = take_bytes_out(handles, &snapshot, &mut replied.calls).await?;
     let event = Event::ModelAnswered {
@@ -207,14 +202,6 @@ async fn call_model(
         served,
         stored,
     })
-}
-
-fn call_ids(record: &Record) -> impl Iterator<Item = &str> {
-    let calls = match record {
-        Record::Replied(replied) => replied.calls.as_slice(),
-        _ => &[],
-    };
-    calls.iter().map(|call| call.id.as_str())
 }
 
 /// Bytes that a model passes in a call are stored, and a reference takes their place before anything is recorded.

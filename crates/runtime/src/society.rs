@@ -20,8 +20,8 @@ use polity_society::rules::{Answering, Draft, LastWord};
 use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 /// What a society is made of.
 pub struct Parts {
@@ -92,7 +92,7 @@ pub struct Society {
     first_event: i64,
     broken: watch::Receiver<Option<String>>,
     stop: CancellationToken,
-    supervisor: JoinHandle<()>,
+    tasks: TaskTracker,
 }
 
 /// The file of the database in a data directory.
@@ -122,14 +122,16 @@ impl Society {
         let stop = CancellationToken::new();
         let (tell_broken, broken) = watch::channel(None);
         let supervisor = Supervisor::new(Arc::clone(&handles), signals.bells, stop.clone(), tell_broken);
-        let supervisor = tokio::spawn(supervisor.run());
+        let tasks = TaskTracker::new();
+        tasks.spawn(supervisor.run());
+        tasks.close();
         Ok(Self {
             handles,
             events: signals.events,
             first_event,
             broken,
             stop,
-            supervisor,
+            tasks,
         })
     }
 
@@ -228,6 +230,12 @@ impl Society {
         events::after(&mut reader, seq, limit).await
     }
 
+    /// The event that told of a message.
+    pub async fn event_of(&self, message: &Message) -> Result<Option<Entry>, Error> {
+        let mut reader = self.handles.store.reader().await?;
+        events::of_message(&mut reader, &message.id, &message.task).await
+    }
+
     /// What the person has not been shown yet, oldest first.
     pub async fn unshown(&self) -> Result<Vec<Letter>, Error> {
         let mut reader = self.handles.store.reader().await?;
@@ -315,11 +323,9 @@ impl Society {
     }
 
     /// Stops: agents are dropped where they are, which is safe, and what they have asked to be written is.
-    pub async fn stop(self) {
+    pub async fn stop(&self) {
         self.stop.cancel();
-        if let Err(error) = self.supervisor.await {
-            tracing::error!(%error, "the supervisor failed");
-        }
+        self.tasks.wait().await;
         self.handles.store.close().await;
     }
 }

@@ -8,7 +8,7 @@ use polity_llm::ToolCall;
 use polity_society::id::CallId;
 use polity_society::message::Expects;
 use polity_society::notice::Notice;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 /// What to do next.
 #[derive(Clone, Debug, PartialEq)]
@@ -230,13 +230,14 @@ impl Turn {
 /// Makes the ids of an answer's calls unique in their conversation: those that the model gave stay where they can.
 pub(crate) fn with_unique_ids(
     mut calls: Vec<ToolCall>,
-    taken: impl Fn(&str) -> bool,
+    taken: &HashSet<&str>,
     turn: i64,
     round: u64,
 ) -> Vec<ToolCall> {
     let mut used: Vec<String> = Vec::with_capacity(calls.len());
     for (index, call) in calls.iter_mut().enumerate() {
-        let usable = !call.id.trim().is_empty() && !taken(&call.id) && !used.contains(&call.id);
+        let usable =
+            !call.id.trim().is_empty() && !taken.contains(call.id.as_str()) && !used.contains(&call.id);
         if !usable {
             call.id = format!("call_{turn}_{round}_{index}");
         }

@@ -93,6 +93,11 @@ impl MessageId {
     pub fn from_sequence(sequence: i64) -> Self {
         Self(format!("m{sequence:09}"))
     }
+
+    /// As which number the message was accepted; `None` for a text that is no id of ours.
+    pub fn sequence(&self) -> Option<i64> {
+        self.0.strip_prefix('m')?.parse().ok()
+    }
 }
 
 impl ArtifactId {

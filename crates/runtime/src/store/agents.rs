@@ -9,8 +9,8 @@ use polity_society::id::{AgentId, RoleId, ServiceId, TaskId};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
 
-const INSERT: &str = "INSERT INTO agents (id, task, parent, role, name, brief, depth, created_at)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+const INSERT: &str = "INSERT INTO agents (id, task, parent, role, name, brief, depth, created_at, hired_in)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, (SELECT id FROM turns WHERE agent = ?3 AND task = ?2 AND state = 'open'))";
 const GET: &str = "SELECT a.id, a.task, a.parent, a.role, a.name, a.brief, a.depth, a.ended_at,
     r.name AS role_name, r.interface_spec, r.service FROM agents a LEFT JOIN roles r ON r.id = a.role WHERE a.id = ?1";
 const EXISTS: &str = "SELECT EXISTS (SELECT 1 FROM agents WHERE id = ?1)";
@@ -29,7 +29,7 @@ const ANCESTORS: &str = "WITH RECURSIVE above (id) AS (
     SELECT id FROM above";
 const END: &str = "UPDATE agents SET ended_at = ?2 WHERE id = ?1 AND ended_at IS NULL";
 const UNWRITTEN: &str = "SELECT a.id FROM agents a WHERE a.parent = ?1 AND a.task = ?2 AND a.ended_at IS NULL
-    AND a.created_at >= (SELECT created_at FROM turns WHERE id = ?3)
+    AND a.hired_in = ?3
     AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.receiver = a.id) ORDER BY a.created_at, a.id";
 
 /// An agent, as rows have it.

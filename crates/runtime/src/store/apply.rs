@@ -144,7 +144,7 @@ async fn end_agent(tx: &mut Tx, agent: &AgentId, reason: String) -> Result<Vec<C
     .await?;
     tx.ring(Bell::Ended(agent.clone()));
     let mut notices = Vec::new();
-    let mut next = messages::next_id(tx).await?;
+    let mut sequence = messages::next_id(tx).await?.sequence().unwrap_or_default();
     for message in messages::bounce_all(tx, agent).await? {
         let event = Event::MessageBounced {
             message: message.id.clone(),
@@ -162,20 +162,11 @@ async fn end_agent(tx: &mut Tx, agent: &AgentId, reason: String) -> Result<Vec<C
             to: agent.clone(),
             message: message.id,
         };
-        notices.push(rules::notice(next.clone(), message.task, sender.clone(), bounced));
-        next = following(&next);
+        let id = MessageId::from_sequence(sequence);
+        notices.push(rules::notice(id, message.task, sender.clone(), bounced));
+        sequence += 1;
     }
     Ok(notices)
-}
-
-/// The id after one that was not used yet.
-fn following(id: &MessageId) -> MessageId {
-    let sequence = id
-        .as_str()
-        .trim_start_matches('m')
-        .parse::<i64>()
-        .unwrap_or_default();
-    MessageId::from_sequence(sequence + 1)
 }
 
 fn excerpt(text: &str) -> String {

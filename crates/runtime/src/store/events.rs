@@ -2,12 +2,15 @@
 
 use super::{Error, Tx, damaged};
 use crate::event::{Entry, Event};
-use polity_society::id::{AgentId, TaskId};
+use polity_society::id::{AgentId, MessageId, TaskId};
+use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
 
 const INSERT: &str =
     "INSERT INTO events (task, agent, kind, body, created_at) VALUES (?1, ?2, ?3, ?4, ?5) RETURNING seq";
 const NEWEST: &str = "SELECT coalesce(max(seq), 0) FROM events";
+const OF_MESSAGE: &str = "SELECT seq, body, created_at FROM events
+    WHERE kind = 'message_accepted' AND task = ?2 AND json_extract(body, '$.message') = ?1";
 const AFTER: &str = "SELECT seq, body, created_at FROM events WHERE seq > ?1 ORDER BY seq LIMIT ?2";
 
 pub(crate) async fn append(tx: &mut Tx, event: &Event) -> Result<(), Error> {
@@ -43,16 +46,31 @@ pub(crate) async fn after(
         .bind(limit)
         .fetch_all(connection)
         .await?;
-    rows.iter()
-        .map(|row| {
-            let seq: i64 = row.get("seq");
-            let event = serde_json::from_str(&row.get::<String, _>("body"))
-                .map_err(|error| damaged("events", &seq.to_string(), error))?;
-            Ok(Entry {
-                seq,
-                at: row.get("created_at"),
-                event,
-            })
-        })
-        .collect()
+    rows.iter().map(read).collect()
+}
+
+/// The event that tells of a message.
+pub(crate) async fn of_message(
+    connection: &mut SqliteConnection,
+    message: &MessageId,
+    task: &TaskId,
+) -> Result<Option<Entry>, Error> {
+    let query = sqlx::query(OF_MESSAGE).bind(message.as_str()).bind(task.as_str());
+    query
+        .fetch_optional(connection)
+        .await?
+        .as_ref()
+        .map(read)
+        .transpose()
+}
+
+fn read(row: &SqliteRow) -> Result<Entry, Error> {
+    let seq: i64 = row.get("seq");
+    let event = serde_json::from_str(&row.get::<String, _>("body"))
+        .map_err(|error| damaged("events", &seq.to_string(), error))?;
+    Ok(Entry {
+        seq,
+        at: row.get("created_at"),
+        event,
+    })
 }

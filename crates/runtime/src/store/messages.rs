@@ -61,7 +61,10 @@ pub(crate) async fn next_id(tx: &mut Tx) -> Result<MessageId, Error> {
 }
 
 pub(crate) async fn insert(tx: &mut Tx, message: &Message) -> Result<(), Error> {
-    let sequence: i64 = sqlx::query_scalar(NEXT).fetch_one(&mut tx.connection).await?;
+    let sequence = message
+        .id
+        .sequence()
+        .ok_or_else(|| damaged("messages", message.id.as_str(), "not an id"))?;
     let (message_type, body, attachments) = match &message.body {
         Body::Payload(payload) => (
             payload.message_type.as_str(),

@@ -4,7 +4,7 @@ use super::{Conversation, Error, Tx, damaged, messages};
 use crate::record::Record;
 use polity_society::message::Message;
 use sqlx::{Row, SqliteConnection};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 const INSERT: &str =
     "INSERT INTO records (agent, task, turn, message, body, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
@@ -50,6 +50,17 @@ pub(crate) struct History {
     pub(crate) records: Vec<(i64, Record)>,
     /// The messages, by id.
     pub(crate) messages: HashMap<String, Message>,
+}
+
+impl History {
+    /// The ids of all calls that were ever made in it.
+    pub(crate) fn call_ids(&self) -> HashSet<&str> {
+        let replies = self.records.iter().filter_map(|(_, record)| match record {
+            Record::Replied(replied) => Some(replied.calls.as_slice()),
+            _ => None,
+        });
+        replies.flatten().map(|call| call.id.as_str()).collect()
+    }
 }
 
 pub(crate) async fn history(
