@@ -19,10 +19,7 @@ pub struct Call {
 impl Call {
     /// Makes a call with sound arguments.
     pub fn new(tool: &str, arguments: Value) -> Self {
-        Self {
-            tool: tool.to_owned(),
-            arguments: arguments.to_string(),
-        }
+        Self { tool: tool.to_owned(), arguments: arguments.to_string() }
     }
 }
 
@@ -35,15 +32,8 @@ pub struct Answer(Kind);
 #[derive(Clone, Debug)]
 enum Kind {
     Reply(Reply),
-    Error {
-        status: u16,
-        body: Value,
-        retry_after_seconds: Option<u64>,
-    },
-    Raw {
-        content_type: String,
-        body: Bytes,
-    },
+    Error { status: u16, body: Value, retry_after_seconds: Option<u64> },
+    Raw { content_type: String, body: Bytes },
     Hang,
     Reset,
 }
@@ -89,19 +79,12 @@ impl Answer {
 
     /// Fails with an HTTP status and a JSON body.
     pub fn error(status: u16, body: Value) -> Self {
-        Self(Kind::Error {
-            status,
-            body,
-            retry_after_seconds: None,
-        })
+        Self(Kind::Error { status, body, retry_after_seconds: None })
     }
 
     /// Answers 200 with exactly this body.
     pub fn raw(content_type: &str, body: impl Into<Bytes>) -> Self {
-        Self(Kind::Raw {
-            content_type: content_type.to_owned(),
-            body: body.into(),
-        })
+        Self(Kind::Raw { content_type: content_type.to_owned(), body: body.into() })
     }
 
     /// Keeps the connection open and never answers.
@@ -158,10 +141,7 @@ impl Answer {
 
     /// Adds the header `Retry-After` to an error.
     pub fn retry_after(mut self, seconds: u64) -> Self {
-        let Kind::Error {
-            retry_after_seconds, ..
-        } = &mut self.0
-        else {
+        let Kind::Error { retry_after_seconds, .. } = &mut self.0 else {
             panic!("only an error can be retried: {self:?}");
         };
         *retry_after_seconds = Some(seconds);
@@ -192,16 +172,9 @@ impl Answer {
     pub(crate) fn render(self, conversation: &Conversation) -> Rendered {
         let reply = match self.0 {
             Kind::Reply(reply) => reply,
-            Kind::Error {
-                status,
-                body,
-                retry_after_seconds,
-            } => {
+            Kind::Error { status, body, retry_after_seconds } => {
                 let sent = Sent::whole(status, JSON, body.to_string().into());
-                return Rendered::Respond(Sent {
-                    retry_after_seconds,
-                    ..sent
-                });
+                return Rendered::Respond(Sent { retry_after_seconds, ..sent });
             }
             Kind::Raw { content_type, body } => {
                 return Rendered::Respond(Sent::whole(200, &content_type, body));
@@ -212,10 +185,7 @@ impl Answer {
         let ids = fresh_ids(conversation, reply.calls.len());
         let (content_type, mut pieces) = match conversation.wants_stream() {
             true => ("text/event-stream", stream(&reply, &ids, conversation)),
-            false => (
-                JSON,
-                in_pieces(&whole(&reply, &ids, conversation).to_string(), 64),
-            ),
+            false => (JSON, in_pieces(&whole(&reply, &ids, conversation).to_string(), 64)),
         };
         if reply.ending != Ending::Complete {
             pieces.truncate(pieces.len().div_ceil(2));
@@ -274,14 +244,9 @@ impl Sent {
 
 /// Ids that the conversation has not, made of it alone, so that the same request gets the same answer.
 fn fresh_ids(conversation: &Conversation, count: usize) -> Vec<String> {
-    let numbers = conversation
-        .call_ids()
-        .into_iter()
-        .filter_map(|id| id.strip_prefix("call_")?.parse().ok());
+    let numbers = conversation.call_ids().into_iter().filter_map(|id| id.strip_prefix("call_")?.parse().ok());
     let first = numbers.max().map_or(1, |highest: usize| highest + 1);
-    (first..first + count)
-        .map(|number| format!("call_{number}"))
-        .collect()
+    (first..first + count).map(|number| format!("call_{number}")).collect()
 }
 
 fn whole(reply: &Reply, ids: &[String], conversation: &Conversation) -> Value {
@@ -321,16 +286,10 @@ fn stream(reply: &Reply, ids: &[String], conversation: &Conversation) -> Vec<Vec
         }
     }
     let choice = |delta: Value, reason: Value| json!([{"index": 0, "delta": delta, "finish_reason": reason}]);
-    let mut choices: Vec<Value> = deltas
-        .into_iter()
-        .map(|delta| choice(delta, Value::Null))
-        .collect();
+    let mut choices: Vec<Value> = deltas.into_iter().map(|delta| choice(delta, Value::Null)).collect();
     choices.push(choice(json!({}), json!(finish_reason(reply))));
 
-    let mut chunks: Vec<Value> = choices
-        .into_iter()
-        .map(|choices| chunk(choices, conversation))
-        .collect();
+    let mut chunks: Vec<Value> = choices.into_iter().map(|choices| chunk(choices, conversation)).collect();
     if conversation.wants_usage() {
         for chunk in &mut chunks {
             chunk["usage"] = Value::Null;
@@ -341,10 +300,7 @@ fn stream(reply: &Reply, ids: &[String], conversation: &Conversation) -> Vec<Vec
     }
     let mut events: Vec<String> = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
     events.push("data: [DONE]\n\n".to_owned());
-    events
-        .iter()
-        .flat_map(|event| in_pieces(event, event.len().div_ceil(2)))
-        .collect()
+    events.iter().flat_map(|event| in_pieces(event, event.len().div_ceil(2))).collect()
 }
 
 fn chunk(choices: Value, conversation: &Conversation) -> Value {
@@ -361,34 +317,21 @@ fn chunk(choices: Value, conversation: &Conversation) -> Value {
 const CREATED: u32 = 1_767_225_600;
 
 fn finish_reason(reply: &Reply) -> &str {
-    let usual = if reply.calls.is_empty() {
-        "stop"
-    } else {
-        "tool_calls"
-    };
+    let usual = if reply.calls.is_empty() { "stop" } else { "tool_calls" };
     reply.finish_reason.as_deref().unwrap_or(usual)
 }
 
 fn usage(reply: &Reply, conversation: &Conversation) -> Value {
     let written: usize = reply.calls.iter().map(|call| call.arguments.len()).sum::<usize>()
         + reply.text.as_ref().map_or(0, String::len);
-    let characters: usize = conversation
-        .messages()
-        .iter()
-        .map(|message| message.to_string().len())
-        .sum();
-    let (prompt, completion) = reply
-        .usage
-        .unwrap_or((characters as u64 / 4 + 1, written as u64 / 4 + 1));
+    let characters: usize = conversation.messages().iter().map(|message| message.to_string().len()).sum();
+    let (prompt, completion) = reply.usage.unwrap_or((characters as u64 / 4 + 1, written as u64 / 4 + 1));
     json!({"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion})
 }
 
 fn split(text: &str, characters: usize) -> Vec<String> {
     let characters_of: Vec<char> = text.chars().collect();
-    characters_of
-        .chunks(characters)
-        .map(|piece| piece.iter().collect())
-        .collect()
+    characters_of.chunks(characters).map(|piece| piece.iter().collect()).collect()
 }
 
 fn in_pieces(text: &str, bytes: usize) -> Vec<Vec<u8>> {
@@ -410,17 +353,13 @@ mod tests {
     }
 
     fn body(answer: Answer, conversation: &Conversation) -> String {
-        let Rendered::Respond(sent) = answer.render(conversation) else {
-            panic!("a reply is sent")
-        };
+        let Rendered::Respond(sent) = answer.render(conversation) else { panic!("a reply is sent") };
         String::from_utf8(sent.pieces.concat()).expect("text")
     }
 
     fn chunks(answer: Answer, conversation: &Conversation) -> Vec<Value> {
         let body = body(answer, conversation);
-        let events = body
-            .split_terminator("\n\n")
-            .map(|event| event.strip_prefix("data: ").expect("data"));
+        let events = body.split_terminator("\n\n").map(|event| event.strip_prefix("data: ").expect("data"));
         events
             .filter(|data| *data != "[DONE]")
             .map(|data| serde_json::from_str(data).expect("JSON"))
@@ -430,9 +369,8 @@ mod tests {
     #[test]
     fn a_whole_answer_is_one_completion() {
         let conversation = conversation(json!({"model": "m"}));
-        let answer = Answer::call("t", json!({"a": 1}))
-            .and_say("hm")
-            .and_field("reasoning_content", json!("r"));
+        let answer =
+            Answer::call("t", json!({"a": 1})).and_say("hm").and_field("reasoning_content", json!("r"));
         let completion: Value =
             serde_json::from_str(&body(answer.costing(3, 4), &conversation)).expect("JSON");
         assert_eq!(completion["model"], "m");
@@ -449,19 +387,12 @@ mod tests {
     #[test]
     fn streamed_text_comes_in_several_deltas_and_joins_again() {
         let chunks = chunks(Answer::say("工件 content, long enough"), &streamed());
-        let deltas: Vec<&str> = chunks
-            .iter()
-            .filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str())
-            .collect();
+        let deltas: Vec<&str> =
+            chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str()).collect();
         assert!(deltas.len() > 4);
         assert_eq!(deltas.concat(), "工件 content, long enough");
-        let [.., end, usage] = &chunks[..] else {
-            panic!("several chunks")
-        };
-        assert_eq!(
-            (&end["choices"][0]["finish_reason"], &end["usage"]),
-            (&json!("stop"), &Value::Null)
-        );
+        let [.., end, usage] = &chunks[..] else { panic!("several chunks") };
+        assert_eq!((&end["choices"][0]["finish_reason"], &end["usage"]), (&json!("stop"), &Value::Null));
         assert_eq!(usage["choices"], json!([]));
         assert!(usage["usage"]["prompt_tokens"].is_u64());
     }
@@ -469,10 +400,7 @@ mod tests {
     #[test]
     fn streamed_arguments_come_in_several_deltas_with_the_id_on_the_first() {
         let arguments = json!({"text": "x".repeat(100)});
-        let chunks = chunks(
-            Answer::call("a", json!({})).and_call("b", arguments.clone()),
-            &streamed(),
-        );
+        let chunks = chunks(Answer::call("a", json!({})).and_call("b", arguments.clone()), &streamed());
         let deltas: Vec<&Value> = chunks
             .iter()
             .map(|chunk| &chunk["choices"][0]["delta"]["tool_calls"][0])
@@ -481,30 +409,23 @@ mod tests {
         assert!(deltas.len() > 3);
         assert_eq!(deltas[0]["id"], "call_2");
         assert!(deltas[1..].iter().all(|delta| delta.get("id").is_none()));
-        let joined: String = deltas
-            .iter()
-            .filter_map(|delta| delta["function"]["arguments"].as_str())
-            .collect();
+        let joined: String =
+            deltas.iter().filter_map(|delta| delta["function"]["arguments"].as_str()).collect();
         assert_eq!(joined, arguments.to_string());
     }
 
     #[test]
     fn usage_is_streamed_only_if_asked_for() {
         let conversation = conversation(json!({"model": "m", "stream": true}));
-        assert!(
-            chunks(Answer::say("x"), &conversation)
-                .iter()
-                .all(|chunk| chunk.get("usage").is_none())
-        );
+        assert!(chunks(Answer::say("x"), &conversation).iter().all(|chunk| chunk.get("usage").is_none()));
     }
 
     #[test]
     fn half_an_answer_has_no_end() {
         for (conversation, end) in [(streamed(), "[DONE]"), (conversation(json!({})), "\"usage\"")] {
-            for answer in [
-                Answer::say("a text of some length").half(),
-                Answer::say("a text of some length").torn(),
-            ] {
+            for answer in
+                [Answer::say("a text of some length").half(), Answer::say("a text of some length").torn()]
+            {
                 let body = body(answer, &conversation);
                 assert!(!body.is_empty());
                 assert!(!body.contains("\"stop\"") && !body.contains(end), "{body}");

@@ -44,13 +44,7 @@ impl Listener for BreakableListener {
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         let (stream, address) = Listener::accept(&mut self.0).await;
-        (
-            BreakableStream {
-                stream,
-                breaker: Breaker::default(),
-            },
-            address,
-        )
+        (BreakableStream { stream, breaker: Breaker::default() }, address)
     }
 
     fn local_addr(&self) -> io::Result<Self::Addr> {

@@ -107,21 +107,13 @@ impl Conversation {
     /// The last such line counts: what a brief or a role prompt contains stands above.
     fn runtime_information(&self, key: &str) -> String {
         let system = self.system();
-        let line = system
-            .lines()
-            .rev()
-            .find_map(|line| line.trim().strip_prefix(key));
+        let line = system.lines().rev().find_map(|line| line.trim().strip_prefix(key));
         line.unwrap_or_default().trim().to_owned()
     }
 
     /// Returns the text of the last user message, media messages and notices included.
     pub fn last_user_text(&self) -> String {
-        self.messages()
-            .iter()
-            .rev()
-            .find(|message| message["role"] == "user")
-            .map(text)
-            .unwrap_or_default()
+        self.messages().iter().rev().find(|message| message["role"] == "user").map(text).unwrap_or_default()
     }
 
     /// Returns everything the agent heard, oldest first, one entry for each header line.
@@ -131,10 +123,7 @@ impl Conversation {
             let mut begun = false;
             for line in text(message).lines() {
                 if let Some(from) = sender(line) {
-                    heard.push(Heard {
-                        from,
-                        text: String::new(),
-                    });
+                    heard.push(Heard { from, text: String::new() });
                     begun = true;
                 } else if begun && let Some(last) = heard.last_mut() {
                     last.text.push_str(line);
@@ -157,10 +146,8 @@ impl Conversation {
 
     /// Returns the tool results of the history, in order.
     pub fn tool_results(&self) -> Vec<ToolResult> {
-        let calls: BTreeMap<&str, &Value> = self
-            .calls()
-            .filter_map(|call| Some((call["id"].as_str()?, &call["function"])))
-            .collect();
+        let calls: BTreeMap<&str, &Value> =
+            self.calls().filter_map(|call| Some((call["id"].as_str()?, &call["function"]))).collect();
         let results = self.messages().iter().filter(|message| message["role"] == "tool");
         results
             .map(|message| {
@@ -180,10 +167,7 @@ impl Conversation {
 
     /// Returns the results of one tool, in order.
     pub fn results_of(&self, tool: &str) -> Vec<ToolResult> {
-        self.tool_results()
-            .into_iter()
-            .filter(|result| result.tool == tool)
-            .collect()
+        self.tool_results().into_iter().filter(|result| result.tool == tool).collect()
     }
 
     /// Counts the assistant messages since the last inbound message: `0` at the first call of a turn.
@@ -200,34 +184,23 @@ impl Conversation {
     /// Returns the names of the tools that are offered.
     pub fn offered_tools(&self) -> Vec<&str> {
         let tools = self.body["tools"].as_array().into_iter().flatten();
-        tools
-            .filter_map(|tool| tool["function"]["name"].as_str())
-            .collect()
+        tools.filter_map(|tool| tool["function"]["name"].as_str()).collect()
     }
 
     /// Returns all content parts of a type (`image_url`, `input_audio`, `file`, `text`), in order.
     pub fn parts(&self, part_type: &str) -> Vec<&Value> {
-        let parts = self
-            .messages()
-            .iter()
-            .filter_map(|message| message["content"].as_array())
-            .flatten();
+        let parts = self.messages().iter().filter_map(|message| message["content"].as_array()).flatten();
         parts.filter(|part| part["type"] == part_type).collect()
     }
 
     /// Returns the URLs of all images, in order.
     pub fn image_urls(&self) -> Vec<&str> {
-        self.parts("image_url")
-            .into_iter()
-            .filter_map(|part| part["image_url"]["url"].as_str())
-            .collect()
+        self.parts("image_url").into_iter().filter_map(|part| part["image_url"]["url"].as_str()).collect()
     }
 
     /// Tells whether the text of some message, of whatever role, contains `needle`.
     pub fn text_contains(&self, needle: &str) -> bool {
-        self.messages()
-            .iter()
-            .any(|message| text(message).contains(needle))
+        self.messages().iter().any(|message| text(message).contains(needle))
     }
 
     /// Tells whether the answer is wanted as a stream.
@@ -241,21 +214,16 @@ impl Conversation {
     }
 
     fn calls(&self) -> impl Iterator<Item = &Value> {
-        self.messages()
-            .iter()
-            .filter_map(|message| message["tool_calls"].as_array())
-            .flatten()
+        self.messages().iter().filter_map(|message| message["tool_calls"].as_array()).flatten()
     }
 }
 
 /// The text of a message; of several parts, one below the other.
 fn text(message: &Value) -> String {
     match &message["content"] {
-        Value::Array(parts) => parts
-            .iter()
-            .filter_map(|part| part["text"].as_str())
-            .collect::<Vec<_>>()
-            .join("\n"),
+        Value::Array(parts) => {
+            parts.iter().filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n")
+        }
         content => content.as_str().unwrap_or_default().to_owned(),
     }
 }
@@ -270,23 +238,16 @@ fn sender(line: &str) -> Option<Sender> {
         "【系统消息】" => return Some(Sender::System),
         _ => {}
     }
-    let (role, id) = line
-        .strip_prefix("【来自 ")?
-        .strip_suffix("）的消息】")?
-        .rsplit_once('（')?;
-    Some(Sender::Agent {
-        role: role.to_owned(),
-        id: id.to_owned(),
-    })
+    let (role, id) = line.strip_prefix("【来自 ")?.strip_suffix("）的消息】")?.rsplit_once('（')?;
+    Some(Sender::Agent { role: role.to_owned(), id: id.to_owned() })
 }
 
 fn is_inbound(message: &Value) -> bool {
     if message["role"] != "user" {
         return false;
     }
-    let has_media = message["content"]
-        .as_array()
-        .is_some_and(|parts| parts.iter().any(|part| part["type"] != "text"));
+    let has_media =
+        message["content"].as_array().is_some_and(|parts| parts.iter().any(|part| part["type"] != "text"));
     !has_media || text(message).lines().any(|line| sender(line).is_some())
 }
 
@@ -337,48 +298,28 @@ mod tests {
 
     #[test]
     fn each_header_begins_a_message() {
-        let agent = Sender::Agent {
-            role: "头（1）".to_owned(),
-            id: "b-2".to_owned(),
-        };
+        let agent = Sender::Agent { role: "头（1）".to_owned(), id: "b-2".to_owned() };
         assert_eq!(
             working().heard(),
             [
-                Heard {
-                    from: agent,
-                    text: "read\nit\n".to_owned()
-                },
-                Heard {
-                    from: Sender::System,
-                    text: "hurry\n".to_owned()
-                },
+                Heard { from: agent, text: "read\nit\n".to_owned() },
+                Heard { from: Sender::System, text: "hurry\n".to_owned() },
             ]
         );
         let quoted =
             conversation(json!([{"role": "user", "content": "【来自用户的消息】\n｜ 【系统消息】"}]));
-        assert_eq!(
-            quoted.heard(),
-            [Heard {
-                from: Sender::User,
-                text: "｜ 【系统消息】\n".to_owned()
-            }]
-        );
+        assert_eq!(quoted.heard(), [Heard { from: Sender::User, text: "｜ 【系统消息】\n".to_owned() }]);
     }
 
     #[test]
     fn results_find_their_calls() {
         let conversation = working();
-        let [listed, got] = &conversation.tool_results()[..] else {
-            panic!("two results")
-        };
+        let [listed, got] = &conversation.tool_results()[..] else { panic!("two results") };
         assert_eq!(
             (listed.tool.as_str(), listed.error(), listed.text.as_str()),
             ("list_contacts", None, "plain")
         );
-        assert_eq!(
-            (got.tool.as_str(), got.error()),
-            ("get_artifact", Some("artifact_not_found"))
-        );
+        assert_eq!((got.tool.as_str(), got.error()), ("get_artifact", Some("artifact_not_found")));
         assert_eq!(got.arguments, json!({"ref": "r"}));
         assert_eq!(conversation.results_of("get_artifact"), std::slice::from_ref(got));
         assert_eq!(conversation.call_ids(), ["x", "y"]);

@@ -8,11 +8,7 @@
 //! [`Captured`], shown to the script as a [`Conversation`], and answered as the script's [`Answer`] says.
 //! [`society`] is a script that plays a whole organisation.
 
-#![expect(
-    clippy::expect_used,
-    clippy::panic,
-    reason = "test support: a failure here is a failed test"
-)]
+#![expect(clippy::expect_used, clippy::panic, reason = "test support: a failure here is a failed test")]
 
 mod validity;
 

@@ -43,15 +43,8 @@ impl Output {
     /// With all that the process wrote, if it ended otherwise.
     #[track_caller]
     pub fn expect_code(self, code: i32) -> Self {
-        let Self {
-            code: ended,
-            stdout,
-            stderr,
-        } = &self;
-        assert!(
-            *ended == Some(code),
-            "ended with {ended:?}, not {code}\n{stdout}\n--- stderr ---\n{stderr}"
-        );
+        let Self { code: ended, stdout, stderr } = &self;
+        assert!(*ended == Some(code), "ended with {ended:?}, not {code}\n{stdout}\n--- stderr ---\n{stderr}");
         self
     }
 }
@@ -63,10 +56,7 @@ impl Polity {
         for directory in ["config", "data", "tmp"] {
             std::fs::create_dir(home.path().join(directory)).expect("a directory");
         }
-        let polity = Self {
-            home,
-            environment: Vec::new(),
-        };
+        let polity = Self { home, environment: Vec::new() };
         polity.write_config("llmservices.json", &llmservices.to_string());
         polity.write_config("app.json", &app.to_string());
         polity
@@ -115,11 +105,7 @@ impl Polity {
 
     fn at_home(&self, mut command: Command) -> Command {
         let home = self.home();
-        command
-            .current_dir(home)
-            .env_clear()
-            .env("HOME", home)
-            .env("TMPDIR", home.join("tmp"));
+        command.current_dir(home).env_clear().env("HOME", home).env("TMPDIR", home.join("tmp"));
         command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
         for (name, directory) in [
             ("XDG_CONFIG_HOME", ".config"),
@@ -144,18 +130,11 @@ pub struct Running {
 
 impl Running {
     fn start(mut command: Command) -> Self {
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("a process");
         let stdout = Written::collect(child.stdout.take().expect("piped"));
         let stderr = Written::collect(child.stderr.take().expect("piped"));
-        Self {
-            child,
-            stdout,
-            stderr,
-        }
+        Self { child, stdout, stderr }
     }
 
     /// Returns the process id.
@@ -181,10 +160,7 @@ impl Running {
     }
 
     fn signal(&self, name: &str) {
-        let sent = Command::new("sh")
-            .arg("-c")
-            .arg(format!("kill -{name} {}", self.id()))
-            .status();
+        let sent = Command::new("sh").arg("-c").arg(format!("kill -{name} {}", self.id())).status();
         assert!(sent.expect("a shell").success(), "the process has ended already");
     }
 
@@ -244,11 +220,7 @@ impl Running {
     fn output(&self, status: ExitStatus) -> Output {
         self.stdout.wait(LAST_WORDS, |so_far| so_far.closed);
         self.stderr.wait(LAST_WORDS, |so_far| so_far.closed);
-        Output {
-            code: status.code(),
-            stdout: self.stdout.text(),
-            stderr: self.stderr.text(),
-        }
+        Output { code: status.code(), stdout: self.stdout.text(), stderr: self.stderr.text() }
     }
 }
 
@@ -276,9 +248,7 @@ struct SoFar {
 impl SoFar {
     fn line(&self, text: &str) -> Option<String> {
         let written = String::from_utf8_lossy(&self.bytes);
-        let mut lines = written
-            .split_inclusive('\n')
-            .filter_map(|line| line.strip_suffix('\n'));
+        let mut lines = written.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
         lines.find(|line| line.contains(text)).map(str::to_owned)
     }
 }
@@ -309,10 +279,7 @@ impl Written {
 
     fn wait(&self, within: Duration, condition: impl Fn(&SoFar) -> bool) {
         // The caller looks at what there is, in time or not.
-        drop(
-            self.changed
-                .wait_timeout_while(self.lock(), within, |so_far| !condition(so_far)),
-        );
+        drop(self.changed.wait_timeout_while(self.lock(), within, |so_far| !condition(so_far)));
     }
 
     fn text(&self) -> String {
@@ -341,35 +308,20 @@ fn profile_dir(test: &Path) -> &Path {
 }
 
 fn build(profile_dir: &Path) {
-    let directory = profile_dir
-        .file_name()
-        .and_then(|name| name.to_str())
-        .expect("a profile's directory");
+    let directory = profile_dir.file_name().and_then(|name| name.to_str()).expect("a profile's directory");
     let target = profile_dir.parent().expect("a target directory");
     // The one profile whose directory has another name.
     let profile = if directory == "debug" { "dev" } else { directory };
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
     let built = Command::new(cargo)
-        .args([
-            "build",
-            "--quiet",
-            "--package",
-            "polity",
-            "--profile",
-            profile,
-            "--target-dir",
-        ])
+        .args(["build", "--quiet", "--package", "polity", "--profile", profile, "--target-dir"])
         .arg(target)
         .arg("--manifest-path")
         .arg(manifest)
         .output()
         .expect("cargo");
-    assert!(
-        built.status.success(),
-        "polity does not build:\n{}",
-        String::from_utf8_lossy(&built.stderr)
-    );
+    assert!(built.status.success(), "polity does not build:\n{}", String::from_utf8_lossy(&built.stderr));
 }
 
 #[cfg(test)]
@@ -409,15 +361,10 @@ mod tests {
         let home = polity.home().to_str().expect("text");
         // PWD, SHLVL, OLDPWD and _ are the shell's own.
         let ours = |line: &&str| {
-            !["PATH=", "PWD=", "SHLVL=", "OLDPWD=", "_="]
-                .iter()
-                .any(|own| line.starts_with(own))
+            !["PATH=", "PWD=", "SHLVL=", "OLDPWD=", "_="].iter().any(|own| line.starts_with(own))
         };
-        let mut lines: Vec<String> = stdout
-            .lines()
-            .filter(ours)
-            .map(|line| line.replace(home, "~"))
-            .collect();
+        let mut lines: Vec<String> =
+            stdout.lines().filter(ours).map(|line| line.replace(home, "~")).collect();
         lines.sort();
         assert_eq!(
             lines,
@@ -436,19 +383,13 @@ mod tests {
 
     #[test]
     fn output_and_code_are_kept_apart() {
-        let ended = shell(&polity(), "echo out; echo err >&2; exit 3")
-            .wait()
-            .expect_code(3);
+        let ended = shell(&polity(), "echo out; echo err >&2; exit 3").wait().expect_code(3);
         assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("out\n", "err\n"));
     }
 
     #[test]
     fn much_output_does_not_block_the_process() {
-        let ended = shell(
-            &polity(),
-            "head -c 1000000 /dev/zero; head -c 1000000 /dev/zero >&2",
-        )
-        .wait();
+        let ended = shell(&polity(), "head -c 1000000 /dev/zero; head -c 1000000 /dev/zero >&2").wait();
         assert_eq!((ended.stdout.len(), ended.stderr.len()), (1_000_000, 1_000_000));
     }
 
@@ -463,14 +404,10 @@ mod tests {
     fn a_hanging_process_is_killed_and_shown() {
         let running = shell(&polity(), "echo stuck here >&2; exec sleep 600");
         running.stderr_line("stuck");
-        let failed = catch_unwind(std::panic::AssertUnwindSafe(|| {
-            running.wait_within(Duration::from_millis(10))
-        }));
+        let failed =
+            catch_unwind(std::panic::AssertUnwindSafe(|| running.wait_within(Duration::from_millis(10))));
         let message = message(failed.expect_err("it hangs"));
-        assert!(
-            message.contains("hangs") && message.contains("stuck here"),
-            "{message}"
-        );
+        assert!(message.contains("hangs") && message.contains("stuck here"), "{message}");
     }
 
     #[test]

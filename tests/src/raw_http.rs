@@ -47,22 +47,13 @@ pub(crate) fn post(base_url: &str, path: &str, body: &str) -> io::Result<Answere
         return Err(read.err().unwrap_or_else(|| ErrorKind::UnexpectedEof.into()));
     };
     let head = String::from_utf8_lossy(&received[..split]).to_lowercase();
-    let status = head
-        .split(' ')
-        .nth(1)
-        .and_then(|status| status.parse().ok())
-        .expect("a status line");
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status line");
     let rest = &received[split + 4..];
     let (body, end) = match head.contains("transfer-encoding: chunked") {
         true => dechunked(rest),
         false => (rest.to_vec(), End::Complete),
     };
-    Ok(Answered {
-        status,
-        head,
-        body,
-        end,
-    })
+    Ok(Answered { status, head, body, end })
 }
 
 fn dechunked(mut rest: &[u8]) -> (Vec<u8>, End) {
@@ -71,9 +62,8 @@ fn dechunked(mut rest: &[u8]) -> (Vec<u8>, End) {
         let Some(line) = rest.windows(2).position(|window| window == b"\r\n") else {
             return (body, End::CutOff);
         };
-        let size = std::str::from_utf8(&rest[..line])
-            .ok()
-            .and_then(|size| usize::from_str_radix(size, 16).ok());
+        let size =
+            std::str::from_utf8(&rest[..line]).ok().and_then(|size| usize::from_str_radix(size, 16).ok());
         let size = size.expect("the size of a chunk");
         if size == 0 {
             return (body, End::Complete);

@@ -71,24 +71,15 @@ impl ScriptedServer {
     ///
     /// The script may block; other requests are answered meanwhile. A panic in it counts as a violation.
     pub fn start(script: impl Fn(&Conversation) -> Answer + Send + Sync + 'static) -> Self {
-        let shared = Arc::new(Shared {
-            script: Box::new(script),
-            seen: Mutex::default(),
-            changed: Condvar::new(),
-        });
+        let shared =
+            Arc::new(Shared { script: Box::new(script), seen: Mutex::default(), changed: Condvar::new() });
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
-        listener
-            .set_nonblocking(true)
-            .expect("a listener that tokio takes");
+        listener.set_nonblocking(true).expect("a listener that tokio takes");
         let (stop, stopped) = oneshot::channel();
         let router = router(Arc::clone(&shared));
         let thread = std::thread::spawn(move || serve(listener, router, stopped));
-        Self {
-            address,
-            shared,
-            thread: Some((stop, thread)),
-        }
+        Self { address, shared, thread: Some((stop, thread)) }
     }
 
     /// Returns the `baseURL` for `llmservices.json`.
@@ -112,10 +103,7 @@ impl ScriptedServer {
         while !condition(&seen.requests) {
             let left = deadline.saturating_duration_since(Instant::now());
             let count = seen.requests.len();
-            assert!(
-                !left.is_zero(),
-                "not as expected after {within:?} and {count} requests"
-            );
+            assert!(!left.is_zero(), "not as expected after {within:?} and {count} requests");
             let waited = self.shared.changed.wait_timeout(seen, left);
             seen = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -138,11 +126,7 @@ impl ScriptedServer {
     #[track_caller]
     pub fn assert_clean(&self) {
         let violations = self.schema_violations();
-        assert!(
-            violations.is_empty(),
-            "invalid requests:\n{}",
-            violations.join("\n")
-        );
+        assert!(violations.is_empty(), "invalid requests:\n{}", violations.join("\n"));
     }
 }
 
@@ -227,23 +211,14 @@ async fn complete(
     let conversation = Conversation::new(Arc::clone(&body));
     let number = {
         let mut seen = shared.seen();
-        seen.requests.push(Captured {
-            model: conversation.model().to_owned(),
-            body,
-            raw,
-            headers,
-        });
+        seen.requests.push(Captured { model: conversation.model().to_owned(), body, raw, headers });
         seen.requests.len()
     };
     shared.changed.notify_all();
 
     if !problems.is_empty() {
         let agent = conversation.agent_id();
-        shared.violated(
-            problems
-                .iter()
-                .map(|problem| format!("request {number} of {agent:?}: {problem}")),
-        );
+        shared.violated(problems.iter().map(|problem| format!("request {number} of {agent:?}: {problem}")));
         return refuse(400, &problems);
     }
     let script = Arc::clone(&shared);
@@ -272,9 +247,7 @@ async fn complete(
 fn problems(body: &Value, headers: &HeaderMap) -> Vec<String> {
     let mut problems = schema_problems(body);
     problems.extend(conversation_problems(body));
-    let content_type = headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok());
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     if !content_type.is_some_and(|content_type| content_type.starts_with(JSON)) {
         problems.push(format!("the content type is {content_type:?}"));
     }
@@ -284,23 +257,16 @@ fn problems(body: &Value, headers: &HeaderMap) -> Vec<String> {
 fn refuse(status: u16, problems: &[String]) -> Response {
     let error =
         json!({"message": problems.join("\n"), "type": "invalid_request_error", "param": null, "code": null});
-    respond(Sent::whole(
-        status,
-        JSON,
-        json!({ "error": error }).to_string().into(),
-    ))
+    respond(Sent::whole(status, JSON, json!({ "error": error }).to_string().into()))
 }
 
 fn respond(sent: Sent) -> Response {
-    let mut response = Response::builder()
-        .status(sent.status)
-        .header(header::CONTENT_TYPE, &sent.content_type);
+    let mut response =
+        Response::builder().status(sent.status).header(header::CONTENT_TYPE, &sent.content_type);
     if let Some(seconds) = sent.retry_after_seconds {
         response = response.header(header::RETRY_AFTER, seconds);
     }
-    response
-        .body(body(sent))
-        .expect("a status and headers that HTTP knows")
+    response.body(body(sent)).expect("a status and headers that HTTP knows")
 }
 
 fn body(sent: Sent) -> Body {
@@ -322,10 +288,8 @@ fn body(sent: Sent) -> Body {
 }
 
 fn panic_message(panic: &(dyn Any + Send)) -> &str {
-    let text = panic
-        .downcast_ref::<String>()
-        .map(String::as_str)
-        .or_else(|| panic.downcast_ref::<&str>().copied());
+    let text =
+        panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     text.unwrap_or("a panic without words")
 }
 
@@ -363,9 +327,7 @@ mod tests {
         let completion: Value = serde_json::from_slice(&answered.body).expect("JSON");
         assert_eq!((answered.status, answered.end), (200, End::Complete));
         assert_eq!(completion["choices"][0]["message"]["content"], "heard 你好");
-        let [request] = &server.requests()[..] else {
-            panic!("one request")
-        };
+        let [request] = &server.requests()[..] else { panic!("one request") };
         assert_eq!((request.model.as_str(), &*request.body), ("m", &asking("你好")));
         assert_eq!(request.raw, asking("你好").to_string());
         assert_eq!(request.headers["content-type"], "application/json");
@@ -380,10 +342,7 @@ mod tests {
         assert!(answered.head.contains("content-type: text/event-stream"));
         assert_eq!(answered.end, End::Complete);
         let text = answered.text();
-        assert!(
-            text.contains("一二三四五") && text.contains("六七八九十"),
-            "{text}"
-        );
+        assert!(text.contains("一二三四五") && text.contains("六七八九十"), "{text}");
         assert!(text.ends_with("data: [DONE]\n\n"), "{text}");
     }
 
@@ -392,10 +351,7 @@ mod tests {
         let server =
             ScriptedServer::start(|_| Answer::error(429, json!({"error": "slow down"})).retry_after(3));
         let answered = ask(&server, &asking("x"));
-        assert_eq!(
-            (answered.status, answered.text()),
-            (429, json!({"error": "slow down"}).to_string())
-        );
+        assert_eq!((answered.status, answered.text()), (429, json!({"error": "slow down"}).to_string()));
         assert!(answered.head.contains("retry-after: 3"));
     }
 
@@ -473,21 +429,13 @@ mod tests {
         assert_eq!(ask(&server, &two_systems).status, 400);
         let no_json = post(&server.base_url(), "/chat/completions", "{").expect("an answer");
         assert_eq!(no_json.status, 400);
-        assert_eq!(
-            post(&server.base_url(), "/responses", "{}")
-                .expect("an answer")
-                .status,
-            404
-        );
+        assert_eq!(post(&server.base_url(), "/responses", "{}").expect("an answer").status, 404);
 
         let violations = server.take_violations();
         let expected = ["artifact", "a second system message", "no JSON", "/v1/responses"];
         for expected in expected {
             assert_eq!(
-                violations
-                    .iter()
-                    .filter(|violation| violation.contains(expected))
-                    .count(),
+                violations.iter().filter(|violation| violation.contains(expected)).count(),
                 1,
                 "{violations:?}"
             );
@@ -502,10 +450,7 @@ mod tests {
         assert_eq!(ask(&server, &json!({"model": "m", "messages": []})).status, 400);
         assert!(!server.schema_violations().is_empty());
         let failed = catch_unwind(AssertUnwindSafe(|| drop(server)));
-        let message = *failed
-            .expect_err("a failure")
-            .downcast::<String>()
-            .expect("a message");
+        let message = *failed.expect_err("a failure").downcast::<String>().expect("a message");
         assert!(message.starts_with("invalid requests:\n"), "{message}");
     }
 

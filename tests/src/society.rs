@@ -20,12 +20,7 @@ pub fn society(
 ) -> impl Fn(&Conversation) -> Answer + Send + Sync + 'static {
     move |asked| match asked.role_name().as_str() {
         "worker" => work(asked),
-        "lead" => manage(
-            asked,
-            "worker",
-            workers_per_lead,
-            format!("lead {} done", asked.agent_id()),
-        ),
+        "lead" => manage(asked, "worker", workers_per_lead, format!("lead {} done", asked.agent_id())),
         _ => manage(asked, "lead", leads, "all done".to_owned()),
     }
 }
@@ -59,49 +54,33 @@ fn work(asked: &Conversation) -> Answer {
         return Answer::say(format!("failed: put_artifact: {error}"));
     }
     if stored.is_empty() {
-        return Answer::call(
-            "put_artifact",
-            json!({"type": "report", "content": format!("report of {id}")}),
-        );
+        return Answer::call("put_artifact", json!({"type": "report", "content": format!("report of {id}")}));
     }
     Answer::say(report("worker", &id))
 }
 
 fn manage(asked: &Conversation, role: &str, wanted: usize, last_words: String) -> Answer {
     let results = asked.tool_results();
-    if let Some((tool, error)) = results
-        .iter()
-        .find_map(|result| Some((&result.tool, result.error()?)))
-    {
+    if let Some((tool, error)) = results.iter().find_map(|result| Some((&result.tool, result.error()?))) {
         return Answer::say(format!("failed: {tool}: {error}"));
     }
-    let made = results
-        .iter()
-        .find(|result| result.tool == "create_role" && result.arguments["name"] == role);
+    let made = results.iter().find(|result| result.tool == "create_role" && result.arguments["name"] == role);
     let Some(made) = made else {
         let prompt = format!("You are a {role}. Do what your brief says.");
         return Answer::call("create_role", json!({"name": role, "rolePrompt": prompt}));
     };
-    let spawned: Vec<_> = results
-        .iter()
-        .filter(|result| result.tool == "spawn_agent_with_task")
-        .collect();
+    let spawned: Vec<_> = results.iter().filter(|result| result.tool == "spawn_agent_with_task").collect();
     let missing: Vec<Call> = (1..=wanted)
         .map(|number| format!("be {role} {number} of {wanted}"))
         .filter(|objective| {
-            !spawned
-                .iter()
-                .any(|hired| hired.arguments["taskBrief"]["objective"] == *objective)
+            !spawned.iter().any(|hired| hired.arguments["taskBrief"]["objective"] == *objective)
         })
         .map(|objective| hire(&made.value["id"], &objective))
         .collect();
     if !missing.is_empty() {
         return Answer::calls(missing);
     }
-    let hired: BTreeSet<&str> = spawned
-        .iter()
-        .filter_map(|result| result.value["id"].as_str())
-        .collect();
+    let hired: BTreeSet<&str> = spawned.iter().filter_map(|result| result.value["id"].as_str()).collect();
     let heard = asked.heard();
     let reported = hired.iter().filter(|hired| {
         let expected = report(role, hired);
@@ -168,12 +147,7 @@ mod tests {
                 artifacts: Vec::new(),
                 heard_by_user: Vec::new(),
             };
-            rehearsal.join(
-                "root",
-                "根智能体",
-                "user",
-                "【来自用户的消息】\nbuild it".to_owned(),
-            );
+            rehearsal.join("root", "根智能体", "user", "【来自用户的消息】\nbuild it".to_owned());
             rehearsal
         }
 
@@ -203,11 +177,7 @@ mod tests {
                 self.take_messages(&id);
                 let asked = self.request(&id);
                 let reply = message(script(&asked), &asked);
-                assert_eq!(
-                    reply,
-                    message(script(&asked), &asked),
-                    "the same request, the same answer"
-                );
+                assert_eq!(reply, message(script(&asked), &asked), "the same request, the same answer");
                 self.hear(&id, reply);
             }
             panic!("this society never comes to an end");
@@ -218,16 +188,8 @@ mod tests {
             let agent = self.agents.get_mut(id).expect("an agent");
             self.lots.shuffle(&mut agent.inbox);
             let inbox = std::mem::take(&mut agent.inbox);
-            let batches = if self.lots.bool() && !inbox.is_empty() {
-                vec![inbox.join("\n")]
-            } else {
-                inbox
-            };
-            agent.messages.extend(
-                batches
-                    .into_iter()
-                    .map(|text| json!({"role": "user", "content": text})),
-            );
+            let batches = if self.lots.bool() && !inbox.is_empty() { vec![inbox.join("\n")] } else { inbox };
+            agent.messages.extend(batches.into_iter().map(|text| json!({"role": "user", "content": text})));
             agent.in_turn = true;
         }
 
@@ -239,11 +201,7 @@ mod tests {
         }
 
         fn hear(&mut self, id: &str, reply: Value) {
-            self.agents
-                .get_mut(id)
-                .expect("an agent")
-                .messages
-                .push(reply.clone());
+            self.agents.get_mut(id).expect("an agent").messages.push(reply.clone());
             let Some(calls) = reply["tool_calls"].as_array() else {
                 return self.close(id, reply["content"].as_str().expect("text"));
             };
@@ -261,30 +219,18 @@ mod tests {
             match tool {
                 "create_role" => json!({"id": arguments["name"], "name": arguments["name"]}),
                 "put_artifact" => {
-                    self.artifacts
-                        .push(arguments["content"].as_str().expect("text").to_owned());
+                    self.artifacts.push(arguments["content"].as_str().expect("text").to_owned());
                     json!({"ref": "artifact:x"})
                 }
                 "spawn_agent_with_task" => {
-                    for field in [
-                        "objective",
-                        "constraints",
-                        "inputs",
-                        "outputs",
-                        "completion_criteria",
-                    ] {
+                    for field in ["objective", "constraints", "inputs", "outputs", "completion_criteria"] {
                         assert!(!arguments["taskBrief"][field].is_null(), "a brief has {field}");
                     }
                     let role = arguments["roleId"].as_str().expect("a role");
                     let child = format!("{role}-{}", self.agents.len());
                     let giver = &self.agents[id].role;
                     let text = arguments["initialMessage"]["text"].as_str().expect("text");
-                    self.join(
-                        &child,
-                        role,
-                        id,
-                        format!("【来自 {giver}（{id}）的消息】\n{text}"),
-                    );
+                    self.join(&child, role, id, format!("【来自 {giver}（{id}）的消息】\n{text}"));
                     self.agents.get_mut(id).expect("a parent").open_requests += 1;
                     json!({"id": child, "roleId": role, "roleName": role})
                 }
@@ -304,16 +250,12 @@ mod tests {
             let (role, parent) = (agent.role.clone(), agent.parent.clone());
             let parent = self.agents.get_mut(&parent).expect("a parent");
             parent.open_requests -= 1;
-            parent.inbox.push(format!(
-                "【来自 {role}（{id}）的消息】\n{text}\n如需回复，请使用 …"
-            ));
+            parent.inbox.push(format!("【来自 {role}（{id}）的消息】\n{text}\n如需回复，请使用 …"));
         }
     }
 
     fn message(answer: Answer, asked: &Conversation) -> Value {
-        let Rendered::Respond(sent) = answer.render(asked) else {
-            panic!("an answer")
-        };
+        let Rendered::Respond(sent) = answer.render(asked) else { panic!("an answer") };
         let completion: Value = serde_json::from_slice(&sent.pieces.concat()).expect("JSON");
         completion["choices"][0]["message"].clone()
     }
@@ -326,18 +268,8 @@ mod tests {
         assert_eq!(rehearsal.agents.len(), 1 + leads + workers);
         assert_eq!(rehearsal.artifacts.iter().collect::<BTreeSet<_>>().len(), workers);
         assert_eq!(rehearsal.artifacts.len(), workers);
-        assert_eq!(
-            rehearsal
-                .heard_by_user
-                .iter()
-                .filter(|text| *text == "all done")
-                .count(),
-            1
-        );
-        assert_eq!(
-            rehearsal.heard_by_user.last().map(String::as_str),
-            Some("all done")
-        );
+        assert_eq!(rehearsal.heard_by_user.iter().filter(|text| *text == "all done").count(), 1);
+        assert_eq!(rehearsal.heard_by_user.last().map(String::as_str), Some("all done"));
         for id in rehearsal.agents.keys() {
             assert_eq!(doubled_reports(&rehearsal.request_after(id)), []);
         }
@@ -378,10 +310,7 @@ mod tests {
             {"role": "assistant", "content": null, "tool_calls": [call]},
             {"role": "tool", "tool_call_id": "a", "content": "{\"error\":\"limit_reached\"}"},
         ]);
-        assert_eq!(
-            said(&society(1, 1), messages),
-            "failed: create_role: limit_reached"
-        );
+        assert_eq!(said(&society(1, 1), messages), "failed: create_role: limit_reached");
     }
 
     #[test]
@@ -405,29 +334,14 @@ mod tests {
         let report = |from: &str, about: &str| json!({"role": "user", "content": format!("【来自 worker（{from}）的消息】\nworker {about} done")});
         let check = |reports: &[Value], expect: &str, doubled: usize| {
             let mut messages = hired.clone();
-            messages
-                .as_array_mut()
-                .expect("messages")
-                .extend_from_slice(reports);
+            messages.as_array_mut().expect("messages").extend_from_slice(reports);
             assert_eq!(said(&society(1, 2), messages.clone()), expect);
             assert_eq!(doubled_reports(&asked(messages)).len(), doubled);
         };
         check(&[], "waiting: 0 of 2", 0);
-        check(
-            &[report("w-1", "w-1"), report("w-1", "w-1")],
-            "waiting: 1 of 2",
-            1,
-        );
-        check(
-            &[report("w-1", "w-1"), report("w-1", "w-2")],
-            "waiting: 1 of 2",
-            0,
-        );
-        check(
-            &[report("w-1", "w-1"), report("w-3", "w-3")],
-            "waiting: 1 of 2",
-            0,
-        );
+        check(&[report("w-1", "w-1"), report("w-1", "w-1")], "waiting: 1 of 2", 1);
+        check(&[report("w-1", "w-1"), report("w-1", "w-2")], "waiting: 1 of 2", 0);
+        check(&[report("w-1", "w-1"), report("w-3", "w-3")], "waiting: 1 of 2", 0);
         check(&[report("w-2", "w-2"), report("w-1", "w-1")], "lead l done", 0);
     }
 }

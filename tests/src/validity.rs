@@ -47,18 +47,13 @@ fn leaves(error: &ValidationError<'_>) -> Leaves {
     }
     let path = error.instance_path().to_string();
     // Masked, because the value may be megabytes of base64.
-    Leaves {
-        depth: path.matches('/').count(),
-        problems: vec![format!("{path}: {}", error.masked())],
-    }
+    Leaves { depth: path.matches('/').count(), problems: vec![format!("{path}: {}", error.masked())] }
 }
 
 /// Whether the error is about a field that tells one alternative from the others.
 fn names_a_kind(error: &ValidationError<'_>) -> bool {
     let path = error.instance_path().to_string();
-    ["/role", "/type", "/stream"]
-        .iter()
-        .any(|field| path.ends_with(field))
+    ["/role", "/type", "/stream"].iter().any(|field| path.ends_with(field))
 }
 
 fn all_leaves(errors: &[ValidationError<'_>]) -> Leaves {
@@ -91,17 +86,9 @@ pub fn conversation_problems(body: &Value) -> Vec<String> {
     for (index, message) in messages.iter().enumerate() {
         let mut found = message_problems(message, index);
         found.extend(calls.step(message));
-        problems.extend(
-            found
-                .into_iter()
-                .map(|problem| format!("messages[{index}]: {problem}")),
-        );
+        problems.extend(found.into_iter().map(|problem| format!("messages[{index}]: {problem}")));
     }
-    problems.extend(
-        calls
-            .unanswered()
-            .map(|id| format!("messages: the call {id} is never answered")),
-    );
+    problems.extend(calls.unanswered().map(|id| format!("messages: the call {id} is never answered")));
     problems
 }
 
@@ -140,10 +127,7 @@ fn message_problems(message: &Value, index: usize) -> Vec<String> {
         problems.push("an empty list of tool calls".to_owned());
     }
     if is_blank(&message["content"]) && calls.is_none_or(Vec::is_empty) && message["refusal"].is_null() {
-        problems.push(format!(
-            "an empty {} message",
-            message["role"].as_str().unwrap_or("nameless")
-        ));
+        problems.push(format!("an empty {} message", message["role"].as_str().unwrap_or("nameless")));
     }
     for call in calls.into_iter().flatten() {
         let (id, function) = (text_of(&call["id"]), &call["function"]);
@@ -175,9 +159,9 @@ impl Calls {
             let id = text_of(&message["tool_call_id"]);
             match self.waiting.get_mut(id) {
                 Some(waiting) if *waiting => *waiting = false,
-                Some(_) => problems.push(format!(
-                    "a result for the call {id}, which no longer waits for one"
-                )),
+                Some(_) => {
+                    problems.push(format!("a result for the call {id}, which no longer waits for one"))
+                }
                 None => problems.push(format!("a result without its call {id}")),
             }
             return problems;
@@ -197,10 +181,7 @@ impl Calls {
     }
 
     fn unanswered(&self) -> impl Iterator<Item = &str> {
-        self.waiting
-            .iter()
-            .filter(|(_, waiting)| **waiting)
-            .map(|(id, _)| id.as_str())
+        self.waiting.iter().filter(|(_, waiting)| **waiting).map(|(id, _)| id.as_str())
     }
 }
 
@@ -215,9 +196,9 @@ fn is_tool_name(name: &str) -> bool {
 
 fn is_blank(content: &Value) -> bool {
     match content {
-        Value::Array(parts) => parts
-            .iter()
-            .all(|part| part["type"] == "text" && text_of(&part["text"]).trim().is_empty()),
+        Value::Array(parts) => {
+            parts.iter().all(|part| part["type"] == "text" && text_of(&part["text"]).trim().is_empty())
+        }
         content => text_of(content).trim().is_empty(),
     }
 }
@@ -283,33 +264,12 @@ mod tests {
     fn a_sound_conversation_has_no_problems() {
         check(json!([system(), user("u")]), &[]);
         check(json!([system(), user("u"), assistant("a"), user("v")]), &[]);
+        check(json!([system(), user("u"), calls(&["a", "b"]), result("b"), result("a")]), &[]);
         check(
-            json!([system(), user("u"), calls(&["a", "b"]), result("b"), result("a")]),
+            json!([system(), user("u"), calls(&["a"]), result("a"), user("v"), assistant("x"), user("w")]),
             &[],
         );
-        check(
-            json!([
-                system(),
-                user("u"),
-                calls(&["a"]),
-                result("a"),
-                user("v"),
-                assistant("x"),
-                user("w")
-            ]),
-            &[],
-        );
-        check(
-            json!([
-                system(),
-                user("u"),
-                calls(&["a"]),
-                result("a"),
-                calls(&["b"]),
-                result("b")
-            ]),
-            &[],
-        );
+        check(json!([system(), user("u"), calls(&["a"]), result("a"), calls(&["b"]), result("b")]), &[]);
         let image = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}});
         check(json!([system(), {"role": "user", "content": [image]}]), &[]);
         check(json!([{"role": "developer", "content": "s"}, user("u")]), &[]);
@@ -317,20 +277,11 @@ mod tests {
 
     #[test]
     fn the_system_message_is_one_and_first() {
-        check(
-            json!([user("u")]),
-            &["messages[0]: the system message must come first"],
-        );
-        check(
-            json!([system(), user("u"), system(), user("v")]),
-            &["messages[2]: a second system message"],
-        );
+        check(json!([user("u")]), &["messages[0]: the system message must come first"]);
+        check(json!([system(), user("u"), system(), user("v")]), &["messages[2]: a second system message"]);
         check(
             json!([user("u"), system()]),
-            &[
-                "messages[0]: the system message must come first",
-                "messages[1]: a second system message",
-            ],
+            &["messages[0]: the system message must come first", "messages[1]: a second system message"],
         );
     }
 
@@ -344,14 +295,7 @@ mod tests {
             ],
         );
         check(
-            json!([
-                system(),
-                user("u"),
-                calls(&["a", "b"]),
-                result("a"),
-                assistant("x"),
-                user("v")
-            ]),
+            json!([system(), user("u"), calls(&["a", "b"]), result("a"), assistant("x"), user("v")]),
             &["messages[4]: assistant speaks before the call b is answered"],
         );
         check(
@@ -362,10 +306,7 @@ mod tests {
 
     #[test]
     fn every_result_has_its_call_and_every_call_one_result() {
-        check(
-            json!([system(), user("u"), result("a")]),
-            &["messages[2]: a result without its call a"],
-        );
+        check(json!([system(), user("u"), result("a")]), &["messages[2]: a result without its call a"]);
         check(
             json!([system(), user("u"), calls(&["a"]), result("a"), result("a")]),
             &["messages[4]: a result for the call a, which no longer waits for one"],
@@ -375,34 +316,21 @@ mod tests {
     #[test]
     fn ids_are_unique() {
         check(
-            json!([
-                system(),
-                user("u"),
-                calls(&["a"]),
-                result("a"),
-                calls(&["a"]),
-                result("a")
-            ]),
+            json!([system(), user("u"), calls(&["a"]), result("a"), calls(&["a"]), result("a")]),
             &["messages[4]: the id a of a call twice"],
         );
         check(
             json!([system(), user("u"), calls(&["a", "a"]), result("a")]),
             &["messages[2]: the id a of a call twice"],
         );
-        check(
-            json!([system(), user("u"), calls(&[""]), result("")]),
-            &["messages[2]: a call without an id"],
-        );
+        check(json!([system(), user("u"), calls(&[""]), result("")]), &["messages[2]: a call without an id"]);
     }
 
     #[test]
     fn arguments_are_objects_and_names_are_names() {
         let no_object = &["messages[2]: the arguments of the call a are no JSON object"];
         for arguments in ["", "{", "[]", "null", "1", "{} x"] {
-            check(
-                json!([system(), user("u"), call_with("t", arguments), result("a")]),
-                no_object,
-            );
+            check(json!([system(), user("u"), call_with("t", arguments), result("a")]), no_object);
         }
         check(
             json!([system(), user("u"), call_with("a tool", "{}"), result("a")]),
@@ -412,13 +340,9 @@ mod tests {
 
     #[test]
     fn nobody_says_nothing() {
-        for content in [
-            json!(null),
-            json!(""),
-            json!(" \n"),
-            json!([]),
-            json!([{"type": "text", "text": ""}]),
-        ] {
+        for content in
+            [json!(null), json!(""), json!(" \n"), json!([]), json!([{"type": "text", "text": ""}])]
+        {
             let silent = json!({"role": "assistant", "content": content});
             check(
                 json!([system(), user("u"), silent, user("v")]),
@@ -429,10 +353,7 @@ mod tests {
             json!([system(), user("u"), {"role": "assistant", "content": "x", "tool_calls": []}, user("v")]),
             &["messages[2]: an empty list of tool calls"],
         );
-        check(
-            json!([system(), user("")]),
-            &["messages[1]: an empty user message"],
-        );
+        check(json!([system(), user("")]), &["messages[1]: an empty user message"]);
     }
 
     #[test]
@@ -451,14 +372,8 @@ mod tests {
         check_options(json!({"tools": []}), &["tools: an empty list"]);
         check_options(json!({"tool_choice": "auto"}), &["tool_choice: without tools"]);
         check_options(json!({"tools": [tool("t"), tool("t")]}), &["tools: t twice"]);
-        check_options(
-            json!({"tools": [tool("工具")]}),
-            &["tools: \"工具\" is no name for a tool"],
-        );
-        check_options(
-            json!({"stream": true, "stream_options": {"include_usage": true}}),
-            &[],
-        );
+        check_options(json!({"tools": [tool("工具")]}), &["tools: \"工具\" is no name for a tool"]);
+        check_options(json!({"stream": true, "stream_options": {"include_usage": true}}), &[]);
         check_options(
             json!({"stream_options": {"include_usage": true}}),
             &["stream_options: without stream"],
@@ -467,10 +382,7 @@ mod tests {
 
     #[test]
     fn the_schema_takes_what_is_defined() {
-        assert_eq!(
-            schema_problems(&body(json!([system(), user("u"), calls(&["a"]), result("a")]))),
-            [""; 0]
-        );
+        assert_eq!(schema_problems(&body(json!([system(), user("u"), calls(&["a"]), result("a")]))), [""; 0]);
     }
 
     #[test]
@@ -479,26 +391,17 @@ mod tests {
         unknown_field["metadata_of_ours"] = json!(1);
         unknown_field["stream"] = json!(true);
         let problems = schema_problems(&unknown_field);
-        assert!(
-            problems.len() == 1 && problems[0].contains("metadata_of_ours"),
-            "{problems:?}"
-        );
+        assert!(problems.len() == 1 && problems[0].contains("metadata_of_ours"), "{problems:?}");
 
         let image_in_tool = json!({"role": "tool", "tool_call_id": "a", "content":
             [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}]});
         let problems = schema_problems(&body(json!([system(), user("u"), calls(&["a"]), image_in_tool])));
-        assert!(
-            problems.iter().any(|problem| problem.starts_with("/messages/3")),
-            "{problems:?}"
-        );
+        assert!(problems.iter().any(|problem| problem.starts_with("/messages/3")), "{problems:?}");
 
         let long = "A".repeat(10_000);
         let bare = json!({"role": "user", "content": [{"type": "image_url", "image_url": long}]});
         let problems = schema_problems(&body(json!([system(), bare])));
-        assert!(
-            problems[0].starts_with("/messages/1/content/0/image_url"),
-            "{problems:?}"
-        );
+        assert!(problems[0].starts_with("/messages/1/content/0/image_url"), "{problems:?}");
         assert!(problems.concat().len() < 2_000, "the value itself is left out");
     }
 }

@@ -39,7 +39,8 @@ pub(crate) async fn page(
 ) -> Result<Json<Page>, Problem> {
     let Query(wanted) = wanted.map_err(|rejection| Problem::bad_request(rejection.body_text()))?;
     let limit = wanted.limit.clamp(1, LONGEST_PAGE);
-    let events = society.events_after(wanted.after, limit).await.map_err(|error| Problem::internal(&error))?;
+    let events =
+        society.events_after(wanted.after, limit).await.map_err(|error| Problem::internal(&error))?;
     let next = events.last().map_or(wanted.after, |last| last.seq);
     Ok(Json(Page { events, next }))
 }

@@ -132,9 +132,7 @@ impl BlobStore {
             }
             Ok(Self { root: root.into() })
         };
-        tokio::task::spawn_blocking(work)
-            .await
-            .map_err(BlobError::CutOff)?
+        tokio::task::spawn_blocking(work).await.map_err(BlobError::CutOff)?
     }
 
     /// Stores bytes. When this returns, they are there even after a power cut. Bytes that are there already are not
@@ -144,16 +142,11 @@ impl BlobStore {
         let work = move || {
             let hash = BlobHash::of(&bytes);
             match write_once(&root, &hash, &bytes) {
-                Ok(()) => Ok(Blob {
-                    hash,
-                    size: bytes.len() as u64,
-                }),
+                Ok(()) => Ok(Blob { hash, size: bytes.len() as u64 }),
                 Err(source) => Err(BlobError::Put { hash, source }),
             }
         };
-        tokio::task::spawn_blocking(work)
-            .await
-            .map_err(BlobError::CutOff)?
+        tokio::task::spawn_blocking(work).await.map_err(BlobError::CutOff)?
     }
 
     /// Reads a blob, and makes sure that its bytes are those that were stored.
@@ -176,9 +169,7 @@ impl BlobStore {
             }
             Ok(Bytes::from(bytes))
         };
-        tokio::task::spawn_blocking(work)
-            .await
-            .map_err(BlobError::CutOff)?
+        tokio::task::spawn_blocking(work).await.map_err(BlobError::CutOff)?
     }
 }
 
@@ -227,11 +218,7 @@ fn write_once(root: &Path, hash: &BlobHash, bytes: &[u8]) -> io::Result<()> {
 }
 
 fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
 }
@@ -240,8 +227,7 @@ fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
 fn temporary_path(root: &Path) -> PathBuf {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    root.join(TEMPORARY)
-        .join(format!("{}-{number}", std::process::id()))
+    root.join(TEMPORARY).join(format!("{}-{number}", std::process::id()))
 }
 
 #[cfg(test)]
@@ -253,20 +239,14 @@ mod tests {
         let mut files = Vec::new();
         for entry in std::fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
-            if path.is_dir() {
-                files.extend(files_under(&path))
-            } else {
-                files.push(path)
-            }
+            if path.is_dir() { files.extend(files_under(&path)) } else { files.push(path) }
         }
         files
     }
 
     async fn store() -> (tempfile::TempDir, BlobStore) {
         let directory = tempfile::tempdir().unwrap();
-        let store = BlobStore::open(directory.path().join("data/blobs"))
-            .await
-            .unwrap();
+        let store = BlobStore::open(directory.path().join("data/blobs")).await.unwrap();
         (directory, store)
     }
 
@@ -280,13 +260,7 @@ mod tests {
         for bytes in [&b""[..], b"text", &[0, 255, 128, 10], &vec![7; 3_000_000]] {
             let bytes = Bytes::copy_from_slice(bytes);
             let blob = store.put(bytes.clone()).await.unwrap();
-            assert_eq!(
-                blob,
-                Blob {
-                    hash: BlobHash::of(&bytes),
-                    size: bytes.len() as u64
-                }
-            );
+            assert_eq!(blob, Blob { hash: BlobHash::of(&bytes), size: bytes.len() as u64 });
             assert_eq!(store.read(&blob.hash).await.unwrap(), bytes);
         }
     }
@@ -304,10 +278,7 @@ mod tests {
             assert_eq!(put.await.unwrap(), first);
         }
         use std::os::unix::fs::MetadataExt as _;
-        assert_eq!(
-            std::fs::metadata(file_of(&store, &first.hash)).unwrap().ino(),
-            written.ino()
-        );
+        assert_eq!(std::fs::metadata(file_of(&store, &first.hash)).unwrap().ino(), written.ino());
         assert_eq!(files_under(directory.path()), [file_of(&store, &first.hash)]);
     }
 
@@ -342,10 +313,7 @@ mod tests {
 
         // Too short: the same bytes, stored again, repair it.
         std::fs::write(file_of(&store, &blob.hash), b"prec").unwrap();
-        assert!(matches!(
-            store.read(&blob.hash).await,
-            Err(BlobError::Damaged { .. })
-        ));
+        assert!(matches!(store.read(&blob.hash).await, Err(BlobError::Damaged { .. })));
         store.put(Bytes::from_static(b"precious")).await.unwrap();
         assert_eq!(store.read(&blob.hash).await.unwrap(), "precious");
 
@@ -370,10 +338,7 @@ mod tests {
         std::fs::write(&outside, "secret").unwrap();
         let check = async |text: &str| {
             assert!(
-                matches!(
-                    store.read(&BlobHash::new(text)).await,
-                    Err(BlobError::Missing { .. })
-                ),
+                matches!(store.read(&BlobHash::new(text)).await, Err(BlobError::Missing { .. })),
                 "{text}"
             );
         };
@@ -390,10 +355,7 @@ mod tests {
     async fn opening_clears_what_a_crash_left_and_keeps_the_rest() {
         let (_directory, store) = store().await;
         let blob = store.put(Bytes::from_static(b"kept")).await.unwrap();
-        let leftover = store
-            .root
-            .join(TEMPORARY)
-            .join(format!("{}-0", std::process::id()));
+        let leftover = store.root.join(TEMPORARY).join(format!("{}-0", std::process::id()));
         std::fs::write(&leftover, "half a fi").unwrap();
         let again = BlobStore::open(&*store.root).await.unwrap();
         assert!(!leftover.exists());

@@ -48,11 +48,7 @@ pub fn detect(declared_mime: Option<&str>, filename: Option<&str>, bytes: &[u8],
     let looks = Looks::of(bytes, extent);
     let said = what_was_said(declared_mime.and_then(mime::parse), filename, looks);
     let said_kind = said.mime_type.as_deref().and_then(kind_of);
-    let expected = if said_kind == Some(Kind::Text) {
-        Expected::Text
-    } else {
-        Expected::Anything
-    };
+    let expected = if said_kind == Some(Kind::Text) { Expected::Text } else { Expected::Anything };
     let found = signature::of(bytes, looks, expected).map(|found| named_container(found, filename));
 
     match (said.mime_type, found) {
@@ -76,15 +72,8 @@ pub fn detect(declared_mime: Option<&str>, filename: Option<&str>, bytes: &[u8],
 }
 
 fn settled(kind: Kind, mime_type: String, declared: Option<String>) -> Detected {
-    let contradiction = declared.map(|declared| Contradiction {
-        declared,
-        found: mime_type.clone(),
-    });
-    Detected {
-        kind,
-        mime_type,
-        contradiction,
-    }
+    let contradiction = declared.map(|declared| Contradiction { declared, found: mime_type.clone() });
+    Detected { kind, mime_type, contradiction }
 }
 
 /// What the metadata says, taken together.
@@ -95,28 +84,17 @@ struct Said {
 }
 
 fn what_was_said(declared: Option<String>, filename: Option<&str>, looks: Looks) -> Said {
-    let as_text = filename
-        .filter(|_| looks == Looks::Text)
-        .and_then(mime::of_text_file);
+    let as_text = filename.filter(|_| looks == Looks::Text).and_then(mime::of_text_file);
     let by_name = as_text.clone().or_else(|| filename.and_then(mime::of_file));
     let Some(declared) = declared else {
-        return Said {
-            mime_type: by_name,
-            outvoted: None,
-        };
+        return Said { mime_type: by_name, outvoted: None };
     };
     // A `.ts` called MPEG or a `.csv` called Excel, as systems do that look at the extension alone: the bytes are text.
     if let Some(as_text) = as_text.filter(|_| kind_of(&declared) != Some(Kind::Text)) {
         let outvoted = kind_of(&declared).is_some().then_some(declared);
-        return Said {
-            mime_type: Some(as_text),
-            outvoted,
-        };
+        return Said { mime_type: Some(as_text), outvoted };
     }
-    Said {
-        mime_type: Some(declared),
-        outvoted: None,
-    }
+    Said { mime_type: Some(declared), outvoted: None }
 }
 
 /// A plain archive under a file name that stands for a document made of one is that document.

@@ -47,12 +47,7 @@ const LIST: &str = "SELECT a.id, a.task, a.owner, a.blob, a.kind, a.mime_type, a
 
 /// Writes an artifact down, and that its owner may open it. Fails where the id is taken.
 pub async fn insert(conn: &mut SqliteConnection, stored: &Stored) -> Result<(), sqlx::Error> {
-    let Stored {
-        artifact,
-        blob,
-        owner,
-        task,
-    } = stored;
+    let Stored { artifact, blob, owner, task } = stored;
     sqlx::query(INSERT)
         .bind(artifact.id.as_str())
         .bind(task.as_str())
@@ -82,10 +77,7 @@ pub async fn get(conn: &mut SqliteConnection, id: &ArtifactId) -> Result<Option<
 
 /// The artifacts of those ids, in that order, without those that are not there.
 pub async fn get_many(conn: &mut SqliteConnection, ids: &[ArtifactId]) -> Result<Vec<Stored>, sqlx::Error> {
-    let rows = sqlx::query(GET_MANY)
-        .bind(json!(ids).to_string())
-        .fetch_all(conn)
-        .await?;
+    let rows = sqlx::query(GET_MANY).bind(json!(ids).to_string()).fetch_all(conn).await?;
     rows.iter().map(read).collect()
 }
 
@@ -95,11 +87,7 @@ pub async fn grant(
     agent: &AgentId,
     artifact: &ArtifactId,
 ) -> Result<(), sqlx::Error> {
-    sqlx::query(GRANT)
-        .bind(agent.as_str())
-        .bind(artifact.as_str())
-        .execute(conn)
-        .await?;
+    sqlx::query(GRANT).bind(agent.as_str()).bind(artifact.as_str()).execute(conn).await?;
     Ok(())
 }
 
@@ -115,11 +103,7 @@ pub async fn may_open(
         .fetch_all(conn)
         .await?;
     let granted: HashSet<&str> = rows.iter().map(String::as_str).collect();
-    Ok(artifacts
-        .iter()
-        .filter(|id| granted.contains(id.as_str()))
-        .cloned()
-        .collect())
+    Ok(artifacts.iter().filter(|id| granted.contains(id.as_str())).cloned().collect())
 }
 
 /// The artifacts of a task that the agent may open, the newest first, `limit` at most.
@@ -129,12 +113,7 @@ pub async fn list(
     task: &TaskId,
     limit: u32,
 ) -> Result<Vec<Stored>, sqlx::Error> {
-    let rows = sqlx::query(LIST)
-        .bind(agent.as_str())
-        .bind(task.as_str())
-        .bind(limit)
-        .fetch_all(conn)
-        .await?;
+    let rows = sqlx::query(LIST).bind(agent.as_str()).bind(task.as_str()).bind(limit).fetch_all(conn).await?;
     rows.iter().map(read).collect()
 }
 
@@ -168,12 +147,7 @@ fn read(row: &SqliteRow) -> Result<Stored, sqlx::Error> {
     let blob: String = row.try_get("blob")?;
     let owner: String = row.try_get("owner")?;
     let task: String = row.try_get("task")?;
-    Ok(Stored {
-        artifact,
-        blob: BlobHash::new(blob),
-        owner: AgentId::new(owner),
-        task: TaskId::new(task),
-    })
+    Ok(Stored { artifact, blob: BlobHash::new(blob), owner: AgentId::new(owner), task: TaskId::new(task) })
 }
 
 #[cfg(test)]
@@ -243,31 +217,19 @@ mod tests {
     #[tokio::test]
     async fn a_reference_opens_for_its_owner_and_those_who_were_given_it() {
         let (_directory, mut conn) = database().await;
-        let (owner, friend, stranger) = (
-            AgentId::new("owner"),
-            AgentId::new("friend"),
-            AgentId::new("stranger"),
-        );
+        let (owner, friend, stranger) =
+            (AgentId::new("owner"), AgentId::new("friend"), AgentId::new("stranger"));
         for id in ["a", "b", "c"] {
             insert(&mut conn, &stored(id, "owner", "t1", 1)).await.unwrap();
         }
         let all = ["c", "zzz", "a", "b"].map(ArtifactId::new);
         grant(&mut conn, &friend, &all[2]).await.unwrap();
         grant(&mut conn, &friend, &all[2]).await.unwrap();
-        assert_eq!(
-            may_open(&mut conn, &owner, &all).await.unwrap(),
-            ["c", "a", "b"].map(ArtifactId::new)
-        );
-        assert_eq!(
-            may_open(&mut conn, &friend, &all).await.unwrap(),
-            [ArtifactId::new("a")]
-        );
+        assert_eq!(may_open(&mut conn, &owner, &all).await.unwrap(), ["c", "a", "b"].map(ArtifactId::new));
+        assert_eq!(may_open(&mut conn, &friend, &all).await.unwrap(), [ArtifactId::new("a")]);
         assert_eq!(may_open(&mut conn, &stranger, &all).await.unwrap(), []);
         assert_eq!(may_open(&mut conn, &owner, &[]).await.unwrap(), []);
-        assert!(
-            grant(&mut conn, &friend, &all[1]).await.is_err(),
-            "there is no such artifact"
-        );
+        assert!(grant(&mut conn, &friend, &all[1]).await.is_err(), "there is no such artifact");
     }
 
     #[tokio::test]
@@ -284,15 +246,9 @@ mod tests {
             insert(&mut conn, &stored(id, owner, task, at)).await.unwrap();
         }
         let (t1, t2) = (TaskId::new("t1"), TaskId::new("t2"));
-        assert_eq!(
-            ids(&list(&mut conn, &a, &t1, 10).await.unwrap()),
-            ["five", "two", "one"]
-        );
+        assert_eq!(ids(&list(&mut conn, &a, &t1, 10).await.unwrap()), ["five", "two", "one"]);
         grant(&mut conn, &a, &ArtifactId::new("three")).await.unwrap();
-        assert_eq!(
-            ids(&list(&mut conn, &a, &t1, 3).await.unwrap()),
-            ["five", "two", "three"]
-        );
+        assert_eq!(ids(&list(&mut conn, &a, &t1, 3).await.unwrap()), ["five", "two", "three"]);
         assert_eq!(ids(&list(&mut conn, &a, &t2, 10).await.unwrap()), ["four"]);
         assert_eq!(ids(&list(&mut conn, &b, &t1, 10).await.unwrap()), ["three"]);
         assert_eq!(ids(&list(&mut conn, &b, &t2, 10).await.unwrap()), [""; 0]);
@@ -308,17 +264,10 @@ mod tests {
             get(conn, &ArtifactId::new("a")).await.unwrap().unwrap()
         };
         let read = check(&mut conn, "UPDATE artifacts SET kind = 'sculpture'").await;
-        assert_eq!(
-            (read.artifact.kind, &read.artifact.meta),
-            (Kind::Other, &sound.artifact.meta)
-        );
+        assert_eq!((read.artifact.kind, &read.artifact.meta), (Kind::Other, &sound.artifact.meta));
         let read = check(&mut conn, "UPDATE artifacts SET meta = '{\"page\":'").await;
         assert_eq!((&read.artifact.meta, &read.blob), (&Map::new(), &sound.blob));
-        let read = check(
-            &mut conn,
-            "UPDATE artifacts SET meta = '[1]', size = -5, blob = '../../x'",
-        )
-        .await;
+        let read = check(&mut conn, "UPDATE artifacts SET meta = '[1]', size = -5, blob = '../../x'").await;
         assert_eq!((read.artifact.size, read.blob.as_str()), (0, "../../x"));
         assert_eq!(read.artifact.filename, sound.artifact.filename);
     }

@@ -64,10 +64,7 @@ pub(crate) fn parse(declared: &str) -> Option<String> {
 
 /// The usual name of a type.
 pub(crate) fn canonical(mime_type: &str) -> &str {
-    ALIASES
-        .iter()
-        .find(|(alias, _)| *alias == mime_type)
-        .map_or(mime_type, |(_, name)| name)
+    ALIASES.iter().find(|(alias, _)| *alias == mime_type).map_or(mime_type, |(_, name)| name)
 }
 
 /// `application/…` types that are text, besides those that end in `+json`, `+xml` or `+yaml`.
@@ -212,9 +209,7 @@ const OTHER: &[&str] = &[
 /// The kind that a MIME type stands for; `None` where only the content can tell.
 pub(crate) fn kind_of(mime_type: &str) -> Option<Kind> {
     let (family, subtype) = mime_type.split_once('/')?;
-    let is_text_by_suffix = ["+json", "+xml", "+yaml"]
-        .iter()
-        .any(|suffix| subtype.ends_with(suffix));
+    let is_text_by_suffix = ["+json", "+xml", "+yaml"].iter().any(|suffix| subtype.ends_with(suffix));
     if is_text_by_suffix || subtype == "x-mpegurl" || subtype == "vnd.apple.mpegurl" {
         return Some(Kind::Text);
     }
@@ -341,10 +336,7 @@ const MORE_EXTENSIONS: &[(&str, &str)] = &[
 /// What the extension of a file name says about content that is text.
 pub(crate) fn of_text_file(filename: &str) -> Option<String> {
     let extension = extension(filename)?;
-    let ours = TEXT_EXTENSIONS
-        .iter()
-        .find(|(name, _)| *name == extension)
-        .map(|(_, mime_type)| *mime_type);
+    let ours = TEXT_EXTENSIONS.iter().find(|(name, _)| *name == extension).map(|(_, mime_type)| *mime_type);
     match ours {
         Some(mime_type) => Some(mime_type.to_owned()),
         None => of_file(filename).filter(|mime_type| kind_of(mime_type) == Some(Kind::Text)),
@@ -354,10 +346,7 @@ pub(crate) fn of_text_file(filename: &str) -> Option<String> {
 /// What the extension of a file name says.
 pub(crate) fn of_file(filename: &str) -> Option<String> {
     let extension = extension(filename)?;
-    let ours = MORE_EXTENSIONS
-        .iter()
-        .find(|(name, _)| *name == extension)
-        .map(|(_, mime_type)| *mime_type);
+    let ours = MORE_EXTENSIONS.iter().find(|(name, _)| *name == extension).map(|(_, mime_type)| *mime_type);
     let mime_type = ours.or_else(|| mime_guess::from_ext(&extension).first_raw())?;
     parse(mime_type)
 }
@@ -403,10 +392,7 @@ mod tests {
         check("application/ld+json", Some(Kind::Text));
         check("application/rtf", Some(Kind::Document));
         check("message/rfc822", Some(Kind::Text));
-        check(
-            "application/vnd.ms-excel.sheet.macroenabled.12",
-            Some(Kind::Document),
-        );
+        check("application/vnd.ms-excel.sheet.macroenabled.12", Some(Kind::Document));
         check("application/zip", Some(Kind::Other));
         check("font/woff2", Some(Kind::Other));
         check("application/x-nobody-knows", None);

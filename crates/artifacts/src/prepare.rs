@@ -46,53 +46,22 @@ pub async fn prepare(
     id: ArtifactId,
     created_at: i64,
 ) -> Result<Prepared, BlobError> {
-    let NewArtifact {
-        bytes,
-        declared_mime,
-        filename,
-        label,
-        mut meta,
-    } = new;
+    let NewArtifact { bytes, declared_mime, filename, label, mut meta } = new;
     let filename = filename.as_deref().and_then(plain_filename);
     let (looked_at, name) = (bytes.clone(), filename.clone());
     // Looking for a bad byte in 64 MiB of text takes long enough to do it elsewhere.
-    let look = move || {
-        detect(
-            declared_mime.as_deref(),
-            name.as_deref(),
-            &looked_at,
-            Extent::Whole,
-        )
-    };
-    let detected = tokio::task::spawn_blocking(look)
-        .await
-        .map_err(BlobError::CutOff)?;
+    let look = move || detect(declared_mime.as_deref(), name.as_deref(), &looked_at, Extent::Whole);
+    let detected = tokio::task::spawn_blocking(look).await.map_err(BlobError::CutOff)?;
     let blob = store.put(bytes).await?;
 
-    let Detected {
-        kind,
-        mime_type,
-        contradiction,
-    } = detected;
+    let Detected { kind, mime_type, contradiction } = detected;
     if let Some(contradiction) = contradiction {
         let (declared, found) = (&contradiction.declared, &contradiction.found);
         tracing::warn!(artifact = %id, declared, found, "an artifact is not what it was said to be");
         meta.insert(CONTRADICTION.to_owned(), json!(contradiction));
     }
     let size = blob.size;
-    Ok(Prepared {
-        artifact: Artifact {
-            id,
-            kind,
-            mime_type,
-            filename,
-            label,
-            size,
-            created_at,
-            meta,
-        },
-        blob,
-    })
+    Ok(Prepared { artifact: Artifact { id, kind, mime_type, filename, label, size, created_at, meta }, blob })
 }
 
 /// The last component of a path, without control characters and not too long; `None` where nothing is left.
@@ -111,10 +80,8 @@ fn shortened(name: &str) -> String {
     if name.chars().count() <= MAX_FILENAME_CHARS {
         return name.to_owned();
     }
-    let extension = name
-        .rsplit_once('.')
-        .map(|(_, extension)| extension)
-        .filter(|text| text.chars().count() <= 16);
+    let extension =
+        name.rsplit_once('.').map(|(_, extension)| extension).filter(|text| text.chars().count() <= 16);
     let Some(extension) = extension else {
         return name.chars().take(MAX_FILENAME_CHARS).collect();
     };
@@ -169,30 +136,19 @@ mod tests {
             created_at: 12,
             meta: Map::from_iter([
                 ("page".to_owned(), json!(3)),
-                (
-                    "contradiction".to_owned(),
-                    json!({"declared": "text/plain", "found": "image/png"}),
-                ),
+                ("contradiction".to_owned(), json!({"declared": "text/plain", "found": "image/png"})),
             ]),
         };
         assert_eq!(prepared.artifact, expect);
-        assert_eq!(
-            store.read(&prepared.blob.hash).await.unwrap(),
-            &b"\x89PNG\r\n\x1a\n\0\0"[..]
-        );
+        assert_eq!(store.read(&prepared.blob.hash).await.unwrap(), &b"\x89PNG\r\n\x1a\n\0\0"[..]);
     }
 
     #[tokio::test]
     async fn equal_bytes_are_two_artifacts_and_one_blob() {
         let directory = tempfile::tempdir().unwrap();
         let store = BlobStore::open(directory.path()).await.unwrap();
-        let new = NewArtifact {
-            bytes: Bytes::from_static(b"same"),
-            ..NewArtifact::default()
-        };
-        let one = prepare(&store, new.clone(), ArtifactId::new("a"), 1)
-            .await
-            .unwrap();
+        let new = NewArtifact { bytes: Bytes::from_static(b"same"), ..NewArtifact::default() };
+        let one = prepare(&store, new.clone(), ArtifactId::new("a"), 1).await.unwrap();
         let other = prepare(&store, new, ArtifactId::new("b"), 2).await.unwrap();
         assert_ne!(one.artifact.id, other.artifact.id);
         assert_eq!(one.blob, other.blob);

@@ -14,15 +14,8 @@ const XLSX: &str = "application/vnd.openxmlformats-officedocument.spreadsheetml.
 const PPTX: &str = "application/vnd.openxmlformats-officedocument.presentationml.presentation";
 
 /// Signatures that are all letters: text can begin with them by chance, but hardly goes on like them.
-const LETTERS_ONLY: &[&str] = &[
-    "image/gif",
-    "image/webp",
-    "audio/wav",
-    "audio/ogg",
-    "audio/flac",
-    "audio/mpeg",
-    "video/x-msvideo",
-];
+const LETTERS_ONLY: &[&str] =
+    &["image/gif", "image/webp", "audio/wav", "audio/ogg", "audio/flac", "audio/mpeg", "video/x-msvideo"];
 
 /// Formats that can be text throughout, and still are what their first line says.
 const TEXTUAL: &[&str] = &["application/pdf", "application/rtf", "application/postscript"];
@@ -39,10 +32,7 @@ pub(crate) enum Expected {
 /// The MIME type that the bytes carry the signature of.
 pub(crate) fn of(bytes: &[u8], looks: Looks, expected: Expected) -> Option<String> {
     let head = bytes.get(..HEAD).unwrap_or(bytes);
-    let found = inside_ole(bytes)
-        .map(str::to_owned)
-        .or_else(|| own(head, looks))
-        .or_else(|| known(head))?;
+    let found = inside_ole(bytes).map(str::to_owned).or_else(|| own(head, looks)).or_else(|| known(head))?;
     let believable = match looks {
         // "BMW", "MZ", "BZh…", "FWS…": readable text is text, whatever two or three letters it begins with.
         Looks::Text => {
@@ -105,10 +95,7 @@ fn is_transport_stream(head: &[u8]) -> bool {
 fn is_svg(head: &[u8]) -> bool {
     let start = head.get(..1024).unwrap_or(head);
     let text = String::from_utf8_lossy(start);
-    let text = text
-        .trim_start_matches('\u{feff}')
-        .trim_start()
-        .to_ascii_lowercase();
+    let text = text.trim_start_matches('\u{feff}').trim_start().to_ascii_lowercase();
     let is_markup =
         text.starts_with("<svg") || text.starts_with("<!doctype svg") || text.starts_with("<?xml");
     let has_element = text.find("<svg").and_then(|at| text.get(at + 4..));
@@ -152,11 +139,8 @@ fn inside_zip(head: &[u8]) -> Option<String> {
 
 /// The name of the entry whose local header stands here, and what follows the header.
 fn zip_entry(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let length_at = |at: usize| {
-        Some(usize::from(u16::from_le_bytes(
-            bytes.get(at..at + 2)?.try_into().ok()?,
-        )))
-    };
+    let length_at =
+        |at: usize| Some(usize::from(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?)));
     let name_end = 30 + length_at(26)?;
     let body = name_end + length_at(28)?;
     Some((bytes.get(30..name_end)?, bytes.get(body..).unwrap_or_default()))
@@ -176,20 +160,9 @@ fn inside_ole(bytes: &[u8]) -> Option<&'static str> {
     ];
     let directory = ole_directory(bytes).unwrap_or_default();
     let has = |name: &str| {
-        contains(
-            directory,
-            &name
-                .encode_utf16()
-                .flat_map(u16::to_le_bytes)
-                .collect::<Vec<u8>>(),
-        )
+        contains(directory, &name.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>())
     };
-    Some(
-        streams
-            .into_iter()
-            .find(|(name, _)| has(name))
-            .map_or(OLE, |(_, mime_type)| mime_type),
-    )
+    Some(streams.into_iter().find(|(name, _)| has(name)).map_or(OLE, |(_, mime_type)| mime_type))
 }
 
 /// The beginning of the directory of an OLE compound file, which its header says the place of.

@@ -26,11 +26,7 @@ impl Looks {
         };
         // Tab, line feed, vertical tab, form feed, carriage return, and the escape of terminal colours.
         let is_odd = |byte: u8| byte < 0x20 && !matches!(byte, 0x09..=0x0d | 0x1b) || byte == 0x7f;
-        if text.bytes().any(is_odd) {
-            Self::Utf8
-        } else {
-            Self::Text
-        }
+        if text.bytes().any(is_odd) { Self::Utf8 } else { Self::Text }
     }
 }
 

@@ -63,11 +63,7 @@ pub(crate) struct RunArguments {
 
 fn service(text: &str) -> Result<ServiceId, String> {
     let text = text.trim();
-    if text.is_empty() {
-        Err("say which service".to_owned())
-    } else {
-        Ok(ServiceId::new(text))
-    }
+    if text.is_empty() { Err("say which service".to_owned()) } else { Ok(ServiceId::new(text)) }
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

@@ -47,14 +47,8 @@ fn main() -> ExitCode {
 /// requests and answers whole are silenced, because those hold keys and media.
 fn log() {
     let wanted = std::env::var("POLITY_LOG").unwrap_or_else(|_| "error".to_owned());
-    let filter = EnvFilter::new(format!(
-        "{wanted},async_openai=off,hyper=off,hyper_util=off,reqwest=off"
-    ));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_target(false)
-        .init();
+    let filter = EnvFilter::new(format!("{wanted},async_openai=off,hyper=off,hyper_util=off,reqwest=off"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
 }
 
 fn report(failure: &Failure) -> ExitCode {

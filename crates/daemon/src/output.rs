@@ -43,10 +43,7 @@ impl Output {
     pub(crate) fn new(json: bool) -> Self {
         let form = if json { Form::Json } else { Form::Text };
         let watched = std::io::stderr().is_terminal() && form == Form::Text;
-        Self {
-            form,
-            progress: if watched { Progress::Shown } else { Progress::Quiet },
-        }
+        Self { form, progress: if watched { Progress::Shown } else { Progress::Quiet } }
     }
 
     /// Says what is wrong with the configuration but does not stand in the way.
@@ -58,22 +55,14 @@ impl Output {
 
     /// Says where the models come from.
     pub(crate) fn origin(&mut self, catalogue: &Catalogue) -> Result<(), Failure> {
-        let services: Vec<&str> = catalogue
-            .services()
-            .iter()
-            .map(|service| service.id.as_str())
-            .collect();
+        let services: Vec<&str> = catalogue.services().iter().map(|service| service.id.as_str()).collect();
         if self.form == Form::Json {
             let origin = catalogue.origin().to_string();
             return line(&json!({"event": "services", "origin": origin, "services": services}));
         }
         // That no real model answers must not be missed, even where nobody watches.
         if self.progress == Progress::Shown || *catalogue.origin() == Origin::Rehearsal {
-            complain(&format!(
-                "services: {} ({})",
-                services.join(", "),
-                catalogue.origin()
-            ));
+            complain(&format!("services: {} ({})", services.join(", "), catalogue.origin()));
         }
         Ok(())
     }
@@ -95,10 +84,8 @@ impl Output {
 
     /// The events of this run tell what is said to the person; what was said before it has to be told now.
     async fn told_before(&self, society: &Society, letter: &Letter) -> Result<(), Failure> {
-        let event = society
-            .event_of(&letter.message)
-            .await
-            .map_err(|error| Failure::Broken(error.to_string()))?;
+        let event =
+            society.event_of(&letter.message).await.map_err(|error| Failure::Broken(error.to_string()))?;
         match event {
             Some(entry) if entry.seq <= society.first_event() => self.json(&entry),
             Some(_) | None => Ok(()),
@@ -151,10 +138,8 @@ impl Output {
                 );
             }
             Outcome::AwaitsUser => {
-                let questions = society
-                    .questions(task)
-                    .await
-                    .map_err(|error| Failure::Broken(error.to_string()))?;
+                let questions =
+                    society.questions(task).await.map_err(|error| Failure::Broken(error.to_string()))?;
                 for question in questions {
                     complain(&format!(
                         "{} waits for your answer: {}",

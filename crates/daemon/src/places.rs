@@ -12,16 +12,10 @@ const LOCK: &str = "polity.lock";
 /// defaults at first use.
 pub(crate) fn config(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
     if let Some(named) = named {
-        return if named.is_dir() {
-            Ok(named)
-        } else {
-            Err(Failure::NoConfig(named))
-        };
+        return if named.is_dir() { Ok(named) } else { Err(Failure::NoConfig(named)) };
     }
     let here = PathBuf::from("config");
-    let is_ours = ["app.json", "llmservices.json"]
-        .iter()
-        .any(|file| here.join(file).is_file());
+    let is_ours = ["app.json", "llmservices.json"].iter().any(|file| here.join(file).is_file());
     if is_ours {
         return Ok(here);
     }
@@ -47,17 +41,10 @@ pub(crate) fn data(named: Option<PathBuf>) -> Result<DataDirectory, Failure> {
             base.data_dir().join(NAME)
         }
     };
-    let unusable = |source| Failure::Data {
-        path: path.clone(),
-        source,
-    };
+    let unusable = |source| Failure::Data { path: path.clone(), source };
     make_private(&path).map_err(unusable)?;
-    let lock = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(path.join(LOCK))
-        .map_err(unusable)?;
+    let lock =
+        File::options().create(true).truncate(false).write(true).open(path.join(LOCK)).map_err(unusable)?;
     match lock.try_lock() {
         Ok(()) => Ok(DataDirectory { path, _lock: lock }),
         Err(TryLockError::WouldBlock) => Err(Failure::InUse(path)),

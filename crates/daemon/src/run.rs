@@ -29,11 +29,8 @@ pub(crate) async fn run(arguments: RunArguments) -> Result<u8, Failure> {
     let environment = Environment::look_up(|name| std::env::var(name).ok());
     let (registry, problems) = Registry::load(&config, environment, discover()).await?;
     let limit = registry.current().settings.limits.max_artifact_bytes;
-    let attachments = arguments
-        .attach
-        .iter()
-        .map(|path| read_attachment(path, limit))
-        .collect::<Result<Vec<_>, _>>()?;
+    let attachments =
+        arguments.attach.iter().map(|path| read_attachment(path, limit)).collect::<Result<Vec<_>, _>>()?;
     let data = places::data(arguments.data)?;
 
     let mut output = Output::new(arguments.json);
@@ -42,28 +39,15 @@ pub(crate) async fn run(arguments: RunArguments) -> Result<u8, Failure> {
     let http = HttpModel::new().map_err(|error| Failure::Defect(error.to_string()))?;
     let parts = Parts {
         registry: Arc::new(registry),
-        model: Arc::new(Models {
-            http,
-            rehearsal: RehearsalModel,
-        }),
+        model: Arc::new(Models { http, rehearsal: RehearsalModel }),
         outside_tools: Vec::new(),
     };
     let society = Society::start(&data.path, parts).await.map_err(Failure::Open)?;
-    let outcome = attend(
-        &society,
-        &mut output,
-        &data.path,
-        arguments.timeout,
-        async |society| {
-            let Some(text) = prompt else { return Ok(None) };
-            let prompt = Prompt {
-                text,
-                attachments,
-                service: arguments.service,
-            };
-            Ok(Some(society.prompt(prompt).await?))
-        },
-    )
+    let outcome = attend(&society, &mut output, &data.path, arguments.timeout, async |society| {
+        let Some(text) = prompt else { return Ok(None) };
+        let prompt = Prompt { text, attachments, service: arguments.service };
+        Ok(Some(society.prompt(prompt).await?))
+    })
     .await;
     society.stop().await;
     // Held until here, so that no other process sees the data of a society that is still stopping.
@@ -76,42 +60,25 @@ fn read_prompt(argument: &str) -> Result<String, Failure> {
         return Ok(argument.to_owned());
     }
     let mut text = String::new();
-    std::io::stdin()
-        .read_to_string(&mut text)
-        .map_err(Failure::StandardInput)?;
+    std::io::stdin().read_to_string(&mut text).map_err(Failure::StandardInput)?;
     Ok(text)
 }
 
 fn read_attachment(path: &Path, limit: u64) -> Result<NewArtifact, Failure> {
-    let unreadable = |source| Failure::Attachment {
-        path: path.to_owned(),
-        source,
-    };
+    let unreadable = |source| Failure::Attachment { path: path.to_owned(), source };
     let size = std::fs::metadata(path).map_err(unreadable)?.len();
     if size > limit {
-        return Err(Failure::AttachmentTooLarge {
-            path: path.to_owned(),
-            size,
-            limit,
-        });
+        return Err(Failure::AttachmentTooLarge { path: path.to_owned(), size, limit });
     }
     let bytes = std::fs::read(path).map_err(unreadable)?;
     let filename = path.file_name().map(|name| name.to_string_lossy().into_owned());
-    Ok(NewArtifact {
-        bytes: bytes.into(),
-        filename,
-        ..NewArtifact::default()
-    })
+    Ok(NewArtifact { bytes: bytes.into(), filename, ..NewArtifact::default() })
 }
 
 async fn discover() -> Option<Discovered> {
     let found = polity_llm::discover(DISCOVERY).await?;
     let model = found.models.into_iter().next()?;
-    Some(Discovered {
-        server_name: found.server.to_string(),
-        base_url: found.base_url,
-        model,
-    })
+    Some(Discovered { server_name: found.server.to_string(), base_url: found.base_url, model })
 }
 
 /// Shows what happens until the society is idle; gives the exit code.

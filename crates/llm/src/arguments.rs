@@ -25,10 +25,7 @@ mod tests {
     use serde_json::json;
 
     fn object(text: &str, expect: Value) {
-        assert_eq!(
-            parse_arguments(text),
-            Arguments::Object(expect.as_object().unwrap().clone())
-        );
+        assert_eq!(parse_arguments(text), Arguments::Object(expect.as_object().unwrap().clone()));
     }
 
     fn malformed(text: &str) {

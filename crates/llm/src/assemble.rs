@@ -14,15 +14,8 @@ use fields::merge;
 use serde_json::{Map, Value};
 
 /// Fields of a message that the API defines for answers. What they mean is in the reply; they are no opaque extras.
-const STANDARD: [&str; 7] = [
-    "role",
-    "content",
-    "tool_calls",
-    "function_call",
-    "refusal",
-    "annotations",
-    "audio",
-];
+const STANDARD: [&str; 7] =
+    ["role", "content", "tool_calls", "function_call", "refusal", "annotations", "audio"];
 
 /// An answer that is arriving.
 #[derive(Debug, Default)]
@@ -41,10 +34,8 @@ pub(crate) fn assemble_whole(answer: Value, prompt_tokens: u64) -> Result<Reply,
     if let Some(failure) = error_in(&answer) {
         return Err(failure);
     }
-    let has_choice = answer
-        .get("choices")
-        .and_then(Value::as_array)
-        .is_some_and(|choices| !choices.is_empty());
+    let has_choice =
+        answer.get("choices").and_then(Value::as_array).is_some_and(|choices| !choices.is_empty());
     if !has_choice {
         return Err(not_an_answer(&answer.to_string()));
     }
@@ -66,11 +57,7 @@ impl Assembler {
         if let Some(usage) = piece.get("usage").and_then(reported) {
             self.usage = Some(usage);
         }
-        if let Some(model) = piece
-            .get("model")
-            .and_then(Value::as_str)
-            .filter(|model| !model.is_empty())
-        {
+        if let Some(model) = piece.get("model").and_then(Value::as_str).filter(|model| !model.is_empty()) {
             self.model = Some(model.to_owned());
         }
         let Some(Value::Array(choices)) = piece.get_mut("choices").map(Value::take) else {
@@ -86,15 +73,10 @@ impl Assembler {
     pub(crate) fn finish(self, prompt_tokens: u64) -> Result<Reply, Failure> {
         let Some(finish_reason) = self.finish_reason else {
             let message = "the answer ended before it was finished".to_owned();
-            return Err(Failure {
-                kind: FailureKind::BrokenOff,
-                message,
-            });
+            return Err(Failure { kind: FailureKind::BrokenOff, message });
         };
         // A refusal is what the model says, where it says nothing else.
-        let text = [self.text, self.refusal]
-            .into_iter()
-            .find(|text| !text.trim().is_empty());
+        let text = [self.text, self.refusal].into_iter().find(|text| !text.trim().is_empty());
         let mut reply = Reply {
             text,
             tool_calls: self.calls.finish(),
@@ -103,9 +85,7 @@ impl Assembler {
             model: self.model,
             extra: self.extra,
         };
-        reply.usage = self
-            .usage
-            .unwrap_or_else(|| estimate_usage(prompt_tokens, &reply));
+        reply.usage = self.usage.unwrap_or_else(|| estimate_usage(prompt_tokens, &reply));
         Ok(reply)
     }
 
@@ -114,10 +94,8 @@ impl Assembler {
         if choice.get("index").and_then(Value::as_u64).unwrap_or(0) != 0 {
             return;
         }
-        let finish_reason = choice
-            .get("finish_reason")
-            .and_then(Value::as_str)
-            .filter(|reason| !reason.is_empty());
+        let finish_reason =
+            choice.get("finish_reason").and_then(Value::as_str).filter(|reason| !reason.is_empty());
         if let Some(reason) = finish_reason {
             self.finish_reason = Some(reason.to_owned());
         }
@@ -150,10 +128,7 @@ impl Assembler {
         }
         // The form of before there were `tool_calls`.
         if let Some(function @ Value::Object(_)) = message.get_mut("function_call").map(Value::take) {
-            push_call(
-                &mut self.calls,
-                Map::from_iter([("function".to_owned(), function)]),
-            );
+            push_call(&mut self.calls, Map::from_iter([("function".to_owned(), function)]));
         }
         for (name, value) in message {
             if !STANDARD.contains(&name.as_str()) {
@@ -179,9 +154,5 @@ fn push_text(text: &mut String, content: &Value) {
 fn reported(usage: &Value) -> Option<Usage> {
     let prompt_tokens = usage.get("prompt_tokens")?.as_u64()?;
     let completion_tokens = usage.get("completion_tokens")?.as_u64()?;
-    Some(Usage {
-        prompt_tokens,
-        completion_tokens,
-        source: UsageSource::Reported,
-    })
+    Some(Usage { prompt_tokens, completion_tokens, source: UsageSource::Reported })
 }

@@ -125,11 +125,7 @@ impl fmt::Debug for Part {
             Self::Text(text) => f.debug_tuple("Text").field(text).finish(),
             Self::Image { mime_type, data } => write!(f, "Image({mime_type}, {} bytes)", data.len()),
             Self::Audio { format, data } => write!(f, "Audio({}, {} bytes)", format.as_str(), data.len()),
-            Self::File {
-                filename,
-                mime_type,
-                data,
-            } => {
+            Self::File { filename, mime_type, data } => {
                 write!(f, "File({filename:?}, {mime_type}, {} bytes)", data.len())
             }
         }

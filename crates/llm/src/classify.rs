@@ -106,33 +106,18 @@ const MEDIA: &[&str] = &[
 ];
 
 /// Says that the key is not taken, on servers that do not answer 401.
-const KEY: &[&str] = &[
-    "api_key_invalid",
-    "invalid_api_key",
-    "api key not valid",
-    "incorrect api key",
-];
+const KEY: &[&str] = &["api_key_invalid", "invalid_api_key", "api key not valid", "incorrect api key"];
 
 /// Says that the account, not the moment, is exhausted: waiting does not help.
-const EXHAUSTED: &[&str] = &[
-    "insufficient_quota",
-    "billing_hard_limit_reached",
-    "credit balance is too low",
-];
+const EXHAUSTED: &[&str] = &["insufficient_quota", "billing_hard_limit_reached", "credit balance is too low"];
 
 /// Classifies an answer with a failing status.
 pub(crate) fn classify(status: u16, body: &str) -> Failure {
     let json: Option<Value> = serde_json::from_str(body).ok();
     let said = json.as_ref().map(said_by).unwrap_or_default();
-    let message = said
-        .message
-        .clone()
-        .unwrap_or_else(|| message_of_text(status, body));
+    let message = said.message.clone().unwrap_or_else(|| message_of_text(status, body));
     let haystack = format!("{} {}", said.codes, said.message.as_deref().unwrap_or(body)).to_lowercase();
-    Failure {
-        kind: kind_of(status, &haystack),
-        message,
-    }
+    Failure { kind: kind_of(status, &haystack), message }
 }
 
 /// Finds the error in a JSON answer that came with a success status, or in a chunk of a stream.
@@ -149,13 +134,8 @@ pub(crate) fn error_in(value: &Value) -> Option<Failure> {
     }
     let said = said_by(value);
     let haystack = format!("{} {}", said.codes, said.message.as_deref().unwrap_or_default()).to_lowercase();
-    let kind = kind_of(
-        said.status.unwrap_or_else(|| status_of_codes(&haystack)),
-        &haystack,
-    );
-    let message = said
-        .message
-        .unwrap_or_else(|| "an error without a message".to_owned());
+    let kind = kind_of(said.status.unwrap_or_else(|| status_of_codes(&haystack)), &haystack);
+    let message = said.message.unwrap_or_else(|| "an error without a message".to_owned());
     Some(Failure { kind, message })
 }
 
@@ -166,10 +146,7 @@ pub(crate) fn not_an_answer(body: &str) -> Failure {
         Some(line) => format!("not the answer of a chat model: {line}"),
         None => "an empty answer".to_owned(),
     };
-    Failure {
-        kind: FailureKind::NotAnAnswer,
-        message,
-    }
+    Failure { kind: FailureKind::NotAnAnswer, message }
 }
 
 fn kind_of(status: u16, text: &str) -> FailureKind {
@@ -215,32 +192,16 @@ struct Said {
 
 fn said_by(value: &Value) -> Said {
     // Some servers wrap their one error in an array.
-    let value = value
-        .as_array()
-        .and_then(|errors| errors.first())
-        .unwrap_or(value);
+    let value = value.as_array().and_then(|errors| errors.first()).unwrap_or(value);
     let error = match value.get("error") {
         Some(error @ (Value::Object(_) | Value::String(_))) => error,
         Some(_) | None => value,
     };
-    let text = |value: &Value| {
-        value
-            .as_str()
-            .map(str::trim)
-            .filter(|text| !text.is_empty())
-            .map(str::to_owned)
-    };
-    let field = |name| {
-        error
-            .get(name)
-            .and_then(text)
-            .or_else(|| value.get(name).and_then(text))
-    };
+    let text =
+        |value: &Value| value.as_str().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
+    let field = |name| error.get(name).and_then(text).or_else(|| value.get(name).and_then(text));
     let message = text(error).or_else(|| field("message")).or_else(|| detail(value));
-    let mut said = Said {
-        message,
-        ..Said::default()
-    };
+    let mut said = Said { message, ..Said::default() };
     for name in ["code", "type", "status"] {
         let Some(code) = error.get(name) else { continue };
         if let Some(word) = code.as_str() {
@@ -248,9 +209,8 @@ fn said_by(value: &Value) -> Said {
             said.codes.push(' ');
         }
         let number = code.as_u64().or_else(|| code.as_str()?.parse().ok());
-        let status = number
-            .and_then(|number| u16::try_from(number).ok())
-            .filter(|status| (400..600).contains(status));
+        let status =
+            number.and_then(|number| u16::try_from(number).ok()).filter(|status| (400..600).contains(status));
         said.status = said.status.or(status);
     }
     said
@@ -261,10 +221,8 @@ fn detail(value: &Value) -> Option<String> {
     match value.get("detail")? {
         Value::String(text) => Some(text.clone()),
         Value::Array(problems) => {
-            let texts: Vec<&str> = problems
-                .iter()
-                .filter_map(|problem| problem.get("msg")?.as_str())
-                .collect();
+            let texts: Vec<&str> =
+                problems.iter().filter_map(|problem| problem.get("msg")?.as_str()).collect();
             (!texts.is_empty()).then(|| texts.join("; "))
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
@@ -286,16 +244,9 @@ fn first_line(body: &str) -> Option<&str> {
 }
 
 pub(crate) fn is_html(body: &str) -> bool {
-    let start: String = body
-        .trim_start_matches('\u{feff}')
-        .trim_start()
-        .chars()
-        .take(15)
-        .collect();
+    let start: String = body.trim_start_matches('\u{feff}').trim_start().chars().take(15).collect();
     let start = start.to_ascii_lowercase();
-    ["<!doctype html", "<html", "<head", "<body", "<center", "<h1"]
-        .iter()
-        .any(|tag| start.starts_with(tag))
+    ["<!doctype html", "<html", "<head", "<body", "<center", "<h1"].iter().any(|tag| start.starts_with(tag))
 }
 
 fn title(body: &str) -> String {

@@ -54,11 +54,7 @@ pub async fn discover(budget: Duration) -> Option<Found> {
         (ServerKind::LlamaCpp, 8_080),
         (ServerKind::Vllm, 8_000),
     ];
-    discover_among(
-        usual.map(|(server, port)| (server, format!("http://127.0.0.1:{port}/v1"))),
-        budget,
-    )
-    .await
+    discover_among(usual.map(|(server, port)| (server, format!("http://127.0.0.1:{port}/v1"))), budget).await
 }
 
 async fn discover_among(
@@ -72,14 +68,8 @@ async fn discover_among(
         let client = &client;
         async move {
             // Each has the whole budget, so one that hangs takes nothing from the others.
-            let models = tokio::time::timeout(budget, list_models(client, &base_url))
-                .await
-                .ok()??;
-            (!models.is_empty()).then_some(Found {
-                server,
-                base_url,
-                models,
-            })
+            let models = tokio::time::timeout(budget, list_models(client, &base_url)).await.ok()??;
+            (!models.is_empty()).then_some(Found { server, base_url, models })
         }
     });
     let mut answers: FuturesOrdered<_> = asked.collect();
@@ -112,19 +102,9 @@ fn models_in(body: &[u8]) -> Option<Vec<String>> {
     if list.get("object")?.as_str()? != "list" {
         return None;
     }
-    let models: Option<Vec<&str>> = list
-        .get("data")?
-        .as_array()?
-        .iter()
-        .map(|model| model.get("id")?.as_str())
-        .collect();
-    Some(
-        models?
-            .into_iter()
-            .filter(|id| !id.contains("embed"))
-            .map(str::to_owned)
-            .collect(),
-    )
+    let models: Option<Vec<&str>> =
+        list.get("data")?.as_array()?.iter().map(|model| model.get("id")?.as_str()).collect();
+    Some(models?.into_iter().filter(|id| !id.contains("embed")).map(str::to_owned).collect())
 }
 
 #[cfg(test)]
@@ -141,14 +121,8 @@ mod tests {
 
     #[test]
     fn lists_of_models() {
-        check(
-            r#"{"object":"list","data":[{"id":"a","object":"model"},{"id":"b"}]}"#,
-            Some(&["a", "b"]),
-        );
-        check(
-            r#"{"object":"list","data":[{"id":"text-embedding-nomic"},{"id":"qwen"}]}"#,
-            Some(&["qwen"]),
-        );
+        check(r#"{"object":"list","data":[{"id":"a","object":"model"},{"id":"b"}]}"#, Some(&["a", "b"]));
+        check(r#"{"object":"list","data":[{"id":"text-embedding-nomic"},{"id":"qwen"}]}"#, Some(&["qwen"]));
         check(r#"{"object":"list","data":[]}"#, Some(&[]));
     }
 
@@ -191,32 +165,20 @@ mod tests {
     async fn the_first_by_preference_that_has_a_model_is_taken() {
         let (_socket, refusing) = nobody();
         let candidates = [
-            (
-                ServerKind::Ollama,
-                server(Some(r#"{"object":"list","data":[]}"#)).await,
-            ),
+            (ServerKind::Ollama, server(Some(r#"{"object":"list","data":[]}"#)).await),
             (ServerKind::LmStudio, refusing),
             (ServerKind::LlamaCpp, server(Some("<html>It works!</html>")).await),
             (ServerKind::Vllm, server(Some(LIST)).await),
         ];
         let base_url = candidates[3].1.clone();
-        let expect = Found {
-            server: ServerKind::Vllm,
-            base_url,
-            models: vec!["qwen".to_owned()],
-        };
-        assert_eq!(
-            discover_among(candidates, Duration::from_secs(60)).await,
-            Some(expect)
-        );
+        let expect = Found { server: ServerKind::Vllm, base_url, models: vec!["qwen".to_owned()] };
+        assert_eq!(discover_among(candidates, Duration::from_secs(60)).await, Some(expect));
     }
 
     #[tokio::test]
     async fn preference_decides_not_speed() {
-        let candidates = [
-            (ServerKind::LmStudio, server(Some(LIST)).await),
-            (ServerKind::Vllm, server(Some(LIST)).await),
-        ];
+        let candidates =
+            [(ServerKind::LmStudio, server(Some(LIST)).await), (ServerKind::Vllm, server(Some(LIST)).await)];
         let found = discover_among(candidates, Duration::from_secs(60)).await.unwrap();
         assert_eq!(found.server, ServerKind::LmStudio);
     }

@@ -22,35 +22,21 @@ pub(crate) fn estimate_usage(prompt_tokens: u64, reply: &Reply) -> Usage {
     let text = reply.text.as_deref().map_or(0, text_tokens);
     let calls: u64 = reply.tool_calls.iter().map(call_tokens).sum();
     // Thinking is paid for like any other output.
-    let fields: u64 = reply
-        .extra
-        .values()
-        .map(|value| text_tokens(&value.to_string()))
-        .sum();
-    Usage {
-        prompt_tokens,
-        completion_tokens: text + calls + fields,
-        source: UsageSource::Estimated,
-    }
+    let fields: u64 = reply.extra.values().map(|value| text_tokens(&value.to_string())).sum();
+    Usage { prompt_tokens, completion_tokens: text + calls + fields, source: UsageSource::Estimated }
 }
 
 fn message_tokens(message: &Message) -> u64 {
     match message {
         Message::System(text) => text_tokens(text),
         Message::User(parts) => parts.iter().map(part_tokens).sum(),
-        Message::Assistant {
-            text,
-            tool_calls,
-            extra,
-        } => {
+        Message::Assistant { text, tool_calls, extra } => {
             let fields: u64 = extra.values().map(|value| text_tokens(&value.to_string())).sum();
             text.as_deref().map_or(0, text_tokens) + tool_calls.iter().map(call_tokens).sum::<u64>() + fields
         }
         Message::Tool { content, media, .. } => {
-            let media: u64 = media
-                .iter()
-                .map(|medium| text_tokens(&medium.label) + part_tokens(&medium.part))
-                .sum();
+            let media: u64 =
+                media.iter().map(|medium| text_tokens(&medium.label) + part_tokens(&medium.part)).sum();
             text_tokens(content) + media
         }
     }
@@ -119,10 +105,8 @@ mod tests {
 
     #[test]
     fn characters_count_not_bytes() {
-        let request = Request {
-            messages: vec![Message::System("四个汉字".into())],
-            ..Request::default()
-        };
+        let request =
+            Request { messages: vec![Message::System("四个汉字".into())], ..Request::default() };
         assert_eq!(estimate_prompt_tokens(&request), 1);
     }
 }

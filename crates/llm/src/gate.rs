@@ -43,27 +43,15 @@ impl Gate {
     /// Opens a gate for so many calls at once; `None` for any number.
     pub fn new(max_concurrent: Option<NonZeroUsize>) -> Self {
         let limit = places(max_concurrent);
-        let state = Mutex::new(State {
-            limit,
-            owed: 0,
-            closed_until: None,
-        });
-        Self {
-            shared: Arc::new(Shared {
-                places: Arc::new(Semaphore::new(limit)),
-                state,
-            }),
-        }
+        let state = Mutex::new(State { limit, owed: 0, closed_until: None });
+        Self { shared: Arc::new(Shared { places: Arc::new(Semaphore::new(limit)), state }) }
     }
 
     /// Waits for a place, in the order of coming, and for the end of any pause.
     pub async fn enter(&self) -> Pass {
         // Cannot fail: the semaphore is never closed.
         let permit = self.shared.places.clone().acquire_owned().await.ok();
-        let pass = Pass {
-            shared: self.shared.clone(),
-            permit,
-        };
+        let pass = Pass { shared: self.shared.clone(), permit };
         // The pause may be extended while it is waited out.
         while let Some(until) = self.shared.closed_until() {
             tokio::time::sleep_until(until).await;
@@ -121,9 +109,7 @@ impl Shared {
 }
 
 fn places(max_concurrent: Option<NonZeroUsize>) -> usize {
-    max_concurrent.map_or(Semaphore::MAX_PERMITS, |limit| {
-        limit.get().min(Semaphore::MAX_PERMITS)
-    })
+    max_concurrent.map_or(Semaphore::MAX_PERMITS, |limit| limit.get().min(Semaphore::MAX_PERMITS))
 }
 
 #[cfg(test)]
@@ -151,11 +137,7 @@ mod tests {
         let gate = Gate::new(None);
         let mut passes = Vec::new();
         for _ in 0..1_000 {
-            passes.push(
-                tokio::time::timeout(Duration::from_secs(1), gate.enter())
-                    .await
-                    .unwrap(),
-            );
+            passes.push(tokio::time::timeout(Duration::from_secs(1), gate.enter()).await.unwrap());
         }
     }
 
@@ -223,11 +205,7 @@ mod tests {
     }
 
     fn act() -> impl Strategy<Value = Act> {
-        prop_oneof![
-            Just(Act::Enter),
-            any::<usize>().prop_map(Act::Leave),
-            (0..6_usize).prop_map(Act::Limit)
-        ]
+        prop_oneof![Just(Act::Enter), any::<usize>().prop_map(Act::Leave), (0..6_usize).prop_map(Act::Limit)]
     }
 
     proptest! {

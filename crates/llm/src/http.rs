@@ -36,9 +36,7 @@ impl HttpModel {
     ///
     /// Fails if the system's TLS cannot be set up.
     pub fn new() -> Result<Self, SetupError> {
-        Ok(Self {
-            client: http_client()?,
-        })
+        Ok(Self { client: http_client()? })
     }
 
     async fn attempt(&self, endpoint: &Endpoint, request: &Request) -> Result<Reply, CallError> {
@@ -46,19 +44,11 @@ impl HttpModel {
         let secrets: Arc<[SecretString]> = target.secrets.clone().into();
         let stream = stream_of(endpoint);
         let cut = Arc::new(OnceLock::new());
-        let transport = Transport {
-            client: self.client.clone(),
-            stream,
-            secrets: secrets.clone(),
-            cut: cut.clone(),
-        };
+        let transport =
+            Transport { client: self.client.clone(), stream, secrets: secrets.clone(), cut: cut.clone() };
         let client = Client::build(self.client.clone(), target).with_http_service(transport);
         let body = Body::new(request, endpoint);
-        let exchange = Exchange {
-            prompt_tokens: estimate_prompt_tokens(request),
-            secrets,
-            cut,
-        };
+        let exchange = Exchange { prompt_tokens: estimate_prompt_tokens(request), secrets, cut };
         match stream {
             Stream::Streamed => exchange.streamed(&client, body).await,
             Stream::Whole => exchange.whole(&client, body).await,
@@ -102,17 +92,12 @@ impl Exchange {
             let piece = piece.map_err(|error| self.failed(error))?;
             assembler.push(piece).map_err(|failure| self.in_answer(failure))?;
         }
-        assembler
-            .finish(self.prompt_tokens)
-            .map_err(|failure| self.in_answer(failure))
+        assembler.finish(self.prompt_tokens).map_err(|failure| self.in_answer(failure))
     }
 
     async fn whole(&self, client: &Client<Target>, body: Body<'_>) -> Result<Reply, CallError> {
-        let answer = client
-            .chat()
-            .create_byot::<_, Value>(&body)
-            .await
-            .map_err(|error| self.failed(error))?;
+        let answer =
+            client.chat().create_byot::<_, Value>(&body).await.map_err(|error| self.failed(error))?;
         assemble_whole(answer, self.prompt_tokens).map_err(|failure| self.in_answer(failure))
     }
 

@@ -5,12 +5,7 @@ use std::time::{Duration, SystemTime};
 
 /// Reads `retry-after-ms`, or `Retry-After` in seconds or as an HTTP date.
 pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
-    let text = |name| {
-        headers
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-            .map(str::trim)
-    };
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     if let Some(milliseconds) = text("retry-after-ms").and_then(|text| text.parse::<f64>().ok()) {
         return Duration::try_from_secs_f64(milliseconds / 1_000.0).ok();
     }
@@ -42,18 +37,9 @@ mod tests {
         check(&[], None);
         check(&[("retry-after", "7")], Some(Duration::from_secs(7)));
         check(&[("retry-after", " 1.5 ")], Some(Duration::from_millis(1_500)));
-        check(
-            &[("retry-after", "Sat, 21 Nov 2026 10:00:30 GMT")],
-            Some(Duration::from_secs(30)),
-        );
-        check(
-            &[("retry-after", "Sat, 21 Nov 2026 09:00:00 GMT")],
-            Some(Duration::ZERO),
-        );
-        check(
-            &[("retry-after-ms", "250"), ("retry-after", "1")],
-            Some(Duration::from_millis(250)),
-        );
+        check(&[("retry-after", "Sat, 21 Nov 2026 10:00:30 GMT")], Some(Duration::from_secs(30)));
+        check(&[("retry-after", "Sat, 21 Nov 2026 09:00:00 GMT")], Some(Duration::ZERO));
+        check(&[("retry-after-ms", "250"), ("retry-after", "1")], Some(Duration::from_millis(250)));
     }
 
     #[test]

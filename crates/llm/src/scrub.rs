@@ -15,10 +15,7 @@ const MIN_SECRET: usize = 6;
 /// Takes keys and long unbroken runs out of a text, and bounds its length.
 pub(crate) fn scrub(text: &str, secrets: &[SecretString]) -> String {
     let mut text = text.to_owned();
-    for secret in secrets
-        .iter()
-        .map(SecretString::expose_secret)
-        .filter(|secret| secret.len() >= MIN_SECRET)
+    for secret in secrets.iter().map(SecretString::expose_secret).filter(|secret| secret.len() >= MIN_SECRET)
     {
         if text.contains(secret) {
             text = text.replace(secret, "[key]");
@@ -68,18 +65,12 @@ mod tests {
     use proptest::prelude::*;
 
     fn check(text: &str, expect: &str) {
-        assert_eq!(
-            scrub(text, &["sk-secret-key".to_owned().into(), "x".to_owned().into()]),
-            expect
-        );
+        assert_eq!(scrub(text, &["sk-secret-key".to_owned().into(), "x".to_owned().into()]), expect);
     }
 
     #[test]
     fn keys_and_long_runs_go() {
-        check(
-            "Incorrect API key provided: sk-secret-key.",
-            "Incorrect API key provided: [key].",
-        );
+        check("Incorrect API key provided: sk-secret-key.", "Incorrect API key provided: [key].");
         check("max context exceeded", "max context exceeded");
         check("模型不存在", "模型不存在");
         let run = "QUJD".repeat(40);

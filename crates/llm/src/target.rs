@@ -43,12 +43,7 @@ impl Target {
             headers.insert(header, header_value(&value, &what)?);
             secrets.extend(words(&value));
         }
-        Ok(Self {
-            url,
-            headers,
-            key,
-            secrets,
-        })
+        Ok(Self { url, headers, key, secrets })
     }
 }
 
@@ -76,29 +71,19 @@ impl Config for Target {
 }
 
 fn completions_url(base_url: &str) -> Result<String, CallError> {
-    let fail = |problem: &str| {
-        misconfigured(format!(
-            "baseURL {problem}: write it like http://127.0.0.1:11434/v1"
-        ))
-    };
+    let fail =
+        |problem: &str| misconfigured(format!("baseURL {problem}: write it like http://127.0.0.1:11434/v1"));
     let mut url = Url::parse(base_url.trim()).map_err(|error| fail(&format!("is not a URL ({error})")))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(fail("is neither http nor https"));
     }
-    url.path_segments_mut()
-        .map_err(|()| fail("has no path"))?
-        .pop_if_empty()
-        .extend(["chat", "completions"]);
+    url.path_segments_mut().map_err(|()| fail("has no path"))?.pop_if_empty().extend(["chat", "completions"]);
     Ok(url.into())
 }
 
 /// The words of a value: a server may repeat the token of `Bearer token` alone.
 fn words(value: &SecretString) -> Vec<SecretString> {
-    value
-        .expose_secret()
-        .split_whitespace()
-        .map(SecretString::from)
-        .collect()
+    value.expose_secret().split_whitespace().map(SecretString::from).collect()
 }
 
 fn bearer(key: &SecretString) -> SecretString {
@@ -115,9 +100,7 @@ fn expand(
     let mut rest = text.trim();
     while let Some((before, after)) = rest.split_once("${") {
         let Some((name, after)) = after.split_once('}').filter(|(name, _)| is_variable_name(name)) else {
-            return Err(misconfigured(format!(
-                "{what} has a `${{` that does not begin a `${{NAME}}`"
-            )));
+            return Err(misconfigured(format!("{what} has a `${{` that does not begin a `${{NAME}}`")));
         };
         let Some(value) = variable(name) else {
             return Err(misconfigured(format!(
@@ -134,29 +117,19 @@ fn expand(
 
 fn is_variable_name(name: &str) -> bool {
     let starts_well = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
-    starts_well
-        && name
-            .chars()
-            .all(|character| character.is_ascii_alphanumeric() || character == '_')
+    starts_well && name.chars().all(|character| character.is_ascii_alphanumeric() || character == '_')
 }
 
 fn header_value(value: &SecretString, what: &str) -> Result<HeaderValue, CallError> {
     let mut header = HeaderValue::from_str(value.expose_secret()).map_err(|_| {
-        misconfigured(format!(
-            "{what} has characters that HTTP does not allow in it (a line break, perhaps)"
-        ))
+        misconfigured(format!("{what} has characters that HTTP does not allow in it (a line break, perhaps)"))
     })?;
     header.set_sensitive(true);
     Ok(header)
 }
 
 fn misconfigured(message: String) -> CallError {
-    CallError {
-        kind: FailureKind::Misconfigured,
-        message,
-        status: None,
-        retry_after: None,
-    }
+    CallError { kind: FailureKind::Misconfigured, message, status: None, retry_after: None }
 }
 
 #[cfg(test)]
@@ -184,19 +157,10 @@ mod tests {
 
     #[test]
     fn base_urls_with_and_without_a_slash() {
-        check_url(
-            "http://127.0.0.1:1234/v1",
-            "http://127.0.0.1:1234/v1/chat/completions",
-        );
-        check_url(
-            "http://127.0.0.1:1234/v1/",
-            "http://127.0.0.1:1234/v1/chat/completions",
-        );
+        check_url("http://127.0.0.1:1234/v1", "http://127.0.0.1:1234/v1/chat/completions");
+        check_url("http://127.0.0.1:1234/v1/", "http://127.0.0.1:1234/v1/chat/completions");
         check_url(" http://host ", "http://host/chat/completions");
-        check_url(
-            "https://host/a?api-version=2",
-            "https://host/a/chat/completions?api-version=2",
-        );
+        check_url("https://host/a?api-version=2", "https://host/a/chat/completions?api-version=2");
     }
 
     #[test]
@@ -216,22 +180,12 @@ mod tests {
     }
 
     fn with_key(key: &str) -> Endpoint {
-        Endpoint {
-            api_key: key.to_owned().into(),
-            ..Endpoint::new("http://host", "m")
-        }
+        Endpoint { api_key: key.to_owned().into(), ..Endpoint::new("http://host", "m") }
     }
 
     fn check_key(key: &str, expect: Option<&str>) {
         let target = resolve(with_key(key)).unwrap();
-        assert_eq!(
-            target
-                .headers
-                .get(AUTHORIZATION)
-                .map(|value| value.to_str().unwrap()),
-            expect,
-            "{key}"
-        );
+        assert_eq!(target.headers.get(AUTHORIZATION).map(|value| value.to_str().unwrap()), expect, "{key}");
     }
 
     #[test]
@@ -260,38 +214,21 @@ mod tests {
             ("api-key".to_owned(), "${MY_KEY}".to_owned().into()),
             ("Authorization".to_owned(), "Basic ${MY_KEY}".to_owned().into()),
         ];
-        let target = resolve(Endpoint {
-            headers,
-            ..with_key("unused")
-        })
-        .unwrap();
+        let target = resolve(Endpoint { headers, ..with_key("unused") }).unwrap();
         assert_eq!(target.headers.get("api-key").unwrap(), "from-the-environment");
-        assert_eq!(
-            target.headers.get(AUTHORIZATION).unwrap(),
-            "Basic from-the-environment"
-        );
+        assert_eq!(target.headers.get(AUTHORIZATION).unwrap(), "Basic from-the-environment");
         assert_eq!(target.headers.len(), 2);
         let headers = vec![("bad name".to_owned(), "x".to_owned().into())];
-        let message = resolve(Endpoint {
-            headers,
-            ..with_key("")
-        })
-        .unwrap_err();
+        let message = resolve(Endpoint { headers, ..with_key("") }).unwrap_err();
         insta::assert_snapshot!(message, @r#"the header "bad name" has a name that HTTP does not allow"#);
     }
 
     #[test]
     fn debug_shows_no_secret() {
         let headers = vec![("x-token".to_owned(), "header-secret".to_owned().into())];
-        let endpoint = Endpoint {
-            headers,
-            ..with_key("key-secret")
-        };
+        let endpoint = Endpoint { headers, ..with_key("key-secret") };
         let shown = format!("{endpoint:?} {:?}", resolve(endpoint.clone()).unwrap());
         assert!(shown.contains("x-token"), "{shown}");
-        assert!(
-            !shown.contains("key-secret") && !shown.contains("header-secret"),
-            "{shown}"
-        );
+        assert!(!shown.contains("key-secret") && !shown.contains("header-secret"), "{shown}");
     }
 }

@@ -42,17 +42,8 @@ pub(crate) fn stream_of(endpoint: &Endpoint) -> Stream {
 
 impl Serialize for Body<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Endpoint {
-            model,
-            max_tokens,
-            extra_body,
-            dialect,
-            ..
-        } = self.endpoint;
-        let mut body = Fields {
-            map: serializer.serialize_map(None)?,
-            replaced: extra_body,
-        };
+        let Endpoint { model, max_tokens, extra_body, dialect, .. } = self.endpoint;
+        let mut body = Fields { map: serializer.serialize_map(None)?, replaced: extra_body };
         body.put("model", model)?;
         body.put("messages", &messages::arrange(&self.request.messages, dialect))?;
         if !self.request.tools.is_empty() {
@@ -124,17 +115,7 @@ struct Function<'a> {
 
 impl<'a> From<&'a Tool> for ToolDefinition<'a> {
     fn from(tool: &'a Tool) -> Self {
-        let Tool {
-            name,
-            description,
-            parameters,
-        } = tool;
-        Self::Function {
-            function: Function {
-                name,
-                description,
-                parameters,
-            },
-        }
+        let Tool { name, description, parameters } = tool;
+        Self::Function { function: Function { name, description, parameters } }
     }
 }

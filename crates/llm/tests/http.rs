@@ -1,9 +1,6 @@
 //! Calls over real connections, against a server that behaves as badly as it is told to.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a helper of a test may fail like the test itself"
-)]
+#![expect(clippy::unwrap_used, reason = "a helper of a test may fail like the test itself")]
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -42,25 +39,15 @@ impl Server {
         let state: (Answer, Seen) = (Arc::new(answer), seen.clone());
         let handler =
             async |State((answer, seen)): State<(Answer, Seen)>, headers: HeaderMap, body: Bytes| {
-                seen.lock()
-                    .unwrap()
-                    .push((headers, serde_json::from_slice(&body).unwrap()));
+                seen.lock().unwrap().push((headers, serde_json::from_slice(&body).unwrap()));
                 answer()
             };
-        let router = Router::new()
-            .route("/v1/chat/completions", post(handler))
-            .with_state(state);
-        Self {
-            address: serve(router).await,
-            seen,
-        }
+        let router = Router::new().route("/v1/chat/completions", post(handler)).with_state(state);
+        Self { address: serve(router).await, seen }
     }
 
     fn endpoint(&self) -> Endpoint {
-        Endpoint {
-            timeout: AT_LAST,
-            ..Endpoint::new(&self.address, "m")
-        }
+        Endpoint { timeout: AT_LAST, ..Endpoint::new(&self.address, "m") }
     }
 
     fn seen(&self) -> Vec<(HeaderMap, Value)> {
@@ -76,20 +63,11 @@ async fn serve(router: Router) -> String {
 }
 
 fn whole(endpoint: Endpoint) -> Endpoint {
-    Endpoint {
-        dialect: Dialect {
-            stream: Stream::Whole,
-            ..Dialect::default()
-        },
-        ..endpoint
-    }
+    Endpoint { dialect: Dialect { stream: Stream::Whole, ..Dialect::default() }, ..endpoint }
 }
 
 fn request() -> Request {
-    Request {
-        messages: vec![Message::User(vec![Part::Text("hello".to_owned())])],
-        ..Request::default()
-    }
+    Request { messages: vec![Message::User(vec![Part::Text("hello".to_owned())])], ..Request::default() }
 }
 
 async fn call(endpoint: &Endpoint) -> Result<Reply, CallError> {
@@ -101,20 +79,13 @@ async fn failure(answer: impl Fn() -> Response + Send + Sync + 'static) -> CallE
     let server = Server::start(answer).await;
     let streamed = call(&server.endpoint()).await.unwrap_err();
     let whole = call(&whole(server.endpoint())).await.unwrap_err();
-    assert_eq!(
-        (streamed.kind, streamed.status),
-        (whole.kind, whole.status),
-        "{streamed} / {whole}"
-    );
+    assert_eq!((streamed.kind, streamed.status), (whole.kind, whole.status), "{streamed} / {whole}");
     assert_eq!(server.seen().len(), 2, "nothing is retried");
     streamed
 }
 
 fn events(events: impl IntoIterator<Item = Value>) -> String {
-    events
-        .into_iter()
-        .map(|event| format!("data: {event}\n\n"))
-        .collect()
+    events.into_iter().map(|event| format!("data: {event}\n\n")).collect()
 }
 
 fn delta(delta: Value) -> Value {
@@ -157,10 +128,7 @@ fn rich_whole() -> Value {
 
 fn check_rich(reply: &Reply) {
     assert_eq!(reply.text.as_deref(), Some("你好🙂"));
-    assert_eq!(
-        Value::from(reply.extra.clone()),
-        json!({"reasoning_content": "想一想"})
-    );
+    assert_eq!(Value::from(reply.extra.clone()), json!({"reasoning_content": "想一想"}));
     assert_eq!(reply.tool_calls.len(), 1);
     assert_eq!(reply.tool_calls[0].id, "c1");
     assert_eq!(
@@ -173,14 +141,7 @@ fn check_rich(reply: &Reply) {
     );
     assert_eq!(reply.finish_reason, "tool_calls");
     assert_eq!(reply.model.as_deref(), Some("m-1"));
-    assert_eq!(
-        reply.usage,
-        Usage {
-            prompt_tokens: 11,
-            completion_tokens: 5,
-            source: UsageSource::Reported
-        }
-    );
+    assert_eq!(reply.usage, Usage { prompt_tokens: 11, completion_tokens: 5, source: UsageSource::Reported });
 }
 
 fn event_stream(body: Body) -> Response {
@@ -188,12 +149,7 @@ fn event_stream(body: Body) -> Response {
 }
 
 fn json_answer(status: StatusCode, body: &Value) -> Response {
-    (
-        status,
-        [(header::CONTENT_TYPE, "application/json")],
-        body.to_string(),
-    )
-        .into_response()
+    (status, [(header::CONTENT_TYPE, "application/json")], body.to_string()).into_response()
 }
 
 /// Sends a text in frames of so many bytes.
@@ -240,33 +196,19 @@ async fn opaque_fields_go_back_to_the_service_that_sent_them() {
     let server = Server::start(|| event_stream(rich_stream().into())).await;
     let endpoint = server.endpoint();
     let reply = call(&endpoint).await.unwrap();
-    let answer = Message::Assistant {
-        text: reply.text,
-        tool_calls: reply.tool_calls,
-        extra: reply.extra,
-    };
-    let result = Message::Tool {
-        call_id: "c1".to_owned(),
-        content: "{}".to_owned(),
-        media: Vec::new(),
-    };
-    let again = Request {
-        messages: [request().messages, vec![answer, result]].concat(),
-        ..Request::default()
-    };
+    let answer = Message::Assistant { text: reply.text, tool_calls: reply.tool_calls, extra: reply.extra };
+    let result = Message::Tool { call_id: "c1".to_owned(), content: "{}".to_owned(), media: Vec::new() };
+    let again =
+        Request { messages: [request().messages, vec![answer, result]].concat(), ..Request::default() };
     HttpModel::new().unwrap().call(&endpoint, &again).await.unwrap();
     assert_eq!(server.seen()[1].1["messages"][1], rich_message());
 }
 
 #[tokio::test]
 async fn an_error_with_a_success_status_is_a_failure() {
-    let error = failure(|| {
-        json_answer(
-            StatusCode::OK,
-            &json!({"error": {"code": 503, "message": "overloaded"}}),
-        )
-    })
-    .await;
+    let error =
+        failure(|| json_answer(StatusCode::OK, &json!({"error": {"code": 503, "message": "overloaded"}})))
+            .await;
     assert_eq!((error.kind, error.status), (FailureKind::Passing, Some(200)));
     assert_eq!(error.message, "overloaded");
 }
@@ -297,10 +239,7 @@ async fn what_is_no_model_is_said_to_be_none() {
 #[tokio::test]
 async fn a_stream_of_garbage_is_no_answer() {
     let server = Server::start(|| event_stream("data: {\"choices\n\n".into())).await;
-    assert_eq!(
-        call(&server.endpoint()).await.unwrap_err().kind,
-        FailureKind::NotAnAnswer
-    );
+    assert_eq!(call(&server.endpoint()).await.unwrap_err().kind, FailureKind::NotAnAnswer);
 }
 
 #[tokio::test]
@@ -308,10 +247,7 @@ async fn a_stream_that_ends_early_is_never_a_short_answer() {
     for ending in ["", "data: [DONE]\n\n"] {
         let text = events([delta(json!({"content": "half an ans"}))]) + ending;
         let server = Server::start(move || event_stream(text.clone().into())).await;
-        assert_eq!(
-            call(&server.endpoint()).await.unwrap_err().kind,
-            FailureKind::BrokenOff
-        );
+        assert_eq!(call(&server.endpoint()).await.unwrap_err().kind, FailureKind::BrokenOff);
     }
 }
 
@@ -343,16 +279,10 @@ async fn a_connection_that_closes_without_a_word_is_a_broken_answer() {
     tokio::spawn(async move {
         let (mut socket, _) = listener.accept().await.unwrap();
         let mut buffer = [0; 64];
-        tokio::io::AsyncReadExt::read(&mut socket, &mut buffer)
-            .await
-            .unwrap();
+        tokio::io::AsyncReadExt::read(&mut socket, &mut buffer).await.unwrap();
     });
     let error = call(&Endpoint::new(address, "m")).await.unwrap_err();
-    assert_eq!(
-        (error.kind, error.status),
-        (FailureKind::BrokenOff, None),
-        "{error}"
-    );
+    assert_eq!((error.kind, error.status), (FailureKind::BrokenOff, None), "{error}");
 }
 
 #[tokio::test]
@@ -368,30 +298,19 @@ async fn nobody_there() {
 #[tokio::test]
 async fn a_server_that_hangs_is_too_slow() {
     let router = Router::new().route("/v1/chat/completions", post(pending::<()>));
-    let endpoint = Endpoint {
-        timeout: Duration::from_millis(50),
-        ..Endpoint::new(serve(router).await, "m")
-    };
+    let endpoint = Endpoint { timeout: Duration::from_millis(50), ..Endpoint::new(serve(router).await, "m") };
     assert_eq!(call(&endpoint).await.unwrap_err().kind, FailureKind::TimedOut);
-    assert_eq!(
-        call(&whole(endpoint)).await.unwrap_err().kind,
-        FailureKind::TimedOut
-    );
+    assert_eq!(call(&whole(endpoint)).await.unwrap_err().kind, FailureKind::TimedOut);
 }
 
 #[tokio::test]
 async fn a_stream_that_never_ends_is_too_slow() {
     let server = Server::start(|| {
         let first = Bytes::from(events([delta(json!({"content": "and "}))]));
-        event_stream(Body::from_stream(
-            stream::iter([Ok::<_, Infallible>(first)]).chain(stream::pending()),
-        ))
+        event_stream(Body::from_stream(stream::iter([Ok::<_, Infallible>(first)]).chain(stream::pending())))
     })
     .await;
-    let endpoint = Endpoint {
-        timeout: Duration::from_millis(50),
-        ..server.endpoint()
-    };
+    let endpoint = Endpoint { timeout: Duration::from_millis(50), ..server.endpoint() };
     assert_eq!(call(&endpoint).await.unwrap_err().kind, FailureKind::TimedOut);
 }
 
@@ -449,14 +368,9 @@ async fn a_failing_status_keeps_its_meaning() {
     })
     .await;
     assert_eq!((error.kind, error.status), (FailureKind::MediaRefused, Some(500)));
-    let error = failure(|| {
-        (
-            StatusCode::BAD_GATEWAY,
-            "<html><title>502 Bad Gateway</title></html>",
-        )
-            .into_response()
-    })
-    .await;
+    let error =
+        failure(|| (StatusCode::BAD_GATEWAY, "<html><title>502 Bad Gateway</title></html>").into_response())
+            .await;
     assert_eq!((error.kind, error.status), (FailureKind::Passing, Some(502)));
     let error = failure(|| (StatusCode::UNAUTHORIZED, "").into_response()).await;
     assert_eq!((error.kind, error.status), (FailureKind::Unauthorized, Some(401)));
@@ -476,14 +390,8 @@ async fn a_failure_without_end_is_read_no_further_than_it_matters() {
 #[tokio::test]
 async fn redirects_are_not_followed() {
     let error = failure(|| (StatusCode::FOUND, [(header::LOCATION, "/login")]).into_response()).await;
-    assert_eq!(
-        (error.kind, error.status),
-        (FailureKind::Misconfigured, Some(302))
-    );
-    assert_eq!(
-        error.message,
-        "the server redirects to /login: use the address it redirects to as baseURL"
-    );
+    assert_eq!((error.kind, error.status), (FailureKind::Misconfigured, Some(302)));
+    assert_eq!(error.message, "the server redirects to /login: use the address it redirects to as baseURL");
 }
 
 #[tokio::test]
@@ -507,11 +415,7 @@ async fn keys_and_headers_are_sent_and_nothing_else_about_us() {
     let server = Server::start(|| event_stream(rich_stream().into())).await;
     let headers = vec![("X-Team".to_owned(), "society".to_owned().into())];
     // Cargo sets this variable for its tests.
-    let endpoint = Endpoint {
-        api_key: "${CARGO_PKG_NAME}".to_owned().into(),
-        headers,
-        ..server.endpoint()
-    };
+    let endpoint = Endpoint { api_key: "${CARGO_PKG_NAME}".to_owned().into(), headers, ..server.endpoint() };
     call(&endpoint).await.unwrap();
     call(&server.endpoint()).await.unwrap();
     let seen = server.seen();
@@ -519,24 +423,15 @@ async fn keys_and_headers_are_sent_and_nothing_else_about_us() {
     assert_eq!(seen[0].0.get("x-team").unwrap(), "society");
     let mut names: Vec<&str> = seen[1].0.keys().map(|name| name.as_str()).collect();
     names.sort_unstable();
-    assert_eq!(
-        names,
-        ["accept", "content-length", "content-type", "host", "user-agent"]
-    );
+    assert_eq!(names, ["accept", "content-length", "content-type", "host", "user-agent"]);
 }
 
 #[tokio::test]
 async fn a_key_that_is_not_set_stops_the_call_before_it_is_made() {
     let server = Server::start(|| event_stream(rich_stream().into())).await;
     for key in ["${POLITY_TEST_KEY_THAT_NOBODY_SETS}", "sk-\u{1}"] {
-        let endpoint = Endpoint {
-            api_key: key.to_owned().into(),
-            ..server.endpoint()
-        };
-        assert_eq!(
-            call(&endpoint).await.unwrap_err().kind,
-            FailureKind::Misconfigured
-        );
+        let endpoint = Endpoint { api_key: key.to_owned().into(), ..server.endpoint() };
+        assert_eq!(call(&endpoint).await.unwrap_err().kind, FailureKind::Misconfigured);
     }
     assert!(server.seen().is_empty());
 }
@@ -545,10 +440,7 @@ async fn a_key_that_is_not_set_stops_the_call_before_it_is_made() {
 async fn a_server_that_repeats_the_key_does_not_get_it_into_the_error() {
     let server =
         Server::start(|| (StatusCode::UNAUTHORIZED, "no such key: sk-very-secret").into_response()).await;
-    let endpoint = Endpoint {
-        api_key: "sk-very-secret".to_owned().into(),
-        ..server.endpoint()
-    };
+    let endpoint = Endpoint { api_key: "sk-very-secret".to_owned().into(), ..server.endpoint() };
     let error = call(&endpoint).await.unwrap_err();
     assert_eq!(error.message, "no such key: [key]");
     assert!(!format!("{error:?} {endpoint:?}").contains("secret"));

@@ -59,10 +59,7 @@ impl Catalogue {
     /// problem says so.
     pub(crate) fn new(revision: u64, taken: &Taken, default: Option<&ServiceId>) -> (Self, Option<Problem>) {
         let first = Arc::clone(&taken.first);
-        let all: Vec<_> = std::iter::once(&taken.first)
-            .chain(&taken.others)
-            .cloned()
-            .collect();
+        let all: Vec<_> = std::iter::once(&taken.first).chain(&taken.others).cloned().collect();
         let named = default.and_then(|id| all.iter().find(|service| service.id == *id).cloned());
         let problem = (default.is_some() && named.is_none()).then(|| Problem {
             file: settings::FILE.to_owned(),
@@ -72,15 +69,7 @@ impl Catalogue {
             done: format!("the service {:?} is the default", first.id.as_str()),
         });
         let origin = taken.origin.clone();
-        (
-            Self {
-                revision,
-                origin,
-                services: all,
-                default: named.unwrap_or(first),
-            },
-            problem,
-        )
+        (Self { revision, origin, services: all, default: named.unwrap_or(first) }, problem)
     }
 
     /// The number of this revision. It rises with every change within one run of the program.
@@ -111,8 +100,7 @@ impl Catalogue {
     /// Whether a service has a capability in that direction. An unknown service has none, and a warning says so.
     #[doc(alias = "hasCapability")]
     pub fn has_capability(&self, id: &ServiceId, capability: &Capability, direction: Direction) -> bool {
-        self.capabilities(id)
-            .is_some_and(|capabilities| capabilities.has(capability, direction))
+        self.capabilities(id).is_some_and(|capabilities| capabilities.has(capability, direction))
     }
 
     /// What a service takes and gives. An unknown service has none, and a warning says so.
@@ -128,27 +116,18 @@ impl Catalogue {
     /// The services that have a capability in that direction, in the order of the file.
     #[doc(alias = "getServicesByCapability")]
     pub fn services_with(&self, capability: &Capability, direction: Direction) -> Vec<&Arc<Service>> {
-        self.services
-            .iter()
-            .filter(|service| service.capabilities.has(capability, direction))
-            .collect()
+        self.services.iter().filter(|service| service.capabilities.has(capability, direction)).collect()
     }
 
     /// The service that fits a wish: the one that is named; else the one that has most of what is required; else
     /// the default. Between equals the default wins, then the order of the file.
     pub fn choose(&self, wish: ServiceWish<'_>) -> Chosen {
-        let default = |why: Why| Chosen {
-            service: Arc::clone(&self.default),
-            why,
-        };
+        let default = |why: Why| Chosen { service: Arc::clone(&self.default), why };
         if let Some(id) = wish.service_id {
             let Some(service) = self.service(id) else {
                 return default(Why::NamedIsGone(id.clone()));
             };
-            return Chosen {
-                service: Arc::clone(service),
-                why: Why::Named,
-            };
+            return Chosen { service: Arc::clone(service), why: Why::Named };
         }
         if wish.required.is_empty() {
             return default(Why::Default);
@@ -158,10 +137,9 @@ impl Catalogue {
         // Of several smallest ones `min_by_key` takes the first.
         let best = ranked.min_by_key(|(_, missing)| missing.len());
         match best {
-            Some((service, missing)) if missing.len() < wish.required.len() => Chosen {
-                service: Arc::clone(service),
-                why: Why::Matched { missing },
-            },
+            Some((service, missing)) if missing.len() < wish.required.len() => {
+                Chosen { service: Arc::clone(service), why: Why::Matched { missing } }
+            }
             _ => default(Why::NoMatch),
         }
     }
@@ -171,9 +149,7 @@ impl Catalogue {
 fn missing(service: &Service, required: &[String]) -> Vec<String> {
     let Capabilities { input, output } = &service.capabilities;
     let capabilities = input.iter().chain(output).map(Capability::as_str);
-    let names: Vec<_> = capabilities
-        .chain(service.capability_tags.iter().map(String::as_str))
-        .collect();
+    let names: Vec<_> = capabilities.chain(service.capability_tags.iter().map(String::as_str)).collect();
     let has = |wanted: &String| names.iter().any(|name| name.eq_ignore_ascii_case(wanted.trim()));
     required.iter().filter(|wanted| !has(wanted)).cloned().collect()
 }

@@ -11,13 +11,7 @@ pub(crate) fn parse_object(file: &str, text: &str) -> Result<Map<String, Value>,
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let problem = |place: Place, what: String| {
         let done = "the file is not taken".to_owned();
-        Problem {
-            file: file.to_owned(),
-            place,
-            severity: Severity::Error,
-            what,
-            done,
-        }
+        Problem { file: file.to_owned(), place, severity: Severity::Error, what, done }
     };
     let options = ParseOptions {
         allow_comments: true,
@@ -42,10 +36,7 @@ pub(crate) fn parse_object(file: &str, text: &str) -> Result<Map<String, Value>,
                 ParseErrorKind::Custom(_) => "not a JSON value".to_owned(),
                 kind => kind.to_string(),
             };
-            let place = Place::Position {
-                line: error.line_display(),
-                column: error.column_display(),
-            };
+            let place = Place::Position { line: error.line_display(), column: error.column_display() };
             Err(problem(place, what))
         }
     }
@@ -67,38 +58,21 @@ impl<'a> Fields<'a> {
         object: Map<String, Value>,
         problems: &'a mut Vec<Problem>,
     ) -> Self {
-        Self {
-            file,
-            pointer: pointer.into(),
-            rest: object,
-            problems,
-        }
+        Self { file, pointer: pointer.into(), rest: object, problems }
     }
 
     /// Reports a problem with a field.
     pub(crate) fn report(&mut self, severity: Severity, field: &str, what: impl Into<String>, done: &str) {
         let place = Place::Pointer(self.pointer_to(field));
         let file = self.file.to_owned();
-        self.problems.push(Problem {
-            file,
-            place,
-            severity,
-            what: what.into(),
-            done: done.to_owned(),
-        });
+        self.problems.push(Problem { file, place, severity, what: what.into(), done: done.to_owned() });
     }
 
     /// Reports a problem with one item of the list in a field.
     pub(crate) fn report_item(&mut self, field: &str, index: usize, what: &str, done: &str) {
         let place = Place::Pointer(format!("{}/{index}", self.pointer_to(field)));
         let (file, what, done) = (self.file.to_owned(), what.to_owned(), done.to_owned());
-        self.problems.push(Problem {
-            file,
-            place,
-            severity: Severity::Error,
-            what,
-            done,
-        });
+        self.problems.push(Problem { file, place, severity: Severity::Error, what, done });
     }
 
     fn pointer_to(&self, field: &str) -> String {
@@ -197,10 +171,7 @@ pub(crate) fn texts(value: Value) -> Result<Vec<String>, &'static str> {
     let Value::Array(items) = value else {
         return Err(wrong);
     };
-    items
-        .into_iter()
-        .map(|item| text(item).map_err(|_| wrong))
-        .collect()
+    items.into_iter().map(|item| text(item).map_err(|_| wrong)).collect()
 }
 
 /// Reads `true` or `false` into the two cases of an enum.
@@ -210,19 +181,13 @@ pub(crate) fn switch<T: From<bool>>(value: Value) -> Result<T, &'static str> {
 
 /// Reads a whole number above zero that fits `T`.
 pub(crate) fn count<T: TryFrom<u64>>(value: Value) -> Result<T, &'static str> {
-    let number = value
-        .as_u64()
-        .filter(|number| *number > 0)
-        .ok_or("must be a whole number above zero")?;
+    let number = value.as_u64().filter(|number| *number > 0).ok_or("must be a whole number above zero")?;
     T::try_from(number).map_err(|_| "is too large")
 }
 
 /// Reads a number, whole or not, above zero.
 pub(crate) fn amount(value: Value) -> Result<f64, &'static str> {
-    value
-        .as_f64()
-        .filter(|number| number.is_finite() && *number > 0.0)
-        .ok_or("must be a number above zero")
+    value.as_f64().filter(|number| number.is_finite() && *number > 0.0).ok_or("must be a number above zero")
 }
 
 #[cfg(test)]
@@ -233,36 +198,22 @@ mod tests {
     fn comments_and_a_byte_order_mark_are_allowed_and_nothing_else() {
         let check = |text: &str, expect: &str| {
             let parsed = parse_object("app.json", text);
-            let shown = parsed.map_or_else(
-                |problem| problem.to_string(),
-                |object| Value::Object(object).to_string(),
-            );
+            let shown =
+                parsed.map_or_else(|problem| problem.to_string(), |object| Value::Object(object).to_string());
             assert_eq!(shown, expect);
         };
         check("\u{feff}{\"a\": 1 /* one */} // end", r#"{"a":1}"#);
         check("{\"a\": 1, \"a\": 2}", r#"{"a":2}"#);
         check("", "app.json: the file is empty; the file is not taken");
         check("[]", "app.json: must hold one object; the file is not taken");
-        check(
-            "{\n  \"a\": 1,\n}",
-            "app.json:2:9: Trailing commas are not allowed; the file is not taken",
-        );
-        check(
-            "{'a': 1}",
-            "app.json:1:2: Single-quoted strings are not allowed; the file is not taken",
-        );
-        check(
-            "{\"a\": 0x10}",
-            "app.json:1:7: Hexadecimal numbers are not allowed; the file is not taken",
-        );
+        check("{\n  \"a\": 1,\n}", "app.json:2:9: Trailing commas are not allowed; the file is not taken");
+        check("{'a': 1}", "app.json:1:2: Single-quoted strings are not allowed; the file is not taken");
+        check("{\"a\": 0x10}", "app.json:1:7: Hexadecimal numbers are not allowed; the file is not taken");
         check(
             "{\"a\" 1}",
             "app.json:1:6: Expected colon after the string or word in object property; the file is not taken",
         );
-        check(
-            "{\"a\": 1",
-            "app.json:1:8: Unterminated object; the file is not taken",
-        );
+        check("{\"a\": 1", "app.json:1:8: Unterminated object; the file is not taken");
     }
 
     #[test]

@@ -46,10 +46,7 @@ pub fn write_defaults(config_dir: &Path) -> Result<Vec<PathBuf>, WriteDefaultsEr
     for (name, text) in [
         (settings::FILE, include_str!("../../../config/app.json")),
         (services::FILE, include_str!("../../../config/llmservices.json")),
-        (
-            "llmservices.template.json",
-            include_str!("../../../config/llmservices.template.json"),
-        ),
+        ("llmservices.template.json", include_str!("../../../config/llmservices.template.json")),
     ] {
         let path = config_dir.join(name);
         if path.exists() {
@@ -81,10 +78,7 @@ mod tests {
         assert_eq!(write_defaults(&config).unwrap().len(), 3);
         fs::write(config.join("app.json"), "mine").unwrap();
         fs::remove_file(config.join("llmservices.json")).unwrap();
-        assert_eq!(
-            write_defaults(&config).unwrap(),
-            [config.join("llmservices.json")]
-        );
+        assert_eq!(write_defaults(&config).unwrap(), [config.join("llmservices.json")]);
         assert_eq!(fs::read_to_string(config.join("app.json")).unwrap(), "mine");
         assert_eq!(fs::read_dir(&config).unwrap().count(), 3);
     }

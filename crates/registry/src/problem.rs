@@ -69,33 +69,15 @@ mod tests {
             let file = "llmservices.json".to_owned();
             let what = "missing".to_owned();
             let done = "the service \"x\" is left out".to_owned();
-            let problem = Problem {
-                file,
-                place,
-                severity: Severity::Error,
-                what,
-                done,
-            };
+            let problem = Problem { file, place, severity: Severity::Error, what, done };
             assert_eq!(problem.to_string(), expect);
         };
         let pointer = Place::Pointer("/services/0/baseURL".to_owned());
-        check(
-            pointer,
-            "llmservices.json: /services/0/baseURL: missing; the service \"x\" is left out",
-        );
+        check(pointer, "llmservices.json: /services/0/baseURL: missing; the service \"x\" is left out");
         let pointer = Place::Pointer("/a\nb".to_owned());
-        check(
-            pointer,
-            "llmservices.json: /a?b: missing; the service \"x\" is left out",
-        );
+        check(pointer, "llmservices.json: /a?b: missing; the service \"x\" is left out");
         let position = Place::Position { line: 3, column: 5 };
-        check(
-            position,
-            "llmservices.json:3:5: missing; the service \"x\" is left out",
-        );
-        check(
-            Place::Whole,
-            "llmservices.json: missing; the service \"x\" is left out",
-        );
+        check(position, "llmservices.json:3:5: missing; the service \"x\" is left out");
+        check(Place::Whole, "llmservices.json: missing; the service \"x\" is left out");
     }
 }

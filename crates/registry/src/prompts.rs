@@ -105,13 +105,7 @@ const ROLE_PLACEHOLDERS: [&str; 2] = ["role_name", "role_prompt"];
 pub(crate) fn check(language: Language, file: PromptFile, text: &str) -> Result<(), Problem> {
     let problem = |place: Place, what: String| {
         let done = "the file is not taken".to_owned();
-        Problem {
-            file: label(language, file),
-            place,
-            severity: Severity::Error,
-            what,
-            done,
-        }
+        Problem { file: label(language, file), place, severity: Severity::Error, what, done }
     };
     // An empty file is most often one that somebody is just writing.
     if text.trim().is_empty() {
@@ -127,16 +121,13 @@ pub(crate) fn check(language: Language, file: PromptFile, text: &str) -> Result<
                 return Err(problem(Place::Whole, what));
             }
             match ROLE_PLACEHOLDERS.iter().find(|name| !placeholders.contains(name)) {
-                Some(missing) => Err(problem(
-                    Place::Whole,
-                    format!("lacks the placeholder `{{{missing}}}`"),
-                )),
+                Some(missing) => Err(problem(Place::Whole, format!("lacks the placeholder `{{{missing}}}`"))),
                 None => Ok(()),
             }
         }
-        PromptFile::Texts | PromptFile::ToolTexts => toml_file::parse(text)
-            .map(drop)
-            .map_err(|error| problem(error.place, error.what)),
+        PromptFile::Texts | PromptFile::ToolTexts => {
+            toml_file::parse(text).map(drop).map_err(|error| problem(error.place, error.what))
+        }
     }
 }
 
@@ -144,17 +135,10 @@ pub(crate) fn check(language: Language, file: PromptFile, text: &str) -> Result<
 pub(crate) fn build(language: Language, overrides: &Overrides) -> (Prompts, Vec<Problem>) {
     let mut problems = Vec::new();
     let text = |file: PromptFile| {
-        let text = overrides
-            .get(&file)
-            .map_or_else(|| file.embedded(language), String::as_str);
+        let text = overrides.get(&file).map_or_else(|| file.embedded(language), String::as_str);
         text.trim_start_matches('\u{feff}').trim_end().to_owned()
     };
-    let mut texts = read_texts(
-        language,
-        PromptFile::Texts.embedded(language),
-        None,
-        &mut problems,
-    );
+    let mut texts = read_texts(language, PromptFile::Texts.embedded(language), None, &mut problems);
     if let Some(text) = overrides.get(&PromptFile::Texts) {
         texts = read_texts(language, text, Some(&texts), &mut problems);
     }
@@ -199,13 +183,7 @@ fn read_texts(
     let file = || label(language, PromptFile::Texts);
     let problem = |place: Place, what: String| {
         let done = "the built-in text counts".to_owned();
-        Problem {
-            file: file(),
-            place,
-            severity: Severity::Error,
-            what,
-            done,
-        }
+        Problem { file: file(), place, severity: Severity::Error, what, done }
     };
     let mut table = toml_file::parse(text).unwrap_or_else(|error| {
         problems.push(problem(error.place, error.what));
@@ -213,16 +191,10 @@ fn read_texts(
     });
     let type_names = match table.remove("type_names") {
         Some(toml::Value::Table(names)) => flatten("", names, &mut |key, what| {
-            problems.push(problem(
-                Place::Pointer(format!("type_names.{key}")),
-                what.to_owned(),
-            ));
+            problems.push(problem(Place::Pointer(format!("type_names.{key}")), what.to_owned()));
         }),
         Some(_) => {
-            problems.push(problem(
-                Place::Pointer("type_names".to_owned()),
-                "must be a table".to_owned(),
-            ));
+            problems.push(problem(Place::Pointer("type_names".to_owned()), "must be a table".to_owned()));
             BTreeMap::new()
         }
         None => BTreeMap::new(),
@@ -231,11 +203,7 @@ fn read_texts(
         problems.push(problem(Place::Pointer(key.to_owned()), what.to_owned()));
     });
     let (texts, wrong) = Texts::build(named, type_names, fallback);
-    problems.extend(
-        wrong
-            .into_iter()
-            .map(|wrong| problem(Place::Whole, wrong.to_string())),
-    );
+    problems.extend(wrong.into_iter().map(|wrong| problem(Place::Whole, wrong.to_string())));
     texts
 }
 
@@ -248,13 +216,7 @@ fn read_tool_texts(
     let tools = toml_file::parse(text).unwrap_or_else(|error| {
         let file = label(language, PromptFile::ToolTexts);
         let (done, severity) = (DONE.to_owned(), Severity::Error);
-        problems.push(Problem {
-            file,
-            place: error.place,
-            severity,
-            what: error.what,
-            done,
-        });
+        problems.push(Problem { file, place: error.place, severity, what: error.what, done });
         toml::Table::new()
     });
     let mut texts = BTreeMap::new();
@@ -316,17 +278,8 @@ fn lay_over(
 }
 
 fn tool_problem(language: Language, key: &str, what: &str, done: &str) -> Problem {
-    let (file, place) = (
-        label(language, PromptFile::ToolTexts),
-        Place::Pointer(key.to_owned()),
-    );
-    Problem {
-        file,
-        place,
-        severity: Severity::Error,
-        what: what.to_owned(),
-        done: done.to_owned(),
-    }
+    let (file, place) = (label(language, PromptFile::ToolTexts), Place::Pointer(key.to_owned()));
+    Problem { file, place, severity: Severity::Error, what: what.to_owned(), done: done.to_owned() }
 }
 
 #[cfg(test)]

@@ -57,11 +57,7 @@ pub struct LoadError {
 }
 
 fn list(problems: &[Problem]) -> String {
-    problems
-        .iter()
-        .map(Problem::to_string)
-        .collect::<Vec<_>>()
-        .join("\n")
+    problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n")
 }
 
 /// What the current snapshot was made from. The texts hold keys, so this is never printed.
@@ -74,9 +70,7 @@ struct Accepted {
 
 impl fmt::Debug for Registry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Registry")
-            .field("config_dir", &self.config_dir)
-            .finish_non_exhaustive()
+        f.debug_struct("Registry").field("config_dir", &self.config_dir).finish_non_exhaustive()
     }
 }
 
@@ -97,10 +91,7 @@ impl Registry {
         let app = App::read(config_dir, &mut problems);
         let services = Services::read(config_dir, &environment, &mut problems);
         let (Some(app), Some(services)) = (app, services) else {
-            return Err(LoadError {
-                config_dir: config_dir.to_owned(),
-                problems,
-            });
+            return Err(LoadError { config_dir: config_dir.to_owned(), problems });
         };
         let taken = match services.declared {
             Declared::Services(taken) => taken,
@@ -119,12 +110,7 @@ impl Registry {
             prompts: Arc::new(prompts),
             problems: problems.clone(),
         };
-        let accepted = Accepted {
-            app_text: app.text,
-            services_text: services.text,
-            taken,
-            overrides,
-        };
+        let accepted = Accepted { app_text: app.text, services_text: services.text, taken, overrides };
         let registry = Self {
             config_dir: config_dir.to_owned(),
             environment,
@@ -181,11 +167,7 @@ impl Registry {
         problems.extend(problem);
         let same_default = catalogue.default_service().id == before.catalogue.default_service().id;
         let same_catalogue = same_default && !services_changed;
-        let catalogue = if same_catalogue {
-            Arc::clone(&before.catalogue)
-        } else {
-            Arc::new(catalogue)
-        };
+        let catalogue = if same_catalogue { Arc::clone(&before.catalogue) } else { Arc::new(catalogue) };
 
         let same_language = settings.language == before.settings.language;
         let previous = std::mem::take(&mut accepted.overrides);
@@ -196,28 +178,14 @@ impl Registry {
         let (prompts, of_prompts) = prompts::build(settings.language, &overrides);
         problems.extend(of_prompts);
         let same_prompts = same_language && overrides == previous;
-        let prompts = if same_prompts {
-            Arc::clone(&before.prompts)
-        } else {
-            Arc::new(prompts)
-        };
+        let prompts = if same_prompts { Arc::clone(&before.prompts) } else { Arc::new(prompts) };
         accepted.overrides = overrides;
 
         let same = same_catalogue && same_prompts && settings == before.settings;
         let revision = if same { before.revision } else { next };
-        let snapshot = Arc::new(Snapshot {
-            revision,
-            catalogue,
-            settings,
-            prompts,
-            problems,
-        });
+        let snapshot = Arc::new(Snapshot { revision, catalogue, settings, prompts, problems });
         self.current.store(Arc::clone(&snapshot));
-        if same {
-            Reloaded::Unchanged(snapshot)
-        } else {
-            Reloaded::Changed(snapshot)
-        }
+        if same { Reloaded::Unchanged(snapshot) } else { Reloaded::Changed(snapshot) }
     }
 }
 

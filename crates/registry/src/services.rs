@@ -136,9 +136,7 @@ impl Service {
     /// Whether the model is given tools: unless it declares an output without `tool_calling`.
     pub fn tools_allowed(&self) -> bool {
         match self.declared {
-            Declaration::Declared => self
-                .capabilities
-                .has(&Capability::TOOL_CALLING, Direction::Output),
+            Declaration::Declared => self.capabilities.has(&Capability::TOOL_CALLING, Direction::Output),
             Declaration::Assumed => true,
         }
     }
@@ -161,11 +159,7 @@ pub(crate) fn parse(text: &str) -> Result<(Vec<Service>, Vec<Problem>), Vec<Prob
     // Absent was fine; what is there and no list was reported as an error.
     let Some(listed) = listed else {
         let broken = problems.iter().any(|problem| problem.severity == Severity::Error);
-        return if broken {
-            Err(problems)
-        } else {
-            Ok((Vec::new(), problems))
-        };
+        return if broken { Err(problems) } else { Ok((Vec::new(), problems)) };
     };
 
     let count = listed.len();
@@ -183,22 +177,13 @@ pub(crate) fn parse(text: &str) -> Result<(Vec<Service>, Vec<Problem>), Vec<Prob
         let place = Place::Pointer("/services".to_owned());
         let what = "none of the services is valid".to_owned();
         let done = "the file is not taken".to_owned();
-        problems.push(Problem {
-            file: FILE.to_owned(),
-            place,
-            severity: Severity::Error,
-            what,
-            done,
-        });
+        problems.push(Problem { file: FILE.to_owned(), place, severity: Severity::Error, what, done });
         return Err(problems);
     }
     for (pointer, service) in &mut services {
         check_fallback(pointer, service, &taken, &mut problems);
     }
-    Ok((
-        services.into_iter().map(|(_, service)| service).collect(),
-        problems,
-    ))
+    Ok((services.into_iter().map(|(_, service)| service).collect(), problems))
 }
 
 fn read_service(
@@ -213,21 +198,11 @@ fn read_service(
             let place = Place::Pointer(pointer.to_owned());
             let done = "the service is left out".to_owned();
             let (file, what) = (FILE.to_owned(), what.to_owned());
-            problems.push(Problem {
-                file,
-                place,
-                severity: Severity::Error,
-                what,
-                done,
-            });
+            problems.push(Problem { file, place, severity: Severity::Error, what, done });
             return None;
         }
     };
-    let named = object
-        .get("id")
-        .and_then(Value::as_str)
-        .map(str::trim)
-        .filter(|id| !id.is_empty());
+    let named = object.get("id").and_then(Value::as_str).map(str::trim).filter(|id| !id.is_empty());
     let whose = named.map_or_else(|| "the service".to_owned(), |id| format!("the service {id:?}"));
     let left_out = format!("{whose} is left out");
     let mut fields = Fields::new(FILE, pointer, object, problems);
@@ -239,12 +214,7 @@ fn read_service(
     let id = id.filter(|id| {
         let repeated = taken.contains(id);
         if repeated {
-            fields.report(
-                Severity::Error,
-                "id",
-                "is used already by a service above",
-                &left_out,
-            );
+            fields.report(Severity::Error, "id", "is used already by a service above", &left_out);
         }
         !repeated
     });
@@ -252,10 +222,7 @@ fn read_service(
         return None;
     };
 
-    let mut service = Service::new(
-        id,
-        connection::read_endpoint(&mut fields, base_url, model, &whose),
-    );
+    let mut service = Service::new(id, connection::read_endpoint(&mut fields, base_url, model, &whose));
     service.name = fields.read_or("name", service.name, fields::name);
     service.description = fields.read_or("description", String::new(), fields::text);
     service.capability_tags = fields.read_or("capabilityTags", Vec::new(), fields::texts);
@@ -268,9 +235,7 @@ fn read_service(
         fields::count(value).and_then(|count: usize| NonZeroUsize::new(count).ok_or("must be above zero"))
     });
     service.context_window = fields.read("contextWindow", "it counts as not known", fields::count);
-    service.fallback = fields
-        .read("fallback", "there is no fallback", fields::name)
-        .map(ServiceId::new);
+    service.fallback = fields.read("fallback", "there is no fallback", fields::name).map(ServiceId::new);
     service.file_types = fields.read_or("fileTypes", service.file_types, file_types);
     service.max_image_bytes = fields.read("maxImageBytes", "there is no limit", fields::count);
     service.max_image_edge = fields.read("maxImageEdge", "there is no limit", fields::count);
@@ -301,15 +266,11 @@ fn required<T>(
 }
 
 fn file_types(value: Value) -> Result<Vec<String>, &'static str> {
-    let patterns: Vec<_> = fields::texts(value)?
-        .into_iter()
-        .map(|pattern| pattern.to_ascii_lowercase())
-        .collect();
+    let patterns: Vec<_> =
+        fields::texts(value)?.into_iter().map(|pattern| pattern.to_ascii_lowercase()).collect();
     let is_token = |part: &str| {
         !part.is_empty()
-            && part
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte))
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte))
     };
     let is_pattern = |pattern: &String| match pattern.split_once('/') {
         Some(("*", "*")) => true,
@@ -330,18 +291,12 @@ fn read_price(fields: &mut Fields<'_>) -> Option<Price> {
     let input = required(&mut price, "input", DONE, price_of_a_million);
     let output = required(&mut price, "output", DONE, price_of_a_million);
     price.finish("it has no effect");
-    Some(Price {
-        input: input?,
-        output: output?,
-    })
+    Some(Price { input: input?, output: output? })
 }
 
 /// Unlike a limit, a price may be zero.
 fn price_of_a_million(value: Value) -> Result<f64, &'static str> {
-    value
-        .as_f64()
-        .filter(|price| price.is_finite() && *price >= 0.0)
-        .ok_or("must be a number, zero or above")
+    value.as_f64().filter(|price| price.is_finite() && *price >= 0.0).ok_or("must be a number, zero or above")
 }
 
 fn check_fallback(
@@ -362,13 +317,7 @@ fn check_fallback(
     let place = Place::Pointer(format!("{pointer}/fallback"));
     let done = format!("the service {:?} has no fallback", service.id.as_str());
     let (file, what) = (FILE.to_owned(), what.to_owned());
-    problems.push(Problem {
-        file,
-        place,
-        severity: Severity::Error,
-        what,
-        done,
-    });
+    problems.push(Problem { file, place, severity: Severity::Error, what, done });
 }
 
 #[cfg(test)]

@@ -85,11 +85,7 @@ pub struct Retry {
 
 impl Default for Retry {
     fn default() -> Self {
-        Self {
-            max_attempts: 6,
-            base_delay: Duration::from_millis(500),
-            max_delay: Duration::from_secs(30),
-        }
+        Self { max_attempts: 6, base_delay: Duration::from_millis(500), max_delay: Duration::from_secs(30) }
     }
 }
 
@@ -113,9 +109,7 @@ pub(crate) fn parse(text: &str) -> Result<(Settings, Vec<Problem>), Problem> {
             .read("defaultService", "the first service is the default", fields::name)
             .map(ServiceId::new),
         discover: fields.read_or("discover", default.discover, fields::switch),
-        prompts: fields
-            .read("prompts", "the built-in prompts count", fields::name)
-            .map(PathBuf::from),
+        prompts: fields.read("prompts", "the built-in prompts count", fields::name).map(PathBuf::from),
         limits: read_limits(&mut fields),
         synchronous: fields.read_or("synchronous", default.synchronous, |value| match value.as_str() {
             Some("full") => Ok(Synchronous::Full),
@@ -152,12 +146,7 @@ fn read_limits(fields: &mut Fields<'_>) -> Limits {
             default.max_tokens_per_task,
             fields::count,
         ),
-        max_cost_per_task: optional(
-            &mut object,
-            "maxCostPerTask",
-            default.max_cost_per_task,
-            fields::amount,
-        ),
+        max_cost_per_task: optional(&mut object, "maxCostPerTask", default.max_cost_per_task, fields::amount),
         max_seconds_per_task: optional(
             &mut object,
             "maxSecondsPerTask",
@@ -227,10 +216,7 @@ mod tests {
 
     #[test]
     fn the_shipped_file_says_the_defaults() {
-        assert_eq!(
-            parsed(include_str!("../../../config/app.json")),
-            (Settings::default(), Vec::new())
-        );
+        assert_eq!(parsed(include_str!("../../../config/app.json")), (Settings::default(), Vec::new()));
         assert_eq!(parsed("{}"), (Settings::default(), Vec::new()));
     }
 
@@ -296,24 +282,10 @@ mod tests {
             "retry": {"maxAttempts": 99999999999, "baseDelayMs": 900, "maxDelayMs": 800}
         }"#;
         let (settings, problems) = parsed(text);
-        let limits = Limits {
-            max_queue: 7,
-            ..Limits::default()
-        };
+        let limits = Limits { max_queue: 7, ..Limits::default() };
         let pause = Duration::from_millis(900);
-        let retry = Retry {
-            base_delay: pause,
-            max_delay: pause,
-            ..Retry::default()
-        };
-        assert_eq!(
-            settings,
-            Settings {
-                limits,
-                retry,
-                ..Settings::default()
-            }
-        );
+        let retry = Retry { base_delay: pause, max_delay: pause, ..Retry::default() };
+        assert_eq!(settings, Settings { limits, retry, ..Settings::default() });
         insta::assert_snapshot!(problems.join("\n"), @r#"
         app.json: /language: must be "zh" or "en"; the default counts
         app.json: /defaultService: must not be empty; the first service is the default
@@ -337,10 +309,7 @@ mod tests {
     fn what_is_no_json_object_is_not_taken() {
         let check = |text: &str, expect: &str| assert_eq!(parse(text).unwrap_err().to_string(), expect);
         check("", "app.json: the file is empty; the file is not taken");
-        check(
-            "{\"language\": \"en\"",
-            "app.json:1:18: Unterminated object; the file is not taken",
-        );
+        check("{\"language\": \"en\"", "app.json:1:18: Unterminated object; the file is not taken");
         check("[]", "app.json: must hold one object; the file is not taken");
     }
 }

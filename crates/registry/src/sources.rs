@@ -64,11 +64,8 @@ pub enum KeyPresence {
 impl Environment {
     /// Looks the variables up. What is empty counts as unset.
     pub fn look_up(variable: impl Fn(&str) -> Option<String>) -> Self {
-        let variable = |name| {
-            variable(name)
-                .map(|value| value.trim().to_owned())
-                .filter(|value| !value.is_empty())
-        };
+        let variable =
+            |name| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
         Self {
             openai_api_key: variable(OPENAI_API_KEY).map_or(KeyPresence::Unset, |_| KeyPresence::Set),
             openai_base_url: variable(OPENAI_BASE_URL),
@@ -118,11 +115,7 @@ pub(crate) fn declared(
     let (services, problems) = text.map_or_else(|| Ok((Vec::new(), Vec::new())), services::parse)?;
     let mut services = services.into_iter().map(Arc::new);
     if let Some(first) = services.next() {
-        let taken = Taken {
-            origin: Origin::File,
-            first,
-            others: services.collect(),
-        };
+        let taken = Taken { origin: Origin::File, first, others: services.collect() };
         return Ok((Declared::Services(taken), problems));
     }
     match (environment.openai_api_key, from_environment(environment)) {
@@ -133,10 +126,7 @@ pub(crate) fn declared(
 }
 
 fn from_environment(environment: &Environment) -> Result<Taken, Problem> {
-    let base_url = environment
-        .openai_base_url
-        .as_deref()
-        .unwrap_or("https://api.openai.com/v1");
+    let base_url = environment.openai_base_url.as_deref().unwrap_or("https://api.openai.com/v1");
     // A wrong URL must not send the key to the usual server.
     let base_url = services::base_url(Value::from(base_url)).map_err(|what| Problem {
         file: OPENAI_BASE_URL.to_owned(),
@@ -153,71 +143,42 @@ fn from_environment(environment: &Environment) -> Result<Taken, Problem> {
         name: format!("OpenAI {model}"),
         capabilities: Capabilities {
             input: vec![Capability::TEXT, Capability::VISION, Capability::FILE],
-            output: vec![
-                Capability::TEXT,
-                Capability::STRUCTURED_OUTPUT,
-                Capability::TOOL_CALLING,
-            ],
+            output: vec![Capability::TEXT, Capability::STRUCTURED_OUTPUT, Capability::TOOL_CALLING],
         },
         declared: Declaration::Declared,
         file_types: vec!["application/pdf".to_owned()],
         ..Service::new(ServiceId::new("openai"), endpoint)
     };
-    Ok(Taken {
-        origin: Origin::Environment,
-        first: Arc::new(service),
-        others: Vec::new(),
-    })
+    Ok(Taken { origin: Origin::Environment, first: Arc::new(service), others: Vec::new() })
 }
 
 /// Takes the server that was found on this machine, else the built-in models.
 pub(crate) fn undeclared(discovered: Option<Discovered>) -> Taken {
-    let Some(Discovered {
-        server_name,
-        base_url,
-        model,
-    }) = discovered
-    else {
+    let Some(Discovered { server_name, base_url, model }) = discovered else {
         return rehearsal();
     };
     let service = Service {
         name: format!("{server_name} {model}"),
         ..Service::new(ServiceId::new("local"), Endpoint::new(base_url, model))
     };
-    Taken {
-        origin: Origin::Discovered(server_name),
-        first: Arc::new(service),
-        others: Vec::new(),
-    }
+    Taken { origin: Origin::Discovered(server_name), first: Arc::new(service), others: Vec::new() }
 }
 
 fn rehearsal() -> Taken {
     let service = |id: &str, name: &str, input: Vec<Capability>| {
         let service = Service {
             name: name.to_owned(),
-            capabilities: Capabilities {
-                input,
-                output: vec![Capability::TEXT, Capability::TOOL_CALLING],
-            },
+            capabilities: Capabilities { input, output: vec![Capability::TEXT, Capability::TOOL_CALLING] },
             declared: Declaration::Declared,
             ..Service::new(ServiceId::new(id), Endpoint::new("rehearsal:", id))
         };
         Arc::new(service)
     };
-    let everything = vec![
-        Capability::TEXT,
-        Capability::VISION,
-        Capability::AUDIO,
-        Capability::FILE,
-    ];
+    let everything = vec![Capability::TEXT, Capability::VISION, Capability::AUDIO, Capability::FILE];
     Taken {
         origin: Origin::Rehearsal,
         first: service("rehearsal-text", "Rehearsal, text", vec![Capability::TEXT]),
-        others: vec![service(
-            "rehearsal-multimodal",
-            "Rehearsal, multimodal",
-            everything,
-        )],
+        others: vec![service("rehearsal-multimodal", "Rehearsal, multimodal", everything)],
     }
 }
 

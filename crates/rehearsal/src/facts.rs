@@ -10,10 +10,7 @@ const OPENING_CHARS: usize = 40;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Facts {
     /// A picture, with its width and height in pixels where they can be read.
-    Picture {
-        format: &'static str,
-        pixels: Option<(usize, usize)>,
-    },
+    Picture { format: &'static str, pixels: Option<(usize, usize)> },
     /// RIFF WAVE, with what its header says where it has one.
     Wave(Option<Wave>),
     /// Other sound.
@@ -59,19 +56,12 @@ pub(crate) fn look_at(bytes: &[u8]) -> Facts {
         return Facts::Wave(read_wave(bytes));
     }
     if let Some(format) = picture_format(bytes) {
-        let pixels = imagesize::blob_size(bytes)
-            .ok()
-            .map(|size| (size.width, size.height));
+        let pixels = imagesize::blob_size(bytes).ok().map(|size| (size.width, size.height));
         return Facts::Picture { format, pixels };
     }
     if let Some(rest) = bytes.strip_prefix(b"%PDF-") {
-        let version = rest
-            .iter()
-            .take_while(|byte| byte.is_ascii_digit() || **byte == b'.')
-            .take(8);
-        return Facts::Pdf {
-            version: version.map(|&byte| char::from(byte)).collect(),
-        };
+        let version = rest.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'.').take(8);
+        return Facts::Pdf { version: version.map(|&byte| char::from(byte)).collect() };
     }
     match bytes {
         [b'I', b'D', b'3', ..] | [0xff, 0xe2..=0xff, ..] => Facts::Audio { format: "MP3" },
@@ -90,11 +80,7 @@ pub(crate) fn look_at(bytes: &[u8]) -> Facts {
 
 /// Counts lines, words and characters.
 pub(crate) fn count(text: &str) -> TextFacts {
-    let opening = text
-        .lines()
-        .map(str::trim)
-        .find(|line| !line.is_empty())
-        .unwrap_or_default();
+    let opening = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     TextFacts {
         lines: text.lines().count(),
         words: text.split_whitespace().count(),
@@ -105,9 +91,7 @@ pub(crate) fn count(text: &str) -> TextFacts {
 
 /// One line of at most so many characters, with an ellipsis where something was left out.
 pub(crate) fn shortened(text: &str, most: usize) -> String {
-    let mut characters = text
-        .chars()
-        .map(|character| if character.is_control() { ' ' } else { character });
+    let mut characters = text.chars().map(|character| if character.is_control() { ' ' } else { character });
     let mut short: String = characters.by_ref().take(most).collect();
     if characters.next().is_some() {
         short.push('…');
@@ -152,12 +136,7 @@ fn read_wave(bytes: &[u8]) -> Option<Wave> {
                 // A recorder that streams writes a length that is too great: what is there counts.
                 let length = u64::try_from(size.min(body.len())).ok()?;
                 let milliseconds = (length * 1000).checked_div(u64::from(bytes_per_second))?;
-                return Some(Wave {
-                    channels,
-                    samples_per_second,
-                    bits,
-                    milliseconds,
-                });
+                return Some(Wave { channels, samples_per_second, bits, milliseconds });
             }
             _ => {}
         }
@@ -170,35 +149,18 @@ fn read_wave(bytes: &[u8]) -> Option<Wave> {
 impl Facts {
     /// The facts in words. `declared` is the MIME type that the bytes came with, told where nothing better is known.
     pub(crate) fn tell(&self, words: &Words, size: usize, declared: &str) -> String {
-        let FactWords {
-            picture,
-            picture_without_size,
-            wave,
-            wave_without_header,
-            ..
-        } = &words.facts;
+        let FactWords { picture, picture_without_size, wave, wave_without_header, .. } = &words.facts;
         let bytes = size.to_string();
         match self {
-            Self::Picture {
-                format,
-                pixels: Some((width, height)),
-            } => {
+            Self::Picture { format, pixels: Some((width, height)) } => {
                 let (width, height) = (width.to_string(), height.to_string());
-                picture.fill(&[
-                    ("format", format),
-                    ("width", &width),
-                    ("height", &height),
-                    ("bytes", &bytes),
-                ])
+                picture.fill(&[("format", format), ("width", &width), ("height", &height), ("bytes", &bytes)])
             }
             Self::Picture { format, pixels: None } => {
                 picture_without_size.fill(&[("format", format), ("bytes", &bytes)])
             }
             Self::Wave(Some(facts)) => wave.fill(&[
-                (
-                    "seconds",
-                    &format!("{}.{:03}", facts.milliseconds / 1000, facts.milliseconds % 1000),
-                ),
+                ("seconds", &format!("{}.{:03}", facts.milliseconds / 1000, facts.milliseconds % 1000)),
                 ("channels", &facts.channels.to_string()),
                 ("rate", &facts.samples_per_second.to_string()),
                 ("bits", &facts.bits.to_string()),
@@ -211,10 +173,7 @@ impl Facts {
             Self::Pdf { version } => words.facts.pdf.fill(&[("version", version), ("bytes", &bytes)]),
             Self::Text(facts) => facts.tell(words),
             Self::Empty => words.facts.empty.fill(&[]),
-            Self::Unknown => words
-                .facts
-                .unknown
-                .fill(&[("declared", declared), ("bytes", &bytes)]),
+            Self::Unknown => words.facts.unknown.fill(&[("declared", declared), ("bytes", &bytes)]),
         }
     }
 }
@@ -264,54 +223,33 @@ mod tests {
             b"\xff\xd8\xff\xe0\0\x10JFIF\0\x01\x01\0\0\x01\0\x01\0\0\xff\xc0\0\x11\x08\0\x05\0\x07\x03\x01\x11\0\x02\x11\0\x03\x11\0",
             "JPEG picture, 7 × 5 pixels, 39 bytes",
         );
-        check(
-            b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
-            "PNG picture whose size cannot be read, 16 bytes",
-        );
+        check(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "PNG picture whose size cannot be read, 16 bytes");
     }
 
     #[test]
     fn sound() {
-        check(
-            &wave(&[0; 16_000], 16_000),
-            "WAV audio, 0.500 s, 2 channel(s), 8000 Hz, 16 bits, 16054 bytes",
-        );
+        check(&wave(&[0; 16_000], 16_000), "WAV audio, 0.500 s, 2 channel(s), 8000 Hz, 16 bits, 16054 bytes");
         check(
             &wave(&[0; 32_000], u32::MAX),
             "WAV audio, 1.000 s, 2 channel(s), 8000 Hz, 16 bits, 32054 bytes",
         );
-        check(
-            b"RIFF\0\0\0\0WAVEfmt ",
-            "WAV audio without a complete header, 16 bytes",
-        );
+        check(b"RIFF\0\0\0\0WAVEfmt ", "WAV audio without a complete header, 16 bytes");
         check(b"ID3\x04\0\0\0\0\0\0", "MP3 audio, 10 bytes");
     }
 
     #[test]
     fn documents_and_the_rest() {
         check(b"%PDF-1.7\n%\xe2\xe3", "PDF 1.7 document, 12 bytes");
-        check(
-            b"PK\x03\x04\x14\0",
-            "ZIP archive (or a document built as one), 6 bytes",
-        );
+        check(b"PK\x03\x04\x14\0", "ZIP archive (or a document built as one), 6 bytes");
         check(b"\0\0\0\x18ftypmp42", "MP4 video, 12 bytes");
-        check(
-            b"\xfe\0\x01\x02",
-            "unknown format (declared as application/x-thing), 4 bytes",
-        );
+        check(b"\xfe\0\x01\x02", "unknown format (declared as application/x-thing), 4 bytes");
         check(b"", "empty, 0 bytes");
-        check(
-            "一行\n第二行 two".as_bytes(),
-            "text, 2 lines, 3 words, 10 characters, begins with “一行”",
-        );
+        check("一行\n第二行 two".as_bytes(), "text, 2 lines, 3 words, 10 characters, begins with “一行”");
     }
 
     #[test]
     fn a_long_opening_is_shortened() {
-        assert_eq!(
-            count(&"字".repeat(50)).opening,
-            format!("{}…", "字".repeat(OPENING_CHARS))
-        );
+        assert_eq!(count(&"字".repeat(50)).opening, format!("{}…", "字".repeat(OPENING_CHARS)));
     }
 
     proptest! {

@@ -94,10 +94,7 @@ impl<'a> Inbound<'a> {
     /// The references that the message names anywhere, each once.
     pub(crate) fn artifacts(&self) -> Vec<ArtifactId> {
         let mut found: Vec<ArtifactId> = Vec::new();
-        let attached = self
-            .attachments
-            .iter()
-            .filter_map(|attachment| attachment.artifact.clone());
+        let attached = self.attachments.iter().filter_map(|attachment| attachment.artifact.clone());
         for artifact in attached.chain(self.lines.iter().flat_map(|line| references_in(line))) {
             if !found.contains(&artifact) {
                 found.push(artifact);
@@ -109,26 +106,13 @@ impl<'a> Inbound<'a> {
     /// The content without the blank lines around it.
     pub(crate) fn words(&self) -> &[&'a str] {
         let blank = |line: &&str| line.trim().is_empty();
-        let from = self
-            .lines
-            .iter()
-            .position(|line| !blank(line))
-            .unwrap_or(self.lines.len());
-        let to = self
-            .lines
-            .iter()
-            .rposition(|line| !blank(line))
-            .map_or(from, |last| last + 1);
+        let from = self.lines.iter().position(|line| !blank(line)).unwrap_or(self.lines.len());
+        let to = self.lines.iter().rposition(|line| !blank(line)).map_or(from, |last| last + 1);
         self.lines.get(from..to).unwrap_or_default()
     }
 
     fn from(sender: Sender) -> Self {
-        Self {
-            sender,
-            lines: Vec::new(),
-            attachments: Vec::new(),
-            section: Section::Content,
-        }
+        Self { sender, lines: Vec::new(), attachments: Vec::new(), section: Section::Content }
     }
 
     fn read_text(&mut self, text: &'a str, texts: &Texts) {
@@ -173,11 +157,7 @@ impl<'a> Inbound<'a> {
             Section::Content => self.lines.push(line),
             Section::Description => self.describe(line, texts),
             Section::Text => {
-                if let Some(Attachment {
-                    form: Form::Text(lines),
-                    ..
-                }) = self.attachments.last_mut()
-                {
+                if let Some(Attachment { form: Form::Text(lines), .. }) = self.attachments.last_mut() {
                     lines.push(line);
                 }
             }
@@ -197,9 +177,7 @@ impl<'a> Inbound<'a> {
             attachment.artifact = Some(artifact);
         }
         if let Some(declared) = value(TextKey::AttachmentMimeType) {
-            attachment.form = Form::Described {
-                mime_type: Some(declared),
-            };
+            attachment.form = Form::Described { mime_type: Some(declared) };
         }
     }
 
@@ -207,10 +185,7 @@ impl<'a> Inbound<'a> {
     fn read_medium(&mut self, data: &'a [u8], declared: &'a str) {
         let medium = Form::Medium { data, declared };
         match self.attachments.last_mut() {
-            Some(Attachment {
-                form: form @ Form::Text(_),
-                ..
-            }) if form.is_label_alone() => *form = medium,
+            Some(Attachment { form: form @ Form::Text(_), .. }) if form.is_label_alone() => *form = medium,
             _ => self.attach(None, None, medium),
         }
         self.section = Section::Content;
@@ -241,9 +216,7 @@ impl Attachment<'_> {
         let Form::Described { mime_type } = self.form else {
             return None;
         };
-        let family = mime_type
-            .and_then(|mime_type| mime_type.split('/').next())
-            .unwrap_or_default();
+        let family = mime_type.and_then(|mime_type| mime_type.split('/').next()).unwrap_or_default();
         let kind = match family {
             "image" => Kind::Image,
             "audio" => Kind::Audio,
@@ -312,10 +285,7 @@ mod tests {
 
     #[test]
     fn media_belong_to_their_labels() {
-        let image = || Part::Image {
-            mime_type: "image/png".into(),
-            data: bytes::Bytes::from_static(b"abc"),
-        };
+        let image = || Part::Image { mime_type: "image/png".into(), data: bytes::Bytes::from_static(b"abc") };
         let parts = [
             Part::Text("【来自 组长（lead-1）的消息】\n请看\n附件 a.png（artifact:p1）:".into()),
             image(),

@@ -27,19 +27,12 @@ pub(crate) fn known(scene: &Scene<'_>) -> String {
     let words = scene.language.words();
     let mut said = notices(scene);
     if let Some(work) = Work::of(scene) {
-        let told = work
-            .helper()
-            .map(|helper| work.told_by(&helper))
-            .unwrap_or_default();
+        let told = work.helper().map(|helper| work.told_by(&helper)).unwrap_or_default();
         said.push(work.own_facts());
         said.push(if told.is_empty() { work.unread() } else { told });
     }
     let said = joined(said);
-    if said.is_empty() {
-        words.say(&words.common.nothing_known, &[])
-    } else {
-        said
-    }
+    if said.is_empty() { words.say(&words.common.nothing_known, &[]) } else { said }
 }
 
 /// What the lead was given to do.
@@ -64,11 +57,7 @@ impl<'s, 'a> Work<'s, 'a> {
         let from_parent = scene.heard().find(
             |(_, inbound)| matches!(&inbound.sender, Sender::Agent(id) if scene.parent.as_ref() == Some(id)),
         );
-        let from_anybody = || {
-            scene
-                .heard()
-                .find(|(_, inbound)| inbound.sender != Sender::System)
-        };
+        let from_anybody = || scene.heard().find(|(_, inbound)| inbound.sender != Sender::System);
         let (_, assignment) = from_parent.or_else(from_anybody)?;
         // Once asked for, the needs stand: the attachments may be shown in another way later.
         let asked = scene
@@ -76,22 +65,13 @@ impl<'s, 'a> Work<'s, 'a> {
             .filter_map(|(_, called)| called.argument(&["capability"]));
         let mut needs: Vec<String> = asked.map(str::to_owned).collect();
         if needs.is_empty() {
-            for need in assignment
-                .attachments
-                .iter()
-                .filter_map(|attachment| attachment.needs())
-            {
+            for need in assignment.attachments.iter().filter_map(|attachment| attachment.needs()) {
                 if !needs.iter().any(|known| known == need.as_str()) {
                     needs.push(need.to_string());
                 }
             }
         }
-        Some(Self {
-            scene,
-            words: scene.language.words(),
-            assignment,
-            needs,
-        })
+        Some(Self { scene, words: scene.language.words(), assignment, needs })
     }
 
     /// All facts, or what has to be done before they are known.
@@ -107,10 +87,7 @@ impl<'s, 'a> Work<'s, 'a> {
         if !notices(self.scene).is_empty() {
             return Err(Move::Say(known(self.scene)));
         }
-        Err(self.say(
-            self.words
-                .say(&self.words.lead.awaiting_reader, &[("id", helper.id.as_str())]),
-        ))
+        Err(self.say(self.words.say(&self.words.lead.awaiting_reader, &[("id", helper.id.as_str())])))
     }
 
     /// Who reads for the lead, or what has to be done before somebody does: look among the contacts, ask the
@@ -120,10 +97,7 @@ impl<'s, 'a> Work<'s, 'a> {
         if let Some((since, called)) = asked
             && let (Outcome::Done(_), Some(id)) = (called.outcome(), called.argument(&["to"]))
         {
-            return Ok(Helper {
-                id: AgentId::new(id),
-                since,
-            });
+            return Ok(Helper { id: AgentId::new(id), since });
         }
         if self.scene.calls(Tool::FindCapableAgents.name()).next().is_none() {
             let find = |need: &String| {
@@ -147,10 +121,7 @@ impl<'s, 'a> Work<'s, 'a> {
         let Some((_, role)) = self.scene.calls(Tool::CreateRole.name()).last() else {
             return Err(call(Tool::CreateRole.with([
                 ("name", json!(self.words.lead.role_name.fill(&[]))),
-                (
-                    "rolePrompt",
-                    json!(self.words.say(&self.words.lead.role_prompt, &[])),
-                ),
+                ("rolePrompt", json!(self.words.say(&self.words.lead.role_prompt, &[]))),
                 ("requiredCapabilities", json!(self.needs)),
             ])));
         };
@@ -159,10 +130,7 @@ impl<'s, 'a> Work<'s, 'a> {
             return Err(self.spawn_reader(role_id));
         };
         let id = spawn.gave("id").ok_or_else(|| self.give_up(spawn))?;
-        Ok(Helper {
-            id: AgentId::new(id),
-            since,
-        })
+        Ok(Helper { id: AgentId::new(id), since })
     }
 
     /// Asks the parent for an introduction, once, and waits until it has answered.
@@ -173,26 +141,18 @@ impl<'s, 'a> Work<'s, 'a> {
         let capabilities = self.needs.join(&self.words.comma);
         let Some((since, request)) = self.sent("introduction_request") else {
             let artifacts = list_of(&self.unread_artifacts(), self.words);
-            let values = [
-                ("references", artifacts.as_str()),
-                ("capabilities", &capabilities),
-            ];
+            let values = [("references", artifacts.as_str()), ("capabilities", &capabilities)];
             let payload = json!({
                 "message_type": "introduction_request",
                 "text": self.words.say(&self.words.lead.introduction, &values),
                 "reason": self.words.say(&self.words.lead.introduction_reason, &values),
                 "required_capability": self.needs.first(),
             });
-            return Err(call(
-                Tool::SendMessage.with([("to", json!(parent)), ("payload", payload)]),
-            ));
+            return Err(call(Tool::SendMessage.with([("to", json!(parent)), ("payload", payload)])));
         };
         let answered = self.scene.heard_from(parent, since).next().is_some();
-        let notified = || {
-            self.scene
-                .heard()
-                .any(|(at, inbound)| at > since && inbound.sender == Sender::System)
-        };
+        let notified =
+            || self.scene.heard().any(|(at, inbound)| at > since && inbound.sender == Sender::System);
         if matches!(request.outcome(), Outcome::Done(_)) && !answered && !notified() {
             let values = [("id", parent.as_str()), ("capabilities", &capabilities)];
             return Err(self.say(self.words.say(&self.words.lead.awaiting_introduction, &values)));
@@ -202,18 +162,14 @@ impl<'s, 'a> Work<'s, 'a> {
 
     /// The contact that the tool found for all needs.
     fn found(&self) -> Option<AgentId> {
-        let mut lists = self
-            .scene
-            .calls(Tool::FindCapableAgents.name())
-            .map(|(_, called)| match called.outcome() {
+        let mut lists =
+            self.scene.calls(Tool::FindCapableAgents.name()).map(|(_, called)| match called.outcome() {
                 Outcome::Done(result) => result.get("agents").map(ids_in).unwrap_or_default(),
                 Outcome::Refused { .. } | Outcome::Missing => Vec::new(),
             });
         let first = lists.next()?;
         let others: Vec<Vec<AgentId>> = lists.collect();
-        first
-            .into_iter()
-            .find(|id| self.may_help(id) && others.iter().all(|list| list.contains(id)))
+        first.into_iter().find(|id| self.may_help(id) && others.iter().all(|list| list.contains(id)))
     }
 
     /// Neither the person nor the parent, who gave the work, reads for the lead.
@@ -246,11 +202,8 @@ impl<'s, 'a> Work<'s, 'a> {
         let artifacts = self.unread_artifacts();
         let listed = list_of(&artifacts, self.words);
         let values = [("references", listed.as_str())];
-        let constraints: Vec<String> = lead
-            .constraints
-            .iter()
-            .map(|phrase| self.words.say(phrase, &[]))
-            .collect();
+        let constraints: Vec<String> =
+            lead.constraints.iter().map(|phrase| self.words.say(phrase, &[])).collect();
         let brief = json!({
             "objective": self.words.say(&lead.objective, &values),
             "constraints": constraints,
@@ -258,20 +211,13 @@ impl<'s, 'a> Work<'s, 'a> {
             "outputs": self.words.say(&lead.outputs, &[]),
             "completion_criteria": self.words.say(&lead.completion_criteria, &[]),
         });
-        call(assign(
-            role_id,
-            &brief,
-            &self.words.say(&lead.assignment, &values),
-            &artifacts,
-        ))
+        call(assign(role_id, &brief, &self.words.say(&lead.assignment, &values), &artifacts))
     }
 
     /// What the helper said after it was asked.
     fn told_by(&self, helper: &Helper) -> String {
-        let said = self
-            .scene
-            .heard_from(&helper.id, helper.since)
-            .map(|inbound| said_by_agent(inbound, self.words));
+        let said =
+            self.scene.heard_from(&helper.id, helper.since).map(|inbound| said_by_agent(inbound, self.words));
         joined(said)
     }
 
@@ -290,49 +236,31 @@ impl<'s, 'a> Work<'s, 'a> {
     }
 
     fn attachment_lines(&self, wanted: impl Fn(&Form<'_>) -> bool) -> String {
-        let attachments = self
-            .assignment
-            .attachments
-            .iter()
-            .filter(|attachment| wanted(&attachment.form));
+        let attachments = self.assignment.attachments.iter().filter(|attachment| wanted(&attachment.form));
         joined(attachments.map(|attachment| attachment_line(attachment, self.words)))
     }
 
     fn unread_artifacts(&self) -> Vec<ArtifactId> {
         let described = |form: &Form<'_>| matches!(form, Form::Described { .. });
-        let attachments = self
-            .assignment
-            .attachments
-            .iter()
-            .filter(|attachment| described(&attachment.form));
-        attachments
-            .filter_map(|attachment| attachment.artifact.clone())
-            .collect()
+        let attachments = self.assignment.attachments.iter().filter(|attachment| described(&attachment.form));
+        attachments.filter_map(|attachment| attachment.artifact.clone()).collect()
     }
 
     /// The person's words, as the parent quoted them.
     fn prompt(&self) -> Vec<&'a str> {
-        let lines = self
-            .assignment
-            .lines
-            .iter()
-            .filter_map(|line| marked_part(line, self.words));
+        let lines = self.assignment.lines.iter().filter_map(|line| marked_part(line, self.words));
         let quoted: Vec<&str> = lines.filter_map(|line| self.words.unquoted(line)).collect();
-        if quoted.is_empty() {
-            self.assignment.words().to_vec()
-        } else {
-            quoted
-        }
+        if quoted.is_empty() { self.assignment.words().to_vec() } else { quoted }
     }
 
     /// Stores the report, then ends with its reference and the facts.
     fn report(&self, findings: &str) -> Move {
         let lead = &self.words.lead;
         let Some((_, stored)) = self.scene.calls(Tool::PutArtifact.name()).next() else {
-            return call(Tool::PutArtifact.with([
-                ("type", json!("report")),
-                ("content", json!(self.markdown(findings))),
-            ]));
+            return call(
+                Tool::PutArtifact
+                    .with([("type", json!("report")), ("content", json!(self.markdown(findings)))]),
+            );
         };
         let opening = match stored.gave("ref") {
             Some(reference) => self.words.say(&lead.done, &[("reference", reference)]),
@@ -354,11 +282,7 @@ impl<'s, 'a> Work<'s, 'a> {
                 .join("\n")
         };
         let (request, facts) = (block(">", &self.prompt().join("\n")), block("-", findings));
-        let values = [
-            ("mark", self.words.mark.as_str()),
-            ("request", &request),
-            ("facts", &facts),
-        ];
+        let values = [("mark", self.words.mark.as_str()), ("request", &request), ("facts", &facts)];
         self.words.lead.report.fill(&values)
     }
 
@@ -387,9 +311,5 @@ fn ids_in(agents: &Value) -> Vec<AgentId> {
 
 /// Texts below each other, without the empty ones.
 fn joined(texts: impl IntoIterator<Item = String>) -> String {
-    texts
-        .into_iter()
-        .filter(|text| !text.is_empty())
-        .collect::<Vec<_>>()
-        .join("\n")
+    texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
 }

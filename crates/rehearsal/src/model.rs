@@ -44,10 +44,7 @@ impl BuiltIn {
         if self == Self::Multimodal {
             input.extend([Capability::VISION, Capability::AUDIO, Capability::FILE]);
         }
-        Capabilities {
-            input,
-            output: vec![Capability::TEXT, Capability::TOOL_CALLING],
-        }
+        Capabilities { input, output: vec![Capability::TEXT, Capability::TOOL_CALLING] }
     }
 
     /// Where it is reached.
@@ -158,16 +155,10 @@ mod tests {
     #[test]
     fn the_trait_gives_the_answer() {
         let text = "【来自用户的消息】\n你好".to_owned();
-        let request = Request {
-            messages: vec![Message::User(vec![Part::Text(text)])],
-            ..Request::default()
-        };
+        let request = Request { messages: vec![Message::User(vec![Part::Text(text)])], ..Request::default() };
         let endpoint = BuiltIn::Text.endpoint();
-        let reply = RehearsalModel
-            .call(&endpoint, &request)
-            .now_or_never()
-            .expect("at once")
-            .expect("an answer");
+        let reply =
+            RehearsalModel.call(&endpoint, &request).now_or_never().expect("at once").expect("an answer");
         assert_eq!(reply, answer(&request, "rehearsal-text"));
         assert_eq!(reply.finish_reason, "stop");
         assert_eq!(reply.usage.prompt_tokens, 3, "12 characters");

@@ -50,14 +50,8 @@ impl Tool {
 
     /// One call of it.
     pub(crate) fn with<const N: usize>(self, arguments: [(&str, Value); N]) -> Call {
-        let arguments = arguments
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), value))
-            .collect();
-        Call {
-            tool: self,
-            arguments,
-        }
+        let arguments = arguments.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        Call { tool: self, arguments }
     }
 }
 
@@ -77,11 +71,7 @@ impl Character {
         if scene.me.as_ref().is_some_and(AgentId::is_root) {
             return Self::Root;
         }
-        if scene.parent.as_ref().is_some_and(AgentId::is_root) {
-            Self::Lead
-        } else {
-            Self::Reader
-        }
+        if scene.parent.as_ref().is_some_and(AgentId::is_root) { Self::Lead } else { Self::Reader }
     }
 }
 
@@ -108,16 +98,8 @@ pub(crate) fn closing_without_tools(scene: &Scene<'_>) -> String {
 /// What another agent said, line by line: of a message only what carries the mark, since the rest is the system's.
 /// All of it where nothing is marked, because then another model wrote it.
 pub(crate) fn said_by_agent(inbound: &Inbound<'_>, words: &Words) -> String {
-    let marked: Vec<&str> = inbound
-        .lines
-        .iter()
-        .filter_map(|line| marked_part(line, words))
-        .collect();
-    if marked.is_empty() {
-        words.marked(&inbound.words().join("\n"))
-    } else {
-        marked.join("\n")
-    }
+    let marked: Vec<&str> = inbound.lines.iter().filter_map(|line| marked_part(line, words)).collect();
+    if marked.is_empty() { words.marked(&inbound.words().join("\n")) } else { marked.join("\n") }
 }
 
 /// The line from the mark on, where nothing but punctuation stands before it: the system puts a sign before lines
@@ -135,11 +117,7 @@ pub(crate) fn assign(role_id: &str, brief: &Value, text: &str, artifacts: &[Arti
         "text": text,
         "attachments": references(artifacts),
     });
-    let arguments = [
-        ("roleId", json!(role_id)),
-        ("taskBrief", json!(brief)),
-        ("initialMessage", message),
-    ];
+    let arguments = [("roleId", json!(role_id)), ("taskBrief", json!(brief)), ("initialMessage", message)];
     Tool::SpawnAgentWithTask.with(arguments)
 }
 
@@ -159,10 +137,9 @@ pub(crate) fn failure(called: &Called<'_>, words: &Words) -> Option<String> {
 pub(crate) fn notices(scene: &Scene<'_>) -> Vec<String> {
     let words = scene.language.words();
     let notice = |step: &Step<'_>| match step {
-        Step::Heard(inbound) if inbound.sender == Sender::System => Some(words.say(
-            &words.common.system_said,
-            &[("text", &inbound.words().join("\n"))],
-        )),
+        Step::Heard(inbound) if inbound.sender == Sender::System => {
+            Some(words.say(&words.common.system_said, &[("text", &inbound.words().join("\n"))]))
+        }
         Step::Heard(_) | Step::Called(_) | Step::Said => None,
     };
     scene.unsaid().iter().filter_map(notice).collect()
@@ -177,23 +154,13 @@ pub(crate) fn attachment_line(attachment: &Attachment<'_>, words: &Words) -> Str
     };
     let nameless = words.common.nameless.fill(&[]);
     let name = attachment.name.unwrap_or(&nameless);
-    let reference = attachment
-        .artifact
-        .as_ref()
-        .map_or_else(|| "-".to_owned(), ArtifactId::reference);
-    words.say(
-        &words.common.attachment,
-        &[("name", name), ("reference", &reference), ("facts", &told)],
-    )
+    let reference = attachment.artifact.as_ref().map_or_else(|| "-".to_owned(), ArtifactId::reference);
+    words.say(&words.common.attachment, &[("name", name), ("reference", &reference), ("facts", &told)])
 }
 
 /// References as a list for readers.
 pub(crate) fn list_of(artifacts: &[ArtifactId], words: &Words) -> String {
-    artifacts
-        .iter()
-        .map(ArtifactId::reference)
-        .collect::<Vec<_>>()
-        .join(&words.comma)
+    artifacts.iter().map(ArtifactId::reference).collect::<Vec<_>>().join(&words.comma)
 }
 
 /// References as a list for a call.

@@ -17,11 +17,7 @@ pub(crate) fn closing(scene: &Scene<'_>) -> String {
         })
         .collect();
     let all = || {
-        scene
-            .heard()
-            .map(|(_, inbound)| inbound)
-            .filter(|inbound| inbound.sender != Sender::System)
-            .collect()
+        scene.heard().map(|(_, inbound)| inbound).filter(|inbound| inbound.sender != Sender::System).collect()
     };
     let heard: Vec<&Inbound<'_>> = if new.is_empty() { all() } else { new };
 
@@ -35,18 +31,9 @@ pub(crate) fn closing(scene: &Scene<'_>) -> String {
         said.push(words.say(&words.reader.received, &[("count", &lines.len().to_string())]));
         said.extend(lines);
     } else if !heard.is_empty() {
-        let text = heard
-            .iter()
-            .flat_map(|inbound| inbound.words())
-            .copied()
-            .collect::<Vec<_>>()
-            .join("\n");
+        let text = heard.iter().flat_map(|inbound| inbound.words()).copied().collect::<Vec<_>>().join("\n");
         let told = facts::count(&text).tell(words);
         said.push(words.say(&words.reader.received_nothing, &[("facts", &told)]));
     }
-    if said.is_empty() {
-        words.say(&words.common.nothing_new, &[])
-    } else {
-        said.join("\n")
-    }
+    if said.is_empty() { words.say(&words.common.nothing_new, &[]) } else { said.join("\n") }
 }

@@ -78,12 +78,7 @@ impl Called<'_> {
         let Some(result) = &self.result else {
             return Outcome::Missing;
         };
-        let nobody_reached = || {
-            result
-                .get("messageIds")
-                .and_then(Value::as_array)
-                .is_none_or(Vec::is_empty)
-        };
+        let nobody_reached = || result.get("messageIds").and_then(Value::as_array).is_none_or(Vec::is_empty);
         let refusal = match result.get("error") {
             Some(_) => Some(result),
             None => result.pointer("/refused/0").filter(|_| nobody_reached()),
@@ -92,10 +87,7 @@ impl Called<'_> {
             return Outcome::Done(result);
         };
         let text = |key: &str| refusal.get(key).and_then(Value::as_str).unwrap_or_default();
-        Outcome::Refused {
-            error: text("error"),
-            message: text("message"),
-        }
+        Outcome::Refused { error: text("error"), message: text("message") }
     }
 
     /// The text of a field of its result, if it was done.
@@ -110,10 +102,7 @@ impl Called<'_> {
     pub(crate) fn argument(&self, names: &[&str]) -> Option<&str> {
         let (first, others) = names.split_first()?;
         let value = self.arguments?.get(*first)?;
-        others
-            .iter()
-            .try_fold(value, |value, name| value.get(name))?
-            .as_str()
+        others.iter().try_fold(value, |value, name| value.get(name))?.as_str()
     }
 }
 
@@ -128,20 +117,13 @@ impl<'a> Scene<'a> {
         let (language, runtime) = runtime_section(&lines);
         let texts = texts::of(language);
         let agent = |name: &str| {
-            runtime
-                .iter()
-                .find_map(|line| line.strip_prefix(name))
-                .map(str::trim)
-                .map(AgentId::new)
+            runtime.iter().find_map(|line| line.strip_prefix(name)).map(str::trim).map(AgentId::new)
         };
         Self {
             language,
             me: agent("agentId="),
             parent: agent("parentAgentId="),
-            contacts: runtime
-                .iter()
-                .filter_map(|line| read_contact(line, texts))
-                .collect(),
+            contacts: runtime.iter().filter_map(|line| read_contact(line, texts)).collect(),
             steps: read_steps(&request.messages, texts),
         }
     }
@@ -158,29 +140,21 @@ impl<'a> Scene<'a> {
     pub(crate) fn heard_from(&self, agent: &AgentId, after: usize) -> impl Iterator<Item = &Inbound<'a>> {
         let is_from =
             move |inbound: &Inbound<'_>| matches!(&inbound.sender, Sender::Agent(id) if id == agent);
-        self.heard()
-            .filter(move |(at, inbound)| *at > after && is_from(inbound))
-            .map(|(_, inbound)| inbound)
+        self.heard().filter(move |(at, inbound)| *at > after && is_from(inbound)).map(|(_, inbound)| inbound)
     }
 
     /// The calls of one tool, with the place of each.
     pub(crate) fn calls(&self, tool: &str) -> impl Iterator<Item = (usize, &Called<'a>)> {
-        self.steps
-            .iter()
-            .enumerate()
-            .filter_map(move |(at, step)| match step {
-                Step::Called(called) if called.tool == tool => Some((at, called)),
-                Step::Called(_) | Step::Heard(_) | Step::Said => None,
-            })
+        self.steps.iter().enumerate().filter_map(move |(at, step)| match step {
+            Step::Called(called) if called.tool == tool => Some((at, called)),
+            Step::Called(_) | Step::Heard(_) | Step::Said => None,
+        })
     }
 
     /// What happened since the agent last ended a turn.
     pub(crate) fn unsaid(&self) -> &[Step<'a>] {
-        let after_said = self
-            .steps
-            .iter()
-            .rposition(|step| matches!(step, Step::Said))
-            .map_or(0, |at| at + 1);
+        let after_said =
+            self.steps.iter().rposition(|step| matches!(step, Step::Said)).map_or(0, |at| at + 1);
         self.steps.get(after_said..).unwrap_or_default()
     }
 }
@@ -197,14 +171,7 @@ fn runtime_section<'l, 'a>(lines: &'l [&'a str]) -> (Language, &'l [&'a str]) {
     }
     let is_chinese = |character: char| matches!(character, '\u{3400}'..='\u{9fff}');
     let chinese = lines.iter().any(|line| line.contains(is_chinese));
-    (
-        if chinese {
-            Language::Chinese
-        } else {
-            Language::English
-        },
-        lines,
-    )
+    (if chinese { Language::Chinese } else { Language::English }, lines)
 }
 
 fn read_contact<'a>(line: &'a str, texts: &Texts) -> Option<Contact<'a>> {
@@ -212,10 +179,7 @@ fn read_contact<'a>(line: &'a str, texts: &Texts) -> Option<Contact<'a>> {
         return None;
     }
     match captures(texts, TextKey::SystemContact, line)?.as_slice() {
-        [id, _, input, _] => Some(Contact {
-            id: AgentId::new(*id),
-            input,
-        }),
+        [id, _, input, _] => Some(Contact { id: AgentId::new(*id), input }),
         _ => None,
     }
 }
@@ -236,12 +200,7 @@ fn read_steps<'a>(messages: &'a [Message], texts: &Texts) -> Vec<Step<'a>> {
                     Arguments::Object(arguments) => Some(arguments),
                     Arguments::Malformed(_) => None,
                 };
-                Step::Called(Called {
-                    call_id: &call.id,
-                    tool: &call.name,
-                    arguments,
-                    result: None,
-                })
+                Step::Called(Called { call_id: &call.id, tool: &call.name, arguments, result: None })
             })),
             Message::Tool { call_id, content, .. } => {
                 let open = steps.iter_mut().find_map(|step| match step {

@@ -30,11 +30,7 @@ pub(crate) fn known(scene: &Scene<'_>) -> String {
         .filter(|(_, inbound)| is_answer(inbound))
         .map(|(_, inbound)| said_by_agent(inbound, words))
         .collect();
-    if answers.is_empty() {
-        words.say(&words.common.nothing_known, &[])
-    } else {
-        answers.join("\n")
-    }
+    if answers.is_empty() { words.say(&words.common.nothing_known, &[]) } else { answers.join("\n") }
 }
 
 /// Somebody wants to be introduced.
@@ -49,20 +45,10 @@ fn wish<'s>(inbound: &'s Inbound<'_>) -> Option<Wish<'s>> {
     let Sender::Agent(requester) = &inbound.sender else {
         return None;
     };
-    let capability = inbound
-        .lines
-        .iter()
-        .find_map(|line| line.strip_prefix("required_capability: "))?;
-    let request_id = inbound
-        .lines
-        .iter()
-        .find_map(|line| line.rsplit_once("request_id: "))
-        .map(|(_, id)| id.trim());
-    Some(Wish {
-        requester,
-        capability: capability.trim(),
-        request_id,
-    })
+    let capability = inbound.lines.iter().find_map(|line| line.strip_prefix("required_capability: "))?;
+    let request_id =
+        inbound.lines.iter().find_map(|line| line.rsplit_once("request_id: ")).map(|(_, id)| id.trim());
+    Some(Wish { requester, capability: capability.trim(), request_id })
 }
 
 fn is_answer(inbound: &Inbound<'_>) -> bool {
@@ -119,9 +105,7 @@ fn introduce(scene: &Scene<'_>, wish: &Wish<'_>) -> Call {
 /// The next call for the oldest prompt that nobody was hired for.
 fn hire(scene: &Scene<'_>) -> Option<Call> {
     let served = scene.calls(Tool::SpawnAgentWithTask.name()).count();
-    let mut prompts = scene
-        .heard()
-        .filter(|(_, inbound)| inbound.sender == Sender::Person);
+    let mut prompts = scene.heard().filter(|(_, inbound)| inbound.sender == Sender::Person);
     let (at, prompt) = prompts.nth(served)?;
     let words = scene.language.words();
     let role = scene.calls(Tool::CreateRole.name()).last();
@@ -145,12 +129,8 @@ fn spawn_lead(scene: &Scene<'_>, role_id: &str, prompt: &Inbound<'_>) -> Call {
         [] => words.say(&words.root.no_inputs, &[]),
         some => words.say(&words.root.inputs, &[("references", &list_of(some, words))]),
     };
-    let constraints: Vec<String> = words
-        .root
-        .constraints
-        .iter()
-        .map(|phrase| words.say(phrase, &[]))
-        .collect();
+    let constraints: Vec<String> =
+        words.root.constraints.iter().map(|phrase| words.say(phrase, &[])).collect();
     let brief = json!({
         "objective": words.say(&words.root.objective, &[("prompt", &objective)]),
         "constraints": constraints,
@@ -158,11 +138,7 @@ fn spawn_lead(scene: &Scene<'_>, role_id: &str, prompt: &Inbound<'_>) -> Call {
         "outputs": words.say(&words.root.outputs, &[]),
         "completion_criteria": words.say(&words.root.completion_criteria, &[]),
     });
-    let text = format!(
-        "{}\n{}",
-        words.say(&words.root.assignment, &[]),
-        quotation(said, words)
-    );
+    let text = format!("{}\n{}", words.say(&words.root.assignment, &[]), quotation(said, words));
     assign(role_id, &brief, text.trim_end(), &artifacts)
 }
 
@@ -190,11 +166,7 @@ fn closing(scene: &Scene<'_>) -> String {
         Step::Called(called) => failure(called, words),
         Step::Heard(_) | Step::Said => None,
     }));
-    if said.is_empty() {
-        words.say(&words.common.nothing_new, &[])
-    } else {
-        said.join("\n")
-    }
+    if said.is_empty() { words.say(&words.common.nothing_new, &[]) } else { said.join("\n") }
 }
 
 /// A line about something that root did.
@@ -202,22 +174,16 @@ fn done(step: &Step<'_>, scene: &Scene<'_>) -> Option<String> {
     let words = scene.language.words();
     match step {
         Step::Called(called) if called.tool == Tool::SpawnAgentWithTask.name() => {
-            let role = called
-                .gave("roleName")
-                .map_or_else(|| words.root.role_name.fill(&[]), str::to_owned);
-            Some(words.say(
-                &words.root.interim,
-                &[("role", &role), ("id", called.gave("id")?)],
-            ))
+            let role = called.gave("roleName").map_or_else(|| words.root.role_name.fill(&[]), str::to_owned);
+            Some(words.say(&words.root.interim, &[("role", &role), ("id", called.gave("id")?)]))
         }
         Step::Heard(inbound) => {
             let wish = wish(inbound)?;
             let values = [("id", wish.requester.as_str()), ("capability", wish.capability)];
             match introduced(scene, &wish) {
-                Some(target) => Some(words.say(
-                    &words.root.introduced,
-                    &[values.as_slice(), &[("target", target)]].concat(),
-                )),
+                Some(target) => Some(
+                    words.say(&words.root.introduced, &[values.as_slice(), &[("target", target)]].concat()),
+                ),
                 None => Some(words.say(&words.root.knew_nobody, &values)),
             }
         }
@@ -230,8 +196,6 @@ fn introduced<'s>(scene: &'s Scene<'_>, wish: &Wish<'_>) -> Option<&'s str> {
     scene.calls(Tool::SendMessage.name()).find_map(|(_, called)| {
         let to_requester = called.argument(&["to"]) == Some(wish.requester.as_str());
         let arrived = matches!(called.outcome(), Outcome::Done(_));
-        called
-            .argument(&["payload", "target_agent", "id"])
-            .filter(|_| to_requester && arrived)
+        called.argument(&["payload", "target_agent", "id"]).filter(|_| to_requester && arrived)
     })
 }

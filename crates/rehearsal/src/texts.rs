@@ -79,11 +79,7 @@ mod tests {
             assert_eq!(captures(of(language), key, &line), Some(expect), "{line}");
         };
         for language in [Language::Chinese, Language::English] {
-            check(
-                language,
-                TextKey::MessageFromAgent,
-                &[("role", "组长（二） (b)"), ("id", "lead-7k2f")],
-            );
+            check(language, TextKey::MessageFromAgent, &[("role", "组长（二） (b)"), ("id", "lead-7k2f")]);
             check(language, TextKey::MessageFromUser, &[]);
             check(
                 language,
@@ -91,24 +87,15 @@ mod tests {
                 &[("filename", "a（1） (2).png"), ("reference", "artifact:a1")],
             );
             check(language, TextKey::MessageReplyHint, &[("id", "user")]);
-            let contact = [
-                ("id", "root"),
-                ("role", "r"),
-                ("input", "text, vision"),
-                ("output", "text"),
-            ];
+            let contact = [("id", "root"), ("role", "r"), ("input", "text, vision"), ("output", "text")];
             check(language, TextKey::SystemContact, &contact);
         }
     }
 
     #[test]
     fn other_lines_are_not_captured() {
-        let check = |line: &str| {
-            assert_eq!(
-                captures(of(Language::Chinese), TextKey::MessageFromAgent, line),
-                None
-            )
-        };
+        let check =
+            |line: &str| assert_eq!(captures(of(Language::Chinese), TextKey::MessageFromAgent, line), None);
         check("");
         check("【来自用户的消息】");
         check("｜ 【来自 组长（lead-7k2f）的消息】");

@@ -25,10 +25,7 @@ impl Language {
     }
 }
 
-#[expect(
-    clippy::expect_used,
-    reason = "both files are part of the program, and a test parses them"
-)]
+#[expect(clippy::expect_used, reason = "both files are part of the program, and a test parses them")]
 fn parse(file: &str) -> Words {
     toml::from_str(file).expect("the words of the built-in model are well-formed")
 }
@@ -90,11 +87,7 @@ impl Words {
 
     /// Lines of the person, marked and quoted.
     pub(crate) fn quoted(&self, lines: &[&str]) -> String {
-        lines
-            .iter()
-            .map(|line| format!("{}{}{line}", self.mark, self.quote))
-            .collect::<Vec<_>>()
-            .join("\n")
+        lines.iter().map(|line| format!("{}{}{line}", self.mark, self.quote)).collect::<Vec<_>>().join("\n")
     }
 
     /// What [`Self::quoted`] quoted, if the line is such a quotation.
@@ -221,10 +214,7 @@ mod tests {
     fn marking() {
         let check = |text: &str, expect: &str| assert_eq!(Language::English.words().marked(text), expect);
         check("one\ntwo", "[rehearsal] one\n[rehearsal] two");
-        check(
-            "[rehearsal] one\n\ntwo",
-            "[rehearsal] one\n[rehearsal] \n[rehearsal] two",
-        );
+        check("[rehearsal] one\n\ntwo", "[rehearsal] one\n[rehearsal] \n[rehearsal] two");
         check("", "");
     }
 

@@ -60,23 +60,15 @@ impl AttachmentBlock {
             texts.fill(TextKey::AttachmentType, &[("kind", kind_name(self.kind, texts))]),
         ];
         if let Some(filename) = &self.filename {
-            lines.push(texts.fill(
-                TextKey::AttachmentFilename,
-                &[("filename", &quote_if_needed(filename))],
-            ));
+            lines.push(texts.fill(TextKey::AttachmentFilename, &[("filename", &quote_if_needed(filename))]));
         }
-        lines.push(texts.fill(
-            TextKey::AttachmentReference,
-            &[("reference", &self.artifact.reference())],
-        ));
+        lines.push(texts.fill(TextKey::AttachmentReference, &[("reference", &self.artifact.reference())]));
         if let Some(size) = self.size {
             lines.push(texts.fill(TextKey::AttachmentSize, &[("size", &size.to_string())]));
         }
         if let Some(mime_type) = &self.mime_type {
-            lines.push(texts.fill(
-                TextKey::AttachmentMimeType,
-                &[("mime_type", &quote_if_needed(mime_type))],
-            ));
+            lines
+                .push(texts.fill(TextKey::AttachmentMimeType, &[("mime_type", &quote_if_needed(mime_type))]));
         }
         lines.push(String::new());
         match &self.reason {
@@ -101,16 +93,11 @@ fn advice(kind: Kind, texts: &Texts) -> String {
 fn suggestion(kind: Kind, forward_to: &[AgentId], texts: &Texts) -> String {
     if forward_to.is_empty() {
         let (capability, name) = capability_name(kind, texts);
-        return texts.fill(
-            TextKey::AttachmentNoSuggestion,
-            &[("capability", capability), ("name", name.as_str())],
-        );
+        return texts
+            .fill(TextKey::AttachmentNoSuggestion, &[("capability", capability), ("name", name.as_str())]);
     }
     let ids: Vec<&str> = forward_to.iter().map(AgentId::as_str).collect();
-    texts.fill(
-        TextKey::AttachmentSuggestion,
-        &[("agents", &ids.join(BETWEEN_AGENTS))],
-    )
+    texts.fill(TextKey::AttachmentSuggestion, &[("agents", &ids.join(BETWEEN_AGENTS))])
 }
 
 /// Reads a block that [`AttachmentBlock::text`] wrote with the same texts; `None` where `text` is anything else.
@@ -125,9 +112,7 @@ pub fn parse_attachment_block(text: &str, texts: &Texts) -> Option<AttachmentBlo
     };
     field(TextKey::AttachmentHeading)?;
     let kind_word = field(TextKey::AttachmentType)?;
-    let kind = Kind::ALL
-        .into_iter()
-        .find(|kind| kind_name(*kind, texts) == kind_word)?;
+    let kind = Kind::ALL.into_iter().find(|kind| kind_name(*kind, texts) == kind_word)?;
     let filename = optional(field(TextKey::AttachmentFilename), unquote)?;
     let artifact = ArtifactId::from_reference(field(TextKey::AttachmentReference)?)?;
     let size = optional(field(TextKey::AttachmentSize), HumanSize::parse)?;
@@ -136,14 +121,7 @@ pub fn parse_attachment_block(text: &str, texts: &Texts) -> Option<AttachmentBlo
         return None;
     }
     let reason = parse_reason(closing, kind, texts)?;
-    Some(AttachmentBlock {
-        kind,
-        filename,
-        artifact,
-        size,
-        mime_type,
-        reason,
-    })
+    Some(AttachmentBlock { kind, filename, artifact, size, mime_type, reason })
 }
 
 fn parse_reason(closing: &str, kind: Kind, texts: &Texts) -> Option<BlockReason> {
@@ -152,9 +130,7 @@ fn parse_reason(closing: &str, kind: Kind, texts: &Texts) -> Option<BlockReason>
     }
     let suggested = closing.strip_prefix(&advice(kind, texts))?.strip_prefix('\n')?;
     if suggested == suggestion(kind, &[], texts) {
-        return Some(BlockReason::Unsupported {
-            forward_to: Vec::new(),
-        });
+        return Some(BlockReason::Unsupported { forward_to: Vec::new() });
     }
     let ids = value_of(suggested, texts.template(TextKey::AttachmentSuggestion))?;
     let forward_to = ids.split(BETWEEN_AGENTS).map(AgentId::new).collect();
@@ -185,9 +161,7 @@ mod tests {
     use insta::assert_snapshot;
 
     fn unsupported(ids: &[&str]) -> BlockReason {
-        BlockReason::Unsupported {
-            forward_to: ids.iter().map(|id| AgentId::new(*id)).collect(),
-        }
+        BlockReason::Unsupported { forward_to: ids.iter().map(|id| AgentId::new(*id)).collect() }
     }
 
     #[test]

@@ -19,14 +19,8 @@ pub fn cut_text(text: &str, offset: usize, limit: usize) -> Page<'_> {
     let rest = byte_of(text, offset).map_or("", |start| &text[start..]);
     let limit = limit.max(1);
     match byte_of(rest, limit) {
-        Some(end) => Page {
-            text: &rest[..end],
-            next_offset: Some(offset + limit),
-        },
-        None => Page {
-            text: rest,
-            next_offset: None,
-        },
+        Some(end) => Page { text: &rest[..end], next_offset: Some(offset + limit) },
+        None => Page { text: rest, next_offset: None },
     }
 }
 
@@ -38,13 +32,7 @@ mod tests {
     #[test]
     fn pages() {
         let check = |text: &str, offset: usize, limit: usize, expect: &str, next_offset: Option<usize>| {
-            assert_eq!(
-                cut_text(text, offset, limit),
-                Page {
-                    text: expect,
-                    next_offset
-                }
-            );
+            assert_eq!(cut_text(text, offset, limit), Page { text: expect, next_offset });
         };
         check("", 0, 10, "", None);
         check("图片阅读者", 0, 2, "图片", Some(2));

@@ -98,25 +98,14 @@ prop_compose! {
 }
 
 fn capabilities() -> impl Strategy<Value = Capabilities> {
-    let known = [
-        "text",
-        "vision",
-        "audio",
-        "video",
-        "file",
-        "structured_output",
-        "tool_calling",
-        "smell",
-    ];
+    let known = ["text", "vision", "audio", "video", "file", "structured_output", "tool_calling", "smell"];
     let known: Vec<Capability> = known.iter().filter_map(|name| Capability::new(name)).collect();
     let some = || proptest::sample::subsequence(known.clone(), 0..=known.len());
     (some(), some()).prop_map(|(input, output)| Capabilities { input, output })
 }
 
 fn file_types() -> impl Strategy<Value = FileTypes> {
-    let patterns = ["*/*", "image/*", "audio/*", "video/*", "application/pdf"]
-        .map(str::to_owned)
-        .to_vec();
+    let patterns = ["*/*", "image/*", "audio/*", "video/*", "application/pdf"].map(str::to_owned).to_vec();
     proptest::sample::subsequence(patterns, 0..=5).prop_map(|patterns| FileTypes::parse(&patterns).0)
 }
 
@@ -138,10 +127,7 @@ fn content_of(result: &RouteResult) -> Option<&str> {
 
 /// Whether `text` holds a run of 64 characters of `base64`.
 fn leaks(text: &str, base64: &str) -> bool {
-    base64
-        .as_bytes()
-        .windows(64)
-        .any(|run| std::str::from_utf8(run).is_ok_and(|run| text.contains(run)))
+    base64.as_bytes().windows(64).any(|run| std::str::from_utf8(run).is_ok_and(|run| text.contains(run)))
 }
 
 proptest! {

@@ -34,11 +34,7 @@ pub(crate) fn quote_if_needed(name: &str) -> Cow<'_, str> {
 
 /// Reads what [`quote_if_needed`] wrote; `None` where the quoting is broken.
 pub(crate) fn unquote(shown: &str) -> Option<String> {
-    if shown.starts_with('"') {
-        serde_json::from_str(shown).ok()
-    } else {
-        Some(shown.to_owned())
-    }
+    if shown.starts_with('"') { serde_json::from_str(shown).ok() } else { Some(shown.to_owned()) }
 }
 
 /// Characters that break a line, turn its direction, or take no place in it.

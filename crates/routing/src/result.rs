@@ -170,10 +170,7 @@ pub fn route_result(
     material: Material<'_>,
     texts: &Texts,
 ) -> RouteResult {
-    let description = |content: String| Routed::Text {
-        content,
-        next_offset: None,
-    };
+    let description = |content: String| Routed::Text { content, next_offset: None };
     let base64 = match material {
         Material::Base64(base64) => Some(base64),
         Material::Text(_) | Material::Withheld | Material::Unreadable => None,
@@ -181,49 +178,32 @@ pub fn route_result(
     let routed = match (route, material) {
         (Route::Describe(_), _) => description(describe_unreadable(artifact, texts)),
         (_, Material::Unreadable) => description(describe_failure(artifact, texts)),
-        (Route::Text, Material::Text(page)) => Routed::Text {
-            content: page.text.to_owned(),
-            next_offset: page.next_offset,
-        },
+        (Route::Text, Material::Text(page)) => {
+            Routed::Text { content: page.text.to_owned(), next_offset: page.next_offset }
+        }
         // Text whose bytes turned out to be none: there is nothing that could be shown.
         (Route::Text, Material::Base64(_) | Material::Withheld) => {
             description(describe_failure(artifact, texts))
         }
-        (Route::Image, _) => Routed::ImageUrl {
-            image_url: base64.map(|base64| image_part(artifact, base64)),
-        },
-        (Route::Audio(_) | Route::File, _) => Routed::File {
-            file: base64.map(|base64| file_part(artifact, base64)),
-        },
+        (Route::Image, _) => {
+            Routed::ImageUrl { image_url: base64.map(|base64| image_part(artifact, base64)) }
+        }
+        (Route::Audio(_) | Route::File, _) => {
+            Routed::File { file: base64.map(|base64| file_part(artifact, base64)) }
+        }
     };
-    RouteResult {
-        content_type: artifact.kind.into(),
-        routed,
-        metadata: Metadata::of(artifact),
-    }
+    RouteResult { content_type: artifact.kind.into(), routed, metadata: Metadata::of(artifact) }
 }
 
 #[doc(alias = "formatImageUrl")]
 fn image_part(artifact: &Artifact, base64: &str) -> ImagePart {
-    ImagePart {
-        image_url: ImageAddress {
-            url: format!("data:{};base64,{base64}", artifact.mime_type),
-        },
-    }
+    ImagePart { image_url: ImageAddress { url: format!("data:{};base64,{base64}", artifact.mime_type) } }
 }
 
 fn file_part(artifact: &Artifact, base64: &str) -> FilePart {
-    let filename = artifact
-        .filename
-        .as_deref()
-        .unwrap_or(artifact.id.as_str())
-        .to_owned();
+    let filename = artifact.filename.as_deref().unwrap_or(artifact.id.as_str()).to_owned();
     FilePart {
-        file: FileContent {
-            filename,
-            mime_type: artifact.mime_type.clone(),
-            data: base64.to_owned(),
-        },
+        file: FileContent { filename, mime_type: artifact.mime_type.clone(), data: base64.to_owned() },
     }
 }
 
@@ -265,21 +245,14 @@ mod tests {
 
     fn both(route: &Route, artifact: &Artifact, material: Material<'_>) -> String {
         let result = route_result(route, artifact, material, &chinese());
-        format!(
-            "{}\n{}",
-            serde_json::to_string(&result).unwrap(),
-            tool_message(&result)
-        )
+        format!("{}\n{}", serde_json::to_string(&result).unwrap(), tool_message(&result))
     }
 
     #[test]
     fn a_page_of_text() {
         let mut notes = artifact(Kind::Text, "text/markdown", Some("notes.md"));
         notes.label = Some("report".to_owned());
-        let page = Page {
-            text: "# 标题\n",
-            next_offset: Some(5),
-        };
+        let page = Page { text: "# 标题\n", next_offset: Some(5) };
         assert_snapshot!(both(&Route::Text, &notes, Material::Text(page)), @r##"
         {"contentType":"text","routing":"text","content":"# 标题\n","nextOffset":5,"metadata":{"id":"abc123","type":"report","filename":"notes.md","mimeType":"text/markdown","size":1258291,"createdAt":"2023-11-14T22:13:20.123Z"}}
         {"status":"success","contentType":"text","routing":"text","content":"# 标题\n","nextOffset":5,"metadata":{"id":"abc123","type":"report","filename":"notes.md","mimeType":"text/markdown","size":1258291,"createdAt":"2023-11-14T22:13:20.123Z"}}

@@ -16,10 +16,7 @@ pub struct Content<'a> {
 impl<'a> Content<'a> {
     /// The content of an artifact.
     pub fn of(artifact: &'a Artifact) -> Self {
-        Self {
-            kind: artifact.kind,
-            mime_type: &artifact.mime_type,
-        }
+        Self { kind: artifact.kind, mime_type: &artifact.mime_type }
     }
 }
 
@@ -113,10 +110,7 @@ mod tests {
 
     fn inputs(names: &[&str]) -> Capabilities {
         let input = names.iter().filter_map(|name| Capability::new(name)).collect();
-        Capabilities {
-            input,
-            output: vec![Capability::TEXT],
-        }
+        Capabilities { input, output: vec![Capability::TEXT] }
     }
 
     /// The table of what is shown to whom: a row per kind of content, a column per set of capabilities.
@@ -170,21 +164,13 @@ mod tests {
         assert!(bad.is_empty());
         let all = inputs(&["text", "vision", "audio", "video", "file"]);
         let check = |kind: Kind, mime_type: &str, expect: Route| {
-            assert_eq!(
-                route(&Content { kind, mime_type }, &all, &only_pdf),
-                expect,
-                "{mime_type}"
-            );
+            assert_eq!(route(&Content { kind, mime_type }, &all, &only_pdf), expect, "{mime_type}");
         };
         let not_taken = || Route::Describe(Reason::FileTypeNotTaken);
         check(Kind::Text, "text/plain", Route::Text);
         check(Kind::Image, "image/png", Route::Image);
         check(Kind::Audio, "audio/x-wav", Route::Audio(AudioFormat::Wav));
-        check(
-            Kind::Audio,
-            "Audio/MP3; rate=44100",
-            Route::Audio(AudioFormat::Mp3),
-        );
+        check(Kind::Audio, "Audio/MP3; rate=44100", Route::Audio(AudioFormat::Mp3));
         check(Kind::Audio, "audio/ogg", not_taken());
         check(Kind::Video, "video/mp4", not_taken());
         check(Kind::Document, "application/PDF", Route::File);
@@ -194,14 +180,8 @@ mod tests {
 
     #[test]
     fn an_output_capability_reads_nothing() {
-        let painter = Capabilities {
-            input: vec![Capability::TEXT],
-            output: vec![Capability::VISION],
-        };
-        let content = Content {
-            kind: Kind::Image,
-            mime_type: "image/png",
-        };
+        let painter = Capabilities { input: vec![Capability::TEXT], output: vec![Capability::VISION] };
+        let content = Content { kind: Kind::Image, mime_type: "image/png" };
         let expect = Route::Describe(Reason::MissingCapability(Capability::VISION));
         assert_eq!(route(&content, &painter, &FileTypes::default()), expect);
     }

@@ -24,11 +24,7 @@ fn tables(language: &str) -> BTreeMap<String, BTreeMap<String, String>> {
 /// The MIME types that have a name in that language.
 pub(crate) fn type_names(language: &str) -> Vec<String> {
     let mut tables = tables(language);
-    tables
-        .remove("type_names")
-        .expect("the names are shipped")
-        .into_keys()
-        .collect()
+    tables.remove("type_names").expect("the names are shipped").into_keys().collect()
 }
 
 fn texts(language: &str) -> Texts {
@@ -36,18 +32,12 @@ fn texts(language: &str) -> Texts {
     let type_names = tables.remove("type_names").unwrap_or_default();
     let mut named = BTreeMap::new();
     for (table, texts) in tables {
-        named.extend(
-            texts
-                .into_iter()
-                .map(|(key, text)| (format!("{table}.{key}"), text)),
-        );
+        named.extend(texts.into_iter().map(|(key, text)| (format!("{table}.{key}"), text)));
     }
     let (texts, problems) = Texts::build(named, type_names, None);
     let ours = |problem: &&TextProblem| {
         let problem = problem.to_string();
-        ["`attachment.", "`unreadable.", "`failure."]
-            .iter()
-            .any(|table| problem.contains(table))
+        ["`attachment.", "`unreadable.", "`failure."].iter().any(|table| problem.contains(table))
     };
     assert_eq!(problems.iter().find(ours), None, "the texts of {language}");
     texts

@@ -42,10 +42,7 @@ impl HumanSize {
     /// The size of so many bytes.
     pub fn of_bytes(bytes: u64) -> Self {
         if bytes < 1024 {
-            return Self {
-                amount: bytes,
-                unit: 0,
-            };
+            return Self { amount: bytes, unit: 0 };
         }
         let mut unit = 1;
         let mut divisor: u128 = 1024;
@@ -55,10 +52,7 @@ impl HumanSize {
             unit += 1;
             divisor *= 1024;
         }
-        Self {
-            amount: u64::try_from(tenths(divisor)).unwrap_or(u64::MAX),
-            unit,
-        }
+        Self { amount: u64::try_from(tenths(divisor)).unwrap_or(u64::MAX), unit }
     }
 }
 
@@ -76,10 +70,7 @@ impl HumanSize {
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (number, unit) = text.split_once(' ')?;
         let unit = UNITS.iter().position(|name| *name == unit)?;
-        let size = Self {
-            amount: number.replacen('.', "", 1).parse().ok()?,
-            unit,
-        };
+        let size = Self { amount: number.replacen('.', "", 1).parse().ok()?, unit };
         (size.to_string() == text).then_some(size)
     }
 }
@@ -133,20 +124,11 @@ mod tests {
         check("image/svg+xml", "SVG 图片");
         check("application/pdf", "PDF 文档");
         check("application/msword", "Word 文档");
-        check(
-            "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-            "Word 文档",
-        );
+        check("application/vnd.openxmlformats-officedocument.wordprocessingml.document", "Word 文档");
         check("application/vnd.ms-excel", "Excel 表格");
-        check(
-            "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-            "Excel 表格",
-        );
+        check("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "Excel 表格");
         check("application/vnd.ms-powerpoint", "PowerPoint 演示");
-        check(
-            "application/vnd.openxmlformats-officedocument.presentationml.presentation",
-            "PowerPoint 演示",
-        );
+        check("application/vnd.openxmlformats-officedocument.presentationml.presentation", "PowerPoint 演示");
         check("audio/mpeg", "MP3 音频");
         check("audio/mp3", "MP3 音频");
         check("audio/wav", "WAV 音频");

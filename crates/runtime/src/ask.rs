@@ -87,12 +87,7 @@ pub(crate) async fn ask(
     }
     let mut service = Arc::clone(service_for(&snapshot.catalogue, scene.wanted.as_ref()));
     let mut tried_services = vec![service.id.clone()];
-    let mut tried = Tried {
-        attempts: 0,
-        sent: Sent::Text,
-        fallback: Fallback::None,
-        media: MediaUse::Shown,
-    };
+    let mut tried = Tried { attempts: 0, sent: Sent::Text, fallback: Fallback::None, media: MediaUse::Shown };
     let mut made = 0;
     loop {
         let (request, shown) =
@@ -131,11 +126,7 @@ pub(crate) async fn ask(
                 };
                 tried_services.push(fallback.id.clone());
                 service = fallback;
-                tried = Tried {
-                    attempts: 0,
-                    media: MediaUse::Shown,
-                    ..tried
-                };
+                tried = Tried { attempts: 0, media: MediaUse::Shown, ..tried };
             }
             Next::GiveUp => return Ok(failed(&service, &failure)),
         }
@@ -151,10 +142,7 @@ async fn look(handles: &Handles, conversation: &Conversation) -> Result<Scene, E
     let mut reader = handles.store.reader().await?;
     let snapshot = handles.registry.current();
     let Some(agent) = agents::get(&mut reader, &conversation.agent).await? else {
-        return Err(Error::Damaged {
-            table: "agents",
-            what: format!("{} is missing", conversation.agent),
-        });
+        return Err(Error::Damaged { table: "agents", what: format!("{} is missing", conversation.agent) });
     };
     let role = match &agent.role {
         Some(role) => roles::get(&mut reader, role).await?,
@@ -168,24 +156,12 @@ async fn look(handles: &Handles, conversation: &Conversation) -> Result<Scene, E
         None => tasks::service(&mut reader, &conversation.task).await?,
     };
     let used = usage::of_task(&mut reader, &conversation.task).await?;
-    Ok(Scene {
-        agent,
-        role,
-        history,
-        contacts,
-        stored,
-        wanted,
-        used,
-    })
+    Ok(Scene { agent, role, history, contacts, stored, wanted, used })
 }
 
 fn over_budget(used: &Used, limits: &Limits) -> Option<(&'static str, u64)> {
     let bounds = [
-        (
-            "maxModelCallsPerTask",
-            used.calls,
-            limits.max_model_calls_per_task,
-        ),
+        ("maxModelCallsPerTask", used.calls, limits.max_model_calls_per_task),
         ("maxTokensPerTask", used.tokens, limits.max_tokens_per_task),
     ];
     bounds
@@ -231,17 +207,10 @@ async fn request(
     let mut messages = Vec::with_capacity(rendered.messages.len() + 1);
     messages.push(Message::System(system));
     messages.extend(rendered.messages);
-    let groups = scene
-        .role
-        .as_ref()
-        .map(|role| role.tool_groups.as_slice())
-        .unwrap_or_default();
+    let groups = scene.role.as_ref().map(|role| role.tool_groups.as_slice()).unwrap_or_default();
     let offered: Vec<Tool> = if service.tools_allowed() {
         let outside = handles.outside.iter().map(|outside| outside.tool.clone());
-        tools::offered(groups, &snapshot.prompts)
-            .into_iter()
-            .chain(outside)
-            .collect()
+        tools::offered(groups, &snapshot.prompts).into_iter().chain(outside).collect()
     } else {
         Vec::new()
     };
@@ -249,14 +218,7 @@ async fn request(
         Tools::Offered => ToolChoice::Auto,
         Tools::Withheld => ToolChoice::None,
     };
-    Ok((
-        Request {
-            messages,
-            tools: offered,
-            tool_choice,
-        },
-        rendered.shown,
-    ))
+    Ok((Request { messages, tools: offered, tool_choice }, rendered.shown))
 }
 
 /// Reads the bytes of those artifacts that the request will hold. One that cannot be read is told as such.
@@ -274,10 +236,7 @@ async fn fetch(
                     let artifact = stored.artifact.id.clone();
                     handles
                         .store
-                        .note(Event::ArtifactUnreadable {
-                            artifact,
-                            reason: error.to_string(),
-                        })
+                        .note(Event::ArtifactUnreadable { artifact, reason: error.to_string() })
                         .await?;
                     Fetch::Failed
                 }
@@ -285,22 +244,14 @@ async fn fetch(
         } else {
             Fetch::Spared
         };
-        fetched.insert(
-            stored.artifact.id.clone(),
-            Fetched {
-                artifact: stored.artifact.clone(),
-                bytes,
-            },
-        );
+        fetched.insert(stored.artifact.id.clone(), Fetched { artifact: stored.artifact.clone(), bytes });
     }
     Ok(fetched)
 }
 
 fn sent(request: &Request) -> Sent {
     let has_media = request.messages.iter().any(|message| match message {
-        Message::User(parts) => parts
-            .iter()
-            .any(|part| !matches!(part, polity_llm::Part::Text(_))),
+        Message::User(parts) => parts.iter().any(|part| !matches!(part, polity_llm::Part::Text(_))),
         Message::Tool { media, .. } => !media.is_empty(),
         Message::System(_) | Message::Assistant { .. } => false,
     });
@@ -318,10 +269,7 @@ fn untried_fallback<'s>(
     service: &Service,
     tried: &[ServiceId],
 ) -> Option<&'s Arc<Service>> {
-    let fallback = service
-        .fallback
-        .as_ref()
-        .filter(|fallback| !tried.contains(fallback))?;
+    let fallback = service.fallback.as_ref().filter(|fallback| !tried.contains(fallback))?;
     snapshot.catalogue.service(fallback)
 }
 
@@ -339,18 +287,11 @@ fn answered(reply: Reply, service: &Service, snapshot: &Snapshot, attempts: u32,
         attempts,
         usage: reply.usage,
     };
-    Asked::Answered(Box::new(Answer {
-        replied,
-        served,
-        shown,
-    }))
+    Asked::Answered(Box::new(Answer { replied, served, shown }))
 }
 
 fn failed(service: &Service, failure: &CallError) -> Asked {
-    Asked::Failed {
-        service: service.id.clone(),
-        reason: failure.to_string(),
-    }
+    Asked::Failed { service: service.id.clone(), reason: failure.to_string() }
 }
 
 async fn note_failure(

@@ -14,8 +14,7 @@ use std::sync::Arc;
 
 /// The service that serves a role now: the one it was given, or the default where that is gone.
 pub(crate) fn service_for<'c>(catalogue: &'c Catalogue, id: Option<&ServiceId>) -> &'c Arc<Service> {
-    id.and_then(|id| catalogue.service(id))
-        .unwrap_or_else(|| catalogue.default_service())
+    id.and_then(|id| catalogue.service(id)).unwrap_or_else(|| catalogue.default_service())
 }
 
 /// An agent's registry in a task, as the rules see it.
@@ -43,10 +42,7 @@ pub(crate) async fn openable(
     if mentioned.is_empty() {
         return Ok(BTreeSet::new());
     }
-    Ok(artifacts::may_open(connection, &owner.agent, mentioned)
-        .await?
-        .into_iter()
-        .collect())
+    Ok(artifacts::may_open(connection, &owner.agent, mentioned).await?.into_iter().collect())
 }
 
 /// The artifacts of a payload: its attachments, and those that its text names.
@@ -66,15 +62,10 @@ pub(crate) async fn send(
     last_word: LastWord,
 ) -> Result<Result<MessageId, Refusal>, Error> {
     let Some(row) = agents::get(&mut tx.connection, &sender.agent).await? else {
-        return Err(Error::Damaged {
-            table: "agents",
-            what: format!("{} is missing", sender.agent),
-        });
+        return Err(Error::Damaged { table: "agents", what: format!("{} is missing", sender.agent) });
     };
     let contacts = known_parties(&mut tx.connection, &snapshot.catalogue, sender).await?;
-    let receiver = contact::find(&contacts, &draft.to)
-        .map_or(&sender.agent, |known| &known.party.id)
-        .clone();
+    let receiver = contact::find(&contacts, &draft.to).map_or(&sender.agent, |known| &known.party.id).clone();
     let acquaintance = if contacts::knows(&mut tx.connection, &receiver, &sender.agent).await? {
         Acquaintance::Known
     } else {
@@ -83,10 +74,7 @@ pub(crate) async fn send(
     let open_requests = messages::open_requests(&mut tx.connection, sender).await?;
     let awaited = messages::awaited(&mut tx.connection, sender).await?;
     let waits = last_word == LastWord::UnlessWaiting && awaited.iter().any(|id| *id != receiver);
-    let mailbox = Conversation {
-        agent: receiver.clone(),
-        task: sender.task.clone(),
-    };
+    let mailbox = Conversation { agent: receiver.clone(), task: sender.task.clone() };
     let facts = DoorFacts {
         task: sender.task.clone(),
         sender: row.party(&snapshot.catalogue),
@@ -96,11 +84,7 @@ pub(crate) async fn send(
             .filter(|request| request.from == receiver)
             .map(|request| request.id)
             .collect(),
-        waiting: if waits {
-            Waiting::ForOthers
-        } else {
-            Waiting::ForNobody
-        },
+        waiting: if waits { Waiting::ForOthers } else { Waiting::ForNobody },
         queued: messages::count_queued(&mut tx.connection, &mailbox).await?,
         openable: openable(&mut tx.connection, sender, &mentioned(&draft.payload)).await?,
         contacts,

@@ -35,9 +35,8 @@ impl Gates {
     pub(crate) fn of(&self, service: &Service) -> Arc<Gate> {
         // A gate holds no state that a panic elsewhere could leave half-made.
         let mut gates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let gate = gates
-            .entry(service.id.clone())
-            .or_insert_with(|| Arc::new(Gate::new(service.max_concurrent)));
+        let gate =
+            gates.entry(service.id.clone()).or_insert_with(|| Arc::new(Gate::new(service.max_concurrent)));
         gate.set_max_concurrent(service.max_concurrent);
         Arc::clone(gate)
     }

@@ -63,53 +63,15 @@ mod tests {
             |standing: Standing, expect: Verdict| assert_eq!(verdict(&standing), expect, "{standing:?}");
         check(DONE, Verdict::Idle(Outcome::Answered));
         check(Standing { open: false, ..DONE }, Verdict::Leave);
-        check(
-            Standing {
-                turning: true,
-                ..DONE
-            },
-            Verdict::Leave,
-        );
+        check(Standing { turning: true, ..DONE }, Verdict::Leave);
         check(Standing { mail: true, ..DONE }, Verdict::Leave);
-        let silent = Standing {
-            unanswered: true,
-            ..DONE
-        };
+        let silent = Standing { unanswered: true, ..DONE };
         check(silent, Verdict::Nudge);
-        check(
-            Standing {
-                nudged: true,
-                ..silent
-            },
-            Verdict::Idle(Outcome::Unanswered),
-        );
-        check(
-            Standing {
-                root_failed: true,
-                ..silent
-            },
-            Verdict::Idle(Outcome::Unanswered),
-        );
-        check(
-            Standing {
-                asks_user: true,
-                ..silent
-            },
-            Verdict::Idle(Outcome::AwaitsUser),
-        );
-        check(
-            Standing {
-                limited: true,
-                asks_user: true,
-                ..silent
-            },
-            Verdict::Idle(Outcome::Limited),
-        );
-        let dead = Standing {
-            root_failed: true,
-            model_answered: false,
-            ..silent
-        };
+        check(Standing { nudged: true, ..silent }, Verdict::Idle(Outcome::Unanswered));
+        check(Standing { root_failed: true, ..silent }, Verdict::Idle(Outcome::Unanswered));
+        check(Standing { asks_user: true, ..silent }, Verdict::Idle(Outcome::AwaitsUser));
+        check(Standing { limited: true, asks_user: true, ..silent }, Verdict::Idle(Outcome::Limited));
+        let dead = Standing { root_failed: true, model_answered: false, ..silent };
         check(dead, Verdict::Idle(Outcome::NoModel));
     }
 }

@@ -77,19 +77,13 @@ pub(crate) fn next(failure: &CallError, tried: Tried, retry: &Retry, jitter: f64
     if !passing || tried.attempts >= retry.max_attempts {
         return elsewhere;
     }
-    Next::Again {
-        after: pause(failure.retry_after, tried.attempts, retry, jitter),
-    }
+    Next::Again { after: pause(failure.retry_after, tried.attempts, retry, jitter) }
 }
 
 /// Twice as long after each attempt, by half more or less; never shorter than the server asks for.
 fn pause(asked: Option<Duration>, attempts: u32, retry: &Retry, jitter: f64) -> Duration {
-    let doubled = retry
-        .base_delay
-        .saturating_mul(1 << attempts.saturating_sub(1).min(20));
-    let spread = doubled
-        .min(retry.max_delay)
-        .mul_f64(0.5 + jitter.clamp(0.0, 1.0) / 2.0);
+    let doubled = retry.base_delay.saturating_mul(1 << attempts.saturating_sub(1).min(20));
+    let spread = doubled.min(retry.max_delay).mul_f64(0.5 + jitter.clamp(0.0, 1.0) / 2.0);
     asked.map_or(spread, |asked| asked.max(spread))
 }
 
@@ -113,11 +107,7 @@ mod tests {
     ];
 
     fn retry() -> Retry {
-        Retry {
-            max_attempts: 6,
-            base_delay: Duration::from_millis(500),
-            max_delay: Duration::from_secs(30),
-        }
+        Retry { max_attempts: 6, base_delay: Duration::from_millis(500), max_delay: Duration::from_secs(30) }
     }
 
     fn failure(kind: FailureKind, retry_after: Option<u64>) -> CallError {
@@ -129,67 +119,35 @@ mod tests {
         }
     }
 
-    const FIRST: Tried = Tried {
-        attempts: 1,
-        sent: Sent::Text,
-        fallback: Fallback::None,
-        media: MediaUse::Shown,
-    };
+    const FIRST: Tried =
+        Tried { attempts: 1, sent: Sent::Text, fallback: Fallback::None, media: MediaUse::Shown };
 
     #[test]
     fn what_follows_a_failure() {
         let check = |kind, tried: Tried, expect: Next| {
             assert_eq!(next(&failure(kind, None), tried, &retry(), 1.0), expect)
         };
-        let again = |millis| Next::Again {
-            after: Duration::from_millis(millis),
-        };
+        let again = |millis| Next::Again { after: Duration::from_millis(millis) };
         check(FailureKind::Passing, FIRST, again(500));
         check(FailureKind::Passing, Tried { attempts: 3, ..FIRST }, again(2000));
         check(FailureKind::Passing, Tried { attempts: 6, ..FIRST }, Next::GiveUp);
         check(
             FailureKind::Passing,
-            Tried {
-                attempts: 6,
-                fallback: Fallback::Untried,
-                ..FIRST
-            },
+            Tried { attempts: 6, fallback: Fallback::Untried, ..FIRST },
             Next::Fallback,
         );
         check(FailureKind::Refused, FIRST, Next::GiveUp);
-        check(
-            FailureKind::Unauthorized,
-            Tried {
-                fallback: Fallback::Untried,
-                ..FIRST
-            },
-            Next::Fallback,
-        );
-        let media = Tried {
-            sent: Sent::Media,
-            ..FIRST
-        };
+        check(FailureKind::Unauthorized, Tried { fallback: Fallback::Untried, ..FIRST }, Next::Fallback);
+        let media = Tried { sent: Sent::Media, ..FIRST };
         check(FailureKind::MediaRefused, media, Next::DescribeMedia);
-        check(
-            FailureKind::MediaRefused,
-            Tried {
-                media: MediaUse::Described,
-                ..media
-            },
-            Next::GiveUp,
-        );
+        check(FailureKind::MediaRefused, Tried { media: MediaUse::Described, ..media }, Next::GiveUp);
         check(FailureKind::MediaRefused, FIRST, Next::GiveUp);
     }
 
     #[test]
     fn retry_after_is_obeyed() {
         let limited = failure(FailureKind::RateLimited, Some(90));
-        assert_eq!(
-            next(&limited, FIRST, &retry(), 0.3),
-            Next::Again {
-                after: Duration::from_secs(90)
-            }
-        );
+        assert_eq!(next(&limited, FIRST, &retry(), 0.3), Next::Again { after: Duration::from_secs(90) });
     }
 
     proptest! {

@@ -102,10 +102,7 @@ fn artifacts_in(record: &Record, messages: &HashMap<String, Message>) -> Vec<Art
             Some(Body::Payload(payload)) => payload.attachments.clone(),
             Some(Body::Notice(_)) | None => Vec::new(),
         },
-        Record::ToolFinished {
-            result: ToolResult::Artifact { artifact, .. },
-            ..
-        } => vec![artifact.clone()],
+        Record::ToolFinished { result: ToolResult::Artifact { artifact, .. }, .. } => vec![artifact.clone()],
         _ => Vec::new(),
     }
 }
@@ -168,10 +165,7 @@ pub(crate) fn render(
             | Record::Stopped { .. } => {}
         }
     }
-    Rendered {
-        messages,
-        shown: content.shown(),
-    }
+    Rendered { messages, shown: content.shown() }
 }
 
 fn heard(message: &Message, position: usize, content: &mut Content<'_>) -> Vec<Part> {
@@ -217,52 +211,33 @@ fn replied_message(replied: &Replied, service: &ServiceId) -> Option<Wire> {
     Some(Wire::Assistant {
         text: replied.text.clone(),
         tool_calls: calls.collect(),
-        extra: if own {
-            replied.extra.clone()
-        } else {
-            serde_json::Map::new()
-        },
+        extra: if own { replied.extra.clone() } else { serde_json::Map::new() },
     })
 }
 
 fn finished(call: &CallId, result: &ToolResult, position: usize, content: &mut Content<'_>) -> Wire {
     let (text, media) = match result {
         ToolResult::Json(value) => (value.to_string(), Vec::new()),
-        ToolResult::Artifact {
-            artifact,
-            offset,
-            limit,
-        } => content.tool_result(artifact, call, (*offset, *limit), position),
+        ToolResult::Artifact { artifact, offset, limit } => {
+            content.tool_result(artifact, call, (*offset, *limit), position)
+        }
     };
-    Wire::Tool {
-        call_id: call.to_string(),
-        content: text,
-        media,
-    }
+    Wire::Tool { call_id: call.to_string(), content: text, media }
 }
 
 /// What of a history is still told: the newest summary, and the records that it does not stand for.
 fn visible(records: &[(i64, Record)]) -> (Option<&str>, &[(i64, Record)]) {
-    let newest = records
-        .iter()
-        .enumerate()
-        .rev()
-        .find_map(|(index, (turn, record))| match record {
-            Record::Compacted { summary, keep_recent } => {
-                Some((index, *turn, summary.as_str(), *keep_recent))
-            }
-            _ => None,
-        });
+    let newest = records.iter().enumerate().rev().find_map(|(index, (turn, record))| match record {
+        Record::Compacted { summary, keep_recent } => Some((index, *turn, summary.as_str(), *keep_recent)),
+        _ => None,
+    });
     let Some((index, turn, summary, keep_recent)) = newest else {
         return (None, records);
     };
     let keep = usize::try_from(keep_recent).unwrap_or(usize::MAX);
     // The turn that asked for the summary stays whole, and so does every batch: a cut is made before what was heard.
-    let mut start = records
-        .iter()
-        .position(|(of, _)| *of == turn)
-        .unwrap_or(index)
-        .min(index.saturating_sub(keep));
+    let mut start =
+        records.iter().position(|(of, _)| *of == turn).unwrap_or(index).min(index.saturating_sub(keep));
     while start > 0 && !matches!(records[start].1, Record::Heard { .. }) {
         start -= 1;
     }
@@ -280,11 +255,8 @@ fn too_old(
     let mut old = BTreeSet::new();
     for (position, (_, record)) in records.iter().enumerate().rev() {
         let media = artifacts_in(record, &history.messages);
-        let encoded = media
-            .iter()
-            .filter_map(|id| fetched.get(id))
-            .map(|fetched| encoded_size(fetched, sight))
-            .sum();
+        let encoded =
+            media.iter().filter_map(|id| fetched.get(id)).map(|fetched| encoded_size(fetched, sight)).sum();
         match room.checked_sub(encoded) {
             Some(rest) if old.is_empty() => room = rest,
             _ if encoded > 0 => {

@@ -125,14 +125,7 @@ impl Society {
         let tasks = TaskTracker::new();
         tasks.spawn(supervisor.run());
         tasks.close();
-        Ok(Self {
-            handles,
-            events: signals.events,
-            first_event,
-            broken,
-            stop,
-            tasks,
-        })
+        Ok(Self { handles, events: signals.events, first_event, broken, stop, tasks })
     }
 
     /// Begins a task with a prompt of the person. Once this returns, the prompt is not lost any more.
@@ -141,21 +134,10 @@ impl Society {
         if prompt.text.trim().is_empty() {
             return Err(PromptError::Empty);
         }
-        if let Some(id) = prompt
-            .service
-            .as_ref()
-            .filter(|id| snapshot.catalogue.service(id).is_none())
-        {
-            let known: Vec<&str> = snapshot
-                .catalogue
-                .services()
-                .iter()
-                .map(|service| service.id.as_str())
-                .collect();
-            return Err(PromptError::UnknownService {
-                id: id.clone(),
-                known: known.join(", "),
-            });
+        if let Some(id) = prompt.service.as_ref().filter(|id| snapshot.catalogue.service(id).is_none()) {
+            let known: Vec<&str> =
+                snapshot.catalogue.services().iter().map(|service| service.id.as_str()).collect();
+            return Err(PromptError::UnknownService { id: id.clone(), known: known.join(", ") });
         }
         let limit = snapshot.settings.limits.max_artifact_bytes;
         let mut prepared = Vec::with_capacity(prompt.attachments.len());
@@ -163,19 +145,10 @@ impl Society {
             let size = attachment.bytes.len() as u64;
             if size > limit {
                 let filename = attachment.filename.unwrap_or_default();
-                return Err(PromptError::TooLarge {
-                    filename,
-                    size,
-                    limit,
-                });
+                return Err(PromptError::TooLarge { filename, size, limit });
             }
-            let stored = prepare(
-                &self.handles.blobs,
-                attachment,
-                mint::artifact(),
-                crate::clock::now(),
-            )
-            .await;
+            let stored =
+                prepare(&self.handles.blobs, attachment, mint::artifact(), crate::clock::now()).await;
             prepared.push(stored.map_err(Error::Blob)?);
         }
         let task = mint::task();
@@ -190,20 +163,12 @@ impl Society {
                 Box::pin(async move {
                     tasks::insert(tx, &task, service.as_ref()).await?;
                     events::append(tx, &Event::TaskStarted { task: task.clone() }).await?;
-                    let user = Conversation {
-                        agent: AgentId::user(),
-                        task,
-                    };
+                    let user = Conversation { agent: AgentId::user(), task };
                     for stored in prepared {
                         tools::store(tx, &user, stored).await?;
                     }
                     let to = AgentId::root().to_string();
-                    let draft = Draft {
-                        to,
-                        payload,
-                        answering: Answering::Oldest,
-                        due_at: None,
-                    };
+                    let draft = Draft { to, payload, answering: Answering::Oldest, due_at: None };
                     door::send(tx, &snapshot, &user, draft, LastWord::UnlessWaiting).await
                 })
             })
@@ -255,18 +220,13 @@ impl Society {
     pub async fn questions(&self, task: &TaskId) -> Result<Vec<Letter>, Error> {
         let mut reader = self.handles.store.reader().await?;
         let questions = messages::questions(&mut reader, task).await?;
-        Ok(questions
-            .into_iter()
-            .map(|message| self.letter(message))
-            .collect())
+        Ok(questions.into_iter().map(|message| self.letter(message)).collect())
     }
 
     fn letter(&self, message: Message) -> Letter {
         let snapshot = self.handles.registry.current();
         let opening = present(&message, &snapshot.prompts.texts).opening;
-        let text = opening
-            .split_once('\n')
-            .map_or(String::new(), |(_, text)| text.to_owned());
+        let text = opening.split_once('\n').map_or(String::new(), |(_, text)| text.to_owned());
         // The person is not a model: what somebody said to it is shown as it was said.
         let text = match &message.body {
             polity_society::message::Body::Payload(payload) => payload.words().map_or(text, str::to_owned),
@@ -290,9 +250,7 @@ impl Society {
     /// How a task stands, as if nothing were left to do in it.
     pub async fn outcome(&self, task: &TaskId) -> Result<Option<Outcome>, Error> {
         let mut reader = self.handles.store.reader().await?;
-        Ok(tasks::standing(&mut reader, task)
-            .await?
-            .map(|standing| idle::outcome(&standing)))
+        Ok(tasks::standing(&mut reader, task).await?.map(|standing| idle::outcome(&standing)))
     }
 
     /// The name under which artifacts of a message are shown to the person: the file's, else the reference.
@@ -304,10 +262,9 @@ impl Society {
         let stored = artifacts::get_many(&mut reader, &payload.attachments).await?;
         let name = |artifact: polity_society::content::Artifact| {
             let reference = artifact.id.reference();
-            artifact.filename.map_or_else(
-                || reference.clone(),
-                |filename| format!("{filename} ({reference})"),
-            )
+            artifact
+                .filename
+                .map_or_else(|| reference.clone(), |filename| format!("{filename} ({reference})"))
         };
         Ok(stored.into_iter().map(|stored| name(stored.artifact)).collect())
     }

@@ -141,10 +141,7 @@ const READERS: u32 = 4;
 impl Store {
     /// Opens the database in a data directory, makes or updates its schema, and starts the writer.
     pub(crate) async fn open(file: &Path, durability: Durability) -> Result<(Self, Signals), Error> {
-        let open = |source| Error::Open {
-            path: file.to_owned(),
-            source,
-        };
+        let open = |source| Error::Open { path: file.to_owned(), source };
         let options = SqliteConnectOptions::new()
             .filename(file)
             .create_if_missing(true)
@@ -186,8 +183,7 @@ impl Store {
 
     /// Records an event that stands for itself.
     pub(crate) async fn note(&self, event: Event) -> Result<(), Error> {
-        self.write(move |tx| Box::pin(async move { events::append(tx, &event).await }))
-            .await
+        self.write(move |tx| Box::pin(async move { events::append(tx, &event).await })).await
     }
 
     /// Waits until all that was asked for is written, and closes the database.
@@ -198,29 +194,15 @@ impl Store {
 }
 
 async fn migrate(connection: &mut SqliteConnection, file: &Path) -> Result<(), Error> {
-    let known = MIGRATIONS
-        .iter()
-        .map(|migration| migration.version)
-        .max()
-        .unwrap_or_default();
+    let known = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default();
     match MIGRATIONS.run(&mut *connection).await {
         Ok(()) => Ok(()),
-        Err(MigrateError::VersionMissing(found)) => Err(Error::Newer {
-            path: file.to_owned(),
-            found,
-            known,
-        }),
-        Err(source) => Err(Error::Migrate {
-            path: file.to_owned(),
-            source,
-        }),
+        Err(MigrateError::VersionMissing(found)) => Err(Error::Newer { path: file.to_owned(), found, known }),
+        Err(source) => Err(Error::Migrate { path: file.to_owned(), source }),
     }
 }
 
 /// Names a row that cannot be read.
 fn damaged(table: &'static str, id: &str, reason: impl std::fmt::Display) -> Error {
-    Error::Damaged {
-        table,
-        what: format!("{id}: {reason}"),
-    }
+    Error::Damaged { table, what: format!("{id}: {reason}") }
 }

@@ -132,10 +132,8 @@ impl Supervisor {
             return;
         }
         let handles = Arc::clone(&self.handles);
-        let (name, after) = (
-            conversation.clone(),
-            self.failures.get(&conversation).copied().unwrap_or_default(),
-        );
+        let (name, after) =
+            (conversation.clone(), self.failures.get(&conversation).copied().unwrap_or_default());
         let abort = self.tasks.spawn(async move {
             if after > 0 {
                 tokio::time::sleep(Duration::from_millis(100 << after.min(10))).await;
@@ -143,13 +141,7 @@ impl Supervisor {
             driver::run(&handles, &name).await
         });
         self.names.insert(abort.id(), conversation.clone());
-        self.running.insert(
-            conversation,
-            Running {
-                abort,
-                again: Again::Quiet,
-            },
-        );
+        self.running.insert(conversation, Running { abort, again: Again::Quiet });
     }
 
     fn abort(&mut self, agent: &AgentId) {
@@ -173,10 +165,7 @@ impl Supervisor {
         let Some(conversation) = self.names.remove(&id) else {
             return Ok(());
         };
-        let again = self
-            .running
-            .remove(&conversation)
-            .map_or(Again::Quiet, |running| running.again);
+        let again = self.running.remove(&conversation).map_or(Again::Quiet, |running| running.again);
         let Some(failure) = failure else {
             self.failures.remove(&conversation);
             if again == Again::Rung {
@@ -246,11 +235,7 @@ impl Supervisor {
 
 /// Sleeps until a time, but never long: the clock may be set meanwhile.
 async fn sleep_until(due: Option<i64>) {
-    let left = due
-        .unwrap_or_default()
-        .saturating_sub(crate::clock::now())
-        .max(0)
-        .unsigned_abs();
+    let left = due.unwrap_or_default().saturating_sub(crate::clock::now()).max(0).unsigned_abs();
     tokio::time::sleep(Duration::from_millis(left).min(LONGEST_SLEEP)).await;
 }
 

@@ -46,21 +46,13 @@ pub(crate) struct Done {
 
 impl Done {
     fn json(value: Value) -> Self {
-        Self {
-            result: ToolResult::Json(value),
-            refused: None,
-            record: None,
-        }
+        Self { result: ToolResult::Json(value), refused: None, record: None }
     }
 
     /// A refusal, as the model is told it.
     pub(crate) fn refused(refusal: &Refusal, snapshot: &Snapshot) -> Self {
         let result = ToolResult::Json(refusal.to_json(&snapshot.prompts.texts));
-        Self {
-            result,
-            refused: Some(refusal.code()),
-            record: None,
-        }
+        Self { result, refused: Some(refusal.code()), record: None }
     }
 }
 

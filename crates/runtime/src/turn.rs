@@ -146,11 +146,7 @@ impl Turn {
         let Some(call) = self.calls.front() else {
             return Step::CallModel(Tools::Offered);
         };
-        if self
-            .started
-            .as_ref()
-            .is_some_and(|started| started.as_str() == call.id)
-        {
+        if self.started.as_ref().is_some_and(|started| started.as_str() == call.id) {
             return Step::RecordInterruption(call.clone());
         }
         match self.summing_up {
@@ -255,8 +251,5 @@ impl Turn {
 
 /// The record of a result.
 pub(crate) fn finished(call: &ToolCall, result: ToolResult) -> Record {
-    Record::ToolFinished {
-        call: CallId::new(call.id.clone()),
-        result,
-    }
+    Record::ToolFinished { call: CallId::new(call.id.clone()), result }
 }

@@ -67,13 +67,7 @@ impl Party {
             serde_json::Value::String(text) => text.clone(),
             other => other.to_string(),
         });
-        let duty = offered
-            .or_else(|| self.objective.clone())
-            .unwrap_or_else(|| self.role_name.clone());
-        duty.lines()
-            .map(str::trim)
-            .find(|line| !line.is_empty())
-            .unwrap_or_default()
-            .to_owned()
+        let duty = offered.or_else(|| self.objective.clone()).unwrap_or_else(|| self.role_name.clone());
+        duty.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default().to_owned()
     }
 }

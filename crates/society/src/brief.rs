@@ -50,22 +50,15 @@ fn text_or_structure(_: &mut SchemaGenerator) -> Schema {
 }
 
 impl TaskBrief {
-    const REQUIRED: [&'static str; 5] = [
-        "objective",
-        "constraints",
-        "inputs",
-        "outputs",
-        "completion_criteria",
-    ];
+    const REQUIRED: [&'static str; 5] =
+        ["objective", "constraints", "inputs", "outputs", "completion_criteria"];
 
     /// Reads a brief that a model wrote; every fault is found at once. A brief that is not there at all lacks every field.
     pub fn parse(value: Option<&Value>) -> Result<Self, Vec<FieldProblem>> {
         let object = match value {
             Some(Value::Object(object)) => object,
             Some(Value::Null) | None => {
-                return Err(Self::REQUIRED
-                    .map(|field| FieldProblem::new(field, Fault::Missing))
-                    .to_vec());
+                return Err(Self::REQUIRED.map(|field| FieldProblem::new(field, Fault::Missing)).to_vec());
             }
             Some(_) => return Err(vec![FieldProblem::new("taskBrief", Fault::NotA("an object"))]),
         };
@@ -101,28 +94,19 @@ fn collaborators(fields: &mut Fields<'_>) -> Vec<Collaborator> {
     for (index, item) in items.iter().enumerate() {
         match item {
             // The id alone is what models write when there is nothing to describe.
-            Value::String(id) => collaborators.push(Collaborator {
-                agent_id: id.clone(),
-                description: String::new(),
-            }),
+            Value::String(id) => {
+                collaborators.push(Collaborator { agent_id: id.clone(), description: String::new() })
+            }
             Value::Object(object) => {
                 let mut inner = Fields::new(object);
                 let agent_id = inner.text("agentId");
-                let description = inner
-                    .optional("description")
-                    .and_then(Value::as_str)
-                    .unwrap_or_default()
-                    .to_owned();
-                let parsed = inner.finish(Collaborator {
-                    agent_id,
-                    description,
-                });
+                let description =
+                    inner.optional("description").and_then(Value::as_str).unwrap_or_default().to_owned();
+                let parsed = inner.finish(Collaborator { agent_id, description });
                 collaborators.extend(fields.absorb(&format!("collaborators[{index}]"), parsed));
             }
-            _ => fields.fault(
-                &format!("collaborators[{index}]"),
-                Fault::NotA("an object {agentId, description}"),
-            ),
+            _ => fields
+                .fault(&format!("collaborators[{index}]"), Fault::NotA("an object {agentId, description}")),
         }
     }
     collaborators
@@ -140,11 +124,7 @@ mod tests {
 
     fn problems(value: &Value) -> String {
         let problems = TaskBrief::parse(Some(value)).unwrap_err();
-        problems
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join("; ")
+        problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
     }
 
     #[test]

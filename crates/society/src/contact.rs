@@ -24,14 +24,8 @@ pub enum Source {
 
 impl Source {
     /// Every source.
-    pub const ALL: [Self; 6] = [
-        Self::System,
-        Self::Parent,
-        Self::Child,
-        Self::Preset,
-        Self::Introduction,
-        Self::FirstMessage,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::System, Self::Parent, Self::Child, Self::Preset, Self::Introduction, Self::FirstMessage];
 
     /// The name in JSON and in the database.
     pub fn as_str(self) -> &'static str {
@@ -47,10 +41,7 @@ impl Source {
 
     /// The source of that name; an unknown name is `System`, the one that says nothing about anybody.
     pub fn from_name(name: &str) -> Self {
-        Self::ALL
-            .into_iter()
-            .find(|source| source.as_str() == name)
-            .unwrap_or(Self::System)
+        Self::ALL.into_iter().find(|source| source.as_str() == name).unwrap_or(Self::System)
     }
 }
 

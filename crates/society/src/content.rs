@@ -25,14 +25,8 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, in the order of the decision table.
-    pub const ALL: [Self; 6] = [
-        Self::Text,
-        Self::Image,
-        Self::Audio,
-        Self::Video,
-        Self::Document,
-        Self::Other,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Text, Self::Image, Self::Audio, Self::Video, Self::Document, Self::Other];
 
     /// The name in JSON and in the database.
     pub fn as_str(self) -> &'static str {
@@ -48,10 +42,7 @@ impl Kind {
 
     /// The kind of that name; an unknown name is `Other`, which every model can be told about.
     pub fn from_name(name: &str) -> Self {
-        Self::ALL
-            .into_iter()
-            .find(|kind| kind.as_str() == name)
-            .unwrap_or(Self::Other)
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name).unwrap_or(Self::Other)
     }
 
     /// The input capability that a model needs to read this kind (the table of contract section 2).
@@ -89,14 +80,8 @@ impl Capability {
     pub const TOOL_CALLING: Self = Self(Cow::Borrowed("tool_calling"));
 
     /// The standard types of the capability seed.
-    pub const STANDARD: [Self; 6] = [
-        Self::TEXT,
-        Self::VISION,
-        Self::AUDIO,
-        Self::FILE,
-        Self::STRUCTURED_OUTPUT,
-        Self::TOOL_CALLING,
-    ];
+    pub const STANDARD: [Self; 6] =
+        [Self::TEXT, Self::VISION, Self::AUDIO, Self::FILE, Self::STRUCTURED_OUTPUT, Self::TOOL_CALLING];
 
     /// The capability of that name, or `None` where the name is empty.
     pub fn new(name: &str) -> Option<Self> {
@@ -151,10 +136,7 @@ pub struct Capabilities {
 impl Default for Capabilities {
     /// Text in and out: what is assumed of a model that declares nothing.
     fn default() -> Self {
-        Self {
-            input: vec![Capability::TEXT],
-            output: vec![Capability::TEXT],
-        }
+        Self { input: vec![Capability::TEXT], output: vec![Capability::TEXT] }
     }
 }
 

@@ -115,9 +115,7 @@ impl ArtifactId {
         let text = text.strip_prefix(Self::SCHEME).unwrap_or(text);
         let plausible = !text.is_empty()
             && text.len() <= 16
-            && text
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         plausible.then(|| Self(text.to_owned()))
     }
 
@@ -173,10 +171,7 @@ mod tests {
     #[test]
     fn references() {
         let check = |text: &str, expect: Option<&str>| {
-            assert_eq!(
-                ArtifactId::from_reference(text).as_ref().map(ArtifactId::as_str),
-                expect
-            );
+            assert_eq!(ArtifactId::from_reference(text).as_ref().map(ArtifactId::as_str), expect);
         };
         check("artifact:abc123", Some("abc123"));
         check(" abc123 ", Some("abc123"));

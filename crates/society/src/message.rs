@@ -31,11 +31,7 @@ impl Sender {
 
     /// The sender of that name.
     pub fn from_name(name: &str) -> Self {
-        if name == Self::SYSTEM {
-            Self::System
-        } else {
-            Self::Party(AgentId::new(name))
-        }
+        if name == Self::SYSTEM { Self::System } else { Self::Party(AgentId::new(name)) }
     }
 
     /// The party, if it is one.
@@ -94,9 +90,7 @@ impl MessageType {
 
     /// The type of that name.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|message_type| message_type.as_str() == name)
+        Self::ALL.into_iter().find(|message_type| message_type.as_str() == name)
     }
 
     /// Whether it answers the oldest open request of the one it is written to.
@@ -151,11 +145,7 @@ impl Payload {
     /// A payload of plain text.
     pub fn text(text: impl Into<String>) -> Self {
         let fields = Map::from_iter([("text".to_owned(), Value::String(text.into()))]);
-        Self {
-            message_type: MessageType::General,
-            attachments: Vec::new(),
-            fields,
-        }
+        Self { message_type: MessageType::General, attachments: Vec::new(), fields }
     }
 
     /// Reads a payload that a model or a person wrote: an object, or a text. Every fault is found at once.
@@ -167,10 +157,7 @@ impl Payload {
             Value::String(text) => return Ok((Self::text(text), Vec::new())),
             Value::Object(object) => object,
             _ => {
-                return Err(vec![FieldProblem::new(
-                    "payload",
-                    Fault::NotA("an object or a string"),
-                )]);
+                return Err(vec![FieldProblem::new("payload", Fault::NotA("an object or a string"))]);
             }
         };
         let mut fields = Fields::new(object);
@@ -185,20 +172,13 @@ impl Payload {
         if message_type == MessageType::General && attachments.is_empty() && rest.is_empty() {
             fields.fault("text", Fault::Missing);
         }
-        let payload = fields.finish(Self {
-            message_type,
-            attachments,
-            fields: rest,
-        })?;
+        let payload = fields.finish(Self { message_type, attachments, fields: rest })?;
         Ok((payload, ignored.into_iter().collect()))
     }
 
     /// The text of a field, if it is one that says something.
     pub fn field(&self, name: &str) -> Option<&str> {
-        self.fields
-            .get(name)
-            .and_then(Value::as_str)
-            .filter(|text| !text.trim().is_empty())
+        self.fields.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty())
     }
 
     /// What the message says in words: `text`, else `content`.
@@ -221,12 +201,7 @@ impl Payload {
 }
 
 fn read_type(fields: &mut Fields<'_>) -> MessageType {
-    let known = || {
-        MessageType::ALL
-            .iter()
-            .map(|known| known.as_str().to_owned())
-            .collect()
-    };
+    let known = || MessageType::ALL.iter().map(|known| known.as_str().to_owned()).collect();
     match fields.optional("message_type") {
         None => MessageType::General,
         Some(Value::String(name)) => MessageType::from_name(name).unwrap_or_else(|| {
@@ -361,15 +336,8 @@ pub enum MessageState {
 
 impl MessageState {
     /// Every state.
-    pub const ALL: [Self; 7] = [
-        Self::Delayed,
-        Self::Queued,
-        Self::InTurn,
-        Self::Done,
-        Self::Answered,
-        Self::Failed,
-        Self::Bounced,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::Delayed, Self::Queued, Self::InTurn, Self::Done, Self::Answered, Self::Failed, Self::Bounced];
 
     /// The name in JSON and in the database.
     pub fn as_str(self) -> &'static str {
@@ -440,11 +408,7 @@ mod tests {
 
     fn problems(value: Value) -> String {
         let problems = Payload::parse(&value).unwrap_err();
-        problems
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join("; ")
+        problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
     }
 
     #[test]
@@ -457,10 +421,7 @@ mod tests {
             json!({"message_type": "introduction_request"}),
             "reason: missing; required_capability: missing",
         );
-        check(
-            json!({"message_type": "introduction_response"}),
-            "target_agent: missing",
-        );
+        check(json!({"message_type": "introduction_response"}), "target_agent: missing");
         check(
             json!({"message_type": "introduction_response", "target_agent": {"id": "a-1"}}),
             "usage_hint: missing",
@@ -497,14 +458,9 @@ mod tests {
     #[test]
     fn requests_are_those_of_the_contract() {
         use MessageType::*;
-        let asks: Vec<MessageType> = MessageType::ALL
-            .into_iter()
-            .filter(|message_type| message_type.asks(Answers::Nothing))
-            .collect();
-        assert_eq!(
-            asks,
-            [General, TaskAssignment, IntroductionRequest, CollaborationRequest]
-        );
+        let asks: Vec<MessageType> =
+            MessageType::ALL.into_iter().filter(|message_type| message_type.asks(Answers::Nothing)).collect();
+        assert_eq!(asks, [General, TaskAssignment, IntroductionRequest, CollaborationRequest]);
         assert!(!General.asks(Answers::ARequest));
     }
 }

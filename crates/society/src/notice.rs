@@ -74,35 +74,16 @@ impl Notice {
     /// The notice in words, without the header line.
     pub fn text(&self, texts: &Texts) -> String {
         match self {
-            Self::Bounced { to, message } => texts.fill(
-                TextKey::NoticeBounced,
-                &[("id", to.as_str()), ("message", message.as_str())],
-            ),
-            Self::ReceiverFailed {
-                agent,
-                message,
-                reason,
-            } => texts.fill(
+            Self::Bounced { to, message } => {
+                texts.fill(TextKey::NoticeBounced, &[("id", to.as_str()), ("message", message.as_str())])
+            }
+            Self::ReceiverFailed { agent, message, reason } => texts.fill(
                 TextKey::NoticeReceiverFailed,
-                &[
-                    ("id", agent.as_str()),
-                    ("message", message.as_str()),
-                    ("reason", reason),
-                ],
+                &[("id", agent.as_str()), ("message", message.as_str()), ("reason", reason)],
             ),
-            Self::AgentFailed {
-                agent,
-                role,
-                service,
-                reason,
-            } => texts.fill(
+            Self::AgentFailed { agent, role, service, reason } => texts.fill(
                 TextKey::NoticeAgentFailed,
-                &[
-                    ("id", agent.as_str()),
-                    ("role", role),
-                    ("service", service.as_str()),
-                    ("reason", reason),
-                ],
+                &[("id", agent.as_str()), ("role", role), ("service", service.as_str()), ("reason", reason)],
             ),
             Self::Nudge => texts.get(TextKey::NoticeNudge).to_owned(),
             Self::UnwrittenChildren { agents } => {
@@ -111,18 +92,11 @@ impl Notice {
             }
             Self::SumUp { limit } => texts.fill(TextKey::NoticeSumUp, &[("limit", &limit.to_string())]),
             Self::TurnFailed { reason } => texts.fill(TextKey::NoticeTurnFailed, &[("reason", reason)]),
-            Self::LimitReached {
-                limit,
-                value,
-                branches,
-            } => texts.fill(
-                TextKey::NoticeLimit,
-                &[("limit", limit), ("value", value), ("branches", branches)],
-            ),
-            Self::Terminated { agent, reason } => texts.fill(
-                TextKey::NoticeTerminated,
-                &[("id", agent.as_str()), ("reason", reason)],
-            ),
+            Self::LimitReached { limit, value, branches } => texts
+                .fill(TextKey::NoticeLimit, &[("limit", limit), ("value", value), ("branches", branches)]),
+            Self::Terminated { agent, reason } => {
+                texts.fill(TextKey::NoticeTerminated, &[("id", agent.as_str()), ("reason", reason)])
+            }
         }
     }
 }

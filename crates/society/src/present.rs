@@ -24,10 +24,7 @@ pub fn present(message: &Message, texts: &Texts) -> Presentation {
     let payload = match &message.body {
         Body::Notice(notice) => {
             let header = texts.get(TextKey::MessageFromSystem);
-            return Presentation {
-                opening: format!("{header}\n{}", notice.text(texts)),
-                closing: None,
-            };
+            return Presentation { opening: format!("{header}\n{}", notice.text(texts)), closing: None };
         }
         Body::Payload(payload) => payload,
     };
@@ -35,10 +32,7 @@ pub fn present(message: &Message, texts: &Texts) -> Presentation {
     if let Some(introduction) = &message.introduction {
         lines.push(self_introduction(introduction, texts));
         if let Some(reason) = payload.field("contact_reason") {
-            lines.push(texts.fill(
-                TextKey::MessageContactReason,
-                &[("reason", &defuse(reason, texts))],
-            ));
+            lines.push(texts.fill(TextKey::MessageContactReason, &[("reason", &defuse(reason, texts))]));
         }
     }
     if let Some(words) = payload.words() {
@@ -50,10 +44,7 @@ pub fn present(message: &Message, texts: &Texts) -> Presentation {
         Sender::Party(id) if *id == message.to => None,
         Sender::Party(id) => Some(texts.fill(TextKey::MessageReplyHint, &[("id", id.as_str())])),
     };
-    Presentation {
-        opening: lines.join("\n"),
-        closing,
-    }
+    Presentation { opening: lines.join("\n"), closing }
 }
 
 fn header(message: &Message, texts: &Texts) -> String {
@@ -72,11 +63,7 @@ pub fn role_name<'a>(id: &AgentId, role: &'a str, texts: &'a Texts) -> &'a str {
     if id.is_user() {
         return texts.get(TextKey::SystemUserRole);
     }
-    if id.is_root() {
-        texts.get(TextKey::SystemRootRole)
-    } else {
-        role
-    }
+    if id.is_root() { texts.get(TextKey::SystemRootRole) } else { role }
 }
 
 fn self_introduction(introduction: &SelfIntroduction, texts: &Texts) -> String {
@@ -92,11 +79,7 @@ fn self_introduction(introduction: &SelfIntroduction, texts: &Texts) -> String {
         Source::System => texts.get(TextKey::KnownBySystem).to_owned(),
     };
     let duty = defuse(&introduction.duty, texts);
-    let values = [
-        ("role", introduction.role.as_str()),
-        ("duty", &duty),
-        ("source", &source),
-    ];
+    let values = [("role", introduction.role.as_str()), ("duty", &duty), ("source", &source)];
     texts.fill(TextKey::MessageSelfIntroduction, &values)
 }
 
@@ -117,20 +100,14 @@ fn fields_of_type(message: &Message, payload: &Payload, texts: &Texts) -> Vec<St
         MessageType::IntroductionRequest => said.extend(["reason", "required_capability"]),
         MessageType::IntroductionResponse => {
             said.extend(["usage_hint", "reason", "target_agent"]);
-            lines.push(format!(
-                "target_agent: {}",
-                introduced(message.introduced.as_ref())
-            ));
+            lines.push(format!("target_agent: {}", introduced(message.introduced.as_ref())));
         }
         MessageType::General
         | MessageType::StatusReport
         | MessageType::CollaborationRequest
         | MessageType::CollaborationResponse => {}
     }
-    for name in said
-        .iter()
-        .filter(|name| matches!(**name, "reason" | "required_capability" | "usage_hint"))
-    {
+    for name in said.iter().filter(|name| matches!(**name, "reason" | "required_capability" | "usage_hint")) {
         if let Some(value) = payload.field(name) {
             lines.push(format!("{name}: {}", defuse(value, texts)));
         }
@@ -141,20 +118,15 @@ fn fields_of_type(message: &Message, payload: &Payload, texts: &Texts) -> Vec<St
         lines.push(texts.fill(TextKey::MessageRequestId, &[("id", &defuse(id, texts))]));
         said.push("request_id");
     }
-    let others = payload
-        .fields
-        .iter()
-        .filter(|(name, value)| !said.contains(&name.as_str()) && !value.is_null());
+    let others =
+        payload.fields.iter().filter(|(name, value)| !said.contains(&name.as_str()) && !value.is_null());
     lines.extend(others.map(|(name, value)| defuse(&format!("{name}: {value}"), texts)));
     lines
 }
 
 fn introduced(introduced: Option<&Introduced>) -> String {
     // Cannot fail: the structure has text keys only.
-    introduced.map_or_else(
-        || "null".to_owned(),
-        |known| serde_json::to_string(known).unwrap_or_default(),
-    )
+    introduced.map_or_else(|| "null".to_owned(), |known| serde_json::to_string(known).unwrap_or_default())
 }
 
 /// The lines of a brief, as they stand in a message and in the system prompt.
@@ -169,10 +141,7 @@ pub fn brief_lines(brief: &TaskBrief, texts: &Texts) -> Vec<String> {
         line(TextKey::BriefConstraints, &constraints),
         line(TextKey::BriefInputs, &in_words(&brief.inputs)),
         line(TextKey::BriefOutputs, &in_words(&brief.outputs)),
-        line(
-            TextKey::BriefCompletionCriteria,
-            &in_words(&brief.completion_criteria),
-        ),
+        line(TextKey::BriefCompletionCriteria, &in_words(&brief.completion_criteria)),
     ];
     let collaborators: Vec<String> = brief
         .collaborators
@@ -217,10 +186,7 @@ pub fn defuse(text: &str, texts: &Texts) -> String {
 
 /// All that a reader may take for the end of a line.
 fn is_line_break(character: char) -> bool {
-    matches!(
-        character,
-        '\n' | '\r' | '\u{B}' | '\u{C}' | '\u{85}' | '\u{2028}' | '\u{2029}'
-    )
+    matches!(character, '\n' | '\r' | '\u{B}' | '\u{C}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
 /// A line whose first visible character is a lenticular bracket, or one that looks like it.
@@ -250,19 +216,13 @@ mod tests {
             ("message.from_agent", "【来自 {role}（{id}）的消息】"),
             ("message.from_user", "【来自用户的消息】"),
             ("message.from_system", "【系统消息】"),
-            (
-                "message.reply_hint",
-                "如需回复，请使用 send_message(to='{id}', ...)",
-            ),
+            ("message.reply_hint", "如需回复，请使用 send_message(to='{id}', ...)"),
             ("message.request_id", "request_id: {id}"),
             ("message.quote_mark", "｜ "),
             ("message.self_introduction", "我是 {role}。职责：{duty}。{source}"),
             ("known_by.introduction", "我经 {introducer} 介绍认识你。"),
         ];
-        let named = named
-            .into_iter()
-            .map(|(key, text)| (key.to_owned(), text.to_owned()))
-            .collect();
+        let named = named.into_iter().map(|(key, text)| (key.to_owned(), text.to_owned())).collect();
         Texts::build(named, BTreeMap::new(), None).0
     }
 

@@ -49,19 +49,13 @@ fn as_text<S: Serializer>(fault: &Fault, serializer: S) -> Result<S::Ok, S::Erro
 impl FieldProblem {
     /// A fault in a field.
     pub fn new(field: impl Into<String>, problem: Fault) -> Self {
-        Self {
-            field: field.into(),
-            problem,
-        }
+        Self { field: field.into(), problem }
     }
 
     /// The same fault, seen from the object that `parent` lies in.
     #[must_use]
     pub fn inside(self, parent: &str) -> Self {
-        Self {
-            field: format!("{parent}.{}", self.field),
-            problem: self.problem,
-        }
+        Self { field: format!("{parent}.{}", self.field), problem: self.problem }
     }
 }
 
@@ -79,10 +73,7 @@ pub(crate) struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     pub(crate) fn new(object: &'a Map<String, Value>) -> Self {
-        Self {
-            object,
-            problems: Vec::new(),
-        }
+        Self { object, problems: Vec::new() }
     }
 
     pub(crate) fn fault(&mut self, field: &str, problem: Fault) {
@@ -141,12 +132,9 @@ impl<'a> Fields<'a> {
         let Some(value) = self.required(field) else {
             return Vec::new();
         };
-        let texts: Option<Vec<String>> = value.as_array().and_then(|items| {
-            items
-                .iter()
-                .map(|item| item.as_str().map(str::to_owned))
-                .collect()
-        });
+        let texts: Option<Vec<String>> = value
+            .as_array()
+            .and_then(|items| items.iter().map(|item| item.as_str().map(str::to_owned)).collect());
         if texts.is_none() {
             self.fault(field, EXPECTED);
         }
@@ -158,8 +146,7 @@ impl<'a> Fields<'a> {
         match parsed {
             Ok(value) => Some(value),
             Err(problems) => {
-                self.problems
-                    .extend(problems.into_iter().map(|problem| problem.inside(parent)));
+                self.problems.extend(problems.into_iter().map(|problem| problem.inside(parent)));
                 None
             }
         }
@@ -167,10 +154,6 @@ impl<'a> Fields<'a> {
 
     /// The value, if nothing was wrong.
     pub(crate) fn finish<T>(self, value: T) -> Result<T, Vec<FieldProblem>> {
-        if self.problems.is_empty() {
-            Ok(value)
-        } else {
-            Err(self.problems)
-        }
+        if self.problems.is_empty() { Ok(value) } else { Err(self.problems) }
     }
 }

@@ -17,10 +17,7 @@ pub struct ContactLine {
 
 impl From<&KnownParty> for ContactLine {
     fn from(contact: &KnownParty) -> Self {
-        Self {
-            id: contact.party.id.to_string(),
-            role: contact.party.role_name.clone(),
-        }
+        Self { id: contact.party.id.to_string(), role: contact.party.role_name.clone() }
     }
 }
 
@@ -129,14 +126,12 @@ impl Refusal {
             Self::NotDescendant { agent } => texts.fill(TextKey::RefusalNotDescendant, &[("id", agent)]),
             Self::ArtifactNotFound { .. } => texts.get(TextKey::RefusalArtifactNotFound).to_owned(),
             Self::AgentTerminated { agent } => texts.fill(TextKey::RefusalAgentTerminated, &[("id", agent)]),
-            Self::LimitReached { limit, value } => texts.fill(
-                TextKey::RefusalLimitReached,
-                &[("limit", limit), ("value", &value.to_string())],
-            ),
-            Self::MailboxFull { agent, limit } => texts.fill(
-                TextKey::RefusalMailboxFull,
-                &[("id", agent), ("limit", &limit.to_string())],
-            ),
+            Self::LimitReached { limit, value } => {
+                texts.fill(TextKey::RefusalLimitReached, &[("limit", limit), ("value", &value.to_string())])
+            }
+            Self::MailboxFull { agent, limit } => {
+                texts.fill(TextKey::RefusalMailboxFull, &[("id", agent), ("limit", &limit.to_string())])
+            }
             Self::OutcomeUnknown { tool } => texts.fill(TextKey::RefusalOutcomeUnknown, &[("tool", tool)]),
             Self::ToolFailed { tool, reason } => {
                 texts.fill(TextKey::RefusalToolFailed, &[("tool", tool), ("reason", reason)])

@@ -73,10 +73,7 @@ impl InterfaceSpec {
     /// Reads a spec that a model wrote. All four fields are needed where a spec is given.
     pub fn parse(value: &Value) -> Result<Self, Vec<FieldProblem>> {
         let Some(object) = value.as_object() else {
-            return Err(vec![FieldProblem::new(
-                "interface_spec",
-                Fault::NotA("an object"),
-            )]);
+            return Err(vec![FieldProblem::new("interface_spec", Fault::NotA("an object"))]);
         };
         let mut fields = Fields::new(object);
         let spec = Self {
@@ -101,13 +98,6 @@ mod tests {
         assert!(InterfaceSpec::parse(&full).is_ok());
         let problems = InterfaceSpec::parse(&json!({"services": "read", "examples": ""})).unwrap_err();
         let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        assert_eq!(
-            said,
-            [
-                "input_format: missing",
-                "output_format: missing",
-                "examples: empty"
-            ]
-        );
+        assert_eq!(said, ["input_format: missing", "output_format: missing", "examples: empty"]);
     }
 }

@@ -251,10 +251,7 @@ impl Template {
         let is_name =
             |name: &&str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
         let pieces = self.0.split('{').skip(1);
-        pieces
-            .filter_map(|piece| piece.split_once('}').map(|(name, _)| name))
-            .filter(is_name)
-            .collect()
+        pieces.filter_map(|piece| piece.split_once('}').map(|(name, _)| name)).filter(is_name).collect()
     }
 }
 
@@ -300,16 +297,11 @@ impl Texts {
                 problems.push(TextProblem::Missing(key.name()));
             }
             let usable = given.filter(|template| {
-                let unknown = template
-                    .placeholders()
-                    .into_iter()
-                    .find(|name| !key.placeholders().contains(name));
+                let unknown =
+                    template.placeholders().into_iter().find(|name| !key.placeholders().contains(name));
                 if let Some(placeholder) = unknown {
                     let placeholder = placeholder.to_owned();
-                    problems.push(TextProblem::UnknownPlaceholder {
-                        key: key.name(),
-                        placeholder,
-                    });
+                    problems.push(TextProblem::UnknownPlaceholder { key: key.name(), placeholder });
                 }
                 unknown.is_none()
             });
@@ -320,13 +312,7 @@ impl Texts {
         problems.extend(named.into_keys().map(TextProblem::UnknownKey));
         let mut all_type_names = fallback.map(|texts| texts.type_names.clone()).unwrap_or_default();
         all_type_names.extend(type_names);
-        (
-            Self {
-                templates,
-                type_names: all_type_names,
-            },
-            problems,
-        )
+        (Self { templates, type_names: all_type_names }, problems)
     }
 
     /// The template of a key.

@@ -86,11 +86,7 @@ fn formats_by_their_bytes() {
     check(&box_of(b"isom"), Kind::Video, "video/mp4");
     check(&box_of(b"qt  "), Kind::Video, "video/quicktime");
     check(&box_of(b"3gp4"), Kind::Video, "video/3gpp");
-    check(
-        &padded(b"\x1a\x45\xdf\xa3\x01\0\0\0\0\0\0\x1f\x42\x82\x84webm"),
-        Kind::Video,
-        "video/webm",
-    );
+    check(&padded(b"\x1a\x45\xdf\xa3\x01\0\0\0\0\0\0\x1f\x42\x82\x84webm"), Kind::Video, "video/webm");
     check(&padded(b"RIFF\x24\0\0\0AVI LIST"), Kind::Video, "video/x-msvideo");
     check(&padded(b"FLV\x01\x05"), Kind::Video, "video/x-flv");
     check(&padded(b"\0\0\x01\xba"), Kind::Video, "video/mpeg");
@@ -100,89 +96,43 @@ fn formats_by_their_bytes() {
     check(b"{\\rtf1\\ansi text}", Kind::Document, "application/rtf");
     check(b"%!PS-Adobe-3.0\n", Kind::Document, "application/postscript");
     check(
-        &zip(&[
-            ("[Content_Types].xml", "<Types/>"),
-            ("_rels/.rels", "x"),
-            ("word/document.xml", "y"),
-        ]),
+        &zip(&[("[Content_Types].xml", "<Types/>"), ("_rels/.rels", "x"), ("word/document.xml", "y")]),
         Kind::Document,
         DOCX,
     );
     check(
-        &zip(&[
-            ("_rels/.rels", "x"),
-            ("docProps/app.xml", "z"),
-            ("xl/workbook.xml", "y"),
-        ]),
+        &zip(&[("_rels/.rels", "x"), ("docProps/app.xml", "z"), ("xl/workbook.xml", "y")]),
         Kind::Document,
         XLSX,
     );
+    check(&zip(&[("[Content_Types].xml", "<Types/>"), ("ppt/presentation.xml", "y")]), Kind::Document, PPTX);
+    check(&zip(&[("mimetype", ODT), ("content.xml", "x")]), Kind::Document, ODT);
     check(
-        &zip(&[("[Content_Types].xml", "<Types/>"), ("ppt/presentation.xml", "y")]),
-        Kind::Document,
-        PPTX,
-    );
-    check(
-        &zip(&[("mimetype", ODT), ("content.xml", "x")]),
-        Kind::Document,
-        ODT,
-    );
-    check(
-        &zip(&[
-            ("mimetype", "application/vnd.oasis.opendocument.graphics"),
-            ("content.xml", "x"),
-        ]),
+        &zip(&[("mimetype", "application/vnd.oasis.opendocument.graphics"), ("content.xml", "x")]),
         Kind::Document,
         "application/vnd.oasis.opendocument.graphics",
     );
     check(
-        &zip(&[
-            ("mimetype", "application/epub+zip"),
-            ("META-INF/container.xml", "x"),
-        ]),
+        &zip(&[("mimetype", "application/epub+zip"), ("META-INF/container.xml", "x")]),
         Kind::Document,
         "application/epub+zip",
     );
     check(&ole("WordDocument"), Kind::Document, "application/msword");
     check(&ole("Workbook"), Kind::Document, "application/vnd.ms-excel");
-    check(
-        &ole("PowerPoint Document"),
-        Kind::Document,
-        "application/vnd.ms-powerpoint",
-    );
+    check(&ole("PowerPoint Document"), Kind::Document, "application/vnd.ms-powerpoint");
     check(&ole("Something"), Kind::Other, OLE);
-    check(
-        &zip(&[("notes.txt", "hello"), ("word/document.xml", "y")]),
-        Kind::Other,
-        ZIP,
-    );
+    check(&zip(&[("notes.txt", "hello"), ("word/document.xml", "y")]), Kind::Other, ZIP);
     check(&padded(b"Rar!\x1a\x07\x01\0"), Kind::Other, "application/vnd.rar");
-    check(
-        &padded(b"7z\xbc\xaf\x27\x1c"),
-        Kind::Other,
-        "application/x-7z-compressed",
-    );
+    check(&padded(b"7z\xbc\xaf\x27\x1c"), Kind::Other, "application/x-7z-compressed");
     check(&padded(b"\x1f\x8b\x08"), Kind::Other, "application/gzip");
     check(&padded(b"BZh9"), Kind::Other, "application/x-bzip2");
     check(&padded(b"\xfd7zXZ\0"), Kind::Other, "application/x-xz");
     check(&padded(b"\x28\xb5\x2f\xfd"), Kind::Other, "application/zstd");
     check(&tar(), Kind::Other, "application/x-tar");
-    check(
-        &padded(b"SQLite format 3\0"),
-        Kind::Other,
-        "application/vnd.sqlite3",
-    );
+    check(&padded(b"SQLite format 3\0"), Kind::Other, "application/vnd.sqlite3");
     check(&padded(b"\0asm\x01\0\0\0"), Kind::Other, "application/wasm");
-    check(
-        &padded(b"\x7fELF\x02\x01\x01"),
-        Kind::Other,
-        "application/x-executable",
-    );
-    check(
-        &padded(b"MZ\x90\0"),
-        Kind::Other,
-        "application/vnd.microsoft.portable-executable",
-    );
+    check(&padded(b"\x7fELF\x02\x01\x01"), Kind::Other, "application/x-executable");
+    check(&padded(b"MZ\x90\0"), Kind::Other, "application/vnd.microsoft.portable-executable");
     check(&padded(b"wOFF\0\x01\0\0"), Kind::Other, "font/woff");
     check(&padded(b"wOF2\0\x01\0\0"), Kind::Other, "font/woff2");
     check(&padded(b"bplist00"), Kind::Other, "application/x-bplist");
@@ -204,11 +154,7 @@ fn formats_by_their_bytes() {
     check(b"BZh is what it says", Kind::Text, "text/plain");
     check(b"FWS and CWS are short", Kind::Text, "text/plain");
     check(b"%!TEX root = main.tex", Kind::Text, "text/plain");
-    check(
-        b"BM\xc0\xef\xca\xd3\xb5\xc4\xb3\xb5\xcc\xa8",
-        Kind::Other,
-        UNKNOWN,
-    );
+    check(b"BM\xc0\xef\xca\xd3\xb5\xc4\xb3\xb5\xcc\xa8", Kind::Other, UNKNOWN);
     // What is not recognised.
     check(&[0x00, 0x01, 0x02, 0xfe, 0xfd], Kind::Other, UNKNOWN);
     check(b"\xff\xfeh\0i\0", Kind::Other, UNKNOWN);
@@ -226,11 +172,7 @@ fn formats_by_their_names() {
     let binary: &[u8] = &[0x00, 0xff, 0x00, 0xfe];
     let check = |filename: &str, bytes: &[u8], kind: Kind, mime_type: &str| {
         let detected = detect(None, Some(filename), bytes, Extent::Whole);
-        assert_eq!(
-            (detected.kind, detected.mime_type.as_str()),
-            (kind, mime_type),
-            "{filename}"
-        );
+        assert_eq!((detected.kind, detected.mime_type.as_str()), (kind, mime_type), "{filename}");
         // As good as no type at all.
         for meaningless in ["application/octet-stream", "", "garbage", "image/"] {
             assert_eq!(
@@ -277,26 +219,11 @@ fn formats_by_their_names() {
     check("a.pdf", binary, Kind::Document, "application/pdf");
     check("a.docx", binary, Kind::Document, DOCX);
     check("a.docx", &zip(&[("strange", "x")]), Kind::Document, DOCX);
-    check(
-        "a.xlsx",
-        &zip(&[("[Content_Types].xml", "x")]),
-        Kind::Document,
-        XLSX,
-    );
+    check("a.xlsx", &zip(&[("[Content_Types].xml", "x")]), Kind::Document, XLSX);
     check("a.odt", &zip(&[("mimetype", ODT)]), Kind::Document, ODT);
     check("a.doc", &ole("Something"), Kind::Document, "application/msword");
-    check(
-        "a.epub",
-        &zip(&[("x", "y")]),
-        Kind::Document,
-        "application/epub+zip",
-    );
-    check(
-        "a.jar",
-        &zip(&[("META-INF/MANIFEST.MF", "y")]),
-        Kind::Other,
-        "application/java-archive",
-    );
+    check("a.epub", &zip(&[("x", "y")]), Kind::Document, "application/epub+zip");
+    check("a.jar", &zip(&[("META-INF/MANIFEST.MF", "y")]), Kind::Other, "application/java-archive");
     check("a.zip", &zip(&[("x", "y")]), Kind::Other, ZIP);
     check("a.bin", binary, Kind::Other, UNKNOWN);
     check("Makefile", text, Kind::Text, "text/plain");
@@ -308,85 +235,27 @@ fn formats_by_their_names() {
 fn the_declared_type_comes_first() {
     let check = |declared: &str, filename: Option<&str>, bytes: &[u8], kind: Kind, mime_type: &str| {
         let detected = detect(Some(declared), filename, bytes, Extent::Whole);
-        let expect = Detected {
-            kind,
-            mime_type: mime_type.to_owned(),
-            contradiction: None,
-        };
+        let expect = Detected { kind, mime_type: mime_type.to_owned(), contradiction: None };
         assert_eq!(detected, expect, "{declared} {filename:?}");
     };
     let binary: &[u8] = &[0x00, 0xff, 0x00, 0xfe];
     check("image/png", None, binary, Kind::Image, "image/png");
     check("image/png", Some("a.mp3"), binary, Kind::Image, "image/png");
     check("IMAGE/JPG; q=1", None, binary, Kind::Image, "image/jpeg");
-    check(
-        "image/png",
-        None,
-        b"not really a picture",
-        Kind::Image,
-        "image/png",
-    );
+    check("image/png", None, b"not really a picture", Kind::Image, "image/png");
     check("audio/x-wav", None, binary, Kind::Audio, "audio/wav");
-    check(
-        "video/x-unheard-of",
-        None,
-        binary,
-        Kind::Video,
-        "video/x-unheard-of",
-    );
+    check("video/x-unheard-of", None, binary, Kind::Video, "video/x-unheard-of");
     check("application/json", None, b"{}", Kind::Text, "application/json");
     check("image/svg+xml", None, b"<svg/>", Kind::Text, "image/svg+xml");
-    check(
-        "text/markdown",
-        Some("a.txt"),
-        b"# a",
-        Kind::Text,
-        "text/markdown",
-    );
-    check(
-        "text/plain",
-        None,
-        b"<!DOCTYPE html><p>",
-        Kind::Text,
-        "text/plain",
-    );
-    check(
-        "text/plain",
-        None,
-        b"OggS is four letters",
-        Kind::Text,
-        "text/plain",
-    );
-    check(
-        "application/x-nobody-knows",
-        None,
-        b"words",
-        Kind::Text,
-        "application/x-nobody-knows",
-    );
-    check(
-        "application/x-nobody-knows",
-        None,
-        binary,
-        Kind::Other,
-        "application/x-nobody-knows",
-    );
+    check("text/markdown", Some("a.txt"), b"# a", Kind::Text, "text/markdown");
+    check("text/plain", None, b"<!DOCTYPE html><p>", Kind::Text, "text/plain");
+    check("text/plain", None, b"OggS is four letters", Kind::Text, "text/plain");
+    check("application/x-nobody-knows", None, b"words", Kind::Text, "application/x-nobody-knows");
+    check("application/x-nobody-knows", None, binary, Kind::Other, "application/x-nobody-knows");
     check("model/stl", None, b"solid cube", Kind::Text, "model/stl");
     // Containers.
-    check(
-        "audio/webm",
-        None,
-        &padded(b"\x1a\x45\xdf\xa3\x42\x82\x84webm"),
-        Kind::Audio,
-        "audio/webm",
-    );
-    check(
-        "video/ogg",
-        None,
-        &padded(b"OggS\0\x02"),
-        Kind::Video,
-        "video/ogg",
-    );
+    check("audio/webm", None, &padded(b"\x1a\x45\xdf\xa3\x42\x82\x84webm"), Kind::Audio, "audio/webm");
+    check("video/ogg", None, &padded(b"OggS\0\x02"), Kind::Video, "video/ogg");
     check("audio/aac", None, &padded(b"ID3\x03\0"), Kind::Audio, "audio/aac");
     check(
         "application/vnd.ms-outlook",
@@ -402,34 +271,10 @@ fn the_declared_type_comes_first() {
         Kind::Other,
         "application/vnd.android.package-archive",
     );
-    check(
-        "application/zip",
-        Some("a.docx"),
-        &zip(&[("a", "b")]),
-        Kind::Document,
-        DOCX,
-    );
-    check(
-        "application/x-zip-compressed",
-        None,
-        &zip(&[("word/document.xml", "b")]),
-        Kind::Document,
-        DOCX,
-    );
-    check(
-        "image/tiff",
-        Some("a.dng"),
-        &padded(b"II*\0"),
-        Kind::Image,
-        "image/tiff",
-    );
-    check(
-        "image/x-adobe-dng",
-        None,
-        &padded(b"II*\0"),
-        Kind::Image,
-        "image/x-adobe-dng",
-    );
+    check("application/zip", Some("a.docx"), &zip(&[("a", "b")]), Kind::Document, DOCX);
+    check("application/x-zip-compressed", None, &zip(&[("word/document.xml", "b")]), Kind::Document, DOCX);
+    check("image/tiff", Some("a.dng"), &padded(b"II*\0"), Kind::Image, "image/tiff");
+    check("image/x-adobe-dng", None, &padded(b"II*\0"), Kind::Image, "image/x-adobe-dng");
 }
 
 #[test]
@@ -437,11 +282,7 @@ fn signatures_win_over_what_was_said() {
     let check = |declared: &str, filename: Option<&str>, bytes: &[u8], kind: Kind, found: &str| {
         let declared_mime = (!declared.is_empty()).then_some(declared);
         let detected = detect(declared_mime, filename, bytes, Extent::Whole);
-        assert_eq!(
-            (detected.kind, detected.mime_type.as_str()),
-            (kind, found),
-            "{declared} {filename:?}"
-        );
+        assert_eq!((detected.kind, detected.mime_type.as_str()), (kind, found), "{declared} {filename:?}");
         let contradiction = detected.contradiction.expect("a contradiction");
         assert_eq!(contradiction.found, found);
         if !declared.is_empty() {
@@ -456,49 +297,13 @@ fn signatures_win_over_what_was_said() {
     check("application/pdf", None, &png, Kind::Image, "image/png");
     check("application/x-nobody-knows", None, &png, Kind::Image, "image/png");
     check("image/jpeg", None, &png, Kind::Image, "image/png");
-    check(
-        "image/png",
-        None,
-        b"%PDF-1.7\n",
-        Kind::Document,
-        "application/pdf",
-    );
-    check(
-        "text/plain",
-        None,
-        b"%PDF-1.7\n",
-        Kind::Document,
-        "application/pdf",
-    );
-    check(
-        "text/plain",
-        None,
-        b"{\\rtf1 a}",
-        Kind::Document,
-        "application/rtf",
-    );
-    check(
-        "application/msword",
-        None,
-        b"{\\rtf1 a}",
-        Kind::Document,
-        "application/rtf",
-    );
-    check(
-        "image/png",
-        None,
-        b"<!DOCTYPE html><p>not found",
-        Kind::Text,
-        "text/html",
-    );
+    check("image/png", None, b"%PDF-1.7\n", Kind::Document, "application/pdf");
+    check("text/plain", None, b"%PDF-1.7\n", Kind::Document, "application/pdf");
+    check("text/plain", None, b"{\\rtf1 a}", Kind::Document, "application/rtf");
+    check("application/msword", None, b"{\\rtf1 a}", Kind::Document, "application/rtf");
+    check("image/png", None, b"<!DOCTYPE html><p>not found", Kind::Text, "text/html");
     check("image/png", None, b"<svg xmlns='x'>", Kind::Text, "image/svg+xml");
-    check(
-        "application/pdf",
-        None,
-        b"<?xml version='1.0'?><Error/>",
-        Kind::Text,
-        "text/xml",
-    );
+    check("application/pdf", None, b"<?xml version='1.0'?><Error/>", Kind::Text, "text/xml");
     check(
         "image/png",
         None,
@@ -507,45 +312,15 @@ fn signatures_win_over_what_was_said() {
         "application/vnd.microsoft.portable-executable",
     );
     check("application/pdf", None, &zip(&[("a", "b")]), Kind::Other, ZIP);
-    check(
-        "text/csv",
-        None,
-        &zip(&[("xl/workbook.xml", "b")]),
-        Kind::Document,
-        XLSX,
-    );
-    check(
-        "image/svg+xml",
-        None,
-        &padded(b"\x1f\x8b\x08"),
-        Kind::Other,
-        "application/gzip",
-    );
-    check(
-        "audio/wav",
-        None,
-        &padded(b"ID3\x03\0"),
-        Kind::Audio,
-        "audio/mpeg",
-    );
+    check("text/csv", None, &zip(&[("xl/workbook.xml", "b")]), Kind::Document, XLSX);
+    check("image/svg+xml", None, &padded(b"\x1f\x8b\x08"), Kind::Other, "application/gzip");
+    check("audio/wav", None, &padded(b"ID3\x03\0"), Kind::Audio, "audio/mpeg");
     // Called text, and not UTF-8.
     check("text/plain", None, b"caf\xe9", Kind::Other, UNKNOWN);
     check("application/json", None, b"\xff\xfe{\0}\0", Kind::Other, UNKNOWN);
     // The name and the bytes say text against the type.
-    check(
-        "video/mp2t",
-        Some("a.ts"),
-        b"const a: number = 1;",
-        Kind::Text,
-        "text/typescript",
-    );
-    check(
-        "application/vnd.ms-excel",
-        Some("a.csv"),
-        b"a;b\n",
-        Kind::Text,
-        "text/csv",
-    );
+    check("video/mp2t", Some("a.ts"), b"const a: number = 1;", Kind::Text, "text/typescript");
+    check("application/vnd.ms-excel", Some("a.csv"), b"a;b\n", Kind::Text, "text/csv");
 }
 
 #[test]
@@ -572,9 +347,7 @@ fn anything_said() -> impl Strategy<Value = (Option<String>, Option<String>)> {
         "x/y",
         "?",
     ];
-    let names = [
-        "a.png", "a.ts", "a.docx", "a.doc", "a.txt", "a", ".", "a.key", "a.m4a",
-    ];
+    let names = ["a.png", "a.ts", "a.docx", "a.doc", "a.txt", "a", ".", "a.key", "a.m4a"];
     let some = |of: &[&str]| {
         proptest::option::of(proptest::sample::select(
             of.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>(),

@@ -14,12 +14,7 @@ pub(crate) fn describe(event: &Event) -> Option<String> {
     let dim = |text: &str| format!("{DIM}{text}{DIM:#}");
     let bad = |text: &str| format!("{BAD}{text}{BAD:#}");
     Some(match event {
-        Event::RoleCreated {
-            name: role,
-            creator,
-            service,
-            ..
-        } => {
+        Event::RoleCreated { name: role, creator, service, .. } => {
             format!(
                 "{} made the role {} {}",
                 name(creator.as_str()),
@@ -27,26 +22,11 @@ pub(crate) fn describe(event: &Event) -> Option<String> {
                 dim(&format!("({service})"))
             )
         }
-        Event::AgentCreated {
-            agent,
-            parent,
-            objective,
-            ..
-        } => {
-            format!(
-                "{} hired {}: {}",
-                name(parent.as_str()),
-                name(agent.as_str()),
-                one_line(objective)
-            )
+        Event::AgentCreated { agent, parent, objective, .. } => {
+            format!("{} hired {}: {}", name(parent.as_str()), name(agent.as_str()), one_line(objective))
         }
         Event::AgentEnded { agent, reason } => format!("{} ended {}", name(agent.as_str()), dim(reason)),
-        Event::ContactAdded {
-            owner,
-            agent,
-            introduced_by: Some(introducer),
-            ..
-        } => {
+        Event::ContactAdded { owner, agent, introduced_by: Some(introducer), .. } => {
             format!(
                 "{} introduced {} to {}",
                 name(introducer.as_str()),
@@ -56,24 +36,12 @@ pub(crate) fn describe(event: &Event) -> Option<String> {
         }
         // What the person is told goes to standard output.
         Event::MessageAccepted { to, .. } if to.is_user() => return None,
-        Event::MessageAccepted {
-            from,
-            to,
-            message_type,
-            text,
-            attachments,
-            finality,
-            ..
-        } => {
+        Event::MessageAccepted { from, to, message_type, text, attachments, finality, .. } => {
             let with = match attachments.len() {
                 0 => String::new(),
                 count => dim(&format!(" (+{count} attached)")),
             };
-            let interim = if *finality == Finality::Interim {
-                dim(" interim")
-            } else {
-                String::new()
-            };
+            let interim = if *finality == Finality::Interim { dim(" interim") } else { String::new() };
             format!(
                 "{} → {} {}{interim} {}{with}",
                 name(from),
@@ -83,14 +51,7 @@ pub(crate) fn describe(event: &Event) -> Option<String> {
             )
         }
         Event::MessageBounced { message, to } => bad(&format!("{message} to {to} came back: {to} has ended")),
-        Event::ArtifactStored {
-            artifact,
-            owner,
-            mime_type,
-            size,
-            filename,
-            ..
-        } => {
+        Event::ArtifactStored { artifact, owner, mime_type, size, filename, .. } => {
             let called = filename.as_deref().unwrap_or(mime_type);
             format!(
                 "{} stored {} {}",
@@ -99,67 +60,30 @@ pub(crate) fn describe(event: &Event) -> Option<String> {
                 dim(&format!("({called}, {size} bytes)"))
             )
         }
-        Event::ModelAnswered {
-            agent,
-            service,
-            model,
-            usage,
-            ..
-        } => {
-            let tokens = format!(
-                "{service}/{model}, {} + {} tokens",
-                usage.prompt_tokens, usage.completion_tokens
-            );
-            format!(
-                "{} {}",
-                name(agent.as_str()),
-                dim(&format!("heard from {tokens}"))
-            )
+        Event::ModelAnswered { agent, service, model, usage, .. } => {
+            let tokens =
+                format!("{service}/{model}, {} + {} tokens", usage.prompt_tokens, usage.completion_tokens);
+            format!("{} {}", name(agent.as_str()), dim(&format!("heard from {tokens}")))
         }
-        Event::ModelFailed {
-            agent,
-            service,
-            attempt,
-            reason,
-            next,
-            ..
-        } => {
+        Event::ModelFailed { agent, service, attempt, reason, next, .. } => {
             let next = match next {
                 NextAttempt::Retry => "trying again",
                 NextAttempt::DescribeMedia => "trying again with media described",
                 NextAttempt::Fallback => "asking its fallback",
                 NextAttempt::GiveUp => "giving up",
             };
-            bad(&format!(
-                "{agent}: attempt {attempt} at {service} failed ({}); {next}",
-                one_line(reason)
-            ))
+            bad(&format!("{agent}: attempt {attempt} at {service} failed ({}); {next}", one_line(reason)))
         }
-        Event::ToolCalled {
-            agent,
-            tool,
-            error: Some(error),
-            ..
-        } => {
-            format!(
-                "{} {}",
-                name(agent.as_str()),
-                bad(&format!("was refused {tool}: {error}"))
-            )
+        Event::ToolCalled { agent, tool, error: Some(error), .. } => {
+            format!("{} {}", name(agent.as_str()), bad(&format!("was refused {tool}: {error}")))
         }
-        Event::LimitReached {
-            agent, limit, value, ..
-        } => bad(&format!("{agent} reached {limit} ({value})")),
-        Event::ArtifactUnreadable { artifact, reason } => bad(&format!(
-            "{} cannot be read: {}",
-            artifact.reference(),
-            one_line(reason)
-        )),
-        Event::TurnEnded {
-            agent,
-            failure: Some(failure),
-            ..
-        } => bad(&format!("{agent} could not go on: {}", one_line(failure))),
+        Event::LimitReached { agent, limit, value, .. } => bad(&format!("{agent} reached {limit} ({value})")),
+        Event::ArtifactUnreadable { artifact, reason } => {
+            bad(&format!("{} cannot be read: {}", artifact.reference(), one_line(reason)))
+        }
+        Event::TurnEnded { agent, failure: Some(failure), .. } => {
+            bad(&format!("{agent} could not go on: {}", one_line(failure)))
+        }
         Event::TaskStarted { .. }
         | Event::TaskIdle { .. }
         | Event::ContactAdded { .. }

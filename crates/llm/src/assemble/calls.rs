@@ -53,9 +53,9 @@ impl Calls {
         // Pieces belong to what came last: some servers give all their calls the same index.
         let mut candidates = self.0.iter_mut().rev();
         match (piece.index, piece.id.as_str()) {
-            (Some(index), _) => candidates
-                .find(|call| call.index == Some(index))
-                .filter(|call| !begins_another(call, piece)),
+            (Some(index), _) => {
+                candidates.find(|call| call.index == Some(index)).filter(|call| !begins_another(call, piece))
+            }
             (None, "") => candidates.next().filter(|call| !begins_another(call, piece)),
             (None, id) => candidates.find(|call| call.id == id),
         }
@@ -100,12 +100,6 @@ impl Piece {
         let (name, id) = (text(field("name")), text(call.get("id")));
         let index = call.get("index").and_then(Value::as_u64);
         call.retain(|name, value| !STANDARD.contains(&name.as_str()) && !value.is_null());
-        Self {
-            index,
-            id,
-            name,
-            arguments,
-            extra: call,
-        }
+        Self { index, id, name, arguments, extra: call }
     }
 }

@@ -21,10 +21,7 @@ fn end(reason: &str) -> Value {
 
 /// The calls of a stream of deltas of tool calls, as `(id, name, arguments)`.
 fn calls(deltas: &[Value]) -> Vec<(String, String, String)> {
-    let pieces = deltas
-        .iter()
-        .map(|call| delta(json!({"tool_calls": [call]})))
-        .chain([end("tool_calls")]);
+    let pieces = deltas.iter().map(|call| delta(json!({"tool_calls": [call]}))).chain([end("tool_calls")]);
     let reply = assembled(pieces).unwrap();
     reply
         .tool_calls
@@ -40,10 +37,8 @@ fn calls(deltas: &[Value]) -> Vec<(String, String, String)> {
 }
 
 fn check_calls(deltas: &[Value], expect: &[(&str, &str, &str)]) {
-    let expect: Vec<_> = expect
-        .iter()
-        .map(|(id, name, args)| ((*id).into(), (*name).into(), (*args).into()))
-        .collect();
+    let expect: Vec<_> =
+        expect.iter().map(|(id, name, args)| ((*id).into(), (*name).into(), (*args).into())).collect();
     assert_eq!(calls(deltas), expect);
 }
 
@@ -59,11 +54,7 @@ fn texts_join_and_usage_comes_last() {
     let expect = Reply {
         text: Some("你好".into()),
         finish_reason: "stop".into(),
-        usage: Usage {
-            prompt_tokens: 3,
-            completion_tokens: 2,
-            source: UsageSource::Reported,
-        },
+        usage: Usage { prompt_tokens: 3, completion_tokens: 2, source: UsageSource::Reported },
         model: Some("m".into()),
         ..Reply::default()
     };
@@ -73,45 +64,19 @@ fn texts_join_and_usage_comes_last() {
 #[test]
 fn without_a_report_usage_is_estimated() {
     let reply = assembled([delta(json!({"content": "12345"})), end("stop")]).unwrap();
-    assert_eq!(
-        reply.usage,
-        Usage {
-            prompt_tokens: 7,
-            completion_tokens: 2,
-            source: UsageSource::Estimated
-        }
-    );
+    assert_eq!(reply.usage, Usage { prompt_tokens: 7, completion_tokens: 2, source: UsageSource::Estimated });
 }
 
 #[test]
 fn an_answer_of_nothing_has_no_text() {
-    assert_eq!(
-        assembled([delta(json!({"content": ""})), end("stop")])
-            .unwrap()
-            .text,
-        None
-    );
-    assert_eq!(
-        assembled([delta(json!({"content": null})), end("stop")])
-            .unwrap()
-            .text,
-        None
-    );
-    assert_eq!(
-        assembled([delta(json!({"content": "\n\n"})), end("stop")])
-            .unwrap()
-            .text,
-        None
-    );
+    assert_eq!(assembled([delta(json!({"content": ""})), end("stop")]).unwrap().text, None);
+    assert_eq!(assembled([delta(json!({"content": null})), end("stop")]).unwrap().text, None);
+    assert_eq!(assembled([delta(json!({"content": "\n\n"})), end("stop")]).unwrap().text, None);
 }
 
 #[test]
 fn an_end_without_a_finish_reason_has_broken_off() {
-    for pieces in [
-        vec![],
-        vec![delta(json!({"content": "half an ans"}))],
-        vec![json!({"choices": []})],
-    ] {
+    for pieces in [vec![], vec![delta(json!({"content": "half an ans"}))], vec![json!({"choices": []})]] {
         assert_eq!(assembled(pieces).unwrap_err().kind, FailureKind::BrokenOff);
     }
 }
@@ -224,10 +189,7 @@ fn fields_of_the_standard_are_not_opaque() {
 fn a_refusal_is_said() {
     let answer =
         json!({"choices": [{"finish_reason": "stop", "message": {"content": null, "refusal": "I cannot"}}]});
-    assert_eq!(
-        assemble_whole(answer, 0).unwrap().text.as_deref(),
-        Some("I cannot")
-    );
+    assert_eq!(assemble_whole(answer, 0).unwrap().text.as_deref(), Some("I cannot"));
 }
 
 #[test]
@@ -262,10 +224,7 @@ fn only_the_first_choice_counts() {
         end("stop"),
     ]);
     let reply = reply.unwrap();
-    assert_eq!(
-        (reply.text.as_deref(), reply.finish_reason.as_str()),
-        (Some("this"), "stop")
-    );
+    assert_eq!((reply.text.as_deref(), reply.finish_reason.as_str()), (Some("this"), "stop"));
 }
 
 #[test]
@@ -274,28 +233,15 @@ fn an_error_inside_a_stream_is_a_failure() {
         delta(json!({"content": "half"})),
         json!({"error": {"code": 503, "message": "overloaded"}}),
     ]);
-    assert_eq!(
-        failure.unwrap_err(),
-        Failure {
-            kind: FailureKind::Passing,
-            message: "overloaded".into()
-        }
-    );
+    assert_eq!(failure.unwrap_err(), Failure { kind: FailureKind::Passing, message: "overloaded".into() });
 }
 
 #[test]
 fn json_of_another_shape_is_no_answer() {
-    for value in [
-        json!({"hello": 1}),
-        json!([]),
-        json!("text"),
-        json!({"choices": []}),
-        json!({"choices": null}),
-    ] {
-        assert_eq!(
-            assemble_whole(value, 0).unwrap_err().kind,
-            FailureKind::NotAnAnswer
-        );
+    for value in
+        [json!({"hello": 1}), json!([]), json!("text"), json!({"choices": []}), json!({"choices": null})]
+    {
+        assert_eq!(assemble_whole(value, 0).unwrap_err().kind, FailureKind::NotAnAnswer);
     }
 }
 
@@ -376,11 +322,7 @@ impl Said {
             Style::Full | Style::IdOnce | Style::NoIndex => interleave(deltas),
             Style::NoIndexIdOnce => deltas.concat(),
         };
-        chunks.extend(
-            in_order
-                .into_iter()
-                .map(|call| delta(json!({"tool_calls": [call]}))),
-        );
+        chunks.extend(in_order.into_iter().map(|call| delta(json!({"tool_calls": [call]}))));
         chunks.push(end(&self.reason));
         chunks.push(json!({"choices": [], "usage": self.usage()}));
         chunks
@@ -409,17 +351,11 @@ fn split(text: &str, cuts: &mut impl Iterator<Item = usize>) -> Vec<String> {
 
 fn interleave(lists: Vec<Vec<Value>>) -> Vec<Value> {
     let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
-    (0..longest)
-        .flat_map(|place| lists.iter().filter_map(move |list| list.get(place).cloned()))
-        .collect()
+    (0..longest).flat_map(|place| lists.iter().filter_map(move |list| list.get(place).cloned())).collect()
 }
 
 fn said() -> impl Strategy<Value = Said> {
-    let arguments = prop_oneof![
-        "\\{\"[a-z]{0,9}\":\"[a-z字🙂]{0,20}\"\\}",
-        Just(String::new()),
-        ".{0,20}"
-    ];
+    let arguments = prop_oneof!["\\{\"[a-z]{0,9}\":\"[a-z字🙂]{0,20}\"\\}", Just(String::new()), ".{0,20}"];
     let call = ("[a-z_]{1,12}", arguments, "[A-Za-z0-9]{1,12}");
     (
         ".{0,40}",

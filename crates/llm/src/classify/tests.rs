@@ -4,10 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 fn check(status: u16, body: &str, kind: FailureKind, message: &str) {
-    let expect = Failure {
-        kind,
-        message: message.to_owned(),
-    };
+    let expect = Failure { kind, message: message.to_owned() };
     assert_eq!(classify(status, body), expect, "{status} {body}");
 }
 
@@ -133,12 +130,7 @@ fn keys() {
 
 #[test]
 fn rates_and_quotas() {
-    check(
-        429,
-        r#"{"error":{"message":"Rate limit reached"}}"#,
-        RateLimited,
-        "Rate limit reached",
-    );
+    check(429, r#"{"error":{"message":"Rate limit reached"}}"#, RateLimited, "Rate limit reached");
     check(429, "slow down\n", RateLimited, "slow down");
     check(
         429,
@@ -199,25 +191,13 @@ fn what_will_not() {
         Refused,
         "field required; value is not a list",
     );
-    check(
-        402,
-        r#"{"error":{"message":"Insufficient Balance"}}"#,
-        Refused,
-        "Insufficient Balance",
-    );
+    check(402, r#"{"error":{"message":"Insufficient Balance"}}"#, Refused, "Insufficient Balance");
     check(404, "404 page not found\n\n", Refused, "404 page not found");
     check(418, r#"{"error":{}}"#, Refused, r#"{"error":{}}"#);
 }
 
 fn in_success(value: Value, kind: FailureKind, message: &str) {
-    assert_eq!(
-        error_in(&value),
-        Some(Failure {
-            kind,
-            message: message.to_owned()
-        }),
-        "{value}"
-    );
+    assert_eq!(error_in(&value), Some(Failure { kind, message: message.to_owned() }), "{value}");
 }
 
 #[test]
@@ -227,27 +207,11 @@ fn errors_inside_a_success() {
         Passing,
         "Provider disconnected",
     );
-    in_success(
-        json!({"error": {"code": "429", "message": "slow"}}),
-        RateLimited,
-        "slow",
-    );
-    in_success(
-        json!({"error": {"type": "rate_limit_error", "message": "slow"}}),
-        RateLimited,
-        "slow",
-    );
-    in_success(
-        json!({"error": {"type": "insufficient_quota", "message": "pay"}}),
-        Refused,
-        "pay",
-    );
+    in_success(json!({"error": {"code": "429", "message": "slow"}}), RateLimited, "slow");
+    in_success(json!({"error": {"type": "rate_limit_error", "message": "slow"}}), RateLimited, "slow");
+    in_success(json!({"error": {"type": "insufficient_quota", "message": "pay"}}), Refused, "pay");
     in_success(json!({"error": "boom"}), Passing, "boom");
-    in_success(
-        json!({"error": {"type": "invalid_request_error", "message": "bad"}}),
-        Refused,
-        "bad",
-    );
+    in_success(json!({"error": {"type": "invalid_request_error", "message": "bad"}}), Refused, "bad");
     in_success(
         json!({"error": {"code": 500, "message": "image input is not supported"}}),
         MediaRefused,
@@ -286,10 +250,7 @@ fn bodies_of_something_else() {
         message("<!DOCTYPE html><title>Router login</title>"),
         "an HTML page (Router login) instead of a model's answer"
     );
-    assert_eq!(
-        message("\nIt works!\n"),
-        "not the answer of a chat model: It works!"
-    );
+    assert_eq!(message("\nIt works!\n"), "not the answer of a chat model: It works!");
     assert_eq!(message(""), "an empty answer");
 }
 

@@ -53,10 +53,7 @@ impl Cut {
                 kind: FailureKind::NotAnAnswer,
                 message: format!("an answer of more than {} MiB", MAX_ANSWER / 1024 / 1024),
             },
-            Self::Broken(message) => Failure {
-                kind: FailureKind::BrokenOff,
-                message: message.clone(),
-            },
+            Self::Broken(message) => Failure { kind: FailureKind::BrokenOff, message: message.clone() },
         }
     }
 }
@@ -91,10 +88,7 @@ impl Transport {
         if !response.status().is_success() {
             return Err(self.refused(response).await);
         }
-        let content_type = response
-            .headers()
-            .get(CONTENT_TYPE)
-            .and_then(|value| value.to_str().ok());
+        let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let is_stream = content_type.is_some_and(|value| value.to_ascii_lowercase().contains("event-stream"));
         match self.stream {
             Stream::Whole => Ok(self.bounded(response)),
@@ -155,17 +149,12 @@ impl Transport {
     async fn refused(&self, response: Response) -> CallError {
         let (status, headers) = (response.status(), response.headers().clone());
         if status.is_redirection() {
-            let location = headers
-                .get(LOCATION)
-                .and_then(|value| value.to_str().ok())
-                .unwrap_or("another address");
+            let location =
+                headers.get(LOCATION).and_then(|value| value.to_str().ok()).unwrap_or("another address");
             let message =
                 format!("the server redirects to {location}: use the address it redirects to as baseURL");
             return self.failed(
-                Failure {
-                    kind: FailureKind::Misconfigured,
-                    message,
-                },
+                Failure { kind: FailureKind::Misconfigured, message },
                 status.as_u16(),
                 &headers,
             );
@@ -222,12 +211,7 @@ pub(super) fn network_error(error: &reqwest::Error, secrets: &[SecretString]) ->
     } else {
         FailureKind::BrokenOff
     };
-    CallError {
-        kind,
-        message: scrub(&causes(error), secrets),
-        status: None,
-        retry_after: None,
-    }
+    CallError { kind, message: scrub(&causes(error), secrets), status: None, retry_after: None }
 }
 
 /// The innermost cause says what happened; what stands above it says only that something did.

@@ -17,29 +17,16 @@ const BRIDGE: &str = ".";
 #[derive(Debug, Serialize)]
 #[serde(tag = "role", rename_all = "lowercase")]
 pub(super) enum WireMessage<'a> {
-    System {
-        content: &'a str,
-    },
-    Developer {
-        content: &'a str,
-    },
-    User {
-        content: Content<'a>,
-    },
+    System { content: &'a str },
+    Developer { content: &'a str },
+    User { content: Content<'a> },
     Assistant(Said<'a>),
-    Tool {
-        tool_call_id: Cow<'a, str>,
-        content: Content<'a>,
-    },
+    Tool { tool_call_id: Cow<'a, str>, content: Content<'a> },
 }
 
 /// Puts a conversation into the shape that a dialect asks for.
 pub(super) fn arrange<'a>(messages: &'a [Message], dialect: &Dialect) -> Vec<WireMessage<'a>> {
-    let mut arranged = Arranged {
-        dialect,
-        messages: Vec::new(),
-        media: Vec::new(),
-    };
+    let mut arranged = Arranged { dialect, messages: Vec::new(), media: Vec::new() };
     let mut instructions = None;
     for message in messages {
         // Media stand after the whole batch of results, and before anything that came later.
@@ -56,19 +43,11 @@ pub(super) fn arrange<'a>(messages: &'a [Message], dialect: &Dialect) -> Vec<Wir
                 let parts = parts.iter().map(WirePart::from).collect();
                 arranged.put_user(opened_by(instructions.take(), parts));
             }
-            Message::Assistant {
-                text,
-                tool_calls,
-                extra,
-            } => {
+            Message::Assistant { text, tool_calls, extra } => {
                 arranged.put_instructions(instructions.take());
                 arranged.put_assistant(text.as_deref(), tool_calls, extra);
             }
-            Message::Tool {
-                call_id,
-                content,
-                media,
-            } => {
+            Message::Tool { call_id, content, media } => {
                 arranged.put_instructions(instructions.take());
                 arranged.put_result(call_id, content, media);
             }
@@ -104,9 +83,7 @@ impl<'a> Arranged<'_, 'a> {
             }
             BridgeAfterTool::Bridge | BridgeAfterTool::None => {}
         }
-        self.messages.push(WireMessage::User {
-            content: Content(content),
-        });
+        self.messages.push(WireMessage::User { content: Content(content) });
     }
 
     fn put_assistant(&mut self, text: Option<&'a str>, calls: &'a [ToolCall], extra: &'a Map<String, Value>) {
@@ -117,11 +94,7 @@ impl<'a> Arranged<'_, 'a> {
         }
         let ids = self.dialect.tool_call_ids;
         let tool_calls = calls.iter().map(|call| WireCall::new(call, ids)).collect();
-        self.messages.push(WireMessage::Assistant(Said {
-            text,
-            tool_calls,
-            extra: Some(extra),
-        }));
+        self.messages.push(WireMessage::Assistant(Said { text, tool_calls, extra: Some(extra) }));
     }
 
     fn put_result(&mut self, call_id: &'a str, text: &'a str, media: &'a [Media]) {
@@ -131,10 +104,7 @@ impl<'a> Arranged<'_, 'a> {
             ToolResultMedia::Inline => content.extend(media.iter().flat_map(labelled)),
         }
         let tool_call_id = wire_id(call_id, self.dialect.tool_call_ids);
-        self.messages.push(WireMessage::Tool {
-            tool_call_id,
-            content: Content(content),
-        });
+        self.messages.push(WireMessage::Tool { tool_call_id, content: Content(content) });
     }
 
     fn put_media(&mut self) {
@@ -166,11 +136,7 @@ pub(super) struct Said<'a> {
 
 impl<'a> Said<'a> {
     fn text(text: &'a str) -> Self {
-        Self {
-            text: Some(text),
-            tool_calls: Vec::new(),
-            extra: None,
-        }
+        Self { text: Some(text), tool_calls: Vec::new(), extra: None }
     }
 }
 
@@ -201,10 +167,7 @@ struct WireCall<'a> {
 
 impl<'a> WireCall<'a> {
     fn new(call: &'a ToolCall, ids: ToolCallIds) -> Self {
-        Self {
-            id: wire_id(&call.id, ids),
-            call,
-        }
+        Self { id: wire_id(&call.id, ids), call }
     }
 }
 
@@ -229,12 +192,7 @@ fn arguments<S: Serializer>(arguments: &&Arguments, serializer: S) -> Result<S::
 
 impl Serialize for WireCall<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let ToolCall {
-            name,
-            arguments,
-            extra,
-            ..
-        } = self.call;
+        let ToolCall { name, arguments, extra, .. } = self.call;
         let mut map = serializer.serialize_map(Some(3 + extra.len()))?;
         map.serialize_entry("id", &self.id)?;
         map.serialize_entry("type", "function")?;
@@ -269,9 +227,7 @@ fn nine_characters(id: &str) -> String {
     id.hash(&mut hasher);
     let hash = hasher.finish();
     // Cannot fail: five bits are an index below 32.
-    (0..9)
-        .map(|place| DIGITS[(hash >> (5 * place) & 31) as usize])
-        .collect()
+    (0..9).map(|place| DIGITS[(hash >> (5 * place) & 31) as usize]).collect()
 }
 
 #[cfg(test)]

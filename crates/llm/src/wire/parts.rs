@@ -48,33 +48,15 @@ impl<'a> From<&'a Part> for WirePart<'a> {
     fn from(part: &'a Part) -> Self {
         match part {
             Part::Text(text) => Self::text(text),
-            Part::Image { mime_type, data } => Self::ImageUrl {
-                image_url: ImageUrl {
-                    url: DataUrl {
-                        mime_type,
-                        bytes: data,
-                    },
-                },
-            },
-            Part::Audio { format, data } => Self::InputAudio {
-                input_audio: InputAudio {
-                    data: Encoded(data),
-                    format: format.as_str(),
-                },
-            },
-            Part::File {
-                filename,
-                mime_type,
-                data,
-            } => Self::File {
-                file: File {
-                    filename,
-                    file_data: DataUrl {
-                        mime_type,
-                        bytes: data,
-                    },
-                },
-            },
+            Part::Image { mime_type, data } => {
+                Self::ImageUrl { image_url: ImageUrl { url: DataUrl { mime_type, bytes: data } } }
+            }
+            Part::Audio { format, data } => {
+                Self::InputAudio { input_audio: InputAudio { data: Encoded(data), format: format.as_str() } }
+            }
+            Part::File { filename, mime_type, data } => {
+                Self::File { file: File { filename, file_data: DataUrl { mime_type, bytes: data } } }
+            }
         }
     }
 }
@@ -117,9 +99,7 @@ struct DataUrl<'a> {
 impl Serialize for DataUrl<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { mime_type, bytes } = self;
-        serializer.collect_str(&format_args!(
-            "data:{mime_type};base64,{}",
-            Base64Display::new(bytes, &*ENGINE)
-        ))
+        serializer
+            .collect_str(&format_args!("data:{mime_type};base64,{}", Base64Display::new(bytes, &*ENGINE)))
     }
 }

@@ -33,11 +33,7 @@ fn request() -> Request {
 }
 
 fn tool() -> Tool {
-    Tool {
-        name: "f".to_owned(),
-        description: "does f".to_owned(),
-        parameters: json!({"type": "object"}),
-    }
+    Tool { name: "f".to_owned(), description: "does f".to_owned(), parameters: json!({"type": "object"}) }
 }
 
 /// The body without its messages.
@@ -58,112 +54,46 @@ fn streamed_with_usage_by_default() {
 
 #[test]
 fn switches_of_the_stream() {
-    let dialect = Dialect {
-        stream_usage: StreamUsage::NotAsked,
-        ..Dialect::default()
-    };
-    check(
-        &request(),
-        &Endpoint {
-            dialect,
-            ..endpoint()
-        },
-        json!({"model": "m", "stream": true}),
-    );
-    let dialect = Dialect {
-        stream: Stream::Whole,
-        ..Dialect::default()
-    };
-    check(
-        &request(),
-        &Endpoint {
-            dialect,
-            ..endpoint()
-        },
-        json!({"model": "m", "stream": false}),
-    );
+    let dialect = Dialect { stream_usage: StreamUsage::NotAsked, ..Dialect::default() };
+    check(&request(), &Endpoint { dialect, ..endpoint() }, json!({"model": "m", "stream": true}));
+    let dialect = Dialect { stream: Stream::Whole, ..Dialect::default() };
+    check(&request(), &Endpoint { dialect, ..endpoint() }, json!({"model": "m", "stream": false}));
 }
 
 #[test]
 fn tools_and_choice() {
-    let offered = Request {
-        tools: vec![tool()],
-        ..request()
-    };
-    let dialect = Dialect {
-        stream: Stream::Whole,
-        ..Dialect::default()
-    };
-    let endpoint = Endpoint {
-        dialect,
-        ..endpoint()
-    };
+    let offered = Request { tools: vec![tool()], ..request() };
+    let dialect = Dialect { stream: Stream::Whole, ..Dialect::default() };
+    let endpoint = Endpoint { dialect, ..endpoint() };
     let tools = json!([{"type": "function",
         "function": {"name": "f", "description": "does f", "parameters": {"type": "object"}}}]);
-    check(
-        &offered,
-        &endpoint,
-        json!({"model": "m", "tools": tools, "stream": false}),
-    );
-    let held_back = Request {
-        tool_choice: ToolChoice::None,
-        ..offered
-    };
+    check(&offered, &endpoint, json!({"model": "m", "tools": tools, "stream": false}));
+    let held_back = Request { tool_choice: ToolChoice::None, ..offered };
     check(
         &held_back,
         &endpoint,
         json!({"model": "m", "tools": tools, "tool_choice": "none", "stream": false}),
     );
-    let without = Request {
-        tool_choice: ToolChoice::None,
-        ..request()
-    };
+    let without = Request { tool_choice: ToolChoice::None, ..request() };
     check(&without, &endpoint, json!({"model": "m", "stream": false}));
 }
 
 #[test]
 fn the_field_that_bounds_the_answer() {
-    let whole = Dialect {
-        stream: Stream::Whole,
-        ..Dialect::default()
-    };
-    let bounded = Endpoint {
-        max_tokens: Some(9),
-        dialect: whole.clone(),
-        ..endpoint()
-    };
-    check(
-        &request(),
-        &bounded,
-        json!({"model": "m", "max_tokens": 9, "stream": false}),
-    );
-    let dialect = Dialect {
-        max_tokens_field: MaxTokensField::MaxCompletionTokens,
-        ..whole
-    };
+    let whole = Dialect { stream: Stream::Whole, ..Dialect::default() };
+    let bounded = Endpoint { max_tokens: Some(9), dialect: whole.clone(), ..endpoint() };
+    check(&request(), &bounded, json!({"model": "m", "max_tokens": 9, "stream": false}));
+    let dialect = Dialect { max_tokens_field: MaxTokensField::MaxCompletionTokens, ..whole };
     let bounded = Endpoint { dialect, ..bounded };
-    check(
-        &request(),
-        &bounded,
-        json!({"model": "m", "max_completion_tokens": 9, "stream": false}),
-    );
+    check(&request(), &bounded, json!({"model": "m", "max_completion_tokens": 9, "stream": false}));
 }
 
 #[test]
 fn the_extra_body_has_the_last_word() {
-    let extra_body = json!({"temperature": 0, "model": "other", "stream": false})
-        .as_object()
-        .unwrap()
-        .clone();
-    let endpoint = Endpoint {
-        extra_body,
-        ..endpoint()
-    };
-    check(
-        &request(),
-        &endpoint,
-        json!({"temperature": 0, "model": "other", "stream": false}),
-    );
+    let extra_body =
+        json!({"temperature": 0, "model": "other", "stream": false}).as_object().unwrap().clone();
+    let endpoint = Endpoint { extra_body, ..endpoint() };
+    check(&request(), &endpoint, json!({"temperature": 0, "model": "other", "stream": false}));
     assert_eq!(stream_of(&endpoint), Stream::Whole);
     // Written once: a server may take either of two.
     let text = serde_json::to_string(&Body::new(&request(), &endpoint)).unwrap();
@@ -182,10 +112,7 @@ fn part() -> impl Strategy<Value = Part> {
     let data = || vec(any::<u8>(), 0..3_000).prop_map(bytes::Bytes::from);
     prop_oneof![
         ".{0,40}".prop_map(Part::Text),
-        data().prop_map(|data| Part::Image {
-            mime_type: "image/png".to_owned(),
-            data
-        }),
+        data().prop_map(|data| Part::Image { mime_type: "image/png".to_owned(), data }),
         (data(), any::<bool>()).prop_map(|(data, wav)| Part::Audio {
             format: if wav { AudioFormat::Wav } else { AudioFormat::Mp3 },
             data
@@ -208,13 +135,7 @@ fn exchange() -> impl Strategy<Value = Vec<Message>> {
         "[a-z]{1,9}".prop_map(|name| Arguments::Object(Map::from_iter([(name, json!("值"))]))),
         ".{1,20}".prop_map(Arguments::Malformed),
     ];
-    let called = (
-        "[a-zA-Z0-9_:.-]{1,20}",
-        "[a-zA-Z0-9_-]{1,64}",
-        arguments,
-        ".{0,30}",
-        vec(medium(), 0..3),
-    );
+    let called = ("[a-zA-Z0-9_:.-]{1,20}", "[a-zA-Z0-9_-]{1,64}", arguments, ".{0,30}", vec(medium(), 0..3));
     prop_oneof![
         vec(part(), 0..4).prop_map(|parts| vec![Message::User(parts)]),
         proptest::option::of(".{0,30}").prop_map(|text| vec![Message::Assistant {
@@ -226,23 +147,10 @@ fn exchange() -> impl Strategy<Value = Vec<Message>> {
             let mut tool_calls = Vec::new();
             let mut results = Vec::new();
             for (id, name, arguments, content, media) in called {
-                tool_calls.push(ToolCall {
-                    id: id.clone(),
-                    name,
-                    arguments,
-                    extra: Map::new(),
-                });
-                results.push(Message::Tool {
-                    call_id: id,
-                    content,
-                    media,
-                });
+                tool_calls.push(ToolCall { id: id.clone(), name, arguments, extra: Map::new() });
+                results.push(Message::Tool { call_id: id, content, media });
             }
-            let mut messages = vec![Message::Assistant {
-                text,
-                tool_calls,
-                extra: Map::new(),
-            }];
+            let mut messages = vec![Message::Assistant { text, tool_calls, extra: Map::new() }];
             messages.extend(results);
             messages
         }),
@@ -258,29 +166,17 @@ fn conversation() -> impl Strategy<Value = Request> {
     let choice = prop_oneof![Just(ToolChoice::Auto), Just(ToolChoice::None)];
     (".{0,40}", vec(exchange(), 0..6), vec(tool, 0..3), choice).prop_map(
         |(system, exchanges, tools, tool_choice)| {
-            let messages = std::iter::once(Message::System(system))
-                .chain(exchanges.into_iter().flatten())
-                .collect();
-            Request {
-                messages,
-                tools,
-                tool_choice,
-            }
+            let messages =
+                std::iter::once(Message::System(system)).chain(exchanges.into_iter().flatten()).collect();
+            Request { messages, tools, tool_choice }
         },
     )
 }
 
 /// Any dialect of servers that take no media in a result: those who do are outside the schema.
 fn dialect() -> impl Strategy<Value = Dialect> {
-    let role = prop_oneof![
-        Just(SystemRole::System),
-        Just(SystemRole::Developer),
-        Just(SystemRole::User)
-    ];
-    let field = prop_oneof![
-        Just(MaxTokensField::MaxTokens),
-        Just(MaxTokensField::MaxCompletionTokens)
-    ];
+    let role = prop_oneof![Just(SystemRole::System), Just(SystemRole::Developer), Just(SystemRole::User)];
+    let field = prop_oneof![Just(MaxTokensField::MaxTokens), Just(MaxTokensField::MaxCompletionTokens)];
     let ids = prop_oneof![Just(ToolCallIds::Any), Just(ToolCallIds::Alnum9)];
     (role, field, ids, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
         |(system_role, max_tokens_field, tool_call_ids, bridge, stream, usage)| Dialect {

@@ -5,10 +5,7 @@ use proptest::prelude::*;
 fn service(id: &str, input: &[&str], output: &[&str], tags: &[&str]) -> Service {
     let capabilities = |names: &[&str]| names.iter().filter_map(|name| Capability::new(name)).collect();
     Service {
-        capabilities: Capabilities {
-            input: capabilities(input),
-            output: capabilities(output),
-        },
+        capabilities: Capabilities { input: capabilities(input), output: capabilities(output) },
         capability_tags: tags.iter().map(|tag| (*tag).to_owned()).collect(),
         ..Service::new(ServiceId::new(id), Endpoint::new("rehearsal:", "m"))
     }
@@ -17,11 +14,7 @@ fn service(id: &str, input: &[&str], output: &[&str], tags: &[&str]) -> Service 
 fn catalogue(services: Vec<Service>, default: Option<&str>) -> (Catalogue, Option<Problem>) {
     let mut services = services.into_iter().map(Arc::new);
     let first = services.next().unwrap();
-    let taken = Taken {
-        origin: Origin::File,
-        first,
-        others: services.collect(),
-    };
+    let taken = Taken { origin: Origin::File, first, others: services.collect() };
     Catalogue::new(3, &taken, default.map(ServiceId::new).as_ref())
 }
 
@@ -29,12 +22,7 @@ fn example(default: Option<&str>) -> Catalogue {
     let services = vec![
         service("text", &["text"], &["text", "tool_calling"], &["文本对话"]),
         service("eyes", &["text", "vision"], &["text"], &["视觉理解", "Fast"]),
-        service(
-            "all",
-            &["text", "vision", "audio"],
-            &["text", "tool_calling"],
-            &["多模态"],
-        ),
+        service("all", &["text", "vision", "audio"], &["text", "tool_calling"], &["多模态"]),
     ];
     catalogue(services, default).0
 }
@@ -58,25 +46,16 @@ fn choosing() {
     let check = |id: Option<&str>, required: &[&str], expect: &str, why: Why| {
         let id = id.map(ServiceId::new);
         let required: Vec<_> = required.iter().map(|name| (*name).to_owned()).collect();
-        let wish = ServiceWish {
-            service_id: id.as_ref(),
-            required: &required,
-        };
+        let wish = ServiceWish { service_id: id.as_ref(), required: &required };
         let chosen = example(Some("all")).choose(wish);
         assert_eq!((chosen.service.id.as_str(), chosen.why), (expect, why));
     };
-    let matched = |missing: &[&str]| Why::Matched {
-        missing: missing.iter().map(|name| (*name).to_owned()).collect(),
-    };
+    let matched =
+        |missing: &[&str]| Why::Matched { missing: missing.iter().map(|name| (*name).to_owned()).collect() };
     check(None, &[], "all", Why::Default);
     check(Some("eyes"), &[], "eyes", Why::Named);
     check(Some("eyes"), &["audio"], "eyes", Why::Named);
-    check(
-        Some("gone"),
-        &["视觉理解"],
-        "all",
-        Why::NamedIsGone(ServiceId::new("gone")),
-    );
+    check(Some("gone"), &["视觉理解"], "all", Why::NamedIsGone(ServiceId::new("gone")));
     check(None, &["vision"], "all", matched(&[]));
     check(None, &["视觉理解"], "eyes", matched(&[]));
     check(None, &["vision", " FAST "], "eyes", matched(&[]));
@@ -103,9 +82,7 @@ fn some_names() -> impl Strategy<Value = Vec<&'static str>> {
 fn some_services() -> impl Strategy<Value = Vec<Service>> {
     prop::collection::vec((some_names(), some_names(), some_names()), 1..6).prop_map(|all| {
         let numbered = all.into_iter().enumerate();
-        numbered
-            .map(|(n, (input, output, tags))| service(&format!("s{n}"), &input, &output, &tags))
-            .collect()
+        numbered.map(|(n, (input, output, tags))| service(&format!("s{n}"), &input, &output, &tags)).collect()
     })
 }
 

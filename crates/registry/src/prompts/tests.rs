@@ -2,11 +2,7 @@ use super::*;
 use polity_society::text::TextKey;
 
 fn lines(problems: &[Problem]) -> String {
-    problems
-        .iter()
-        .map(Problem::to_string)
-        .collect::<Vec<_>>()
-        .join("\n")
+    problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n")
 }
 
 fn overriding(file: PromptFile, text: &str) -> (Prompts, String) {
@@ -31,9 +27,7 @@ fn both_languages_speak_of_the_same_tools_and_parameters() {
     let names = |language: Language| {
         let (prompts, _) = build(language, &Overrides::new());
         let tools = prompts.tool_texts.into_iter();
-        tools
-            .map(|(tool, text)| (tool, text.parameters.into_keys().collect::<Vec<_>>()))
-            .collect::<Vec<_>>()
+        tools.map(|(tool, text)| (tool, text.parameters.into_keys().collect::<Vec<_>>())).collect::<Vec<_>>()
     };
     assert_eq!(names(Language::Zh), names(Language::En));
 }
@@ -41,15 +35,9 @@ fn both_languages_speak_of_the_same_tools_and_parameters() {
 #[test]
 fn plain_texts_are_replaced_whole() {
     let (prompts, problems) = overriding(PromptFile::Base, "\u{feff}Be brief. {\"json\": 1}\n");
-    assert_eq!(
-        (prompts.base.as_str(), problems.as_str()),
-        ("Be brief. {\"json\": 1}", "")
-    );
+    assert_eq!((prompts.base.as_str(), problems.as_str()), ("Be brief. {\"json\": 1}", ""));
     let (prompts, problems) = overriding(PromptFile::Role, "{role_name}: {role_prompt}");
-    assert_eq!(
-        (prompts.role.as_str(), problems.as_str()),
-        ("{role_name}: {role_prompt}", "")
-    );
+    assert_eq!((prompts.role.as_str(), problems.as_str()), ("{role_name}: {role_prompt}", ""));
 }
 
 #[test]
@@ -69,11 +57,7 @@ fn texts_are_replaced_one_by_one() {
     let (built_in, _) = build(Language::En, &Overrides::new());
     assert_eq!(prompts.texts.get(TextKey::MessageFromUser), "[user]");
     assert_eq!(prompts.texts.type_name("image/png"), "PNG picture");
-    for key in [
-        TextKey::MessageFromSystem,
-        TextKey::MessageQuoteMark,
-        TextKey::BriefHeading,
-    ] {
+    for key in [TextKey::MessageFromSystem, TextKey::MessageQuoteMark, TextKey::BriefHeading] {
         assert_eq!(prompts.texts.get(key), built_in.texts.get(key));
     }
     insta::assert_snapshot!(problems, @r"
@@ -100,18 +84,9 @@ fn tool_texts_are_replaced_one_by_one() {
     );
     let text = &prompts.tool_texts["send_message"];
     assert_eq!(text.description, "Write.");
-    assert_eq!(
-        (
-            text.parameters["to"].as_str(),
-            text.parameters["payload.text"].as_str()
-        ),
-        ("who", "what")
-    );
+    assert_eq!((text.parameters["to"].as_str(), text.parameters["payload.text"].as_str()), ("who", "what"));
     let (built_in, _) = build(Language::En, &Overrides::new());
-    assert_eq!(
-        text.parameters["payload"],
-        built_in.tool_texts["send_message"].parameters["payload"]
-    );
+    assert_eq!(text.parameters["payload"], built_in.tool_texts["send_message"].parameters["payload"]);
     for tool in ["list_contacts", "put_artifact"] {
         assert_eq!(prompts.tool_texts[tool], built_in.tool_texts[tool]);
     }
@@ -130,11 +105,7 @@ fn what_cannot_be_taken_at_all() {
     let check = |file: PromptFile, text: &str, expect: &str| {
         assert_eq!(check(Language::Zh, file, text).unwrap_err().to_string(), expect);
     };
-    check(
-        PromptFile::Base,
-        " \n",
-        "prompts/zh/base.txt: the file is empty; the file is not taken",
-    );
+    check(PromptFile::Base, " \n", "prompts/zh/base.txt: the file is empty; the file is not taken");
     check(
         PromptFile::Role,
         "{role_prompt}",

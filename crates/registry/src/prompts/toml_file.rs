@@ -22,10 +22,7 @@ pub(super) fn parse(text: &str) -> Result<Table, SyntaxError> {
             Place::Position { line, column }
         });
         // The message may go on for several lines; a problem has one.
-        SyntaxError {
-            place,
-            what: error.message().lines().collect::<Vec<_>>().join(", "),
-        }
+        SyntaxError { place, what: error.message().lines().collect::<Vec<_>>().join(", ") }
     })
 }
 
@@ -37,11 +34,7 @@ pub(super) fn flatten(
 ) -> BTreeMap<String, String> {
     let mut texts = BTreeMap::new();
     for (key, value) in table {
-        let key = if prefix.is_empty() {
-            key
-        } else {
-            format!("{prefix}.{key}")
-        };
+        let key = if prefix.is_empty() { key } else { format!("{prefix}.{key}") };
         match value {
             Value::String(text) => {
                 texts.insert(key, text);

@@ -15,19 +15,11 @@ async fn unasked() -> Option<Discovered> {
 
 async fn finds_ollama() -> Option<Discovered> {
     let base_url = "http://127.0.0.1:11434/v1".to_owned();
-    Some(Discovered {
-        server_name: "Ollama".to_owned(),
-        base_url,
-        model: "m".to_owned(),
-    })
+    Some(Discovered { server_name: "Ollama".to_owned(), base_url, model: "m".to_owned() })
 }
 
 fn no_environment() -> Environment {
-    Environment {
-        openai_api_key: KeyPresence::Unset,
-        openai_base_url: None,
-        openai_model: None,
-    }
+    Environment { openai_api_key: KeyPresence::Unset, openai_base_url: None, openai_model: None }
 }
 
 fn directory(files: &[(&str, &str)]) -> TempDir {
@@ -45,9 +37,7 @@ fn write(dir: &TempDir, name: &str, text: &str) {
 }
 
 async fn loaded(dir: &TempDir) -> Registry {
-    let (registry, problems) = Registry::load(dir.path(), no_environment(), unasked())
-        .await
-        .unwrap();
+    let (registry, problems) = Registry::load(dir.path(), no_environment(), unasked()).await.unwrap();
     assert_eq!(problems, []);
     registry
 }
@@ -73,17 +63,10 @@ fn problems(snapshot: &Snapshot) -> Vec<String> {
 #[tokio::test]
 async fn an_empty_directory_rehearses_unless_a_server_is_found() {
     let dir = directory(&[]);
-    let (registry, _) = Registry::load(dir.path(), no_environment(), async { None })
-        .await
-        .unwrap();
+    let (registry, _) = Registry::load(dir.path(), no_environment(), async { None }).await.unwrap();
     assert_eq!(registry.current().catalogue.origin(), &Origin::Rehearsal);
-    let (registry, _) = Registry::load(dir.path(), no_environment(), finds_ollama())
-        .await
-        .unwrap();
-    assert_eq!(
-        registry.current().catalogue.origin(),
-        &Origin::Discovered("Ollama".to_owned())
-    );
+    let (registry, _) = Registry::load(dir.path(), no_environment(), finds_ollama()).await.unwrap();
+    assert_eq!(registry.current().catalogue.origin(), &Origin::Discovered("Ollama".to_owned()));
 
     write(&dir, "app.json", r#"{"discover": false}"#);
     let registry = loaded(&dir).await;
@@ -94,22 +77,15 @@ async fn an_empty_directory_rehearses_unless_a_server_is_found() {
 async fn the_written_defaults_load_without_a_problem() {
     let dir = directory(&[]);
     files::write_defaults(dir.path()).unwrap();
-    let (registry, problems) = Registry::load(dir.path(), no_environment(), async { None })
-        .await
-        .unwrap();
+    let (registry, problems) = Registry::load(dir.path(), no_environment(), async { None }).await.unwrap();
     assert_eq!(problems, []);
     assert_eq!(*registry.current().settings, Settings::default());
 }
 
 #[tokio::test]
 async fn a_first_load_tells_all_problems_of_all_files() {
-    let dir = directory(&[
-        ("app.json", "{"),
-        ("llmservices.json", r#"{"services": [{"id": "a"}]}"#),
-    ]);
-    let error = Registry::load(dir.path(), no_environment(), unasked())
-        .await
-        .unwrap_err();
+    let dir = directory(&[("app.json", "{"), ("llmservices.json", r#"{"services": [{"id": "a"}]}"#)]);
+    let error = Registry::load(dir.path(), no_environment(), unasked()).await.unwrap_err();
     let lines: Vec<_> = error.problems.iter().map(Problem::to_string).collect();
     insta::assert_snapshot!(lines.join("\n"), @r#"
     app.json:1:2: Unterminated object; the file is not taken
@@ -159,13 +135,7 @@ async fn what_cannot_be_taken_changes_nothing() {
     let app = r#"{"limits": {"maxDepth": 3}}"#;
     let dir = directory(&[("app.json", app), ("llmservices.json", TWO)]);
     let registry = loaded(&dir).await;
-    for broken in [
-        "",
-        "{",
-        "[]",
-        r#"{"services": 1}"#,
-        r#"{"services": [{"id": "z"}]}"#,
-    ] {
+    for broken in ["", "{", "[]", r#"{"services": 1}"#, r#"{"services": [{"id": "z"}]}"#] {
         write(&dir, "llmservices.json", broken);
         let reloaded = registry.reload(unasked()).await;
         let snapshot = unchanged(&reloaded);
@@ -177,20 +147,14 @@ async fn what_cannot_be_taken_changes_nothing() {
     write(&dir, "app.json", r#"{"limits": {"maxDepth": 4}"#);
     let reloaded = registry.reload(unasked()).await;
     assert_eq!(unchanged(&reloaded).settings.limits.max_depth, 3);
-    assert_eq!(
-        problems(unchanged(&reloaded)),
-        ["app.json:1:27: Unterminated object; the file is not taken"]
-    );
+    assert_eq!(problems(unchanged(&reloaded)), ["app.json:1:27: Unterminated object; the file is not taken"]);
     write(&dir, "app.json", app);
     assert_eq!(problems(unchanged(&registry.reload(unasked()).await)), [""; 0]);
 }
 
 #[tokio::test]
 async fn a_file_that_is_gone_for_a_moment_changes_nothing() {
-    let dir = directory(&[
-        ("app.json", r#"{"defaultService": "b"}"#),
-        ("llmservices.json", TWO),
-    ]);
+    let dir = directory(&[("app.json", r#"{"defaultService": "b"}"#), ("llmservices.json", TWO)]);
     let registry = loaded(&dir).await;
     fs::remove_file(dir.path().join("app.json")).unwrap();
     fs::remove_file(dir.path().join("llmservices.json")).unwrap();
@@ -208,10 +172,7 @@ async fn an_emptied_list_brings_the_next_source_in() {
     let registry = loaded(&dir).await;
     write(&dir, "llmservices.json", r#"{"services": []}"#);
     let reloaded = registry.reload(finds_ollama()).await;
-    assert_eq!(
-        changed(&reloaded).catalogue.origin(),
-        &Origin::Discovered("Ollama".to_owned())
-    );
+    assert_eq!(changed(&reloaded).catalogue.origin(), &Origin::Discovered("Ollama".to_owned()));
     // What was found stays, and is not looked for at every reload.
     unchanged(&registry.reload(unasked()).await);
     write(&dir, "app.json", r#"{"discover": false}"#);
@@ -223,10 +184,7 @@ async fn an_emptied_list_brings_the_next_source_in() {
 async fn prompts_are_replaced_file_by_file() {
     let texts = "message.from_user = \"<user>\"";
     let dir = directory(&[
-        (
-            "app.json",
-            r#"{"language": "en", "prompts": "mine", "discover": false}"#,
-        ),
+        ("app.json", r#"{"language": "en", "prompts": "mine", "discover": false}"#),
         ("mine/en/base.txt", "Be brief."),
         ("mine/en/texts.toml", texts),
         ("mine/zh/base.txt", "简短。"),
@@ -253,10 +211,7 @@ async fn prompts_are_replaced_file_by_file() {
 
     write(&dir, "app.json", r#"{"language": "en", "discover": false}"#);
     let reloaded = registry.reload(unasked()).await;
-    assert_ne!(
-        changed(&reloaded).prompts.texts.get(TextKey::MessageFromUser),
-        "<you>"
-    );
+    assert_ne!(changed(&reloaded).prompts.texts.get(TextKey::MessageFromUser), "<you>");
 
     write(&dir, "app.json", r#"{"prompts": "nowhere", "discover": false}"#);
     let reloaded = registry.reload(unasked()).await;
@@ -269,10 +224,7 @@ async fn prompts_are_replaced_file_by_file() {
 #[tokio::test]
 async fn no_secret_is_ever_shown() {
     let secret = "sk-1234567890";
-    let text = TWO.replace(
-        "\"model\": \"m\"",
-        &format!("\"model\": \"m\", \"apiKey\": \"{secret}\""),
-    );
+    let text = TWO.replace("\"model\": \"m\"", &format!("\"model\": \"m\", \"apiKey\": \"{secret}\""));
     let dir = directory(&[("llmservices.json", &text)]);
     let registry = loaded(&dir).await;
     let before = format!("{registry:?} {:?}", registry.current());

@@ -17,19 +17,11 @@ pub(super) fn read(fields: &mut Fields<'_>, whose: &str) -> Option<Capabilities>
         return None;
     };
     if input.is_none() && output.is_none() {
-        fields.report(
-            Severity::Error,
-            "capabilities",
-            "has neither input nor output",
-            &done,
-        );
+        fields.report(Severity::Error, "capabilities", "has neither input nor output", &done);
         return None;
     }
     let text = || vec![Capability::TEXT];
-    Some(Capabilities {
-        input: input.unwrap_or_else(text),
-        output: output.unwrap_or_else(text),
-    })
+    Some(Capabilities { input: input.unwrap_or_else(text), output: output.unwrap_or_else(text) })
 }
 
 /// A side of a declaration that cannot be taken; what is wrong with it has been reported.
@@ -55,9 +47,5 @@ fn read_side(object: &mut Fields<'_>, side: &str, done: &str) -> Result<Option<V
         }
         capabilities.push(capability);
     }
-    if capabilities.len() == count {
-        Ok(Some(capabilities))
-    } else {
-        Err(BadSide)
-    }
+    if capabilities.len() == count { Ok(Some(capabilities)) } else { Err(BadSide) }
 }

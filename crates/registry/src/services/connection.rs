@@ -47,9 +47,7 @@ pub(super) fn read_endpoint(
         endpoint.timeout = Duration::from_millis(milliseconds);
     }
     endpoint.max_tokens = fields.read("maxTokens", "the server decides", fields::count);
-    endpoint.extra_body = fields
-        .read("extraBody", "nothing is added", fields::object)
-        .unwrap_or_default();
+    endpoint.extra_body = fields.read("extraBody", "nothing is added", fields::object).unwrap_or_default();
     endpoint.dialect = read_dialect(fields);
     endpoint
 }
@@ -64,9 +62,7 @@ fn secret(value: Value) -> Result<SecretString, &'static str> {
         let is_name = |name: &str| {
             !name.is_empty()
                 && !name.starts_with(|first: char| first.is_ascii_digit())
-                && name
-                    .bytes()
-                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         };
         if !rest.strip_suffix('}').is_some_and(is_name) {
             return Err("must name one environment variable, such as ${OPENAI_API_KEY}, and nothing else");
@@ -82,15 +78,9 @@ fn read_headers(fields: &mut Fields<'_>) -> Vec<(String, SecretString)> {
     let mut headers = Vec::new();
     for name in object.names() {
         let is_token = !name.is_empty()
-            && name
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte));
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte));
         let value = object.read(&name, "the header is left out", |value| {
-            if is_token {
-                secret(value)
-            } else {
-                Err("is not the name of a header")
-            }
+            if is_token { secret(value) } else { Err("is not the name of a header") }
         });
         headers.extend(value.map(|value| (name, value)));
     }
@@ -105,11 +95,7 @@ fn read_dialect(service: &mut Fields<'_>) -> Dialect {
     let dialect = Dialect {
         tool_result_media: choice(&mut object, "toolResultMedia", "must be \"after\" or \"inline\""),
         bridge_after_tool: object.read_or("bridgeAfterTool", default.bridge_after_tool, fields::switch),
-        system_role: choice(
-            &mut object,
-            "systemRole",
-            "must be \"system\", \"developer\" or \"user\"",
-        ),
+        system_role: choice(&mut object, "systemRole", "must be \"system\", \"developer\" or \"user\""),
         stream: object.read_or("stream", default.stream, fields::switch),
         tool_call_ids: choice(&mut object, "toolCallIds", "must be \"any\" or \"alnum9\""),
         max_tokens_field: choice(
@@ -125,7 +111,5 @@ fn read_dialect(service: &mut Fields<'_>) -> Dialect {
 
 /// Reads one of a few words.
 fn choice<T: DeserializeOwned + Default>(object: &mut Fields<'_>, field: &str, wrong: &'static str) -> T {
-    object.read_or(field, T::default(), |value| {
-        serde_json::from_value(value).map_err(|_| wrong)
-    })
+    object.read_or(field, T::default(), |value| serde_json::from_value(value).map_err(|_| wrong))
 }

@@ -58,11 +58,7 @@ fn file_with(more: Value) -> String {
 }
 
 fn lines(problems: &[Problem]) -> String {
-    problems
-        .iter()
-        .map(Problem::to_string)
-        .collect::<Vec<_>>()
-        .join("\n")
+    problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
@@ -98,21 +94,10 @@ fn the_shipped_files_load_without_problems() {
     let ids: Vec<_> = services.iter().map(|service| service.id.as_str()).collect();
     assert_eq!(
         ids,
-        [
-            "openai",
-            "ollama",
-            "lm-studio",
-            "llama-cpp",
-            "vllm",
-            "openrouter",
-            "dashscope",
-            "deepseek"
-        ]
+        ["openai", "ollama", "lm-studio", "llama-cpp", "vllm", "openrouter", "dashscope", "deepseek"]
     );
     assert!(
-        services
-            .iter()
-            .all(|service| service.declared == Declaration::Declared && service.tools_allowed())
+        services.iter().all(|service| service.declared == Declaration::Declared && service.tools_allowed())
     );
 }
 
@@ -240,11 +225,7 @@ fn every_problem_is_told_and_the_other_services_load() {
     let (services, problems) = parse(text).unwrap();
     let ids: Vec<_> = services.iter().map(|service| service.id.as_str()).collect();
     assert_eq!(ids, ["a", "b", "f", "g"]);
-    assert!(
-        services
-            .iter()
-            .all(|service| service.capabilities == Capabilities::default())
-    );
+    assert!(services.iter().all(|service| service.capabilities == Capabilities::default()));
     assert!(services.iter().all(|service| service.fallback.is_none()));
     assert_eq!(services[1].endpoint.dialect, polity_llm::Dialect::default());
     assert!(services[0].unknown.as_map().contains_key("colour"));
@@ -309,24 +290,13 @@ fn whole_files() {
     check("{}", Ok(0));
     check("\u{feff}{\"services\": [] /* none */}", Ok(0));
     check("{\"services\": null}", Ok(0));
-    check(
-        "",
-        Err("llmservices.json: the file is empty; the file is not taken"),
-    );
-    check(
-        "{\"services\": {}}",
-        Err("llmservices.json: /services: must be a list; the file is not taken"),
-    );
-    check(
-        "{\"services\": [}",
-        Err("llmservices.json:1:15: Unexpected close brace; the file is not taken"),
-    );
+    check("", Err("llmservices.json: the file is empty; the file is not taken"));
+    check("{\"services\": {}}", Err("llmservices.json: /services: must be a list; the file is not taken"));
+    check("{\"services\": [}", Err("llmservices.json:1:15: Unexpected close brace; the file is not taken"));
     check(
         "{\"services\": [1]}",
-        Err(
-            "llmservices.json: /services/0: must be an object; the service is left out\n\
-             llmservices.json: /services: none of the services is valid; the file is not taken",
-        ),
+        Err("llmservices.json: /services/0: must be an object; the service is left out\n\
+             llmservices.json: /services: none of the services is valid; the file is not taken"),
     );
 }
 
@@ -381,33 +351,20 @@ enum WrittenSide {
 }
 
 fn valid_side() -> impl Strategy<Value = Vec<String>> {
-    let standard = prop::sample::select(
-        Capability::STANDARD
-            .map(|capability| capability.to_string())
-            .to_vec(),
-    );
+    let standard =
+        prop::sample::select(Capability::STANDARD.map(|capability| capability.to_string()).to_vec());
     prop::collection::vec(prop_oneof![standard, "[a-z_]{1,8}", "[能力嗅觉]{1,4}"], 0..5)
 }
 
 fn written_side() -> impl Strategy<Value = WrittenSide> {
-    let bad_item = prop_oneof![
-        Just(json!("")),
-        Just(json!("  ")),
-        Just(json!(7)),
-        Just(Value::Null),
-        Just(json!([]))
-    ];
+    let bad_item =
+        prop_oneof![Just(json!("")), Just(json!("  ")), Just(json!(7)), Just(Value::Null), Just(json!([]))];
     let bad_list = (valid_side(), bad_item, any::<prop::sample::Index>()).prop_map(|(valid, bad, at)| {
         let mut items: Vec<_> = valid.into_iter().map(Value::from).collect();
         items.insert(at.index(items.len() + 1), bad);
         Value::Array(items)
     });
-    let bad = prop_oneof![
-        bad_list,
-        Just(json!("text")),
-        Just(json!(1)),
-        Just(json!({"text": true}))
-    ];
+    let bad = prop_oneof![bad_list, Just(json!("text")), Just(json!(1)), Just(json!({"text": true}))];
     prop_oneof![
         Just(WrittenSide::Absent),
         valid_side().prop_map(WrittenSide::Valid),

@@ -40,23 +40,14 @@ fn the_service_of_the_environment_reads_its_key_when_it_is_called() {
     let service = &taken.first;
     assert_eq!(service.endpoint.api_key.expose_secret(), "${OPENAI_API_KEY}");
     assert_eq!(service.endpoint.base_url, "https://api.openai.com/v1");
-    assert_eq!(
-        service.endpoint.dialect.max_tokens_field,
-        MaxTokensField::MaxCompletionTokens
-    );
+    assert_eq!(service.endpoint.dialect.max_tokens_field, MaxTokensField::MaxCompletionTokens);
     assert_eq!(service.file_types, ["application/pdf"]);
     assert_eq!(service.declared, Declaration::Declared);
     assert!(service.capabilities.input.contains(&Capability::VISION) && service.tools_allowed());
-    let variables = [
-        ("OPENAI_API_KEY", "sk-1"),
-        ("OPENAI_BASE_URL", "http://x.example/v1/"),
-        ("OPENAI_MODEL", "big"),
-    ];
+    let variables =
+        [("OPENAI_API_KEY", "sk-1"), ("OPENAI_BASE_URL", "http://x.example/v1/"), ("OPENAI_MODEL", "big")];
     let endpoint = &declared_by(None, &variables).unwrap().first.endpoint;
-    assert_eq!(
-        (endpoint.base_url.as_str(), endpoint.model.as_str()),
-        ("http://x.example/v1", "big")
-    );
+    assert_eq!((endpoint.base_url.as_str(), endpoint.model.as_str()), ("http://x.example/v1", "big"));
 }
 
 #[test]
@@ -66,11 +57,7 @@ fn a_declaration_that_cannot_be_used_is_an_error_and_no_other_source_stands_in()
         assert_eq!(problems.last().unwrap().to_string(), expect);
     };
     let wrong_url = [("OPENAI_API_KEY", "sk-1"), ("OPENAI_BASE_URL", "api.example.com")];
-    check(
-        None,
-        &wrong_url,
-        "OPENAI_BASE_URL: must be an http or https URL; the OpenAI service is left out",
-    );
+    check(None, &wrong_url, "OPENAI_BASE_URL: must be an http or https URL; the OpenAI service is left out");
     check(
         Some("{\"services\": [{}]}"),
         &[("OPENAI_API_KEY", "sk-1")],
@@ -88,24 +75,14 @@ fn a_found_server_comes_before_rehearsal() {
     let taken = undeclared(Some(discovered));
     assert_eq!(taken.first.declared, Declaration::Assumed);
     assert_eq!(taken.first.endpoint.model, "qwen3");
-    assert_eq!(
-        taken.origin.to_string(),
-        "the Ollama server found on this machine"
-    );
+    assert_eq!(taken.origin.to_string(), "the Ollama server found on this machine");
 
     let taken = undeclared(None);
     assert_eq!(taken.origin, Origin::Rehearsal);
-    let ids: Vec<_> = std::iter::once(&taken.first)
-        .chain(&taken.others)
-        .map(|service| service.id.as_str())
-        .collect();
+    let ids: Vec<_> =
+        std::iter::once(&taken.first).chain(&taken.others).map(|service| service.id.as_str()).collect();
     assert_eq!(ids, ["rehearsal-text", "rehearsal-multimodal"]);
-    assert!(
-        taken
-            .others
-            .iter()
-            .all(|service| service.endpoint.base_url == "rehearsal:")
-    );
+    assert!(taken.others.iter().all(|service| service.endpoint.base_url == "rehearsal:"));
     assert_eq!(taken.first.declared, Declaration::Declared);
     assert_eq!(taken.first.capabilities.input, [Capability::TEXT]);
     assert!(taken.first.tools_allowed());

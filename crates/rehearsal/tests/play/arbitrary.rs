@@ -102,20 +102,11 @@ fn message() -> impl Strategy<Value = Message> {
 }
 
 fn request() -> impl Strategy<Value = Request> {
-    let tool = |name: String| Tool {
-        name,
-        description: String::new(),
-        parameters: json!({}),
-    };
+    let tool = |name: String| Tool { name, description: String::new(), parameters: json!({}) };
     let tools = prop::collection::vec(name().prop_map(tool), 0..12);
     let choice = prop_oneof![3 => Just(ToolChoice::Auto), 1 => Just(ToolChoice::None)];
-    (prop::collection::vec(message(), 0..12), tools, choice).prop_map(|(messages, tools, tool_choice)| {
-        Request {
-            messages,
-            tools,
-            tool_choice,
-        }
-    })
+    (prop::collection::vec(message(), 0..12), tools, choice)
+        .prop_map(|(messages, tools, tool_choice)| Request { messages, tools, tool_choice })
 }
 
 proptest! {

@@ -1,10 +1,6 @@
 //! Whole plays, from the prompt to the final answer, and what happens to them when something goes wrong.
 
-#![expect(
-    clippy::expect_used,
-    clippy::panic,
-    reason = "what a test relies on may fail it"
-)]
+#![expect(clippy::expect_used, clippy::panic, reason = "what a test relies on may fail it")]
 
 mod arbitrary;
 mod society;
@@ -18,9 +14,8 @@ const PDF: &[u8] = b"%PDF-1.7\n%\xe2\xe3";
 
 #[test]
 fn a_picture_in_chinese() {
-    let society = Society::new("zh")
-        .with("p1", "照片（一）.png", "image/png", PNG)
-        .prompt("这张图有多大？\n请说清楚");
+    let society =
+        Society::new("zh").with("p1", "照片（一）.png", "image/png", PNG).prompt("这张图有多大？\n请说清楚");
     insta::assert_snapshot!(society.transcript);
 }
 
@@ -52,9 +47,7 @@ fn words_alone_need_no_reader() {
 
 #[test]
 fn a_film_that_nobody_reads_is_reported_as_unread() {
-    let society = Society::new("zh")
-        .with("v1", "a.mp4", "video/mp4", b"\0\0\0\x18ftypmp42")
-        .prompt("看");
+    let society = Society::new("zh").with("v1", "a.mp4", "video/mp4", b"\0\0\0\x18ftypmp42").prompt("看");
     insta::assert_snapshot!(society.sayings.last().expect("an answer"), @"
     ［演练］最终结果（由内置的演练模型给出；配置模型服务后会有真正的回答）：
     ［演练］报告已存为 artifact:report1。主要事实：
@@ -67,25 +60,14 @@ fn a_film_that_nobody_reads_is_reported_as_unread() {
 fn a_refusal_is_told_and_nothing_goes_on_for_ever() {
     let check = |tool: &'static str, fragment: &str| {
         let refusal = json!({"error": "limit_reached", "message": "达到上限\n请减少"});
-        let society = Society::new("zh")
-            .with("p1", "a.png", "image/png", PNG)
-            .answering(tool, refusal)
-            .prompt("看图");
+        let society =
+            Society::new("zh").with("p1", "a.png", "image/png", PNG).answering(tool, refusal).prompt("看图");
         let last = society.sayings.last().expect("an answer");
         assert!(last.contains(fragment), "{tool}: {last}");
-        assert!(
-            society.transcript.contains("limit_reached") || fragment.contains("640"),
-            "{tool}"
-        );
+        assert!(society.transcript.contains("limit_reached") || fragment.contains("640"), "{tool}");
     };
-    check(
-        "create_role",
-        "［演练］调用 create_role 没有成功：limit_reached。达到上限\n［演练］请减少",
-    );
-    check(
-        "spawn_agent_with_task",
-        "［演练］调用 spawn_agent_with_task 没有成功：limit_reached。",
-    );
+    check("create_role", "［演练］调用 create_role 没有成功：limit_reached。达到上限\n［演练］请减少");
+    check("spawn_agent_with_task", "［演练］调用 spawn_agent_with_task 没有成功：limit_reached。");
     check("put_artifact", "［演练］没有存成报告。目前知道的：\n");
     check("put_artifact", "640 × 480");
     check("find_capable_agents", "640 × 480");
@@ -96,15 +78,10 @@ fn a_contact_that_can_read_is_asked_instead_of_hiring() {
     let found = json!({"agents": [{"id": "root"}, {"id": "viewer-1"}]});
     let society = Society::new("en").answering("find_capable_agents", found);
     let refused = json!({"refused": [{"to": "viewer-1", "error": "agent_terminated", "message": "gone"}]});
-    let society = society
-        .answering("send_message", refused)
-        .with("p1", "a.png", "image/png", PNG)
-        .prompt("look");
+    let society =
+        society.answering("send_message", refused).with("p1", "a.png", "image/png", PNG).prompt("look");
     let asked = society.transcript.find("\"to\": \"viewer-1\"").expect("asked");
-    let hired = society
-        .transcript
-        .find("\"vision\"\n")
-        .expect("hired after the refusal");
+    let hired = society.transcript.find("\"vision\"\n").expect("hired after the refusal");
     assert!(asked < hired);
     assert!(society.sayings.last().expect("an answer").contains("640 × 480"));
 }
@@ -122,23 +99,14 @@ fn a_nudge_is_answered_with_what_is_known() {
     ");
     let society = Society::new("zh").prompt("看").notice(TextKey::NoticeNudge);
     let last = society.sayings.last().expect("an answer");
-    assert!(
-        last.contains("系统通知") && last.contains("artifact:report1"),
-        "{last}"
-    );
+    assert!(last.contains("系统通知") && last.contains("artifact:report1"), "{last}");
 }
 
 #[test]
 fn a_second_prompt_gets_a_lead_of_its_own() {
     let society = Society::new("en").prompt("one").prompt("two three");
     assert_eq!(society.transcript.matches("root calls create_role").count(), 1);
-    assert_eq!(
-        society
-            .transcript
-            .matches("root calls spawn_agent_with_task")
-            .count(),
-        2
-    );
+    assert_eq!(society.transcript.matches("root calls spawn_agent_with_task").count(), 2);
     assert!(society.sayings.last().expect("an answer").contains("2 words"));
 }
 
@@ -158,10 +126,7 @@ fn every_line_that_is_said_carries_the_mark() {
 
 #[test]
 fn whom_root_knows_is_introduced_and_asked() {
-    let society = Society::new("zh")
-        .with_viewer()
-        .with("p1", "a.png", "image/png", PNG)
-        .prompt("看图");
+    let society = Society::new("zh").with_viewer().with("p1", "a.png", "image/png", PNG).prompt("看图");
     assert_eq!(society.transcript.matches("calls create_role").count(), 1);
     insta::assert_snapshot!(society.sayings.join("\n--\n"), @"
     ［演练］没有配置模型服务，由内置的演练模型作答。已聘请组长（agent-2）处理，正在等结果。
@@ -189,10 +154,8 @@ fn whom_root_knows_is_introduced_and_asked() {
 #[test]
 fn without_tools_what_is_known_is_said() {
     let play = |id: &'static str| {
-        let society = Society::new("en")
-            .without_tools(id)
-            .with("p1", "a.png", "image/png", PNG)
-            .prompt("look");
+        let society =
+            Society::new("en").without_tools(id).with("p1", "a.png", "image/png", PNG).prompt("look");
         society.sayings.last().cloned().expect("an answer")
     };
     insta::assert_snapshot!(play("root"), @"

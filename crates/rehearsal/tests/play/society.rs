@@ -43,13 +43,8 @@ struct Artifact {
     data: Bytes,
 }
 
-const TOOLS: [&str; 5] = [
-    "create_role",
-    "spawn_agent_with_task",
-    "send_message",
-    "find_capable_agents",
-    "put_artifact",
-];
+const TOOLS: [&str; 5] =
+    ["create_role", "spawn_agent_with_task", "send_message", "find_capable_agents", "put_artifact"];
 
 impl Society {
     pub(crate) fn new(language: &str) -> Self {
@@ -61,10 +56,7 @@ impl Society {
         let mut named = BTreeMap::new();
         for (table, texts) in tables {
             for (key, text) in texts {
-                named.insert(
-                    format!("{table}.{key}"),
-                    text.as_str().unwrap_or_default().to_owned(),
-                );
+                named.insert(format!("{table}.{key}"), text.as_str().unwrap_or_default().to_owned());
             }
         }
         let texts = Texts::build(named, BTreeMap::new(), None).0;
@@ -91,11 +83,7 @@ impl Society {
     }
 
     pub(crate) fn with(mut self, id: &str, name: &'static str, mime_type: &'static str, data: &[u8]) -> Self {
-        let artifact = Artifact {
-            name,
-            mime_type,
-            data: Bytes::copy_from_slice(data),
-        };
+        let artifact = Artifact { name, mime_type, data: Bytes::copy_from_slice(data) };
         self.artifacts.insert(format!("artifact:{id}"), artifact);
         self
     }
@@ -136,11 +124,7 @@ impl Society {
 
     /// The system tells root something.
     pub(crate) fn notice(mut self, key: TextKey) -> Self {
-        let text = format!(
-            "{}\n{}",
-            self.texts.get(TextKey::MessageFromSystem),
-            self.texts.get(key)
-        );
+        let text = format!("{}\n{}", self.texts.get(TextKey::MessageFromSystem), self.texts.get(key));
         self.queue.push_back(("root".to_owned(), vec![Part::Text(text)]));
         self.work();
         self
@@ -159,11 +143,7 @@ impl Society {
             let request = self.request(id);
             let model = self.agents[id].model.name();
             let reply = answer(&request, model);
-            assert_eq!(
-                reply,
-                answer(&request, model),
-                "the same conversation is answered in the same way"
-            );
+            assert_eq!(reply, answer(&request, model), "the same conversation is answered in the same way");
             if let Some(text) = reply.text {
                 assert!(reply.tool_calls.is_empty());
                 self.agent(id).history.push(Message::Assistant {
@@ -184,13 +164,10 @@ impl Society {
         let mut results = Vec::new();
         for (index, call) in calls.iter_mut().enumerate() {
             call.id = format!("call-{at}-{index}");
-            let Arguments::Object(arguments) = &call.arguments else {
-                panic!("an object")
-            };
+            let Arguments::Object(arguments) = &call.arguments else { panic!("an object") };
             let arguments = Value::Object(arguments.clone());
             let shown = serde_json::to_string_pretty(&arguments).expect("json");
-            self.transcript
-                .push_str(&format!("{id} calls {} {shown}\n", call.name));
+            self.transcript.push_str(&format!("{id} calls {} {shown}\n", call.name));
             let result = self.result(id, &call.name, &arguments);
             results.push(Message::Tool {
                 call_id: call.id.clone(),
@@ -199,11 +176,7 @@ impl Society {
             });
         }
         let history = &mut self.agent(id).history;
-        history.push(Message::Assistant {
-            text: None,
-            tool_calls: calls,
-            extra: Default::default(),
-        });
+        history.push(Message::Assistant { text: None, tool_calls: calls, extra: Default::default() });
         history.extend(results);
     }
 
@@ -211,31 +184,19 @@ impl Society {
         if let Some((_, result)) = self.overrides.iter().find(|(name, _)| *name == tool) {
             return result.clone();
         }
-        let text = |pointer: &str| {
-            arguments
-                .pointer(pointer)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned()
-        };
+        let text =
+            |pointer: &str| arguments.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         match tool {
             "create_role" => {
                 let needs = arguments["requiredCapabilities"].as_array();
                 let multimodal = needs.is_some_and(|needs| !needs.is_empty());
-                let model = if multimodal {
-                    BuiltIn::Multimodal
-                } else {
-                    BuiltIn::Text
-                };
+                let model = if multimodal { BuiltIn::Multimodal } else { BuiltIn::Text };
                 self.roles.push((text("/name"), model));
                 let role = format!("role-{}", self.roles.len());
                 json!({"id": role, "name": text("/name"), "serviceId": model.name()})
             }
             "spawn_agent_with_task" => {
-                let index: usize = text("/roleId")
-                    .trim_start_matches("role-")
-                    .parse()
-                    .expect("a role");
+                let index: usize = text("/roleId").trim_start_matches("role-").parse().expect("a role");
                 let (role, model) = self.roles[index - 1].clone();
                 let child = format!("agent-{}", self.agents.len());
                 let brief = arguments["taskBrief"].clone();
@@ -272,9 +233,7 @@ impl Society {
 
     fn send(&mut self, from: &str, to: &str, payload: &Value) {
         let role = self.agents[from].role.clone();
-        let header = self
-            .texts
-            .fill(TextKey::MessageFromAgent, &[("role", &role), ("id", from)]);
+        let header = self.texts.fill(TextKey::MessageFromAgent, &[("role", &role), ("id", from)]);
         let mut fields = Vec::new();
         if let Some(objective) = payload.pointer("/taskBrief/objective").and_then(Value::as_str) {
             fields.push(self.texts.fill(TextKey::BriefObjective, &[("value", objective)]));
@@ -287,17 +246,11 @@ impl Society {
             }
         }
         if payload["message_type"] == "introduction_request" {
-            fields.push(
-                self.texts
-                    .fill(TextKey::MessageRequestId, &[("id", "m000000007")]),
-            );
+            fields.push(self.texts.fill(TextKey::MessageRequestId, &[("id", "m000000007")]));
         }
         let references = payload["attachments"].as_array().cloned().unwrap_or_default();
-        let attachments: Vec<String> = references
-            .iter()
-            .filter_map(Value::as_str)
-            .map(str::to_owned)
-            .collect();
+        let attachments: Vec<String> =
+            references.iter().filter_map(Value::as_str).map(str::to_owned).collect();
         let text = payload["text"].as_str().unwrap_or_default().to_owned();
         self.deliver(to, from, header, &text, fields, &attachments);
     }
@@ -321,23 +274,14 @@ impl Society {
         for reference in attachments {
             self.attach(&mut parts, reference, self.agents[to].model);
         }
-        parts.push(Part::Text(
-            self.texts.fill(TextKey::MessageReplyHint, &[("id", from)]),
-        ));
+        parts.push(Part::Text(self.texts.fill(TextKey::MessageReplyHint, &[("id", from)])));
         self.queue.push_back((to.to_owned(), parts));
     }
 
     fn attach(&self, parts: &mut Vec<Part>, reference: &str, model: BuiltIn) {
-        let Artifact {
-            name,
-            mime_type,
-            data,
-        } = &self.artifacts[reference];
+        let Artifact { name, mime_type, data } = &self.artifacts[reference];
         let text = |key: TextKey, values: &[(&str, &str)]| self.texts.fill(key, values);
-        let label = text(
-            TextKey::AttachmentLabel,
-            &[("filename", name), ("reference", reference)],
-        );
+        let label = text(TextKey::AttachmentLabel, &[("filename", name), ("reference", reference)]);
         if mime_type.starts_with("text/") {
             let content = String::from_utf8(data.to_vec()).expect("text");
             parts.push(Part::Text(format!("{label}\n{content}")));
@@ -361,15 +305,8 @@ impl Society {
         let (data, mime_type) = (data.clone(), (*mime_type).to_owned());
         parts.push(match mime_type.split('/').next() {
             Some("image") => Part::Image { mime_type, data },
-            Some("audio") => Part::Audio {
-                format: AudioFormat::Wav,
-                data,
-            },
-            _ => Part::File {
-                filename: (*name).to_owned(),
-                mime_type,
-                data,
-            },
+            Some("audio") => Part::Audio { format: AudioFormat::Wav, data },
+            _ => Part::File { filename: (*name).to_owned(), mime_type, data },
         });
     }
 
@@ -398,45 +335,22 @@ impl Society {
     fn request(&self, id: &str) -> Request {
         let agent = &self.agents[id];
         let contact = |contact: &str, input: &str| {
-            let values = [
-                ("id", contact),
-                ("role", "r"),
-                ("input", input),
-                ("output", "text"),
-            ];
+            let values = [("id", contact), ("role", "r"), ("input", input), ("output", "text")];
             self.texts.fill(TextKey::SystemContact, &values)
         };
         let system = [
             agent.brief.clone(),
             self.texts.get(TextKey::SystemRuntimeHeading).to_owned(),
-            format!(
-                "agentId={id}\nparentAgentId={}\nroleName={}",
-                agent.parent, agent.role
-            ),
+            format!("agentId={id}\nparentAgentId={}\nroleName={}", agent.parent, agent.role),
             self.texts.get(TextKey::SystemContactsHeading).to_owned(),
             contact(&agent.parent, "text"),
-            if self.knows_viewer.contains(id) {
-                contact("viewer-1", "text, vision")
-            } else {
-                String::new()
-            },
+            if self.knows_viewer.contains(id) { contact("viewer-1", "text, vision") } else { String::new() },
         ];
         let mut messages = vec![Message::System(system.join("\n"))];
         messages.extend(agent.history.iter().cloned());
-        let tool = |name: &str| Tool {
-            name: name.to_owned(),
-            description: String::new(),
-            parameters: json!({}),
-        };
-        let tool_choice = if self.toolless == Some(id) {
-            ToolChoice::None
-        } else {
-            ToolChoice::Auto
-        };
-        Request {
-            messages,
-            tools: TOOLS.map(tool).to_vec(),
-            tool_choice,
-        }
+        let tool =
+            |name: &str| Tool { name: name.to_owned(), description: String::new(), parameters: json!({}) };
+        let tool_choice = if self.toolless == Some(id) { ToolChoice::None } else { ToolChoice::Auto };
+        Request { messages, tools: TOOLS.map(tool).to_vec(), tool_choice }
     }
 }

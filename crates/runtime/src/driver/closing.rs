@@ -28,11 +28,7 @@ pub(super) async fn finish(
     }
     let hit = messages::settle(tx, open.id, Settled::Done).await?;
     if hit != heard {
-        return Err(Error::WrongRows {
-            what: "consuming the messages of a turn",
-            expected: heard,
-            hit,
-        });
+        return Err(Error::WrongRows { what: "consuming the messages of a turn", expected: heard, hit });
     }
     turns::end(tx, open.id, turns::Ended::Done).await?;
     note_end(tx, conversation, None).await
@@ -55,20 +51,11 @@ async fn say(
         waits_for: messages::awaited(&mut tx.connection, conversation).await?,
     };
     let (to, request, last_word) = match rules::closing(&facts) {
-        Closing::Answer {
-            to,
-            request,
-            last_word,
-        } => (to, request, last_word),
+        Closing::Answer { to, request, last_word } => (to, request, last_word),
         Closing::Note => return Ok(()),
     };
     let answering = request.map_or(Answering::Oldest, Answering::This);
-    let draft = Draft {
-        to: to.to_string(),
-        payload: Payload::text(text),
-        answering,
-        due_at: None,
-    };
+    let draft = Draft { to: to.to_string(), payload: Payload::text(text), answering, due_at: None };
     if let Err(refusal) = door::send(tx, snapshot, conversation, draft, last_word).await? {
         // It stays in the history of the one who said it; the one it was for is told by the notices of its own case.
         tracing::warn!(agent = %conversation.agent, %to, code = refusal.code(), "a closing text was refused");
@@ -81,12 +68,7 @@ fn beginning(message: &Message) -> Beginning {
         Body::Notice(Notice::Nudge) => Nudge::Yes,
         Body::Notice(_) | Body::Payload(_) => Nudge::No,
     };
-    Beginning {
-        id: message.id.clone(),
-        from: message.from.clone(),
-        expects: message.expects,
-        nudge,
-    }
+    Beginning { id: message.id.clone(), from: message.from.clone(), expects: message.expects, nudge }
 }
 
 /// Ends a turn that could not go on: its messages have failed, and the parent, or the person, is told.
@@ -173,10 +155,7 @@ pub(super) async fn note_end(
     conversation: &Conversation,
     failure: Option<String>,
 ) -> Result<(), Error> {
-    let event = Event::TurnEnded {
-        task: conversation.task.clone(),
-        agent: conversation.agent.clone(),
-        failure,
-    };
+    let event =
+        Event::TurnEnded { task: conversation.task.clone(), agent: conversation.agent.clone(), failure };
     events::append(tx, &event).await
 }

@@ -29,12 +29,7 @@ impl<'a> Content<'a> {
         fetched: &'a HashMap<ArtifactId, Fetched>,
         old: BTreeSet<usize>,
     ) -> Self {
-        Self {
-            sight,
-            fetched,
-            old,
-            shown: Vec::new(),
-        }
+        Self { sight, fetched, old, shown: Vec::new() }
     }
 
     pub(super) fn texts(&self) -> &'a Texts {
@@ -66,9 +61,7 @@ impl<'a> Content<'a> {
         match (&route, &fetched.bytes) {
             (Route::Describe(_), _) => {
                 self.note(id, "described");
-                described(BlockReason::Unsupported {
-                    forward_to: self.readers_of(artifact.kind),
-                })
+                described(BlockReason::Unsupported { forward_to: self.readers_of(artifact.kind) })
             }
             (_, Fetch::Failed | Fetch::Spared) => {
                 self.note(id, "described");
@@ -114,16 +107,9 @@ impl<'a> Content<'a> {
         let route = route_of(artifact, self.sight);
         if self.old.contains(&position) {
             self.note(id, "described");
-            let routed = Routed::Text {
-                content: describe_old(artifact, texts),
-                next_offset: None,
-            };
+            let routed = Routed::Text { content: describe_old(artifact, texts), next_offset: None };
             let content_type = artifact.kind.into();
-            let result = RouteResult {
-                content_type,
-                routed,
-                metadata: Metadata::of(artifact),
-            };
+            let result = RouteResult { content_type, routed, metadata: Metadata::of(artifact) };
             return (tool_message(&result).to_string(), Vec::new());
         }
         let text: Cow<'_, str>;
@@ -151,19 +137,9 @@ impl<'a> Content<'a> {
                 ("reference", &artifact.id.reference()),
                 ("call", call.as_str()),
             ];
-            media.push(Media {
-                label: texts.fill(TextKey::ToolMediaLabel, &values),
-                part,
-            });
+            media.push(Media { label: texts.fill(TextKey::ToolMediaLabel, &values), part });
         }
-        self.note(
-            id,
-            if material == Material::Unreadable {
-                "described"
-            } else {
-                routing(&route)
-            },
-        );
+        self.note(id, if material == Material::Unreadable { "described" } else { routing(&route) });
         (tool_message(&result).to_string(), media)
     }
 
@@ -177,10 +153,7 @@ impl<'a> Content<'a> {
     }
 
     fn note(&mut self, id: &ArtifactId, routing: &str) {
-        self.shown.push(Shown {
-            artifact: id.clone(),
-            routing: routing.to_owned(),
-        });
+        self.shown.push(Shown { artifact: id.clone(), routing: routing.to_owned() });
     }
 }
 
@@ -212,24 +185,15 @@ fn medium(route: &Route, artifact: &Artifact, bytes: &bytes::Bytes) -> Option<Pa
     let mime_type = artifact.mime_type.clone();
     match route {
         Route::Image => Some(Part::Image { mime_type, data }),
-        Route::Audio(polity_routing::AudioFormat::Wav) => Some(Part::Audio {
-            format: AudioFormat::Wav,
-            data,
-        }),
-        Route::Audio(polity_routing::AudioFormat::Mp3) => Some(Part::Audio {
-            format: AudioFormat::Mp3,
-            data,
-        }),
+        Route::Audio(polity_routing::AudioFormat::Wav) => {
+            Some(Part::Audio { format: AudioFormat::Wav, data })
+        }
+        Route::Audio(polity_routing::AudioFormat::Mp3) => {
+            Some(Part::Audio { format: AudioFormat::Mp3, data })
+        }
         Route::File => {
-            let filename = artifact
-                .filename
-                .clone()
-                .unwrap_or_else(|| artifact.id.to_string());
-            Some(Part::File {
-                filename,
-                mime_type,
-                data,
-            })
+            let filename = artifact.filename.clone().unwrap_or_else(|| artifact.id.to_string());
+            Some(Part::File { filename, mime_type, data })
         }
         Route::Text | Route::Describe(_) => None,
     }

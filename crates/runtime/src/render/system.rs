@@ -37,28 +37,18 @@ pub(crate) fn system_message(facts: &SystemFacts<'_>) -> String {
     let role = match facts.role_prompt {
         None => prompts.root.trim().to_owned(),
         Some(role_prompt) => {
-            let filled = prompts
-                .role
-                .fill(&[("role_name", role_name), ("role_prompt", role_prompt)]);
+            let filled = prompts.role.fill(&[("role_name", role_name), ("role_prompt", role_prompt)]);
             filled.trim().to_owned()
         }
     };
-    let mut sections = vec![
-        prompts.base.trim().to_owned(),
-        prompts.tool_rules.trim().to_owned(),
-        role,
-    ];
+    let mut sections = vec![prompts.base.trim().to_owned(), prompts.tool_rules.trim().to_owned(), role];
     if let Some(brief) = facts.brief {
         let lines = brief_lines(brief, texts).join("\n");
         sections.push(format!("{}\n{lines}", texts.get(TextKey::BriefHeading)));
     }
     sections.push(runtime_facts(facts, role_name));
     let heading = texts.get(TextKey::SystemContactsHeading);
-    let contacts: Vec<String> = facts
-        .contacts
-        .iter()
-        .map(|contact| contact_line(contact, prompts))
-        .collect();
+    let contacts: Vec<String> = facts.contacts.iter().map(|contact| contact_line(contact, prompts)).collect();
     sections.push(format!("{heading}\n{}", contacts.join("\n")));
     sections.join("\n\n")
 }
@@ -84,17 +74,9 @@ fn contact_line(contact: &KnownParty, prompts: &Prompts) -> String {
     let (input, output) = if party.id.is_user() {
         (String::from("-"), String::from("-"))
     } else {
-        (
-            names(&party.capabilities.input),
-            names(&party.capabilities.output),
-        )
+        (names(&party.capabilities.input), names(&party.capabilities.output))
     };
-    let values = [
-        ("id", party.id.as_str()),
-        ("role", role),
-        ("input", &input),
-        ("output", &output),
-    ];
+    let values = [("id", party.id.as_str()), ("role", role), ("input", &input), ("output", &output)];
     let mut line = texts.fill(TextKey::SystemContact, &values);
     if party.standing == Standing::Ended {
         line.push_str(texts.get(TextKey::SystemContactEnded));
@@ -103,10 +85,7 @@ fn contact_line(contact: &KnownParty, prompts: &Prompts) -> String {
         // Cannot fail: the structure has text keys only.
         let spec = serde_json::to_string(spec).unwrap_or_default();
         line.push('\n');
-        line.push_str(&texts.fill(
-            TextKey::SystemContactInterface,
-            &[("spec", &defuse(&spec, texts))],
-        ));
+        line.push_str(&texts.fill(TextKey::SystemContactInterface, &[("spec", &defuse(&spec, texts))]));
     }
     line
 }

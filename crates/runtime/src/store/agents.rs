@@ -80,10 +80,7 @@ pub(crate) async fn insert(tx: &mut Tx, agent: &Agent) -> Result<(), Error> {
 }
 
 pub(crate) async fn get(connection: &mut SqliteConnection, id: &AgentId) -> Result<Option<AgentRow>, Error> {
-    let row = sqlx::query(GET)
-        .bind(id.as_str())
-        .fetch_optional(connection)
-        .await?;
+    let row = sqlx::query(GET).bind(id.as_str()).fetch_optional(connection).await?;
     row.as_ref().map(read).transpose()
 }
 
@@ -107,10 +104,7 @@ pub(crate) async fn count_children(
 
 /// How many live agents a task has.
 pub(crate) async fn count_of_task(connection: &mut SqliteConnection, task: &TaskId) -> Result<u64, Error> {
-    let count: i64 = sqlx::query_scalar(COUNT_OF_TASK)
-        .bind(task.as_str())
-        .fetch_one(connection)
-        .await?;
+    let count: i64 = sqlx::query_scalar(COUNT_OF_TASK).bind(task.as_str()).fetch_one(connection).await?;
     Ok(count.unsigned_abs())
 }
 
@@ -120,11 +114,7 @@ pub(crate) async fn below(
     agent: &AgentId,
     task: &TaskId,
 ) -> Result<Vec<AgentRow>, Error> {
-    let rows = sqlx::query(BELOW)
-        .bind(agent.as_str())
-        .bind(task.as_str())
-        .fetch_all(connection)
-        .await?;
+    let rows = sqlx::query(BELOW).bind(agent.as_str()).bind(task.as_str()).fetch_all(connection).await?;
     rows.iter().map(read).collect()
 }
 
@@ -133,23 +123,13 @@ pub(crate) async fn ancestors(
     connection: &mut SqliteConnection,
     agent: &AgentId,
 ) -> Result<Vec<AgentId>, Error> {
-    let rows = sqlx::query(ANCESTORS)
-        .bind(agent.as_str())
-        .fetch_all(connection)
-        .await?;
-    Ok(rows
-        .iter()
-        .map(|row| AgentId::new(row.get::<String, _>(0)))
-        .collect())
+    let rows = sqlx::query(ANCESTORS).bind(agent.as_str()).fetch_all(connection).await?;
+    Ok(rows.iter().map(|row| AgentId::new(row.get::<String, _>(0))).collect())
 }
 
 /// Notes that an agent has ended. Says whether it had not before.
 pub(crate) async fn end(tx: &mut Tx, id: &AgentId) -> Result<bool, Error> {
-    let done = sqlx::query(END)
-        .bind(id.as_str())
-        .bind(tx.now)
-        .execute(&mut tx.connection)
-        .await?;
+    let done = sqlx::query(END).bind(id.as_str()).bind(tx.now).execute(&mut tx.connection).await?;
     Ok(done.rows_affected() == 1)
 }
 
@@ -159,24 +139,17 @@ pub(crate) async fn unwritten_children(
     conversation: &super::Conversation,
     turn: i64,
 ) -> Result<Vec<AgentId>, Error> {
-    let query = sqlx::query(UNWRITTEN)
-        .bind(conversation.agent.as_str())
-        .bind(conversation.task.as_str())
-        .bind(turn);
+    let query =
+        sqlx::query(UNWRITTEN).bind(conversation.agent.as_str()).bind(conversation.task.as_str()).bind(turn);
     let rows = query.fetch_all(connection).await?;
-    Ok(rows
-        .iter()
-        .map(|row| AgentId::new(row.get::<String, _>(0)))
-        .collect())
+    Ok(rows.iter().map(|row| AgentId::new(row.get::<String, _>(0))).collect())
 }
 
 pub(super) fn read(row: &SqliteRow) -> Result<AgentRow, Error> {
     let id: String = row.get("id");
     let parse = |column: &str| row.get::<Option<String>, _>(column);
     let brief = parse("brief").map(|text| serde_json::from_str(&text)).transpose();
-    let interface_spec = parse("interface_spec")
-        .map(|text| serde_json::from_str(&text))
-        .transpose();
+    let interface_spec = parse("interface_spec").map(|text| serde_json::from_str(&text)).transpose();
     let ended = row.get::<Option<i64>, _>("ended_at").is_some();
     Ok(AgentRow {
         task: parse("task").map(TaskId::new),

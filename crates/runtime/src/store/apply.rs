@@ -72,9 +72,7 @@ async fn accept(tx: &mut Tx, snapshot: &Snapshot, message: &Message) -> Result<(
     messages::insert(tx, message).await?;
     let (message_type, text, attachments) = match &message.body {
         Body::Payload(payload) => {
-            let words = payload
-                .words()
-                .map_or_else(|| payload.to_json_text(), str::to_owned);
+            let words = payload.words().map_or_else(|| payload.to_json_text(), str::to_owned);
             (Some(payload.message_type), words, payload.attachments.clone())
         }
         Body::Notice(notice) => (None, notice.text(&snapshot.prompts.texts), Vec::new()),
@@ -85,11 +83,7 @@ async fn accept(tx: &mut Tx, snapshot: &Snapshot, message: &Message) -> Result<(
         from: message.from.as_str().to_owned(),
         to: message.to.clone(),
         message_type: Event::type_name(message_type),
-        text: if message.to.is_user() {
-            text
-        } else {
-            excerpt(&text)
-        },
+        text: if message.to.is_user() { text } else { excerpt(&text) },
         attachments,
         in_reply_to: message.in_reply_to.clone(),
         finality: message.finality,
@@ -102,10 +96,7 @@ async fn accept(tx: &mut Tx, snapshot: &Snapshot, message: &Message) -> Result<(
         tx.ring(Bell::Timer);
     }
     if !message.to.is_user() {
-        tx.ring(Bell::Mailbox(Conversation {
-            agent: message.to.clone(),
-            task: message.task.clone(),
-        }));
+        tx.ring(Bell::Mailbox(Conversation { agent: message.to.clone(), task: message.task.clone() }));
     }
     Ok(())
 }
@@ -119,37 +110,16 @@ async fn end_agent(tx: &mut Tx, agent: &AgentId, reason: String) -> Result<Vec<C
         return Ok(Vec::new());
     };
     if let (Some(turn), Some(task)) = (turns::open_of(&mut tx.connection, agent).await?, row.task) {
-        let conversation = Conversation {
-            agent: agent.clone(),
-            task,
-        };
-        records::append(
-            tx,
-            &conversation,
-            turn,
-            &Record::Stopped {
-                reason: reason.clone(),
-            },
-        )
-        .await?;
+        let conversation = Conversation { agent: agent.clone(), task };
+        records::append(tx, &conversation, turn, &Record::Stopped { reason: reason.clone() }).await?;
         turns::end(tx, turn, turns::Ended::Stopped).await?;
     }
-    events::append(
-        tx,
-        &Event::AgentEnded {
-            agent: agent.clone(),
-            reason,
-        },
-    )
-    .await?;
+    events::append(tx, &Event::AgentEnded { agent: agent.clone(), reason }).await?;
     tx.ring(Bell::Ended(agent.clone()));
     let mut notices = Vec::new();
     let mut sequence = messages::next_id(tx).await?.sequence().unwrap_or_default();
     for message in messages::bounce_all(tx, agent).await? {
-        let event = Event::MessageBounced {
-            message: message.id.clone(),
-            to: agent.clone(),
-        };
+        let event = Event::MessageBounced { message: message.id.clone(), to: agent.clone() };
         events::append(tx, &event).await?;
         let Sender::Party(sender) = &message.from else {
             continue;
@@ -158,10 +128,7 @@ async fn end_agent(tx: &mut Tx, agent: &AgentId, reason: String) -> Result<Vec<C
         if sender == agent || alive.is_none_or(|sender| sender.standing == Standing::Ended) {
             continue;
         }
-        let bounced = Notice::Bounced {
-            to: agent.clone(),
-            message: message.id,
-        };
+        let bounced = Notice::Bounced { to: agent.clone(), message: message.id };
         let id = MessageId::from_sequence(sequence);
         notices.push(rules::notice(id, message.task, sender.clone(), bounced));
         sequence += 1;

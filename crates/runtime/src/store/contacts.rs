@@ -45,11 +45,7 @@ pub(crate) async fn of(
     owner: &AgentId,
     task: &TaskId,
 ) -> Result<Vec<ContactRow>, Error> {
-    let rows = sqlx::query(OF)
-        .bind(owner.as_str())
-        .bind(task.as_str())
-        .fetch_all(connection)
-        .await?;
+    let rows = sqlx::query(OF).bind(owner.as_str()).bind(task.as_str()).fetch_all(connection).await?;
     rows.iter()
         .map(|row| {
             Ok(ContactRow {
@@ -67,9 +63,5 @@ pub(crate) async fn knows(
     owner: &AgentId,
     agent: &AgentId,
 ) -> Result<bool, Error> {
-    Ok(sqlx::query_scalar(KNOWS)
-        .bind(owner.as_str())
-        .bind(agent.as_str())
-        .fetch_one(connection)
-        .await?)
+    Ok(sqlx::query_scalar(KNOWS).bind(owner.as_str()).bind(agent.as_str()).fetch_one(connection).await?)
 }

@@ -15,10 +15,7 @@ const AFTER: &str = "SELECT seq, body, created_at FROM events WHERE seq > ?1 ORD
 
 pub(crate) async fn append(tx: &mut Tx, event: &Event) -> Result<(), Error> {
     let value = serde_json::to_value(event).map_err(|error| damaged("events", "new", error))?;
-    let kind = value
-        .get("event")
-        .and_then(serde_json::Value::as_str)
-        .unwrap_or_default();
+    let kind = value.get("event").and_then(serde_json::Value::as_str).unwrap_or_default();
     let row = sqlx::query(INSERT)
         .bind(event.task().map(TaskId::as_str))
         .bind(event.agent().map(AgentId::as_str))
@@ -41,11 +38,7 @@ pub(crate) async fn after(
     seq: i64,
     limit: u32,
 ) -> Result<Vec<Entry>, Error> {
-    let rows = sqlx::query(AFTER)
-        .bind(seq)
-        .bind(limit)
-        .fetch_all(connection)
-        .await?;
+    let rows = sqlx::query(AFTER).bind(seq).bind(limit).fetch_all(connection).await?;
     rows.iter().map(read).collect()
 }
 
@@ -56,21 +49,12 @@ pub(crate) async fn of_message(
     task: &TaskId,
 ) -> Result<Option<Entry>, Error> {
     let query = sqlx::query(OF_MESSAGE).bind(message.as_str()).bind(task.as_str());
-    query
-        .fetch_optional(connection)
-        .await?
-        .as_ref()
-        .map(read)
-        .transpose()
+    query.fetch_optional(connection).await?.as_ref().map(read).transpose()
 }
 
 fn read(row: &SqliteRow) -> Result<Entry, Error> {
     let seq: i64 = row.get("seq");
     let event = serde_json::from_str(&row.get::<String, _>("body"))
         .map_err(|error| damaged("events", &seq.to_string(), error))?;
-    Ok(Entry {
-        seq,
-        at: row.get("created_at"),
-        event,
-    })
+    Ok(Entry { seq, at: row.get("created_at"), event })
 }

@@ -61,10 +61,8 @@ pub(crate) async fn next_id(tx: &mut Tx) -> Result<MessageId, Error> {
 }
 
 pub(crate) async fn insert(tx: &mut Tx, message: &Message) -> Result<(), Error> {
-    let sequence = message
-        .id
-        .sequence()
-        .ok_or_else(|| damaged("messages", message.id.as_str(), "not an id"))?;
+    let sequence =
+        message.id.sequence().ok_or_else(|| damaged("messages", message.id.as_str(), "not an id"))?;
     let (message_type, body, attachments) = match &message.body {
         Body::Payload(payload) => (
             payload.message_type.as_str(),
@@ -108,10 +106,7 @@ pub(crate) async fn insert(tx: &mut Tx, message: &Message) -> Result<(), Error> 
 const NOTICE: &str = "notice";
 
 pub(crate) async fn get(connection: &mut SqliteConnection, id: &MessageId) -> Result<Option<Message>, Error> {
-    let row = sqlx::query(GET)
-        .bind(id.as_str())
-        .fetch_optional(connection)
-        .await?;
+    let row = sqlx::query(GET).bind(id.as_str()).fetch_optional(connection).await?;
     row.as_ref().map(read).transpose()
 }
 
@@ -120,24 +115,15 @@ pub(crate) async fn first_queued(
     connection: &mut SqliteConnection,
     mailbox: &Conversation,
 ) -> Result<Option<Message>, Error> {
-    let query = sqlx::query(FIRST_QUEUED)
-        .bind(mailbox.agent.as_str())
-        .bind(mailbox.task.as_str());
-    query
-        .fetch_optional(connection)
-        .await?
-        .as_ref()
-        .map(read)
-        .transpose()
+    let query = sqlx::query(FIRST_QUEUED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+    query.fetch_optional(connection).await?.as_ref().map(read).transpose()
 }
 
 pub(crate) async fn any_queued(
     connection: &mut SqliteConnection,
     mailbox: &Conversation,
 ) -> Result<bool, Error> {
-    let query = sqlx::query_scalar(ANY_QUEUED)
-        .bind(mailbox.agent.as_str())
-        .bind(mailbox.task.as_str());
+    let query = sqlx::query_scalar(ANY_QUEUED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
     Ok(query.fetch_one(connection).await?)
 }
 
@@ -145,26 +131,16 @@ pub(crate) async fn count_queued(
     connection: &mut SqliteConnection,
     mailbox: &Conversation,
 ) -> Result<u64, Error> {
-    let query = sqlx::query_scalar(COUNT_QUEUED)
-        .bind(mailbox.agent.as_str())
-        .bind(mailbox.task.as_str());
+    let query = sqlx::query_scalar(COUNT_QUEUED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
     Ok(query.fetch_one(connection).await.map(i64::unsigned_abs)?)
 }
 
 /// Moves one message into a turn.
 pub(crate) async fn take(tx: &mut Tx, id: &MessageId, turn: i64) -> Result<(), Error> {
-    let done = sqlx::query(TAKE)
-        .bind(id.as_str())
-        .bind(turn)
-        .execute(&mut tx.connection)
-        .await?;
+    let done = sqlx::query(TAKE).bind(id.as_str()).bind(turn).execute(&mut tx.connection).await?;
     let hit = done.rows_affected();
     if hit != 1 {
-        return Err(Error::WrongRows {
-            what: "taking a message into a turn",
-            expected: 1,
-            hit,
-        });
+        return Err(Error::WrongRows { what: "taking a message into a turn", expected: 1, hit });
     }
     Ok(())
 }
@@ -175,10 +151,7 @@ pub(crate) async fn take_all(
     mailbox: &Conversation,
     turn: i64,
 ) -> Result<Vec<MessageId>, Error> {
-    let query = sqlx::query(TAKE_ALL)
-        .bind(mailbox.agent.as_str())
-        .bind(mailbox.task.as_str())
-        .bind(turn);
+    let query = sqlx::query(TAKE_ALL).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str()).bind(turn);
     let rows = query.fetch_all(&mut tx.connection).await?;
     let mut taken: Vec<(i64, String)> = rows.iter().map(|row| (row.get("seq"), row.get("id"))).collect();
     taken.sort_unstable();
@@ -200,21 +173,13 @@ pub(crate) async fn settle(tx: &mut Tx, turn: i64, settled: Settled) -> Result<u
         Settled::Done => "done",
         Settled::Failed => "failed",
     };
-    let done = sqlx::query(SETTLE)
-        .bind(turn)
-        .bind(state)
-        .execute(&mut tx.connection)
-        .await?;
+    let done = sqlx::query(SETTLE).bind(turn).bind(state).execute(&mut tx.connection).await?;
     Ok(done.rows_affected())
 }
 
 /// Notes that a request has its answer. The first answer counts.
 pub(crate) async fn answer(tx: &mut Tx, request: &MessageId, answer: &MessageId) -> Result<(), Error> {
-    sqlx::query(ANSWER)
-        .bind(request.as_str())
-        .bind(answer.as_str())
-        .execute(&mut tx.connection)
-        .await?;
+    sqlx::query(ANSWER).bind(request.as_str()).bind(answer.as_str()).execute(&mut tx.connection).await?;
     Ok(())
 }
 
@@ -223,9 +188,7 @@ pub(crate) async fn open_requests(
     connection: &mut SqliteConnection,
     mailbox: &Conversation,
 ) -> Result<Vec<OpenRequest>, Error> {
-    let query = sqlx::query(OPEN_TO)
-        .bind(mailbox.agent.as_str())
-        .bind(mailbox.task.as_str());
+    let query = sqlx::query(OPEN_TO).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
     let rows = query.fetch_all(connection).await?;
     let read = |row: &SqliteRow| OpenRequest {
         id: MessageId::new(row.get::<String, _>("id")),
@@ -239,14 +202,9 @@ pub(crate) async fn awaited(
     connection: &mut SqliteConnection,
     asker: &Conversation,
 ) -> Result<BTreeSet<AgentId>, Error> {
-    let query = sqlx::query(AWAITED)
-        .bind(asker.agent.as_str())
-        .bind(asker.task.as_str());
+    let query = sqlx::query(AWAITED).bind(asker.agent.as_str()).bind(asker.task.as_str());
     let rows = query.fetch_all(connection).await?;
-    Ok(rows
-        .iter()
-        .map(|row| AgentId::new(row.get::<String, _>("receiver")))
-        .collect())
+    Ok(rows.iter().map(|row| AgentId::new(row.get::<String, _>("receiver"))).collect())
 }
 
 /// To whom an agent has written in a turn.
@@ -255,15 +213,9 @@ pub(crate) async fn sent_in(
     sender: &Conversation,
     turn: i64,
 ) -> Result<BTreeSet<AgentId>, Error> {
-    let query = sqlx::query(SENT_IN)
-        .bind(sender.agent.as_str())
-        .bind(sender.task.as_str())
-        .bind(turn);
+    let query = sqlx::query(SENT_IN).bind(sender.agent.as_str()).bind(sender.task.as_str()).bind(turn);
     let rows = query.fetch_all(connection).await?;
-    Ok(rows
-        .iter()
-        .map(|row| AgentId::new(row.get::<String, _>("receiver")))
-        .collect())
+    Ok(rows.iter().map(|row| AgentId::new(row.get::<String, _>("receiver"))).collect())
 }
 
 /// The messages that a turn has taken in.
@@ -274,10 +226,7 @@ pub(crate) async fn of_turn(connection: &mut SqliteConnection, turn: i64) -> Res
 
 /// Puts what is due into the mailboxes; says which.
 pub(crate) async fn deliver_due(tx: &mut Tx) -> Result<Vec<Conversation>, Error> {
-    let rows = sqlx::query(DUE)
-        .bind(tx.now)
-        .fetch_all(&mut tx.connection)
-        .await?;
+    let rows = sqlx::query(DUE).bind(tx.now).fetch_all(&mut tx.connection).await?;
     Ok(rows.iter().map(mailbox).collect())
 }
 
@@ -294,19 +243,10 @@ pub(crate) async fn waiting(connection: &mut SqliteConnection) -> Result<Vec<Con
 
 /// Sends back all that an ended agent has not worked through; says what it was.
 pub(crate) async fn bounce_all(tx: &mut Tx, agent: &AgentId) -> Result<Vec<Message>, Error> {
-    let rows = sqlx::query(UNREAD_OF)
-        .bind(agent.as_str())
-        .fetch_all(&mut tx.connection)
-        .await?;
+    let rows = sqlx::query(UNREAD_OF).bind(agent.as_str()).fetch_all(&mut tx.connection).await?;
     let unread = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-    sqlx::query(BOUNCE)
-        .bind(agent.as_str())
-        .execute(&mut tx.connection)
-        .await?;
-    sqlx::query(CLOSE_REQUESTS)
-        .bind(agent.as_str())
-        .execute(&mut tx.connection)
-        .await?;
+    sqlx::query(BOUNCE).bind(agent.as_str()).execute(&mut tx.connection).await?;
+    sqlx::query(CLOSE_REQUESTS).bind(agent.as_str()).execute(&mut tx.connection).await?;
     Ok(unread)
 }
 
@@ -318,10 +258,7 @@ pub(crate) async fn unshown(connection: &mut SqliteConnection) -> Result<Vec<Mes
 
 /// Notes that the person has been shown a message.
 pub(crate) async fn mark_shown(tx: &mut Tx, id: &MessageId) -> Result<(), Error> {
-    sqlx::query(SHOWN)
-        .bind(id.as_str())
-        .execute(&mut tx.connection)
-        .await?;
+    sqlx::query(SHOWN).bind(id.as_str()).execute(&mut tx.connection).await?;
     Ok(())
 }
 
@@ -330,10 +267,7 @@ pub(crate) async fn questions(
     connection: &mut SqliteConnection,
     task: &TaskId,
 ) -> Result<Vec<Message>, Error> {
-    let rows = sqlx::query(QUESTIONS)
-        .bind(task.as_str())
-        .fetch_all(connection)
-        .await?;
+    let rows = sqlx::query(QUESTIONS).bind(task.as_str()).fetch_all(connection).await?;
     rows.iter().map(read).collect()
 }
 
@@ -367,16 +301,8 @@ pub(super) fn read(row: &SqliteRow) -> Result<Message, Error> {
         to: AgentId::new(text("receiver")),
         body,
         in_reply_to: optional("in_reply_to").map(MessageId::new),
-        expects: if text("expects") == "answer" {
-            Expects::Answer
-        } else {
-            Expects::Nothing
-        },
-        finality: if text("finality") == "interim" {
-            Finality::Interim
-        } else {
-            Finality::Final
-        },
+        expects: if text("expects") == "answer" { Expects::Answer } else { Expects::Nothing },
+        finality: if text("finality") == "interim" { Finality::Interim } else { Finality::Final },
         introduction: optional("introduction")
             .map(|text| serde_json::from_str(&text))
             .transpose()

@@ -67,21 +67,15 @@ pub(crate) async fn history(
     connection: &mut SqliteConnection,
     conversation: &Conversation,
 ) -> Result<History, Error> {
-    let query = sqlx::query(OF_CONVERSATION)
-        .bind(conversation.agent.as_str())
-        .bind(conversation.task.as_str());
+    let query =
+        sqlx::query(OF_CONVERSATION).bind(conversation.agent.as_str()).bind(conversation.task.as_str());
     let rows = query.fetch_all(&mut *connection).await?;
     let with_turn = |row| Ok::<_, Error>((sqlx::Row::get(row, "turn"), read(row)?));
     let records = rows.iter().map(with_turn).collect::<Result<Vec<_>, _>>()?;
-    let query = sqlx::query(MESSAGES_OF)
-        .bind(conversation.agent.as_str())
-        .bind(conversation.task.as_str());
+    let query = sqlx::query(MESSAGES_OF).bind(conversation.agent.as_str()).bind(conversation.task.as_str());
     let rows = query.fetch_all(connection).await?;
     let heard = rows.iter().map(messages::read).collect::<Result<Vec<_>, _>>()?;
-    let messages = heard
-        .into_iter()
-        .map(|message| (message.id.to_string(), message))
-        .collect();
+    let messages = heard.into_iter().map(|message| (message.id.to_string(), message)).collect();
     Ok(History { records, messages })
 }
 

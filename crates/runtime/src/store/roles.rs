@@ -38,10 +38,7 @@ pub(crate) async fn insert(tx: &mut Tx, role: &Role) -> Result<(), Error> {
 }
 
 pub(crate) async fn get(connection: &mut SqliteConnection, id: &RoleId) -> Result<Option<Role>, Error> {
-    let row = sqlx::query(BY_ID)
-        .bind(id.as_str())
-        .fetch_optional(connection)
-        .await?;
+    let row = sqlx::query(BY_ID).bind(id.as_str()).fetch_optional(connection).await?;
     row.as_ref().map(read).transpose()
 }
 
@@ -52,10 +49,7 @@ pub(crate) async fn made_by(
     task: &TaskId,
     name: &str,
 ) -> Result<Option<Role>, Error> {
-    let query = sqlx::query(BY_NAME)
-        .bind(task.as_str())
-        .bind(creator.as_str())
-        .bind(name);
+    let query = sqlx::query(BY_NAME).bind(task.as_str()).bind(creator.as_str()).bind(name);
     let row = query.fetch_optional(connection).await?;
     row.as_ref().map(read).transpose()
 }
@@ -67,10 +61,7 @@ pub(crate) async fn usable(
     task: &TaskId,
     meant: &str,
 ) -> Result<Option<Role>, Error> {
-    let query = sqlx::query(USABLE)
-        .bind(agent.as_str())
-        .bind(task.as_str())
-        .bind(meant.trim());
+    let query = sqlx::query(USABLE).bind(agent.as_str()).bind(task.as_str()).bind(meant.trim());
     let rows = query.fetch_all(connection).await?;
     let roles: Vec<Role> = rows.iter().map(read).collect::<Result<_, _>>()?;
     let decided = |role: &Role| role.id.as_str() == meant.trim() || role.creator == *agent;

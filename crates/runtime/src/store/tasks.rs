@@ -47,10 +47,7 @@ pub(crate) struct Standing {
 }
 
 pub(crate) async fn insert(tx: &mut Tx, id: &TaskId, service: Option<&ServiceId>) -> Result<(), Error> {
-    let query = sqlx::query(INSERT)
-        .bind(id.as_str())
-        .bind(service.map(ServiceId::as_str))
-        .bind(tx.now);
+    let query = sqlx::query(INSERT).bind(id.as_str()).bind(service.map(ServiceId::as_str)).bind(tx.now);
     query.execute(&mut tx.connection).await?;
     Ok(())
 }
@@ -60,22 +57,14 @@ pub(crate) async fn service(
     connection: &mut SqliteConnection,
     id: &TaskId,
 ) -> Result<Option<ServiceId>, Error> {
-    let row = sqlx::query(SERVICE)
-        .bind(id.as_str())
-        .fetch_optional(connection)
-        .await?;
-    Ok(row
-        .and_then(|row| row.get::<Option<String>, _>(0))
-        .map(ServiceId::new))
+    let row = sqlx::query(SERVICE).bind(id.as_str()).fetch_optional(connection).await?;
+    Ok(row.and_then(|row| row.get::<Option<String>, _>(0)).map(ServiceId::new))
 }
 
 /// The tasks that are not idle, oldest first.
 pub(crate) async fn open(connection: &mut SqliteConnection) -> Result<Vec<TaskId>, Error> {
     let rows = sqlx::query(OPEN).fetch_all(connection).await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| TaskId::new(row.get::<String, _>(0)))
-        .collect())
+    Ok(rows.into_iter().map(|row| TaskId::new(row.get::<String, _>(0))).collect())
 }
 
 /// The task that was begun last.
@@ -88,10 +77,7 @@ pub(crate) async fn standing(
     connection: &mut SqliteConnection,
     id: &TaskId,
 ) -> Result<Option<Standing>, Error> {
-    let row = sqlx::query(STANDING)
-        .bind(id.as_str())
-        .fetch_optional(connection)
-        .await?;
+    let row = sqlx::query(STANDING).bind(id.as_str()).fetch_optional(connection).await?;
     Ok(row.map(|row| Standing {
         open: row.get("open"),
         nudged: row.get("nudged"),
@@ -107,35 +93,22 @@ pub(crate) async fn standing(
 
 /// Work has come for a task that was idle.
 pub(crate) async fn reopen(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
-    sqlx::query(REOPEN)
-        .bind(id.as_str())
-        .execute(&mut tx.connection)
-        .await?;
+    sqlx::query(REOPEN).bind(id.as_str()).execute(&mut tx.connection).await?;
     Ok(())
 }
 
 pub(crate) async fn set_idle(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
-    sqlx::query(IDLE)
-        .bind(id.as_str())
-        .execute(&mut tx.connection)
-        .await?;
+    sqlx::query(IDLE).bind(id.as_str()).execute(&mut tx.connection).await?;
     Ok(())
 }
 
 pub(crate) async fn set_nudged(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
-    sqlx::query(NUDGE)
-        .bind(id.as_str())
-        .execute(&mut tx.connection)
-        .await?;
+    sqlx::query(NUDGE).bind(id.as_str()).execute(&mut tx.connection).await?;
     Ok(())
 }
 
 /// Notes that a limit has stopped a task; says whether it is the first to do so.
 pub(crate) async fn stop(tx: &mut Tx, id: &TaskId, limit: &str) -> Result<bool, Error> {
-    let done = sqlx::query(STOP)
-        .bind(id.as_str())
-        .bind(limit)
-        .execute(&mut tx.connection)
-        .await?;
+    let done = sqlx::query(STOP).bind(id.as_str()).bind(limit).execute(&mut tx.connection).await?;
     Ok(done.rows_affected() == 1)
 }

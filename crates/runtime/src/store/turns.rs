@@ -38,19 +38,14 @@ pub(crate) async fn begin(
         .bind(message.as_str())
         .bind(tx.now);
     let id = query.fetch_one(&mut tx.connection).await?.get("id");
-    Ok(OpenTurn {
-        id,
-        began_by: message.clone(),
-    })
+    Ok(OpenTurn { id, began_by: message.clone() })
 }
 
 pub(crate) async fn open(
     connection: &mut SqliteConnection,
     conversation: &Conversation,
 ) -> Result<Option<OpenTurn>, Error> {
-    let query = sqlx::query(OPEN)
-        .bind(conversation.agent.as_str())
-        .bind(conversation.task.as_str());
+    let query = sqlx::query(OPEN).bind(conversation.agent.as_str()).bind(conversation.task.as_str());
     let row = query.fetch_optional(connection).await?;
     Ok(row.map(|row| OpenTurn {
         id: row.get("id"),
@@ -74,18 +69,9 @@ pub(crate) async fn end(tx: &mut Tx, turn: i64, ended: Ended) -> Result<(), Erro
         Ended::Failed => "failed",
         Ended::Stopped => "stopped",
     };
-    let hit = sqlx::query(END)
-        .bind(turn)
-        .bind(state)
-        .execute(&mut tx.connection)
-        .await?
-        .rows_affected();
+    let hit = sqlx::query(END).bind(turn).bind(state).execute(&mut tx.connection).await?.rows_affected();
     if hit != 1 {
-        return Err(Error::WrongRows {
-            what: "ending a turn",
-            expected: 1,
-            hit,
-        });
+        return Err(Error::WrongRows { what: "ending a turn", expected: 1, hit });
     }
     Ok(())
 }
@@ -95,8 +81,5 @@ pub(crate) async fn open_of(
     connection: &mut SqliteConnection,
     agent: &AgentId,
 ) -> Result<Option<i64>, Error> {
-    Ok(sqlx::query_scalar(OPEN_OF)
-        .bind(agent.as_str())
-        .fetch_optional(connection)
-        .await?)
+    Ok(sqlx::query_scalar(OPEN_OF).bind(agent.as_str()).fetch_optional(connection).await?)
 }

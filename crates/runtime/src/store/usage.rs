@@ -65,15 +65,9 @@ pub(crate) async fn insert(
 }
 
 pub(crate) async fn of_task(connection: &mut SqliteConnection, task: &TaskId) -> Result<Used, Error> {
-    let row = sqlx::query(OF_TASK)
-        .bind(task.as_str())
-        .fetch_one(connection)
-        .await?;
+    let row = sqlx::query(OF_TASK).bind(task.as_str()).fetch_one(connection).await?;
     let number = |column: &str| row.get::<i64, _>(column).unsigned_abs();
-    Ok(Used {
-        calls: number("calls"),
-        tokens: number("prompt") + number("completion"),
-    })
+    Ok(Used { calls: number("calls"), tokens: number("prompt") + number("completion") })
 }
 
 /// Who used most: agent, calls, tokens.
@@ -81,10 +75,7 @@ pub(crate) async fn by_agent(
     connection: &mut SqliteConnection,
     task: &TaskId,
 ) -> Result<Vec<(String, u64, u64)>, Error> {
-    let rows = sqlx::query(BY_AGENT)
-        .bind(task.as_str())
-        .fetch_all(connection)
-        .await?;
+    let rows = sqlx::query(BY_AGENT).bind(task.as_str()).fetch_all(connection).await?;
     let read = |row: &sqlx::sqlite::SqliteRow| {
         let number = |column: &str| row.get::<i64, _>(column).unsigned_abs();
         (row.get("agent"), number("calls"), number("tokens"))

@@ -86,17 +86,10 @@ impl Handle {
         let job: Job = Box::new(move |tx| {
             Box::pin(async move {
                 let result = match tx {
-                    Ok(tx) => AssertUnwindSafe(job(tx))
-                        .catch_unwind()
-                        .await
-                        .unwrap_or(Err(Error::Panicked)),
+                    Ok(tx) => AssertUnwindSafe(job(tx)).catch_unwind().await.unwrap_or(Err(Error::Panicked)),
                     Err(reason) => Err(Error::Commit(reason.to_owned())),
                 };
-                let outcome = if result.is_ok() {
-                    Outcome::Keep
-                } else {
-                    Outcome::Undo
-                };
+                let outcome = if result.is_ok() { Outcome::Keep } else { Outcome::Undo };
                 let answer = move |verdict: &Verdict| {
                     let result = match verdict {
                         Ok(()) => result,
@@ -105,16 +98,10 @@ impl Handle {
                     // Whoever asked may be gone; what is written is written.
                     let _ = sender.send(result);
                 };
-                Ran {
-                    outcome,
-                    answer: Box::new(answer),
-                }
+                Ran { outcome, answer: Box::new(answer) }
             })
         });
-        self.orders
-            .send(Order::Run(job))
-            .await
-            .map_err(|_| Error::Closed)?;
+        self.orders.send(Order::Run(job)).await.map_err(|_| Error::Closed)?;
         receiver.await.map_err(|_| Error::Closed)?
     }
 
@@ -131,28 +118,9 @@ pub(super) fn start(connection: SqliteConnection, newest_event: i64) -> (Handle,
     let (orders, waiting) = mpsc::channel(QUEUE);
     let (bells, rung) = mpsc::unbounded_channel();
     let (events, seen) = watch::channel(newest_event);
-    let tx = Tx {
-        connection,
-        now: 0,
-        bells: Vec::new(),
-        newest_event,
-    };
-    tokio::spawn(
-        Writer {
-            tx,
-            waiting,
-            bells,
-            events,
-        }
-        .run(),
-    );
-    (
-        Handle { orders },
-        super::Signals {
-            bells: rung,
-            events: seen,
-        },
-    )
+    let tx = Tx { connection, now: 0, bells: Vec::new(), newest_event };
+    tokio::spawn(Writer { tx, waiting, bells, events }.run());
+    (Handle { orders }, super::Signals { bells: rung, events: seen })
 }
 
 struct Writer {
@@ -241,9 +209,6 @@ impl Writer {
     }
 
     async fn execute(&mut self, sql: &'static str) -> Result<(), sqlx::Error> {
-        sqlx::query(AssertSqlSafe(sql))
-            .execute(&mut self.tx.connection)
-            .await
-            .map(drop)
+        sqlx::query(AssertSqlSafe(sql)).execute(&mut self.tx.connection).await.map(drop)
     }
 }

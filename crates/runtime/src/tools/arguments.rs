@@ -71,10 +71,7 @@ impl Call {
         };
         read.map_err(|error| {
             let path = error.path().to_string();
-            invalid(
-                if path == "." { "arguments" } else { &path },
-                error.into_inner().to_string(),
-            )
+            invalid(if path == "." { "arguments" } else { &path }, error.into_inner().to_string())
         })
     }
 }
@@ -172,9 +169,7 @@ impl From<Value> for Receivers {
 }
 
 fn in_words(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), |text| text.trim().to_owned())
+    value.as_str().map_or_else(|| value.to_string(), |text| text.trim().to_owned())
 }
 
 impl JsonSchema for Receivers {

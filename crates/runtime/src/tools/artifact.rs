@@ -50,21 +50,14 @@ fn read(arguments: PutArtifact, limits: &Limits) -> Result<Incoming, Refusal> {
         _ => Map::new(),
     };
     let said = |names: [&str; 2]| {
-        names
-            .iter()
-            .find_map(|name| meta.get(*name))
-            .and_then(Value::as_str)
-            .map(str::to_owned)
+        names.iter().find_map(|name| meta.get(*name)).and_then(Value::as_str).map(str::to_owned)
     };
     let mut declared_mime = said(["mimeType", "mime_type"]);
     let filename = said(["filename", "name"]);
     let encoded = arguments.encoding == Some(Encoding::Base64);
     let bytes = match &arguments.content {
         Value::String(text) if encoded => {
-            let compact: String = text
-                .chars()
-                .filter(|character| !character.is_ascii_whitespace())
-                .collect();
+            let compact: String = text.chars().filter(|character| !character.is_ascii_whitespace()).collect();
             let decoded = base64::engine::general_purpose::STANDARD.decode(compact);
             decoded.map_err(|error| invalid(Fault::Rule(format!("not base64: {error}"))))?
         }
@@ -77,10 +70,7 @@ fn read(arguments: PutArtifact, limits: &Limits) -> Result<Incoming, Refusal> {
         }
     };
     if bytes.len() as u64 > limits.max_artifact_bytes {
-        return Err(Refusal::LimitReached {
-            limit: "maxArtifactBytes",
-            value: limits.max_artifact_bytes,
-        });
+        return Err(Refusal::LimitReached { limit: "maxArtifactBytes", value: limits.max_artifact_bytes });
     }
     let artifact = NewArtifact {
         bytes: Bytes::from(bytes),
@@ -89,19 +79,13 @@ fn read(arguments: PutArtifact, limits: &Limits) -> Result<Incoming, Refusal> {
         label: Some(arguments.label),
         meta,
     };
-    Ok(if encoded {
-        Incoming::Bytes(artifact)
-    } else {
-        Incoming::Text(artifact)
-    })
+    Ok(if encoded { Incoming::Bytes(artifact) } else { Incoming::Text(artifact) })
 }
 
 /// Whether a text is a reference and nothing else.
 fn is_reference(text: &str) -> bool {
     let text = text.trim();
-    ArtifactId::all_in(text)
-        .first()
-        .is_some_and(|id| id.reference() == text)
+    ArtifactId::all_in(text).first().is_some_and(|id| id.reference() == text)
 }
 
 /// Writes the row of an artifact whose bytes are on disk. Its owner and all above it may open it.
@@ -117,12 +101,8 @@ pub(crate) async fn store(tx: &mut Tx, owner: &Conversation, prepared: Prepared)
         filename: artifact.filename.clone(),
     };
     let id = artifact.id.clone();
-    let stored = artifacts::Stored {
-        artifact,
-        blob: blob.hash,
-        owner: owner.agent.clone(),
-        task: owner.task.clone(),
-    };
+    let stored =
+        artifacts::Stored { artifact, blob: blob.hash, owner: owner.agent.clone(), task: owner.task.clone() };
     artifacts::insert(&mut tx.connection, &stored).await?;
     artifacts::grant(&mut tx.connection, &owner.agent, &id).await?;
     for ancestor in agents::ancestors(&mut tx.connection, &owner.agent).await? {
@@ -148,9 +128,7 @@ pub(super) async fn put(
     }
     // Nothing was put on disk for this call, so what it holds is a reference.
     let reference = arguments.content.as_str().unwrap_or_default();
-    Ok(open(tx, context, reference)
-        .await?
-        .map(|artifact| Done::json(show(&artifact))))
+    Ok(open(tx, context, reference).await?.map(|artifact| Done::json(show(&artifact))))
 }
 
 pub(super) async fn get(tx: &mut Tx, context: &Context<'_>, arguments: &GetArtifact) -> Result<Ran, Error> {
@@ -158,16 +136,8 @@ pub(super) async fn get(tx: &mut Tx, context: &Context<'_>, arguments: &GetArtif
         Ok(artifact) => artifact.id,
         Err(refusal) => return Ok(Err(refusal)),
     };
-    let result = ToolResult::Artifact {
-        artifact,
-        offset: arguments.offset,
-        limit: arguments.limit,
-    };
-    Ok(Ok(Done {
-        result,
-        refused: None,
-        record: None,
-    }))
+    let result = ToolResult::Artifact { artifact, offset: arguments.offset, limit: arguments.limit };
+    Ok(Ok(Done { result, refused: None, record: None }))
 }
 
 /// What the caller may open under a reference. What it may not open does not exist for it.
@@ -179,25 +149,17 @@ async fn open(
     let Some(id) = ArtifactId::from_reference(reference) else {
         return Ok(Err(not_found(reference)));
     };
-    let allowed = artifacts::may_open(
-        &mut tx.connection,
-        &context.caller.agent,
-        std::slice::from_ref(&id),
-    )
-    .await?;
+    let allowed =
+        artifacts::may_open(&mut tx.connection, &context.caller.agent, std::slice::from_ref(&id)).await?;
     if !allowed.contains(&id) {
         return Ok(Err(not_found(reference)));
     }
     let stored = artifacts::get(&mut tx.connection, &id).await?;
-    Ok(stored
-        .map(|stored| stored.artifact)
-        .ok_or_else(|| not_found(reference)))
+    Ok(stored.map(|stored| stored.artifact).ok_or_else(|| not_found(reference)))
 }
 
 fn not_found(reference: &str) -> Refusal {
-    Refusal::ArtifactNotFound {
-        reference: reference.to_owned(),
-    }
+    Refusal::ArtifactNotFound { reference: reference.to_owned() }
 }
 
 pub(super) async fn list(tx: &mut Tx, context: &Context<'_>) -> Result<Ran, Error> {

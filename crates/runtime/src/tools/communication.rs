@@ -27,32 +27,14 @@ pub(super) async fn send_message(
         Err(problems) => return Ok(Err(Refusal::InvalidMessage(problems))),
     };
     if arguments.to.0.is_empty() {
-        return Ok(Err(Refusal::InvalidArguments(vec![FieldProblem::new(
-            "to",
-            Fault::Empty,
-        )])));
+        return Ok(Err(Refusal::InvalidArguments(vec![FieldProblem::new("to", Fault::Empty)])));
     }
-    let due_at = arguments
-        .delay_ms
-        .map(|delay| tx.now.saturating_add_unsigned(delay));
+    let due_at = arguments.delay_ms.map(|delay| tx.now.saturating_add_unsigned(delay));
     let mut sent = Vec::new();
     let mut refused = Vec::new();
     for to in arguments.to.0 {
-        let draft = Draft {
-            to: to.clone(),
-            payload: payload.clone(),
-            answering: Answering::Oldest,
-            due_at,
-        };
-        match door::send(
-            tx,
-            context.snapshot,
-            context.caller,
-            draft,
-            LastWord::UnlessWaiting,
-        )
-        .await?
-        {
+        let draft = Draft { to: to.clone(), payload: payload.clone(), answering: Answering::Oldest, due_at };
+        match door::send(tx, context.snapshot, context.caller, draft, LastWord::UnlessWaiting).await? {
             Ok(id) => sent.push(json!({"to": to, "id": id})),
             Err(refusal) => refused.push((to, refusal)),
         }
@@ -115,10 +97,7 @@ pub(super) async fn find_capable(
     arguments: &FindCapableAgents,
 ) -> Result<Ran, Error> {
     let Some(capability) = Capability::new(&arguments.capability) else {
-        return Ok(Err(Refusal::InvalidArguments(vec![FieldProblem::new(
-            "capability",
-            Fault::Empty,
-        )])));
+        return Ok(Err(Refusal::InvalidArguments(vec![FieldProblem::new("capability", Fault::Empty)])));
     };
     let direction = arguments.direction.unwrap_or(Direction::Input);
     let catalogue = &context.snapshot.catalogue;
@@ -139,34 +118,19 @@ pub(super) async fn find_capable(
     let root = polity_society::id::AgentId::root();
     let all = agents::below(&mut tx.connection, &root, &caller.task).await?;
     let known = |party: &Party| contacts.iter().any(|contact| contact.party.id == party.id);
-    let others_exist = all
-        .iter()
-        .map(|row| row.party(catalogue))
-        .any(|party| can(&party) && !known(&party));
+    let others_exist = all.iter().map(|row| row.party(catalogue)).any(|party| can(&party) && !known(&party));
     let mut ask = Vec::new();
     if others_exist {
-        for contact in contacts
-            .iter()
-            .filter(|contact| contact.party.standing == Standing::Active)
-        {
-            let owner = Conversation {
-                agent: contact.party.id.clone(),
-                task: caller.task.clone(),
-            };
+        for contact in contacts.iter().filter(|contact| contact.party.standing == Standing::Active) {
+            let owner = Conversation { agent: contact.party.id.clone(), task: caller.task.clone() };
             let theirs = door::known_parties(&mut tx.connection, catalogue, &owner).await?;
-            if theirs
-                .iter()
-                .any(|theirs| can(&theirs.party) && !known(&theirs.party))
-            {
+            if theirs.iter().any(|theirs| can(&theirs.party) && !known(&theirs.party)) {
                 ask.push(contact.party.id.clone());
             }
         }
     }
-    let services: Vec<Value> = catalogue
-        .services_with(&capability, direction)
-        .iter()
-        .map(|service| json!(service.id))
-        .collect();
+    let services: Vec<Value> =
+        catalogue.services_with(&capability, direction).iter().map(|service| json!(service.id)).collect();
     Ok(Ok(Done::json(
         json!({"agents": capable, "othersExist": others_exist, "ask": ask, "services": services}),
     )))
@@ -175,10 +139,7 @@ pub(super) async fn find_capable(
 /// The summary takes the place of what came before it; the record says from where on the history stays as it was.
 pub(super) fn compress(arguments: CompressContext) -> Done {
     let keep_recent = arguments.keep_recent_count.unwrap_or(KEEP_RECENT);
-    let record = Record::Compacted {
-        summary: arguments.summary,
-        keep_recent,
-    };
+    let record = Record::Compacted { summary: arguments.summary, keep_recent };
     let mut done = Done::json(json!({"status": "success", "keepRecentCount": keep_recent}));
     done.record = Some(record);
     done

@@ -29,21 +29,13 @@ pub(super) async fn create_role(
         Err(problems) => return Ok(Err(Refusal::InvalidArguments(problems))),
     };
     let chosen = catalogue
-        .choose(ServiceWish {
-            service_id: service_id.as_ref(),
-            required: &wish.required_capabilities,
-        })
+        .choose(ServiceWish { service_id: service_id.as_ref(), required: &wish.required_capabilities })
         .service
         .id
         .clone();
     let caller = context.caller;
-    let existing = roles::made_by(
-        &mut tx.connection,
-        &caller.agent,
-        &caller.task,
-        wish.name.as_str(),
-    )
-    .await?;
+    let existing =
+        roles::made_by(&mut tx.connection, &caller.agent, &caller.task, wish.name.as_str()).await?;
     let is_new = existing.is_none();
     let id = mint::role(&mut tx.connection).await?;
     let creator = (caller.agent.clone(), caller.task.clone());
@@ -61,34 +53,19 @@ fn read_role_wish(
     catalogue: &Catalogue,
 ) -> Result<(RoleWish, Option<ServiceId>), Vec<FieldProblem>> {
     let mut problems = Vec::new();
-    let name = Name::parse(&arguments.name)
-        .map_err(|fault| problems.push(FieldProblem::new("name", fault)))
-        .ok();
+    let name =
+        Name::parse(&arguments.name).map_err(|fault| problems.push(FieldProblem::new("name", fault))).ok();
     if arguments.role_prompt.trim().is_empty() {
         problems.push(FieldProblem::new("rolePrompt", Fault::Empty));
     }
-    let spec = arguments
-        .interface_spec
-        .as_ref()
-        .filter(|spec| !spec.is_null())
-        .map(InterfaceSpec::parse);
+    let spec = arguments.interface_spec.as_ref().filter(|spec| !spec.is_null()).map(InterfaceSpec::parse);
     let interface_spec = spec.transpose().unwrap_or_else(|inner| {
         problems.extend(inner.into_iter().map(|problem| problem.inside("interface_spec")));
         None
     });
-    let service_id = arguments
-        .service_id
-        .filter(|id| !id.trim().is_empty())
-        .map(ServiceId::new);
-    if service_id
-        .as_ref()
-        .is_some_and(|id| catalogue.service(id).is_none())
-    {
-        let known = catalogue
-            .services()
-            .iter()
-            .map(|service| service.id.to_string())
-            .collect();
+    let service_id = arguments.service_id.filter(|id| !id.trim().is_empty()).map(ServiceId::new);
+    if service_id.as_ref().is_some_and(|id| catalogue.service(id).is_none()) {
+        let known = catalogue.services().iter().map(|service| service.id.to_string()).collect();
         problems.push(FieldProblem::new("serviceId", Fault::NotOneOf(known)));
     }
     let Some(name) = name.filter(|_| problems.is_empty()) else {
@@ -147,23 +124,14 @@ async fn hire(
         Ok(brief) => brief,
         Err(problems) => return Ok(Err(Refusal::InvalidTaskBrief(problems))),
     };
-    let name = match name
-        .filter(|name| !name.trim().is_empty())
-        .map(Name::parse)
-        .transpose()
-    {
+    let name = match name.filter(|name| !name.trim().is_empty()).map(Name::parse).transpose() {
         Ok(name) => name,
         Err(fault) => {
-            return Ok(Err(Refusal::InvalidArguments(vec![FieldProblem::new(
-                "name", fault,
-            )])));
+            return Ok(Err(Refusal::InvalidArguments(vec![FieldProblem::new("name", fault)])));
         }
     };
     let Some(parent) = agents::get(&mut tx.connection, &caller.agent).await? else {
-        return Err(Error::Damaged {
-            table: "agents",
-            what: format!("{} is missing", caller.agent),
-        });
+        return Err(Error::Damaged { table: "agents", what: format!("{} is missing", caller.agent) });
     };
     let mentioned = ArtifactId::all_in(&json!(brief).to_string());
     let facts = HireFacts {
@@ -200,11 +168,7 @@ async fn hire(
 }
 
 pub(super) async fn spawn(tx: &mut Tx, context: &Context<'_>, arguments: SpawnAgent) -> Result<Ran, Error> {
-    let SpawnAgent {
-        role_id,
-        task_brief,
-        name,
-    } = arguments;
+    let SpawnAgent { role_id, task_brief, name } = arguments;
     let hired = hire(tx, context, role_id, task_brief.as_ref(), name.as_deref()).await?;
     Ok(hired.map(|hired| Done::json(hired.shown)))
 }
@@ -215,29 +179,19 @@ pub(super) async fn spawn_with_task(
     context: &Context<'_>,
     arguments: SpawnAgentWithTask,
 ) -> Result<Ran, Error> {
-    let SpawnAgentWithTask {
-        role_id,
-        task_brief,
-        mut initial_message,
-        name,
-    } = arguments;
+    let SpawnAgentWithTask { role_id, task_brief, mut initial_message, name } = arguments;
     lend_brief(&mut initial_message, task_brief.as_ref());
     let payload = match Payload::parse(&initial_message) {
         Ok((payload, _)) => payload,
         Err(problems) => {
-            let problems = problems
-                .into_iter()
-                .map(|problem| problem.inside("initialMessage"))
-                .collect();
+            let problems = problems.into_iter().map(|problem| problem.inside("initialMessage")).collect();
             return Ok(Err(Refusal::InvalidMessage(problems)));
         }
     };
     sqlx::query("SAVEPOINT hire").execute(&mut tx.connection).await?;
     let ran = hire_and_write(tx, context, role_id, task_brief, name, payload).await?;
     if ran.is_err() {
-        sqlx::query("ROLLBACK TO hire")
-            .execute(&mut tx.connection)
-            .await?;
+        sqlx::query("ROLLBACK TO hire").execute(&mut tx.connection).await?;
     }
     sqlx::query("RELEASE hire").execute(&mut tx.connection).await?;
     Ok(ran)
@@ -255,20 +209,8 @@ async fn hire_and_write(
         Ok(hired) => hired,
         Err(refusal) => return Ok(Err(refusal)),
     };
-    let draft = Draft {
-        to: hired.id.to_string(),
-        payload,
-        answering: Answering::Oldest,
-        due_at: None,
-    };
-    let sent = door::send(
-        tx,
-        context.snapshot,
-        context.caller,
-        draft,
-        LastWord::UnlessWaiting,
-    )
-    .await?;
+    let draft = Draft { to: hired.id.to_string(), payload, answering: Answering::Oldest, due_at: None };
+    let sent = door::send(tx, context.snapshot, context.caller, draft, LastWord::UnlessWaiting).await?;
     Ok(sent.map(|message| {
         let mut shown = hired.shown;
         shown["messageId"] = json!(message);
@@ -304,9 +246,7 @@ pub(super) async fn terminate(
         subtree
     };
     let meant = arguments.agent_id.trim();
-    let mut by_role = below
-        .iter()
-        .filter(|row| row.standing == Standing::Active && row.role_name == meant);
+    let mut by_role = below.iter().filter(|row| row.standing == Standing::Active && row.role_name == meant);
     let unique = by_role.next().filter(|_| by_role.next().is_none());
     let meant = unique.map_or(meant, |row| row.id.as_str());
     let reason = arguments.reason.as_deref().unwrap_or_default();
@@ -314,9 +254,7 @@ pub(super) async fn terminate(
         Ok(changes) => {
             let ended = changes.len();
             apply::apply(tx, context.snapshot, changes).await?;
-            Ok(Ok(Done::json(
-                json!({"status": "success", "id": meant, "ended": ended}),
-            )))
+            Ok(Ok(Done::json(json!({"status": "success", "id": meant, "ended": ended}))))
         }
         Err(refusal) => Ok(Err(refusal)),
     }
@@ -326,10 +264,7 @@ pub(super) async fn terminate(
 pub(super) async fn structure(tx: &mut Tx, context: &Context<'_>) -> Result<Ran, Error> {
     let caller = context.caller;
     let Some(me) = agents::get(&mut tx.connection, &caller.agent).await? else {
-        return Err(Error::Damaged {
-            table: "agents",
-            what: format!("{} is missing", caller.agent),
-        });
+        return Err(Error::Damaged { table: "agents", what: format!("{} is missing", caller.agent) });
     };
     let below = agents::below(&mut tx.connection, &caller.agent, &caller.task).await?;
     let others = contacts::of(&mut tx.connection, &caller.agent, &caller.task).await?;
@@ -353,7 +288,5 @@ pub(super) async fn structure(tx: &mut Tx, context: &Context<'_>) -> Result<Ran,
         .filter(|contact| !is_below(&contact.agent.id))
         .map(|contact| json!({"id": contact.agent.id, "roleName": contact.agent.role_name}))
         .collect();
-    Ok(Ok(Done::json(
-        json!({"self": show(&me), "descendants": descendants, "contacts": contacts}),
-    )))
+    Ok(Ok(Done::json(json!({"self": show(&me), "descendants": descendants, "contacts": contacts}))))
 }

@@ -41,9 +41,6 @@ pub struct OutsideTool {
 
 impl fmt::Debug for OutsideTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OutsideTool")
-            .field("name", &self.tool.name)
-            .field("repeat", &self.repeat)
-            .finish()
+        f.debug_struct("OutsideTool").field("name", &self.tool.name).field("repeat", &self.repeat).finish()
     }
 }

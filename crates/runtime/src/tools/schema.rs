@@ -16,10 +16,7 @@ static SCHEMAS: LazyLock<Vec<(&'static str, Option<ToolGroup>, Value)>> = LazyLo
     });
     let mut generator = settings.into_generator();
     let schemas = arguments::schemas(&mut generator);
-    schemas
-        .into_iter()
-        .map(|(name, group, schema)| (name, group, plain(schema.to_value())))
-        .collect()
+    schemas.into_iter().map(|(name, group, schema)| (name, group, plain(schema.to_value()))).collect()
 });
 
 /// The tools of a role. A role that names no groups has all.
@@ -27,9 +24,7 @@ pub(crate) fn offered(groups: &[ToolGroup], prompts: &Prompts) -> Vec<Tool> {
     let has =
         |group: &Option<ToolGroup>| group.is_none_or(|group| groups.is_empty() || groups.contains(&group));
     let chosen = SCHEMAS.iter().filter(|(_, group, _)| has(group));
-    chosen
-        .map(|(name, _, schema)| in_words(name, schema.clone(), prompts.tool_texts.get(*name)))
-        .collect()
+    chosen.map(|(name, _, schema)| in_words(name, schema.clone(), prompts.tool_texts.get(*name))).collect()
 }
 
 fn in_words(name: &str, mut parameters: Value, text: Option<&ToolText>) -> Tool {
@@ -40,11 +35,7 @@ fn in_words(name: &str, mut parameters: Value, text: Option<&ToolText>) -> Tool 
         }
     }
     let description = text.map(|text| text.description.clone()).unwrap_or_default();
-    Tool {
-        name: name.to_owned(),
-        description,
-        parameters,
-    }
+    Tool { name: name.to_owned(), description, parameters }
 }
 
 /// Puts the description of a field where the field is; arrays are stepped through.
@@ -58,10 +49,7 @@ fn describe(schema: &mut Value, path: &[&str], description: &str) {
     if let Some(items) = schema.get_mut("items") {
         return describe(items, path, description);
     }
-    if let Some(property) = schema
-        .get_mut("properties")
-        .and_then(|properties| properties.get_mut(*name))
-    {
+    if let Some(property) = schema.get_mut("properties").and_then(|properties| properties.get_mut(*name)) {
         describe(property, rest, description);
     }
 }
@@ -86,11 +74,8 @@ fn plain_object(object: Map<String, Value>) -> Map<String, Value> {
             ) => {}
             ("type", Value::Array(types)) => {
                 let named: Vec<Value> = types.into_iter().filter(|name| name != "null").collect();
-                let only = if named.len() == 1 {
-                    named.into_iter().next()
-                } else {
-                    Some(Value::Array(named))
-                };
+                let only =
+                    if named.len() == 1 { named.into_iter().next() } else { Some(Value::Array(named)) };
                 plainer.extend(only.map(|only| (key, only)));
             }
             ("properties", Value::Object(properties)) => {

@@ -82,18 +82,13 @@ pub fn closing(facts: &ClosingFacts) -> Closing {
             return Closing::Note;
         }
         let request = oldest_of(&user).map(|request| request.id.clone());
-        return Closing::Answer {
-            to: user,
-            request,
-            last_word: LastWord::Yes,
-        };
+        return Closing::Answer { to: user, request, last_word: LastWord::Yes };
     }
     let giver = match (&facts.beginning.from, facts.beginning.expects) {
         // A request that was answered by a message of the turn, or settled meanwhile, has no more to come.
-        (Sender::Party(_), Expects::Answer) => facts
-            .open_requests
-            .iter()
-            .find(|request| request.id == facts.beginning.id),
+        (Sender::Party(_), Expects::Answer) => {
+            facts.open_requests.iter().find(|request| request.id == facts.beginning.id)
+        }
         (Sender::Party(_) | Sender::System, _) => facts.open_requests.first(),
     };
     let Some(giver) = giver else { return Closing::Note };

@@ -83,10 +83,7 @@ pub fn admit(
 ) -> Result<Vec<Change>, Refusal> {
     let unknown = |meant: &str| Refusal::UnknownContact {
         meant: meant.to_owned(),
-        contacts: contact::nearest_first(&facts.contacts, meant)
-            .into_iter()
-            .map(ContactLine::from)
-            .collect(),
+        contacts: contact::nearest_first(&facts.contacts, meant).into_iter().map(ContactLine::from).collect(),
     };
     let known = contact::find(&facts.contacts, &draft.to);
     let to_itself = known.is_none() && draft.to.trim() == facts.sender.id.as_str();
@@ -96,26 +93,14 @@ pub fn admit(
         None => return Err(unknown(&draft.to)),
     };
     if receiver.standing == Standing::Ended {
-        return Err(Refusal::AgentTerminated {
-            agent: receiver.id.to_string(),
-        });
+        return Err(Refusal::AgentTerminated { agent: receiver.id.to_string() });
     }
     check_size(&draft.payload, limits)?;
-    if let Some(missing) = draft
-        .payload
-        .attachments
-        .iter()
-        .find(|id| !facts.openable.contains(id))
-    {
-        return Err(Refusal::ArtifactNotFound {
-            reference: missing.reference(),
-        });
+    if let Some(missing) = draft.payload.attachments.iter().find(|id| !facts.openable.contains(id)) {
+        return Err(Refusal::ArtifactNotFound { reference: missing.reference() });
     }
     if facts.queued >= limits.max_queue {
-        return Err(Refusal::MailboxFull {
-            agent: receiver.id.to_string(),
-            limit: limits.max_queue,
-        });
+        return Err(Refusal::MailboxFull { agent: receiver.id.to_string(), limit: limits.max_queue });
     }
     let target = introduced_party(&draft.payload, receiver, facts, unknown)?;
 
@@ -138,18 +123,11 @@ pub fn admit(
         }));
     }
     for artifact in &facts.openable {
-        changes.push(Change::AccessGranted {
-            agent: receiver.id.clone(),
-            artifact: artifact.clone(),
-        });
+        changes.push(Change::AccessGranted { agent: receiver.id.clone(), artifact: artifact.clone() });
     }
 
     let in_reply_to = answered_request(&draft, facts);
-    let answers = if in_reply_to.is_some() {
-        Answers::ARequest
-    } else {
-        Answers::Nothing
-    };
+    let answers = if in_reply_to.is_some() { Answers::ARequest } else { Answers::Nothing };
     let asks = draft.payload.message_type.asks(answers);
     // To an agent an answer is an answer; only what the person is told can be provisional.
     let interim = receiver.id.is_user() && !asks && facts.waiting == Waiting::ForOthers;
@@ -161,11 +139,7 @@ pub fn admit(
         to: receiver.id.clone(),
         in_reply_to: in_reply_to.clone(),
         expects: if asks { Expects::Answer } else { Expects::Nothing },
-        finality: if interim {
-            Finality::Interim
-        } else {
-            Finality::Final
-        },
+        finality: if interim { Finality::Interim } else { Finality::Final },
         introduction: first_contact.then(|| self_introduction(&facts.sender, known)),
         introduced: target.map(describe),
         due_at: draft.due_at,
@@ -199,26 +173,15 @@ pub fn notice(id: MessageId, task: TaskId, to: AgentId, notice: Notice) -> Chang
 /// The person may write to any agent; doing so makes the two contacts.
 pub fn introduce_person(agent: &AgentId) -> Vec<Change> {
     let entry = |owner: AgentId, agent: AgentId| {
-        Change::ContactAdded(Contact {
-            owner,
-            agent,
-            source: Source::System,
-            introduced_by: None,
-        })
+        Change::ContactAdded(Contact { owner, agent, source: Source::System, introduced_by: None })
     };
-    vec![
-        entry(AgentId::user(), agent.clone()),
-        entry(agent.clone(), AgentId::user()),
-    ]
+    vec![entry(AgentId::user(), agent.clone()), entry(agent.clone(), AgentId::user())]
 }
 
 fn check_size(payload: &Payload, limits: &Limits) -> Result<(), Refusal> {
     let characters = payload.to_json_text().chars().count() as u64;
     if characters > limits.max_message_chars {
-        return Err(Refusal::LimitReached {
-            limit: "maxMessageChars",
-            value: limits.max_message_chars,
-        });
+        return Err(Refusal::LimitReached { limit: "maxMessageChars", value: limits.max_message_chars });
     }
     Ok(())
 }
@@ -243,15 +206,10 @@ fn introduced_party<'a>(
     };
     if target.id == receiver.id {
         let problem = Fault::Rule("must be somebody else than the receiver".to_owned());
-        return Err(Refusal::InvalidMessage(vec![FieldProblem::new(
-            "target_agent",
-            problem,
-        )]));
+        return Err(Refusal::InvalidMessage(vec![FieldProblem::new("target_agent", problem)]));
     }
     if target.standing == Standing::Ended {
-        return Err(Refusal::AgentTerminated {
-            agent: target.id.to_string(),
-        });
+        return Err(Refusal::AgentTerminated { agent: target.id.to_string() });
     }
     Ok(Some(target))
 }

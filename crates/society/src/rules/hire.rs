@@ -44,9 +44,7 @@ pub struct HireFacts {
 /// Says whether the hiring may go on, before an id is made: the role, the limits, the collaborators.
 pub fn check_hire(wish: &HireWish, facts: &HireFacts, limits: &Limits) -> Result<(), Refusal> {
     if facts.role.is_none() {
-        return Err(Refusal::NotChildRole {
-            role: wish.role.clone(),
-        });
+        return Err(Refusal::NotChildRole { role: wish.role.clone() });
     }
     let depth = u64::from(facts.parent.depth) + 1;
     let bounds = [
@@ -77,12 +75,7 @@ pub fn hire(wish: HireWish, facts: &HireFacts, id: AgentId, limits: &Limits) -> 
     };
     let parent = facts.parent.id.clone();
     let entry = |owner: &AgentId, agent: &AgentId, source: Source, introduced_by: Option<AgentId>| {
-        Change::ContactAdded(Contact {
-            owner: owner.clone(),
-            agent: agent.clone(),
-            source,
-            introduced_by,
-        })
+        Change::ContactAdded(Contact { owner: owner.clone(), agent: agent.clone(), source, introduced_by })
     };
     let mut brief = wish.brief;
     let mut presets = Vec::new();
@@ -111,10 +104,8 @@ pub fn hire(wish: HireWish, facts: &HireFacts, id: AgentId, limits: &Limits) -> 
         entry(&parent, &id, Source::Child, None),
     ];
     changes.extend(presets);
-    let grant = |artifact: &ArtifactId| Change::AccessGranted {
-        agent: id.clone(),
-        artifact: artifact.clone(),
-    };
+    let grant =
+        |artifact: &ArtifactId| Change::AccessGranted { agent: id.clone(), artifact: artifact.clone() };
     changes.extend(facts.openable.iter().map(grant));
     Ok(changes)
 }
@@ -127,14 +118,9 @@ pub fn end_subtree(
     subtree: impl FnOnce(&AgentId) -> Vec<AgentId>,
 ) -> Result<Vec<Change>, Refusal> {
     let Some(target) = descendants.iter().find(|id| id.as_str() == meant) else {
-        return Err(Refusal::NotDescendant {
-            agent: meant.to_owned(),
-        });
+        return Err(Refusal::NotDescendant { agent: meant.to_owned() });
     };
-    let end = |agent: AgentId| Change::AgentEnded {
-        agent,
-        reason: reason.to_owned(),
-    };
+    let end = |agent: AgentId| Change::AgentEnded { agent, reason: reason.to_owned() };
     let mut changes = vec![end(target.clone())];
     changes.extend(subtree(target).into_iter().filter(|id| id != target).map(end));
     Ok(changes)

@@ -17,10 +17,7 @@ fn user(text: &str) -> Message {
 }
 
 fn image() -> Part {
-    Part::Image {
-        mime_type: "image/png".to_owned(),
-        data: Bytes::from_static(b"png!"),
-    }
+    Part::Image { mime_type: "image/png".to_owned(), data: Bytes::from_static(b"png!") }
 }
 
 fn object(value: Value) -> Map<String, Value> {
@@ -28,45 +25,25 @@ fn object(value: Value) -> Map<String, Value> {
 }
 
 fn said(text: &str) -> Message {
-    Message::Assistant {
-        text: Some(text.to_owned()),
-        tool_calls: Vec::new(),
-        extra: Map::new(),
-    }
+    Message::Assistant { text: Some(text.to_owned()), tool_calls: Vec::new(), extra: Map::new() }
 }
 
 fn call(id: &str) -> ToolCall {
     let arguments = Arguments::Object(object(json!({"ref": "artifact:1"})));
-    ToolCall {
-        id: id.to_owned(),
-        name: "get_artifact".to_owned(),
-        arguments,
-        extra: Map::new(),
-    }
+    ToolCall { id: id.to_owned(), name: "get_artifact".to_owned(), arguments, extra: Map::new() }
 }
 
 fn called(ids: &[&str]) -> Message {
     let tool_calls = ids.iter().map(|id| call(id)).collect();
-    Message::Assistant {
-        text: None,
-        tool_calls,
-        extra: Map::new(),
-    }
+    Message::Assistant { text: None, tool_calls, extra: Map::new() }
 }
 
 fn result(call_id: &str, media: Vec<Media>) -> Message {
-    Message::Tool {
-        call_id: call_id.to_owned(),
-        content: "{}".to_owned(),
-        media,
-    }
+    Message::Tool { call_id: call_id.to_owned(), content: "{}".to_owned(), media }
 }
 
 fn picture(label: &str) -> Media {
-    Media {
-        label: label.to_owned(),
-        part: image(),
-    }
+    Media { label: label.to_owned(), part: image() }
 }
 
 fn call_on_the_wire(id: &str) -> Value {
@@ -95,10 +72,7 @@ fn parts_have_the_shapes_of_the_api() {
     let parts = vec![
         Part::Text("look".to_owned()),
         image(),
-        Part::Audio {
-            format: AudioFormat::Mp3,
-            data: Bytes::from_static(b"mp3"),
-        },
+        Part::Audio { format: AudioFormat::Mp3, data: Bytes::from_static(b"mp3") },
         Part::File {
             filename: "a \"b\".pdf".to_owned(),
             mime_type: "application/pdf".to_owned(),
@@ -128,10 +102,7 @@ fn one_medium_alone_is_an_array() {
 
 #[test]
 fn the_role_of_the_instructions() {
-    let with = |system_role| Dialect {
-        system_role,
-        ..Dialect::default()
-    };
+    let with = |system_role| Dialect { system_role, ..Dialect::default() };
     check(
         &[system("be brief"), user("hi")],
         &with(SystemRole::Developer),
@@ -156,11 +127,7 @@ fn the_role_of_the_instructions() {
             {"role": "user", "content": "hi"},
         ]),
     );
-    check(
-        &[system("be brief")],
-        &with(SystemRole::User),
-        json!([{"role": "user", "content": "be brief"}]),
-    );
+    check(&[system("be brief")], &with(SystemRole::User), json!([{"role": "user", "content": "be brief"}]));
 }
 
 #[test]
@@ -211,10 +178,7 @@ fn each_batch_has_its_own_media_message() {
 fn media_may_stand_in_the_result_itself() {
     check(
         &[called(&["a"]), result("a", vec![picture("one")]), user("next")],
-        &Dialect {
-            tool_result_media: ToolResultMedia::Inline,
-            ..Dialect::default()
-        },
+        &Dialect { tool_result_media: ToolResultMedia::Inline, ..Dialect::default() },
         json!([
             {"role": "assistant", "tool_calls": [call_on_the_wire("a")]},
             {"role": "tool", "tool_call_id": "a", "content": [
@@ -227,18 +191,9 @@ fn media_may_stand_in_the_result_itself() {
 
 #[test]
 fn a_bridge_stands_between_a_result_and_a_user_message_only() {
-    let bridged = Dialect {
-        bridge_after_tool: BridgeAfterTool::Bridge,
-        ..Dialect::default()
-    };
+    let bridged = Dialect { bridge_after_tool: BridgeAfterTool::Bridge, ..Dialect::default() };
     check(
-        &[
-            called(&["a"]),
-            result("a", vec![picture("one")]),
-            user("next"),
-            said("yes"),
-            user("more"),
-        ],
+        &[called(&["a"]), result("a", vec![picture("one")]), user("next"), said("yes"), user("more")],
         &bridged,
         json!([
             {"role": "assistant", "tool_calls": [call_on_the_wire("a")]},
@@ -277,15 +232,8 @@ fn nothing_said_is_no_message() {
 
 #[test]
 fn garbage_in_arguments_goes_out_as_an_empty_object() {
-    let garbage = ToolCall {
-        arguments: Arguments::Malformed("{\"re".to_owned()),
-        ..call("a")
-    };
-    let message = Message::Assistant {
-        text: None,
-        tool_calls: vec![garbage],
-        extra: Map::new(),
-    };
+    let garbage = ToolCall { arguments: Arguments::Malformed("{\"re".to_owned()), ..call("a") };
+    let message = Message::Assistant { text: None, tool_calls: vec![garbage], extra: Map::new() };
     check(
         &[message],
         &Dialect::default(),
@@ -314,10 +262,7 @@ fn opaque_fields_go_back_beside_the_others() {
 
 #[test]
 fn short_ids_are_the_same_in_the_call_and_its_result() {
-    let dialect = Dialect {
-        tool_call_ids: ToolCallIds::Alnum9,
-        ..Dialect::default()
-    };
+    let dialect = Dialect { tool_call_ids: ToolCallIds::Alnum9, ..Dialect::default() };
     let messages = [
         called(&["functions.get:0", "abcDEF123"]),
         result("functions.get:0", vec![]),
@@ -334,8 +279,7 @@ fn short_ids_are_the_same_in_the_call_and_its_result() {
 
 #[test]
 fn different_ids_stay_different() {
-    let mapped: std::collections::HashSet<_> = (0..10_000)
-        .map(|number| nine_characters(&format!("call_{number}")))
-        .collect();
+    let mapped: std::collections::HashSet<_> =
+        (0..10_000).map(|number| nine_characters(&format!("call_{number}"))).collect();
     assert_eq!(mapped.len(), 10_000);
 }

@@ -1,0 +1,265 @@
+//! The transaction of a turn: what happened, and all that follows from it without asking anybody.
+
+use super::bytes::prepare_pending;
+use super::closing;
+use super::outside::outside_tool;
+use crate::event::Event;
+use crate::handles::Handles;
+use crate::record::{Record, Replied, ToolResult};
+use crate::store::messages::{self, Settled};
+use crate::store::turns::{self, OpenTurn};
+use crate::store::{Conversation, Error, Tx, agents, events, records, tasks, usage};
+use crate::tools::outside::Repeat;
+use crate::tools::{self, Context};
+use crate::turn::{self, Reminded, Step, Turn};
+use polity_artifacts::Prepared;
+use polity_llm::ToolCall;
+use polity_registry::Snapshot;
+use polity_society::id::ServiceId;
+use polity_society::notice::Notice;
+use polity_society::refusal::Refusal;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What happened since the last transaction.
+pub(super) enum Happened {
+    /// Nothing: the turn was just taken up.
+    Nothing,
+    /// The model answered.
+    Replied { replied: Replied, event: Event, served: usage::Served, stored: Vec<Prepared> },
+    /// A tool that reaches outside came to its end.
+    ToolEnded { call: ToolCall, result: ToolResult, refused: Option<&'static str> },
+    /// The model gave no answer, for good.
+    Failed { service: ServiceId, reason: String },
+    /// A limit of the task was reached.
+    Limited { limit: &'static str, value: u64 },
+}
+
+/// One transaction: what happened, and all that follows from it without asking anybody.
+pub(super) async fn advance(
+    handles: &Arc<Handles>,
+    conversation: &Conversation,
+    open: &OpenTurn,
+    turn: Turn,
+    happened: Happened,
+) -> Result<(Turn, Step), Error> {
+    let snapshot = handles.registry.current();
+    let mut ahead = turn.clone();
+    if let Happened::Replied { replied, .. } = &happened {
+        ahead.apply(&Record::Replied(replied.clone()));
+    }
+    let max_rounds = snapshot.settings.limits.max_tool_rounds;
+    if matches!((&happened, ahead.next(max_rounds)), (Happened::Nothing, Step::CallModel(_))) {
+        return Ok((turn, ahead.next(max_rounds)));
+    }
+    let prepared = prepare_pending(handles, &snapshot, &ahead).await?;
+    let advance = Advance {
+        handles: Arc::clone(handles),
+        conversation: conversation.clone(),
+        open: open.clone(),
+        snapshot,
+        prepared,
+    };
+    handles.store.write(move |tx| Box::pin(async move { advance.run(tx, turn, happened).await })).await
+}
+
+/// What a transaction of a turn works with.
+struct Advance {
+    handles: Arc<Handles>,
+    conversation: Conversation,
+    open: OpenTurn,
+    snapshot: Arc<Snapshot>,
+    prepared: HashMap<String, Result<Prepared, Refusal>>,
+}
+
+/// Whether the transaction goes on with the next step.
+enum Go {
+    On,
+    Stop,
+}
+
+impl Advance {
+    async fn run(self, tx: &mut Tx, mut turn: Turn, happened: Happened) -> Result<(Turn, Step), Error> {
+        // The agent may have been ended while its model was thinking.
+        if turns::open(&mut tx.connection, &self.conversation).await?.as_ref() != Some(&self.open) {
+            return Ok((turn, Step::Ended));
+        }
+        self.take_down(tx, &mut turn, happened).await?;
+        loop {
+            let step = turn.next(self.snapshot.settings.limits.max_tool_rounds);
+            if let Go::Stop = self.step(tx, &mut turn, &step).await? {
+                return Ok((turn, step));
+            }
+        }
+    }
+
+    async fn take_down(&self, tx: &mut Tx, turn: &mut Turn, happened: Happened) -> Result<(), Error> {
+        match happened {
+            Happened::Nothing => Ok(()),
+            Happened::Replied { replied, event, served, stored } => {
+                usage::insert(tx, &self.conversation, self.open.id, &served).await?;
+                events::append(tx, &event).await?;
+                for prepared in stored {
+                    tools::store(tx, &self.conversation, prepared).await?;
+                }
+                self.record(tx, turn, Record::Replied(replied)).await
+            }
+            Happened::ToolEnded { call, result, refused } => {
+                self.finish_call(tx, turn, &call, result, refused).await
+            }
+            Happened::Failed { service, reason } => {
+                self.record(tx, turn, Record::Failed { reason: reason.clone() }).await?;
+                closing::fail(tx, &self.snapshot, &self.conversation, &self.open, &service, &reason).await
+            }
+            Happened::Limited { limit, value } => self.stop_at_limit(tx, turn, limit, value).await,
+        }
+    }
+
+    /// Does one step that needs nobody outside the database.
+    async fn step(&self, tx: &mut Tx, turn: &mut Turn, step: &Step) -> Result<Go, Error> {
+        match step {
+            Step::CallModel(_) | Step::Ended => Ok(Go::Stop),
+            Step::RunTool(call) if outside_tool(&self.handles, call).is_some() => Ok(Go::Stop),
+            Step::RunTool(call) => {
+                self.run_society_tool(tx, turn, call).await?;
+                Ok(Go::On)
+            }
+            Step::RecordInterruption(call) => {
+                if outside_tool(&self.handles, call).is_some_and(|outside| outside.repeat == Repeat::Safe) {
+                    return Ok(Go::Stop);
+                }
+                self.refuse(tx, turn, call, &Refusal::OutcomeUnknown { tool: call.name.clone() }).await?;
+                Ok(Go::On)
+            }
+            Step::RefuseTool(call) => {
+                let value = self.snapshot.settings.limits.max_tool_rounds;
+                self.refuse(tx, turn, call, &Refusal::LimitReached { limit: "maxToolRounds", value }).await?;
+                Ok(Go::On)
+            }
+            Step::Notice(notice) => {
+                if let Notice::SumUp { limit } = notice {
+                    self.note_limit(tx, "maxToolRounds", *limit).await?;
+                }
+                self.record(tx, turn, Record::Noticed { notice: notice.clone() }).await?;
+                Ok(Go::On)
+            }
+            Step::Finish(text) => {
+                if turn.reminded() == Reminded::No {
+                    let unwritten =
+                        agents::unwritten_children(&mut tx.connection, &self.conversation, self.open.id)
+                            .await?;
+                    if !unwritten.is_empty() {
+                        let notice = Notice::UnwrittenChildren { agents: unwritten };
+                        self.record(tx, turn, Record::Noticed { notice }).await?;
+                        return Ok(Go::On);
+                    }
+                }
+                closing::finish(
+                    tx,
+                    &self.snapshot,
+                    &self.conversation,
+                    &self.open,
+                    text.as_deref(),
+                    turn.heard(),
+                )
+                .await?;
+                Ok(Go::Stop)
+            }
+            Step::Fail(reason) => {
+                self.record(tx, turn, Record::Failed { reason: reason.clone() }).await?;
+                let service = self.service(tx).await?;
+                closing::fail(tx, &self.snapshot, &self.conversation, &self.open, &service, reason).await?;
+                Ok(Go::On)
+            }
+        }
+    }
+
+    async fn service(&self, tx: &mut Tx) -> Result<ServiceId, Error> {
+        let agent = agents::get(&mut tx.connection, &self.conversation.agent).await?;
+        let wanted = match agent.and_then(|agent| agent.service) {
+            Some(service) => Some(service),
+            None => tasks::service(&mut tx.connection, &self.conversation.task).await?,
+        };
+        Ok(crate::door::service_for(&self.snapshot.catalogue, wanted.as_ref()).id.clone())
+    }
+
+    async fn run_society_tool(&self, tx: &mut Tx, turn: &mut Turn, call: &ToolCall) -> Result<(), Error> {
+        let done = if tools::is_society_tool(&call.name) {
+            let context =
+                Context { caller: &self.conversation, snapshot: &self.snapshot, prepared: &self.prepared };
+            tools::run(tx, &context, call).await?
+        } else {
+            tools::Done::refused(&tools::unknown(&call.name), &self.snapshot)
+        };
+        if let Some(record) = done.record {
+            self.record(tx, turn, record).await?;
+        }
+        self.finish_call(tx, turn, call, done.result, done.refused).await
+    }
+
+    async fn refuse(
+        &self,
+        tx: &mut Tx,
+        turn: &mut Turn,
+        call: &ToolCall,
+        refusal: &Refusal,
+    ) -> Result<(), Error> {
+        let done = tools::Done::refused(refusal, &self.snapshot);
+        self.finish_call(tx, turn, call, done.result, done.refused).await
+    }
+
+    async fn finish_call(
+        &self,
+        tx: &mut Tx,
+        turn: &mut Turn,
+        call: &ToolCall,
+        result: ToolResult,
+        refused: Option<&'static str>,
+    ) -> Result<(), Error> {
+        let event = Event::ToolCalled {
+            task: self.conversation.task.clone(),
+            agent: self.conversation.agent.clone(),
+            tool: call.name.clone(),
+            error: refused.map(str::to_owned),
+        };
+        events::append(tx, &event).await?;
+        self.record(tx, turn, turn::finished(call, result)).await
+    }
+
+    async fn record(&self, tx: &mut Tx, turn: &mut Turn, record: Record) -> Result<(), Error> {
+        records::append(tx, &self.conversation, self.open.id, &record).await?;
+        turn.apply(&record);
+        Ok(())
+    }
+
+    async fn note_limit(&self, tx: &mut Tx, limit: &str, value: u64) -> Result<(), Error> {
+        let event = Event::LimitReached {
+            task: self.conversation.task.clone(),
+            agent: self.conversation.agent.clone(),
+            limit: limit.to_owned(),
+            value,
+        };
+        events::append(tx, &event).await
+    }
+
+    /// The task may call no more models: the turn ends here, and the person is told once.
+    async fn stop_at_limit(
+        &self,
+        tx: &mut Tx,
+        turn: &mut Turn,
+        limit: &str,
+        value: u64,
+    ) -> Result<(), Error> {
+        let reason = format!("limit_reached: {limit} = {value}");
+        self.record(tx, turn, Record::Stopped { reason: reason.clone() }).await?;
+        messages::settle(tx, self.open.id, Settled::Failed).await?;
+        turns::end(tx, self.open.id, turns::Ended::Stopped).await?;
+        closing::note_end(tx, &self.conversation, Some(reason)).await?;
+        if tasks::stop(tx, &self.conversation.task, limit).await? {
+            self.note_limit(tx, limit, value).await?;
+            closing::tell_limit(tx, &self.snapshot, &self.conversation, limit, value).await?;
+        }
+        Ok(())
+    }
+}
+

@@ -1,0 +1,72 @@
+//! Tools that reach outside: that one starts is committed before it runs.
+
+use super::advance::Happened;
+use crate::handles::Handles;
+use crate::record::{Record, ToolResult};
+use crate::store::turns::OpenTurn;
+use crate::store::{Conversation, Error, records};
+use crate::tools;
+use crate::tools::outside::{Invocation, OutsideTool};
+use crate::turn::Turn;
+use polity_llm::{Arguments, ToolCall};
+use polity_society::id::CallId;
+use polity_society::refusal::Refusal;
+
+/// The tool of that name, if it is one that reaches outside.
+pub(super) fn outside_tool<'h>(handles: &'h Handles, call: &ToolCall) -> Option<&'h OutsideTool> {
+    handles.outside.iter().find(|outside| outside.tool.name == call.name)
+}
+
+/// Whether a tool is run for the first time, as far as is known.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum First {
+    Yes,
+    No,
+}
+
+/// Runs a tool that leaves traces outside: that it starts is committed before it runs.
+pub(super) async fn run_outside(
+    handles: &Handles,
+    conversation: &Conversation,
+    open: &OpenTurn,
+    turn: &mut Turn,
+    call: &ToolCall,
+    first: First,
+) -> Result<Happened, Error> {
+    let Some(outside) = outside_tool(handles, call) else {
+        return Err(Error::Damaged { table: "records", what: format!("tool {} has gone", call.name) });
+    };
+    if first == First::Yes {
+        let started = Record::ToolStarted { call: CallId::new(call.id.clone()) };
+        let (owner, id, record) = (conversation.clone(), open.id, started.clone());
+        let write = handles
+            .store
+            .write(move |tx| Box::pin(async move { records::append(tx, &owner, id, &record).await }));
+        write.await?;
+        turn.apply(&started);
+    }
+    let snapshot = handles.registry.current();
+    let tool = call.name.clone();
+    let done = match &call.arguments {
+        Arguments::Object(arguments) => {
+            let idempotency_key = format!("{}-{}", open.id, call.id);
+            let invocation = Invocation { arguments: arguments.clone(), idempotency_key };
+            match (outside.run)(invocation).await {
+                Ok(value) => Ok(value),
+                Err(reason) => Err(Refusal::ToolFailed { tool, reason }),
+            }
+        }
+        Arguments::Malformed(text) => {
+            Err(Refusal::ToolFailed { tool, reason: format!("the arguments are not a JSON object: {text}") })
+        }
+    };
+    let (result, refused) = match done {
+        Ok(value) => (ToolResult::Json(value), None),
+        Err(refusal) => {
+            let done = tools::Done::refused(&refusal, &snapshot);
+            (done.result, done.refused)
+        }
+    };
+    Ok(Happened::ToolEnded { call: call.clone(), result, refused })
+}
+

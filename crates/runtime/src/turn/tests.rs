@@ -1,0 +1,442 @@
+//! A random model, a driver that writes down what the real one does, and a process that ends again and again.
+
+use super::*;
+use polity_llm::Arguments;
+use polity_society::id::{AgentId, MessageId};
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+const MAX_ROUNDS: u64 = 3;
+const TURN: i64 = 7;
+
+/// What a random model says: a text or none, and calls.
+#[derive(Clone, Debug)]
+struct Answer {
+    text: Option<String>,
+    calls: Vec<ToolCall>,
+}
+
+/// The tools of this world. Those that reach outside are told apart by name, as the driver does.
+const SOCIETY: &str = "put";
+const UNKNOWN: &str = "no_such_tool";
+const REPEATABLE: &str = "fetch";
+const ONCE: &str = "pay";
+
+fn is_outside(call: &ToolCall) -> bool {
+    call.name == REPEATABLE || call.name == ONCE
+}
+
+fn call() -> impl Strategy<Value = ToolCall> {
+    let ids = ["", " ", "a", "b", "c", "call_7_0_0", "call_7_0_1", "call_7_1_0", "call_7_1_1"];
+    let ids = proptest::sample::select(ids.to_vec());
+    let names = proptest::sample::select(vec![SOCIETY, UNKNOWN, REPEATABLE, ONCE]);
+    let arguments = prop_oneof![
+        Just(Arguments::Object(Map::new())),
+        Just(Arguments::Malformed("{\"to\":".to_owned()))
+    ];
+    (ids, names, arguments).prop_map(|(id, name, arguments)| ToolCall {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        arguments,
+        extra: Map::new(),
+    })
+}
+
+fn answer() -> impl Strategy<Value = Answer> {
+    let text = prop_oneof![2 => Just(None), 1 => Just(Some("said".to_owned()))];
+    let calls = prop_oneof![1 => Just(Vec::new()), 3 => proptest::collection::vec(call(), 1..5)];
+    (text, calls).prop_map(|(text, calls)| Answer { text, calls })
+}
+
+fn beginnings() -> impl Strategy<Value = Expects> {
+    prop_oneof![Just(Expects::Answer), Just(Expects::Nothing)]
+}
+
+/// The process has ended.
+struct Cut;
+
+/// What a transaction writes: records, and what society tools did.
+#[derive(Default)]
+struct Transaction {
+    records: Vec<Record>,
+    done: Vec<String>,
+    ended: Option<Option<String>>,
+}
+
+/// The disk and the world outside, which survive, and what is still to come.
+struct World {
+    beginning: Expects,
+    /// Ids of calls of earlier turns of the conversation.
+    taken: HashSet<String>,
+    records: Vec<Record>,
+    /// The society calls that took effect.
+    done: Vec<String>,
+    /// The text with which the turn has ended.
+    ended: Option<Option<String>>,
+    /// How often the outside world saw each key.
+    outside: BTreeMap<String, u32>,
+    answers: std::vec::IntoIter<Answer>,
+    /// After how many points the process ends, each time.
+    cuts: std::vec::IntoIter<u8>,
+    until_cut: Option<u8>,
+    mail: u8,
+    unwritten: bool,
+}
+
+impl World {
+    /// A place at which the process may end.
+    fn point(&mut self) -> Result<(), Cut> {
+        match self.until_cut {
+            Some(0) => {
+                self.until_cut = self.cuts.next();
+                Err(Cut)
+            }
+            Some(left) => {
+                self.until_cut = Some(left - 1);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn commit(&mut self, transaction: Transaction) -> Result<(), Cut> {
+        self.point()?;
+        self.records.extend(transaction.records);
+        self.done.extend(transaction.done);
+        if transaction.ended.is_some() {
+            self.ended = transaction.ended;
+        }
+        self.point()
+    }
+
+    fn ask(&mut self, turn: &Turn) -> Record {
+        let answer = self.answers.next().unwrap_or(Answer {
+            text: Some("the end".to_owned()),
+            calls: Vec::new(),
+        });
+        let earlier: Vec<String> = self.taken.iter().cloned().chain(self.all_call_ids()).collect();
+        let taken = earlier.iter().map(String::as_str).collect();
+        Record::Replied(Replied {
+            text: answer.text,
+            calls: with_unique_ids(answer.calls, &taken, TURN, turn.rounds()),
+            ..Replied::default()
+        })
+    }
+
+    fn all_call_ids(&self) -> Vec<String> {
+        let replies = self.records.iter().filter_map(|record| match record {
+            Record::Replied(replied) => Some(&replied.calls),
+            _ => None,
+        });
+        replies.flatten().map(|call| call.id.clone()).collect()
+    }
+
+    fn run_outside(&mut self, call: &ToolCall) -> Result<Record, Cut> {
+        *self.outside.entry(format!("{TURN}-{}", call.id)).or_default() += 1;
+        self.point()?;
+        Ok(finished(call, ToolResult::Json(json!("ran"))))
+    }
+
+    /// One life of the process: from the records that there are to the end of the turn, or to the next cut.
+    fn live(&mut self) -> Result<(), Cut> {
+        let mut turn = Turn::replay(self.beginning, &self.records);
+        let mut happened = None;
+        while self.ended.is_none() {
+            let mut transaction = Transaction::default();
+            let step = self.follow(&mut turn, happened.take(), &mut transaction);
+            self.commit(transaction)?;
+            assert_eq!(
+                format!("{turn:?}"),
+                format!("{:?}", Turn::replay(self.beginning, &self.records)),
+                "what was written tells another story than what was lived"
+            );
+            happened = match step {
+                Step::CallModel(_) => {
+                    self.take_in(&mut turn)?;
+                    let answer = self.ask(&turn);
+                    self.point()?;
+                    Some(answer)
+                }
+                Step::RunTool(call) => {
+                    let started = Record::ToolStarted {
+                        call: CallId::new(call.id.clone()),
+                    };
+                    self.commit(Transaction {
+                        records: vec![started.clone()],
+                        ..Transaction::default()
+                    })?;
+                    turn.apply(&started);
+                    Some(self.run_outside(&call)?)
+                }
+                Step::RecordInterruption(call) => Some(self.run_outside(&call)?),
+                _ => None,
+            };
+        }
+        Ok(())
+    }
+
+    fn take_in(&mut self, turn: &mut Turn) -> Result<(), Cut> {
+        if self.mail == 0 {
+            return Ok(());
+        }
+        let heard = Record::Heard {
+            message: MessageId::from_sequence(i64::from(self.mail)),
+        };
+        self.commit(Transaction {
+            records: vec![heard.clone()],
+            ..Transaction::default()
+        })?;
+        self.mail -= 1;
+        turn.apply(&heard);
+        Ok(())
+    }
+
+    /// What a transaction does without asking anybody; the step it stops at.
+    fn follow(&mut self, turn: &mut Turn, happened: Option<Record>, into: &mut Transaction) -> Step {
+        let mut write = |turn: &mut Turn, record: Record| {
+            turn.apply(&record);
+            into.records.push(record);
+        };
+        if let Some(record) = happened {
+            write(turn, record);
+        }
+        loop {
+            let step = turn.next(MAX_ROUNDS);
+            match &step {
+                Step::RunTool(call) if !is_outside(call) => {
+                    into.done.push(call.id.clone());
+                    write(turn, finished(call, ToolResult::Json(json!("done"))));
+                }
+                Step::RecordInterruption(call) if call.name != REPEATABLE => {
+                    write(turn, finished(call, ToolResult::Json(json!("outcome_unknown"))));
+                }
+                Step::RefuseTool(call) => {
+                    write(turn, finished(call, ToolResult::Json(json!("limit_reached"))));
+                }
+                Step::Notice(notice) => write(turn, Record::Noticed { notice: notice.clone() }),
+                Step::Finish(_) if self.unwritten && turn.reminded() == Reminded::No => {
+                    let agents = vec![AgentId::new("reader-7k2f")];
+                    let notice = Notice::UnwrittenChildren { agents };
+                    write(turn, Record::Noticed { notice });
+                }
+                Step::Finish(text) => {
+                    into.ended = Some(text.clone());
+                    return step;
+                }
+                Step::Fail(reason) => {
+                    write(turn, Record::Failed { reason: reason.clone() });
+                    into.ended = Some(None);
+                    return step;
+                }
+                _ => return step,
+            }
+        }
+    }
+}
+
+/// Lives a turn through all cuts.
+fn lived(beginning: Expects, answers: Vec<Answer>, cuts: Vec<u8>, mail: u8, unwritten: bool) -> World {
+    let mut cuts = cuts.into_iter();
+    let until_cut = cuts.next();
+    let mut world = World {
+        beginning,
+        taken: HashSet::from(["a".to_owned(), "call_7_1_1".to_owned()]),
+        records: vec![Record::Heard {
+            message: MessageId::from_sequence(100),
+        }],
+        done: Vec::new(),
+        ended: None,
+        outside: BTreeMap::new(),
+        answers: answers.into_iter(),
+        cuts,
+        until_cut,
+        mail,
+        unwritten,
+    };
+    while let Err(Cut) = world.live() {}
+    world
+}
+
+fn result<'r>(records: &'r [Record], id: &str) -> Option<&'r Value> {
+    records.iter().find_map(|record| match record {
+        Record::ToolFinished {
+            call,
+            result: ToolResult::Json(value),
+        } if call.as_str() == id => Some(value),
+        _ => None,
+    })
+}
+
+fn calls(world: &World) -> Vec<&ToolCall> {
+    let replies = world.records.iter().filter_map(|record| match record {
+        Record::Replied(replied) => Some(&replied.calls),
+        _ => None,
+    });
+    replies.flatten().collect()
+}
+
+fn answers() -> impl Strategy<Value = Vec<Answer>> {
+    proptest::collection::vec(answer(), 0..8)
+}
+
+fn cuts() -> impl Strategy<Value = Vec<u8>> {
+    proptest::collection::vec(0u8..12, 0..8)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    /// Every call is answered exactly once, and before anybody else speaks; ids are unique in the conversation.
+    #[test]
+    fn histories_are_well_formed(beginning in beginnings(), answers in answers(), cuts in cuts(), mail in 0u8..3, unwritten: bool) {
+        let world = lived(beginning, answers, cuts, mail, unwritten);
+        let mut seen: HashSet<String> = world.taken.clone();
+        let mut pending: Vec<String> = Vec::new();
+        for record in &world.records {
+            match record {
+                Record::Replied(replied) => {
+                    prop_assert!(pending.is_empty(), "{pending:?} are not answered");
+                    for call in &replied.calls {
+                        prop_assert!(!call.id.trim().is_empty());
+                        prop_assert!(seen.insert(call.id.clone()), "{} stands for two calls", call.id);
+                        pending.push(call.id.clone());
+                    }
+                }
+                Record::ToolStarted { call } => prop_assert_eq!(pending.first().map(String::as_str), Some(call.as_str())),
+                Record::ToolFinished { call, .. } => {
+                    prop_assert_eq!(pending.first().map(String::as_str), Some(call.as_str()));
+                    pending.remove(0);
+                }
+                Record::Heard { .. } | Record::Noticed { .. } => prop_assert!(pending.is_empty()),
+                Record::Compacted { .. } | Record::Failed { .. } | Record::Stopped { .. } => {}
+            }
+        }
+        prop_assert!(pending.is_empty());
+    }
+
+    /// What a society tool did happened once, and its result says so; neither is there without the other.
+    #[test]
+    fn effects_inside_the_society_happen_exactly_once(beginning in beginnings(), answers in answers(), cuts in cuts()) {
+        let world = lived(beginning, answers, cuts, 0, false);
+        let reported: Vec<String> = calls(&world)
+            .into_iter()
+            .filter(|call| result(&world.records, &call.id) == Some(&json!("done")))
+            .map(|call| call.id.clone())
+            .collect();
+        prop_assert_eq!(&world.done, &reported);
+        for call in calls(&world).into_iter().filter(|call| !is_outside(call)) {
+            let said = result(&world.records, &call.id);
+            prop_assert!(said == Some(&json!("done")) || said == Some(&json!("limit_reached")), "{said:?}");
+        }
+    }
+
+    /// A tool that reaches outside runs at most once unless it may be repeated; a run that was interrupted is told as such.
+    #[test]
+    fn effects_outside_happen_at_most_once_or_are_repeatable(beginning in beginnings(), answers in answers(), cuts in cuts()) {
+        let world = lived(beginning, answers, cuts, 0, false);
+        for call in calls(&world).into_iter().filter(|call| is_outside(call)) {
+            let runs = world.outside.get(&format!("{TURN}-{}", call.id)).copied().unwrap_or_default();
+            let said = result(&world.records, &call.id).and_then(Value::as_str).unwrap_or_default();
+            match said {
+                "ran" => prop_assert!(runs == 1 || (runs > 1 && call.name == REPEATABLE), "{} ran {runs} times", call.name),
+                "outcome_unknown" => prop_assert!(runs <= 1 && call.name == ONCE, "{} ran {runs} times", call.name),
+                "limit_reached" => prop_assert_eq!(runs, 0),
+                other => prop_assert!(false, "{} was answered {other:?}", call.id),
+            }
+        }
+    }
+
+    /// However chatty the model is, the turn ends: at its limit the model is asked to sum up, once, without tools.
+    #[test]
+    fn turns_end_within_their_rounds(beginning in beginnings(), answers in answers(), cuts in cuts(), unwritten: bool) {
+        let world = lived(beginning, answers, cuts, 0, unwritten);
+        prop_assert!(world.ended.is_some());
+        let is_sum_up = |record: &Record| matches!(record, Record::Noticed { notice: Notice::SumUp { .. } });
+        let with_calls = |records: &[Record]| {
+            records.iter().filter(|record| matches!(record, Record::Replied(replied) if !replied.calls.is_empty())).count()
+        };
+        prop_assert!(world.records.iter().filter(|record| is_sum_up(record)).count() <= 1);
+        let told = world.records.iter().position(is_sum_up).unwrap_or(world.records.len());
+        let (before, after) = world.records.split_at(told);
+        prop_assert!(with_calls(before) as u64 <= MAX_ROUNDS);
+        if !after.is_empty() {
+            prop_assert_eq!(with_calls(before) as u64, MAX_ROUNDS);
+        }
+        for length in told + 1..=world.records.len() {
+            let step = Turn::replay(world.beginning, &world.records[..length]).next(MAX_ROUNDS);
+            prop_assert!(!matches!(step, Step::CallModel(Tools::Offered) | Step::RunTool(_)), "{step:?} after the limit");
+        }
+        for record in after {
+            if let Record::ToolFinished { result, .. } = record {
+                prop_assert_eq!(result, &ToolResult::Json(json!("limit_reached")));
+            }
+        }
+    }
+
+    /// An empty answer is asked for again at most once, and only where the turn has done nothing and something was asked.
+    #[test]
+    fn silence_is_an_answer_only_where_nothing_is_owed(beginning in beginnings(), answers in answers(), cuts in cuts()) {
+        let world = lived(beginning, answers, cuts, 0, false);
+        let mut acted = false;
+        let mut empty = 0;
+        for (index, record) in world.records.iter().enumerate() {
+            let Record::Replied(replied) = record else { continue };
+            acted |= !replied.calls.is_empty();
+            if !replied.is_empty() {
+                continue;
+            }
+            empty += 1;
+            let next = Turn::replay(beginning, &world.records[..=index]).next(MAX_ROUNDS);
+            let owed = !acted && beginning == Expects::Answer;
+            match (owed, empty) {
+                (true, 1) => prop_assert_eq!(next, Step::CallModel(Tools::Offered)),
+                (true, _) => prop_assert!(matches!(next, Step::Fail(_)), "{next:?}"),
+                (false, _) => prop_assert_eq!(next, Step::Finish(None)),
+            }
+        }
+        prop_assert!(empty <= 2);
+    }
+}
+
+#[test]
+fn the_text_said_with_the_last_calls_stands_in_for_a_summary() {
+    let call = ToolCall {
+        id: "a".to_owned(),
+        name: SOCIETY.to_owned(),
+        arguments: Arguments::Object(Map::new()),
+        extra: Map::new(),
+    };
+    let stubborn = Replied {
+        text: Some("half a summary".to_owned()),
+        calls: vec![call.clone()],
+        ..Replied::default()
+    };
+    let mut turn = Turn::new(Expects::Answer);
+    turn.apply(&Record::Noticed {
+        notice: Notice::SumUp { limit: 0 },
+    });
+    turn.apply(&Record::Replied(stubborn));
+    assert_eq!(turn.next(0), Step::RefuseTool(call.clone()));
+    turn.apply(&finished(&call, ToolResult::Json(Value::Null)));
+    assert_eq!(turn.next(0), Step::Finish(Some("half a summary".to_owned())));
+}
+
+#[test]
+fn ids_of_calls_stay_where_they_can() {
+    let check = |given: &[&str], expect: &[&str]| {
+        let calls = given.iter().map(|id| ToolCall {
+            id: (*id).to_owned(),
+            name: SOCIETY.to_owned(),
+            arguments: Arguments::Object(Map::new()),
+            extra: Map::new(),
+        });
+        let made = with_unique_ids(calls.collect(), &HashSet::from(["old"]), 7, 2);
+        let ids: Vec<&str> = made.iter().map(|call| call.id.as_str()).collect();
+        assert_eq!(ids, expect);
+        assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len());
+    };
+    check(&["x", "y"], &["x", "y"]);
+    check(&["x", "x"], &["x", "call_7_2_1"]);
+    check(&["", " ", "old"], &["call_7_2_0", "call_7_2_1", "call_7_2_2"]);
+}
