@@ -1,1 +1,20 @@
-fn main() {}
+//! Tests of the whole daemon, from outside: the binary runs as a person runs it, and a scripted server is all that its
+//! agents can reach.
+
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "test helpers: a failure here is a failed test"
+)]
+
+mod support;
+
+mod bad_input;
+mod crash;
+mod exit_codes;
+mod http_media;
+mod http_routing;
+mod json_output;
+mod layers;
+mod protocol;
+mod rehearsal;

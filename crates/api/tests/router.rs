@@ -1,5 +1,7 @@
 //! The routes over a society that has just answered a prompt in rehearsal, without a socket.
 
+#![expect(clippy::unwrap_used, reason = "a failure here is a failed test")]
+
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode, header};
 use polity_registry::{Environment, Registry};
@@ -12,7 +14,8 @@ use tower::ServiceExt;
 
 async fn society(directory: &Path) -> Arc<Society> {
     let environment = Environment::look_up(|_| None);
-    let (registry, _) = Registry::load(directory, environment, async { None }).await.unwrap();
+    let (registry, _) =
+        Registry::load(directory, environment, Box::new(|| Box::pin(async { None }))).await.unwrap();
     let parts =
         Parts { registry: Arc::new(registry), model: Arc::new(RehearsalModel), outside_tools: Vec::new() };
     Arc::new(Society::start(directory, parts).await.unwrap())

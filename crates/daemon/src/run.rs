@@ -7,7 +7,7 @@ use crate::output::Output;
 use crate::places;
 use crate::signals;
 use polity_llm::HttpModel;
-use polity_registry::{Discovered, Environment, Registry};
+use polity_registry::{Discovered, Environment, Registry, Watch};
 use polity_rehearsal::RehearsalModel;
 use polity_runtime::{Event, NewArtifact, Parts, Prompt, Society};
 use polity_society::id::TaskId;
@@ -27,7 +27,8 @@ pub(crate) async fn run(arguments: RunArguments) -> Result<u8, Failure> {
     let prompt = arguments.prompt.as_deref().map(read_prompt).transpose()?;
     let config = places::config(arguments.config)?;
     let environment = Environment::look_up(|name| std::env::var(name).ok());
-    let (registry, problems) = Registry::load(&config, environment, discover()).await?;
+    let (registry, problems) =
+        Registry::load(&config, environment, Box::new(|| Box::pin(discover()))).await?;
     let limit = registry.current().settings.limits.max_artifact_bytes;
     let attachments =
         arguments.attach.iter().map(|path| read_attachment(path, limit)).collect::<Result<Vec<_>, _>>()?;
@@ -36,9 +37,15 @@ pub(crate) async fn run(arguments: RunArguments) -> Result<u8, Failure> {
     let mut output = Output::new(arguments.json);
     output.problems(&problems);
     output.origin(&registry.current().catalogue)?;
+    let registry = Arc::new(registry);
+    let watch = Watch::start(&registry);
+    if let Err(error) = &watch {
+        // Changes are still seen, at the next model call.
+        tracing::warn!(%error, "changes of the configuration are not watched");
+    }
     let http = HttpModel::new().map_err(|error| Failure::Defect(error.to_string()))?;
     let parts = Parts {
-        registry: Arc::new(registry),
+        registry,
         model: Arc::new(Models { http, rehearsal: RehearsalModel }),
         outside_tools: Vec::new(),
     };

@@ -1,25 +1,47 @@
 //! The snapshot that is in force, and how it is replaced.
 
 use crate::catalogue::Catalogue;
+use crate::difference::differences;
 use crate::files;
 use crate::problem::{Place, Problem, Severity};
 use crate::prompts::{self, Overrides, PromptFile, Prompts};
+use crate::reading::Reading;
 use crate::services;
 use crate::settings::{self, Discover, Settings};
 use crate::sources::{self, Declared, Discovered, Environment, Taken};
 use arc_swap::ArcSwap;
+use futures::future::BoxFuture;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, broadcast};
+
+/// Looks for a model server on this machine. Asked only where no service is declared and the settings allow it.
+pub type Discovery = Box<dyn Fn() -> BoxFuture<'static, Option<Discovered>> + Send + Sync>;
+
+/// How many reports a slow listener may be behind.
+const REPORTS: usize = 64;
 
 /// What the files of a configuration directory declare, in the latest revision that was valid.
 pub struct Registry {
     config_dir: PathBuf,
     environment: Environment,
+    discovery: Discovery,
     current: ArcSwap<Snapshot>,
     /// One reload at a time, so that an older reading never replaces a newer one.
     accepted: Mutex<Accepted>,
+    reports: broadcast::Sender<Report>,
+}
+
+/// What a change of the files led to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The revision in force.
+    pub revision: u64,
+    /// What differs from the revision before; nothing where the change was not taken.
+    pub differences: Vec<String>,
+    /// What is wrong with the files as they are now.
+    pub problems: Vec<Problem>,
 }
 
 /// One whole revision of everything. It never changes, so whoever holds one sees no half-made change.
@@ -62,6 +84,7 @@ fn list(problems: &[Problem]) -> String {
 
 /// What the current snapshot was made from. The texts hold keys, so this is never printed.
 struct Accepted {
+    reading: Reading,
     app_text: Option<String>,
     services_text: Option<String>,
     taken: Taken,
@@ -75,9 +98,8 @@ impl fmt::Debug for Registry {
 }
 
 impl Registry {
-    /// Reads a configuration directory for the first time. `discovery` looks for a model server on this machine; it is
-    /// awaited only where no service is declared and the settings allow it. The problems that come with the registry
-    /// are those of its first snapshot.
+    /// Reads a configuration directory for the first time. The problems that come with the registry are those of its
+    /// first snapshot.
     ///
     /// # Errors
     ///
@@ -85,7 +107,7 @@ impl Registry {
     pub async fn load(
         config_dir: &Path,
         environment: Environment,
-        discovery: impl Future<Output = Option<Discovered>>,
+        discovery: Discovery,
     ) -> Result<(Self, Vec<Problem>), LoadError> {
         let mut problems = Vec::new();
         let app = App::read(config_dir, &mut problems);
@@ -95,7 +117,7 @@ impl Registry {
         };
         let taken = match services.declared {
             Declared::Services(taken) => taken,
-            Declared::Nothing => found(app.settings.discover, discovery).await,
+            Declared::Nothing => found(app.settings.discover, &discovery).await,
         };
         let revision = 1;
         let (catalogue, problem) = Catalogue::new(revision, &taken, app.settings.default_service.as_ref());
@@ -110,12 +132,16 @@ impl Registry {
             prompts: Arc::new(prompts),
             problems: problems.clone(),
         };
-        let accepted = Accepted { app_text: app.text, services_text: services.text, taken, overrides };
+        let reading = Reading::of(config_dir, &snapshot.settings);
+        let accepted =
+            Accepted { reading, app_text: app.text, services_text: services.text, taken, overrides };
         let registry = Self {
             config_dir: config_dir.to_owned(),
             environment,
+            discovery,
             current: ArcSwap::from_pointee(snapshot),
             accepted: Mutex::new(accepted),
+            reports: broadcast::channel(REPORTS).0,
         };
         Ok((registry, problems))
     }
@@ -125,12 +151,38 @@ impl Registry {
         self.current.load_full()
     }
 
+    /// Where the files are.
+    pub fn config_dir(&self) -> &Path {
+        &self.config_dir
+    }
+
+    /// What changes of the files lead to, from now on.
+    pub fn reports(&self) -> broadcast::Receiver<Report> {
+        self.reports.subscribe()
+    }
+
+    /// The snapshot that is in force once everything that the files say at this moment is. Costs a reading of a few
+    /// kilobytes where nothing has changed; where something has, it waits until the files are no longer being written.
+    pub async fn refresh(&self) -> Arc<Snapshot> {
+        let current = self.current();
+        let reading = Reading::of(&self.config_dir, &current.settings);
+        if reading == self.accepted.lock().await.reading {
+            return self.current();
+        }
+        let settled = reading.settled(&self.config_dir, &current.settings).await;
+        if settled != self.accepted.lock().await.reading {
+            self.reload().await;
+        }
+        self.current()
+    }
+
     /// Reads the directory again and puts what is valid in force. A file that cannot be taken changes nothing, and
     /// neither does one that is gone: tools that replace a file often delete it first. Only the prompts that
     /// stand in for built-in ones go out of force with their files.
-    pub async fn reload(&self, discovery: impl Future<Output = Option<Discovered>>) -> Reloaded {
+    pub async fn reload(&self) -> Reloaded {
         let mut accepted = self.accepted.lock().await;
         let before = self.current();
+        accepted.reading = Reading::of(&self.config_dir, &before.settings);
         let mut problems = Vec::new();
 
         let app = App::read(&self.config_dir, &mut problems);
@@ -153,7 +205,7 @@ impl Registry {
                 Declared::Services(taken) if other_text => Some(taken),
                 // What was found once stays: a server that restarts must not hand its agents to another model.
                 Declared::Nothing if other_text || settings.discover != before.settings.discover => {
-                    Some(found(settings.discover, discovery).await)
+                    Some(found(settings.discover, &self.discovery).await)
                 }
                 Declared::Services(_) | Declared::Nothing => None,
             };
@@ -185,6 +237,16 @@ impl Registry {
         let revision = if same { before.revision } else { next };
         let snapshot = Arc::new(Snapshot { revision, catalogue, settings, prompts, problems });
         self.current.store(Arc::clone(&snapshot));
+        if snapshot.settings.prompts != before.settings.prompts || !same_language {
+            // Other files count from now on.
+            accepted.reading = Reading::of(&self.config_dir, &snapshot.settings);
+        }
+        if !same || snapshot.problems != before.problems {
+            let differences = differences(&before, &snapshot);
+            let problems = snapshot.problems.clone();
+            // Nobody may be listening.
+            let _ = self.reports.send(Report { revision, differences, problems });
+        }
         if same { Reloaded::Unchanged(snapshot) } else { Reloaded::Changed(snapshot) }
     }
 }
@@ -264,9 +326,9 @@ fn is_there(
 }
 
 /// What is on this machine: a server, where one may be looked for; else the built-in models.
-async fn found(discover: Discover, discovery: impl Future<Output = Option<Discovered>>) -> Taken {
+async fn found(discover: Discover, discovery: &Discovery) -> Taken {
     let discovered = match discover {
-        Discover::On => discovery.await,
+        Discover::On => discovery().await,
         Discover::Off => None,
     };
     sources::undeclared(discovered)

@@ -111,7 +111,10 @@ impl<'s, 'a> Work<'s, 'a> {
             return Err(self.ask(&id));
         }
         self.introduction()?;
+        // Whom the lead has hired is a contact too, and was given the work with the first message.
+        let hired = self.scene.calls(Tool::SpawnAgentWithTask.name()).last();
         if asked.is_none()
+            && hired.is_none()
             && let Some(contact) = self.scene.contacts.iter().find(|contact| {
                 self.may_help(&contact.id) && self.needs.iter().all(|need| contact.takes(need))
             })
@@ -126,7 +129,7 @@ impl<'s, 'a> Work<'s, 'a> {
             ])));
         };
         let role_id = role.gave("id").ok_or_else(|| self.give_up(role))?;
-        let Some((since, spawn)) = self.scene.calls(Tool::SpawnAgentWithTask.name()).last() else {
+        let Some((since, spawn)) = hired else {
             return Err(self.spawn_reader(role_id));
         };
         let id = spawn.gave("id").ok_or_else(|| self.give_up(spawn))?;

@@ -1,22 +1,22 @@
 //! Asks a model for its next answer: renders the request for the service as it is configured now, makes attempts until
 //! one brings an answer or the policy gives up.
 
-use crate::door::{known_parties, service_for};
+use crate::door::{known, service_for};
 use crate::event::{Event, NextAttempt, Shown};
 use crate::handles::Handles;
 use crate::policy::{self, Fallback, Next, Sent, Tried};
 use crate::record::Replied;
 use crate::render::{self, Fetch, Fetched, MediaUse, Sight, SystemFacts};
+use crate::store::contacts::ContactRow;
 use crate::store::records::History;
 use crate::store::usage::{Served, Used};
-use crate::store::{Conversation, Error, agents, artifacts, records, roles, tasks, usage};
+use crate::store::{Conversation, Error, agents, artifacts, contacts, records, roles, tasks, usage};
 use crate::tools;
 use crate::turn::{Tools, with_unique_ids};
 use polity_artifacts::index::Stored;
 use polity_llm::{CallError, Message, Reply, Request, Tool, ToolChoice};
 use polity_registry::{Service, Snapshot};
 use polity_routing::FileTypes;
-use polity_society::contact::KnownParty;
 use polity_society::id::{ArtifactId, ServiceId};
 use polity_society::limits::Limits;
 use std::collections::HashMap;
@@ -68,7 +68,7 @@ struct Scene {
     agent: agents::AgentRow,
     role: Option<polity_society::role::Role>,
     history: History,
-    contacts: Vec<KnownParty>,
+    contacts: Vec<ContactRow>,
     stored: Vec<Stored>,
     wanted: Option<ServiceId>,
     used: Used,
@@ -81,7 +81,7 @@ pub(crate) async fn ask(
     round: Round,
 ) -> Result<Asked, Error> {
     let scene = look(handles, conversation).await?;
-    let mut snapshot = handles.registry.current();
+    let mut snapshot = handles.registry.refresh().await;
     if let Some((limit, value)) = over_budget(&scene.used, &snapshot.settings.limits) {
         return Ok(Asked::Limited { limit, value });
     }
@@ -131,7 +131,7 @@ pub(crate) async fn ask(
             Next::GiveUp => return Ok(failed(&service, &failure)),
         }
         // Configuration may have changed meanwhile; a service that is still there is asked as it is now.
-        snapshot = handles.registry.current();
+        snapshot = handles.registry.refresh().await;
         if let Some(current) = snapshot.catalogue.service(&service.id) {
             service = Arc::clone(current);
         }
@@ -140,7 +140,6 @@ pub(crate) async fn ask(
 
 async fn look(handles: &Handles, conversation: &Conversation) -> Result<Scene, Error> {
     let mut reader = handles.store.reader().await?;
-    let snapshot = handles.registry.current();
     let Some(agent) = agents::get(&mut reader, &conversation.agent).await? else {
         return Err(Error::Damaged { table: "agents", what: format!("{} is missing", conversation.agent) });
     };
@@ -149,7 +148,7 @@ async fn look(handles: &Handles, conversation: &Conversation) -> Result<Scene, E
         None => None,
     };
     let history = records::history(&mut reader, conversation).await?;
-    let contacts = known_parties(&mut reader, &snapshot.catalogue, conversation).await?;
+    let contacts = contacts::of(&mut reader, &conversation.agent, &conversation.task).await?;
     let stored = artifacts::get_many(&mut reader, &render::artifacts_of(&history)).await?;
     let wanted = match agent.service.clone() {
         Some(service) => Some(service),
@@ -178,6 +177,7 @@ async fn request(
     tools: Tools,
 ) -> Result<(Request, Vec<Shown>), Error> {
     let limits = &snapshot.settings.limits;
+    let contacts = known(scene.contacts.clone(), &snapshot.catalogue);
     let (file_types, _) = FileTypes::parse(&service.file_types);
     let sight = Sight {
         service: &service.id,
@@ -189,7 +189,7 @@ async fn request(
             .min(limits.max_request_bytes),
         limits,
         texts: &snapshot.prompts.texts,
-        contacts: &scene.contacts,
+        contacts: &contacts,
         media,
     };
     let fetched = fetch(handles, &scene.stored, &sight).await?;
@@ -202,7 +202,7 @@ async fn request(
         role_prompt: scene.role.as_ref().map(|role| role.prompt.as_str()),
         brief: scene.agent.brief.as_ref(),
         service,
-        contacts: &scene.contacts,
+        contacts: &contacts,
     });
     let mut messages = Vec::with_capacity(rendered.messages.len() + 1);
     messages.push(Message::System(system));

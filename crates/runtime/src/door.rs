@@ -1,6 +1,7 @@
 //! Gathers what the mailbox's door needs to know, has the rules decide, and writes what they say. Every message but the
 //! system's own notices comes through here: tools, closing texts, the person's prompts.
 
+use crate::store::contacts::ContactRow;
 use crate::store::{Conversation, Error, Tx, agents, apply, artifacts, contacts, messages};
 use polity_registry::{Catalogue, Service, Snapshot};
 use polity_society::contact::{self, KnownParty};
@@ -23,14 +24,18 @@ pub(crate) async fn known_parties(
     catalogue: &Catalogue,
     owner: &Conversation,
 ) -> Result<Vec<KnownParty>, Error> {
-    let rows = contacts::of(connection, &owner.agent, &owner.task).await?;
+    Ok(known(contacts::of(connection, &owner.agent, &owner.task).await?, catalogue))
+}
+
+/// Entries as the rules see them, with the capabilities that each party's service has in this catalogue.
+pub(crate) fn known(rows: Vec<ContactRow>, catalogue: &Catalogue) -> Vec<KnownParty> {
     let known = rows.into_iter().map(|row| KnownParty {
         party: row.agent.party(catalogue),
         source: row.source,
         introduced_by: row.introduced_by,
         since: row.since,
     });
-    Ok(known.collect())
+    known.collect()
 }
 
 /// Of the artifacts that a text mentions, those that an agent may open.

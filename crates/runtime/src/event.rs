@@ -197,6 +197,23 @@ pub enum Event {
         /// Its value.
         value: u64,
     },
+    /// A change of the configuration is in force.
+    ConfigTaken {
+        /// The revision.
+        revision: u64,
+        /// What differs from the one before.
+        differences: Vec<String>,
+        /// What is wrong with the files all the same.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        problems: Vec<String>,
+    },
+    /// A change of the configuration was not taken: the last good one goes on.
+    ConfigRefused {
+        /// The revision that goes on.
+        revision: u64,
+        /// What is wrong.
+        problems: Vec<String>,
+    },
     /// An artifact could not be read from the store.
     ArtifactUnreadable {
         /// The artifact.
@@ -263,6 +280,8 @@ impl Event {
             | Self::ToolCalled { task, .. }
             | Self::LimitReached { task, .. } => Some(task),
             Self::AgentEnded { .. }
+            | Self::ConfigTaken { .. }
+            | Self::ConfigRefused { .. }
             | Self::ContactAdded { .. }
             | Self::MessageBounced { .. }
             | Self::ArtifactUnreadable { .. } => None,
@@ -283,7 +302,11 @@ impl Event {
             Self::RoleCreated { creator, .. } => Some(creator),
             Self::ContactAdded { owner, .. } | Self::ArtifactStored { owner, .. } => Some(owner),
             Self::MessageAccepted { to, .. } | Self::MessageBounced { to, .. } => Some(to),
-            Self::TaskStarted { .. } | Self::TaskIdle { .. } | Self::ArtifactUnreadable { .. } => None,
+            Self::TaskStarted { .. }
+            | Self::TaskIdle { .. }
+            | Self::ConfigTaken { .. }
+            | Self::ConfigRefused { .. }
+            | Self::ArtifactUnreadable { .. } => None,
         }
     }
 

@@ -33,6 +33,9 @@ mod supervisor;
 
 mod society;
 
+#[cfg(test)]
+mod testing;
+
 pub use event::{Entry, Event, NextAttempt, Outcome, Shown};
 pub use polity_artifacts::NewArtifact;
 pub use society::{Letter, Parts, Prompt, PromptError, Society};

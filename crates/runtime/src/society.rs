@@ -11,7 +11,7 @@ use crate::tools;
 use crate::tools::outside::OutsideTool;
 use polity_artifacts::{BlobStore, NewArtifact, prepare};
 use polity_llm::ChatModel;
-use polity_registry::{Registry, Synchronous};
+use polity_registry::{Registry, Report, Synchronous};
 use polity_society::id::{AgentId, MessageId, ServiceId, TaskId};
 use polity_society::message::{Message, Payload};
 use polity_society::present::present;
@@ -19,7 +19,7 @@ use polity_society::refusal::Refusal;
 use polity_society::rules::{Answering, Draft, LastWord};
 use std::path::Path;
 use std::sync::Arc;
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -124,6 +124,7 @@ impl Society {
         let supervisor = Supervisor::new(Arc::clone(&handles), signals.bells, stop.clone(), tell_broken);
         let tasks = TaskTracker::new();
         tasks.spawn(supervisor.run());
+        tasks.spawn(note_reports(Arc::clone(&handles), handles.registry.reports(), stop.clone()));
         tasks.close();
         Ok(Self { handles, events: signals.events, first_event, broken, stop, tasks })
     }
@@ -284,5 +285,34 @@ impl Society {
         self.stop.cancel();
         self.tasks.wait().await;
         self.handles.store.close().await;
+    }
+}
+
+/// Records what changes of the configuration lead to, until the society stops.
+async fn note_reports(
+    handles: Arc<Handles>,
+    mut reports: broadcast::Receiver<Report>,
+    stop: CancellationToken,
+) {
+    loop {
+        let report = tokio::select! {
+            () = stop.cancelled() => return,
+            report = reports.recv() => report,
+        };
+        let report = match report {
+            Ok(report) => report,
+            // The newest reports say what is in force; those that were missed are history.
+            Err(broadcast::error::RecvError::Lagged(_)) => continue,
+            Err(broadcast::error::RecvError::Closed) => return,
+        };
+        let problems = report.problems.iter().map(ToString::to_string).collect();
+        let event = if report.differences.is_empty() {
+            Event::ConfigRefused { revision: report.revision, problems }
+        } else {
+            Event::ConfigTaken { revision: report.revision, differences: report.differences, problems }
+        };
+        if let Err(error) = handles.store.note(event).await {
+            tracing::error!(%error, "a change of the configuration could not be recorded");
+        }
     }
 }

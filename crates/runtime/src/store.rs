@@ -188,8 +188,9 @@ impl Store {
 
     /// Waits until all that was asked for is written, and closes the database.
     pub(crate) async fn close(&self) {
-        self.writer.close().await;
+        // The last connection takes the log into the file, and a reader could not.
         self.readers.close().await;
+        self.writer.close().await;
     }
 }
 
@@ -206,3 +207,6 @@ async fn migrate(connection: &mut SqliteConnection, file: &Path) -> Result<(), E
 fn damaged(table: &'static str, id: &str, reason: impl std::fmt::Display) -> Error {
     Error::Damaged { table, what: format!("{id}: {reason}") }
 }
+
+#[cfg(test)]
+mod tests;

@@ -232,10 +232,13 @@ pub(crate) fn with_unique_ids(
 ) -> Vec<ToolCall> {
     let mut used: Vec<String> = Vec::with_capacity(calls.len());
     for (index, call) in calls.iter_mut().enumerate() {
-        let usable =
-            !call.id.trim().is_empty() && !taken.contains(call.id.as_str()) && !used.contains(&call.id);
-        if !usable {
-            call.id = format!("call_{turn}_{round}_{index}");
+        let free =
+            |id: &str| !id.trim().is_empty() && !taken.contains(id) && !used.iter().any(|used| used == id);
+        // A model may have thought of the very id that would be made for it.
+        let mut number = index;
+        while !free(&call.id) {
+            call.id = format!("call_{turn}_{round}_{number}");
+            number += 1;
         }
         used.push(call.id.clone());
     }
@@ -253,3 +256,6 @@ impl Turn {
 pub(crate) fn finished(call: &ToolCall, result: ToolResult) -> Record {
     Record::ToolFinished { call: CallId::new(call.id.clone()), result }
 }
+
+#[cfg(test)]
+mod tests;

@@ -81,6 +81,19 @@ pub(crate) fn describe(event: &Event) -> Option<String> {
         Event::ArtifactUnreadable { artifact, reason } => {
             bad(&format!("{} cannot be read: {}", artifact.reference(), one_line(reason)))
         }
+        Event::ConfigTaken { revision, differences, problems } => {
+            let taken = format!("configuration {revision}: {}", one_line(&differences.join("; ")));
+            if problems.is_empty() {
+                taken
+            } else {
+                format!("{taken} {}", bad(&one_line(&problems.join("; "))))
+            }
+        }
+        // Files that were mended have nothing wrong any more, and nothing new either.
+        Event::ConfigRefused { problems, .. } if problems.is_empty() => return None,
+        Event::ConfigRefused { revision, problems } => {
+            bad(&format!("configuration {revision} goes on: {}", one_line(&problems.join("; "))))
+        }
         Event::TurnEnded { agent, failure: Some(failure), .. } => {
             bad(&format!("{agent} could not go on: {}", one_line(failure)))
         }

@@ -9,13 +9,24 @@ const TWO: &str = r#"{"services": [{"id": "a", "baseURL": "http://a.example", "m
                                   {"id": "b", "baseURL": "http://b.example", "model": "m"}]}"#;
 
 /// A discovery that must not be asked.
-async fn unasked() -> Option<Discovered> {
-    panic!("nothing had to be looked for")
+fn unasked() -> Discovery {
+    Box::new(|| panic!("nothing had to be looked for"))
 }
 
-async fn finds_ollama() -> Option<Discovered> {
-    let base_url = "http://127.0.0.1:11434/v1".to_owned();
-    Some(Discovered { server_name: "Ollama".to_owned(), base_url, model: "m".to_owned() })
+/// A machine without model servers.
+fn nothing_there() -> Discovery {
+    Box::new(|| Box::pin(async { None }))
+}
+
+/// Finds a server, the first time it is asked.
+fn finds_ollama_once() -> Discovery {
+    let asked = std::sync::atomic::AtomicBool::new(false);
+    Box::new(move || {
+        assert!(!asked.swap(true, std::sync::atomic::Ordering::SeqCst), "looked for twice");
+        let base_url = "http://127.0.0.1:11434/v1".to_owned();
+        let found = Discovered { server_name: "Ollama".to_owned(), base_url, model: "m".to_owned() };
+        Box::pin(async { Some(found) })
+    })
 }
 
 fn no_environment() -> Environment {
@@ -63,9 +74,9 @@ fn problems(snapshot: &Snapshot) -> Vec<String> {
 #[tokio::test]
 async fn an_empty_directory_rehearses_unless_a_server_is_found() {
     let dir = directory(&[]);
-    let (registry, _) = Registry::load(dir.path(), no_environment(), async { None }).await.unwrap();
+    let (registry, _) = Registry::load(dir.path(), no_environment(), nothing_there()).await.unwrap();
     assert_eq!(registry.current().catalogue.origin(), &Origin::Rehearsal);
-    let (registry, _) = Registry::load(dir.path(), no_environment(), finds_ollama()).await.unwrap();
+    let (registry, _) = Registry::load(dir.path(), no_environment(), finds_ollama_once()).await.unwrap();
     assert_eq!(registry.current().catalogue.origin(), &Origin::Discovered("Ollama".to_owned()));
 
     write(&dir, "app.json", r#"{"discover": false}"#);
@@ -77,7 +88,7 @@ async fn an_empty_directory_rehearses_unless_a_server_is_found() {
 async fn the_written_defaults_load_without_a_problem() {
     let dir = directory(&[]);
     files::write_defaults(dir.path()).unwrap();
-    let (registry, problems) = Registry::load(dir.path(), no_environment(), async { None }).await.unwrap();
+    let (registry, problems) = Registry::load(dir.path(), no_environment(), nothing_there()).await.unwrap();
     assert_eq!(problems, []);
     assert_eq!(*registry.current().settings, Settings::default());
 }
@@ -102,16 +113,16 @@ async fn a_change_is_one_new_revision_and_no_change_is_none() {
     let registry = loaded(&dir).await;
     let first = registry.current();
     assert_eq!((first.revision, first.catalogue.revision()), (1, 1));
-    assert_eq!(unchanged(&registry.reload(unasked()).await).revision, 1);
+    assert_eq!(unchanged(&registry.reload().await).revision, 1);
 
     write(&dir, "app.json", r#"{"defaultService": "b"}"#);
-    let second = registry.reload(unasked()).await;
+    let second = registry.reload().await;
     let second = changed(&second);
     assert_eq!((second.revision, second.catalogue.revision()), (2, 2));
     assert_eq!(second.catalogue.default_service().id, ServiceId::new("b"));
 
     write(&dir, "app.json", r#"{"defaultService": "b", "language": "en"}"#);
-    let third = registry.reload(unasked()).await;
+    let third = registry.reload().await;
     let third = changed(&third);
     assert_eq!((third.revision, third.catalogue.revision()), (3, 2));
     assert_ne!(third.prompts.base, first.prompts.base);
@@ -121,7 +132,7 @@ async fn a_change_is_one_new_revision_and_no_change_is_none() {
         "llmservices.json",
         r#"{"services": [{"id": "c", "baseURL": "http://c.example", "model": "m"}]}"#,
     );
-    let fourth = registry.reload(unasked()).await;
+    let fourth = registry.reload().await;
     let fourth = changed(&fourth);
     assert_eq!((fourth.revision, fourth.catalogue.revision()), (4, 4));
     assert_eq!(fourth.catalogue.default_service().id, ServiceId::new("c"));
@@ -137,7 +148,7 @@ async fn what_cannot_be_taken_changes_nothing() {
     let registry = loaded(&dir).await;
     for broken in ["", "{", "[]", r#"{"services": 1}"#, r#"{"services": [{"id": "z"}]}"#] {
         write(&dir, "llmservices.json", broken);
-        let reloaded = registry.reload(unasked()).await;
+        let reloaded = registry.reload().await;
         let snapshot = unchanged(&reloaded);
         assert_eq!((snapshot.revision, snapshot.catalogue.services().len()), (1, 2));
         assert!(!snapshot.problems.is_empty());
@@ -145,11 +156,11 @@ async fn what_cannot_be_taken_changes_nothing() {
     }
     write(&dir, "llmservices.json", TWO);
     write(&dir, "app.json", r#"{"limits": {"maxDepth": 4}"#);
-    let reloaded = registry.reload(unasked()).await;
+    let reloaded = registry.reload().await;
     assert_eq!(unchanged(&reloaded).settings.limits.max_depth, 3);
     assert_eq!(problems(unchanged(&reloaded)), ["app.json:1:27: Unterminated object; the file is not taken"]);
     write(&dir, "app.json", app);
-    assert_eq!(problems(unchanged(&registry.reload(unasked()).await)), [""; 0]);
+    assert_eq!(problems(unchanged(&registry.reload().await)), [""; 0]);
 }
 
 #[tokio::test]
@@ -158,7 +169,7 @@ async fn a_file_that_is_gone_for_a_moment_changes_nothing() {
     let registry = loaded(&dir).await;
     fs::remove_file(dir.path().join("app.json")).unwrap();
     fs::remove_file(dir.path().join("llmservices.json")).unwrap();
-    let reloaded = registry.reload(unasked()).await;
+    let reloaded = registry.reload().await;
     assert_eq!(unchanged(&reloaded).catalogue.origin(), &Origin::File);
     insta::assert_snapshot!(problems(unchanged(&reloaded)).join("\n"), @r"
     app.json: the file is gone; what it said last stays in force until the next start
@@ -169,14 +180,14 @@ async fn a_file_that_is_gone_for_a_moment_changes_nothing() {
 #[tokio::test]
 async fn an_emptied_list_brings_the_next_source_in() {
     let dir = directory(&[("llmservices.json", TWO)]);
-    let registry = loaded(&dir).await;
+    let (registry, _) = Registry::load(dir.path(), no_environment(), finds_ollama_once()).await.unwrap();
     write(&dir, "llmservices.json", r#"{"services": []}"#);
-    let reloaded = registry.reload(finds_ollama()).await;
+    let reloaded = registry.reload().await;
     assert_eq!(changed(&reloaded).catalogue.origin(), &Origin::Discovered("Ollama".to_owned()));
     // What was found stays, and is not looked for at every reload.
-    unchanged(&registry.reload(unasked()).await);
+    unchanged(&registry.reload().await);
     write(&dir, "app.json", r#"{"discover": false}"#);
-    let reloaded = registry.reload(unasked()).await;
+    let reloaded = registry.reload().await;
     assert_eq!(changed(&reloaded).catalogue.origin(), &Origin::Rehearsal);
 }
 
@@ -196,7 +207,7 @@ async fn prompts_are_replaced_file_by_file() {
 
     write(&dir, "mine/en/texts.toml", "message.from_user = ");
     write(&dir, "mine/en/base.txt", "");
-    let reloaded = registry.reload(unasked()).await;
+    let reloaded = registry.reload().await;
     let snapshot = unchanged(&reloaded);
     assert_eq!(snapshot.prompts.base, "Be brief.");
     assert_eq!(snapshot.prompts.texts.get(TextKey::MessageFromUser), "<user>");
@@ -204,17 +215,17 @@ async fn prompts_are_replaced_file_by_file() {
 
     write(&dir, "mine/en/texts.toml", "message.from_user = \"<you>\"");
     fs::remove_file(dir.path().join("mine/en/base.txt")).unwrap();
-    let reloaded = registry.reload(unasked()).await;
+    let reloaded = registry.reload().await;
     let snapshot = changed(&reloaded);
     assert_eq!(snapshot.prompts.texts.get(TextKey::MessageFromUser), "<you>");
     assert_ne!(snapshot.prompts.base, "Be brief.");
 
     write(&dir, "app.json", r#"{"language": "en", "discover": false}"#);
-    let reloaded = registry.reload(unasked()).await;
+    let reloaded = registry.reload().await;
     assert_ne!(changed(&reloaded).prompts.texts.get(TextKey::MessageFromUser), "<you>");
 
     write(&dir, "app.json", r#"{"prompts": "nowhere", "discover": false}"#);
-    let reloaded = registry.reload(unasked()).await;
+    let reloaded = registry.reload().await;
     assert_eq!(
         problems(changed(&reloaded)),
         ["app.json: /prompts: is not a directory; the built-in prompts count"]
@@ -229,8 +240,8 @@ async fn no_secret_is_ever_shown() {
     let registry = loaded(&dir).await;
     let before = format!("{registry:?} {:?}", registry.current());
     write(&dir, "llmservices.json", &text.replace("http://b", "b"));
-    let after = format!("{:?}", registry.reload(unasked()).await);
+    let after = format!("{:?}", registry.reload().await);
     write(&dir, "llmservices.json", &format!("{text}{secret}"));
-    let broken = format!("{:?}", registry.reload(unasked()).await);
+    let broken = format!("{:?}", registry.reload().await);
     assert!(![before, after, broken].iter().any(|shown| shown.contains(secret)));
 }

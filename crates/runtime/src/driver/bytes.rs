@@ -59,4 +59,3 @@ pub(super) async fn prepare_pending(
     }
     Ok(prepared)
 }
-

@@ -69,4 +69,3 @@ pub(super) async fn run_outside(
     };
     Ok(Happened::ToolEnded { call: call.clone(), result, refused })
 }
-

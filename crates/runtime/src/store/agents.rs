@@ -32,6 +32,11 @@ const UNWRITTEN: &str = "SELECT a.id FROM agents a WHERE a.parent = ?1 AND a.tas
     AND a.hired_in = ?3
     AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.receiver = a.id) ORDER BY a.created_at, a.id";
 
+/// Every statement of this file.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] =
+    &[INSERT, GET, EXISTS, COUNT_CHILDREN, COUNT_OF_TASK, BELOW, ANCESTORS, END, UNWRITTEN];
+
 /// An agent, as rows have it.
 #[derive(Clone, Debug)]
 pub(crate) struct AgentRow {

@@ -17,6 +17,10 @@ const OF: &str = "SELECT a.id, a.task, a.parent, a.role, a.name, a.brief, a.dept
     WHERE c.owner = ?1 AND (a.task IS NULL OR a.task = ?2) ORDER BY c.since, c.agent";
 const KNOWS: &str = "SELECT EXISTS (SELECT 1 FROM contacts WHERE owner = ?1 AND agent = ?2)";
 
+/// Every statement of this file.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] = &[INSERT, OF, KNOWS];
+
 /// An entry with the row of the other.
 #[derive(Clone, Debug)]
 pub(crate) struct ContactRow {

@@ -13,6 +13,10 @@ const OF_MESSAGE: &str = "SELECT seq, body, created_at FROM events
     WHERE kind = 'message_accepted' AND task = ?2 AND json_extract(body, '$.message') = ?1";
 const AFTER: &str = "SELECT seq, body, created_at FROM events WHERE seq > ?1 ORDER BY seq LIMIT ?2";
 
+/// Every statement of this file.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] = &[INSERT, NEWEST, OF_MESSAGE, AFTER];
+
 pub(crate) async fn append(tx: &mut Tx, event: &Event) -> Result<(), Error> {
     let value = serde_json::to_value(event).map_err(|error| damaged("events", "new", error))?;
     let kind = value.get("event").and_then(serde_json::Value::as_str).unwrap_or_default();

@@ -54,6 +54,34 @@ const SHOWN: &str =
 const QUESTIONS: &str = "SELECT * FROM messages WHERE task = ?1 AND receiver = 'user' AND expects = 'answer'
     AND answered_by IS NULL ORDER BY seq";
 
+/// Every statement of this file.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] = &[
+    NEXT,
+    INSERT,
+    GET,
+    FIRST_QUEUED,
+    ANY_QUEUED,
+    COUNT_QUEUED,
+    TAKE,
+    TAKE_ALL,
+    SETTLE,
+    ANSWER,
+    OPEN_TO,
+    AWAITED,
+    SENT_IN,
+    OF_TURN,
+    DUE,
+    NEXT_DUE,
+    WAITING,
+    UNREAD_OF,
+    BOUNCE,
+    CLOSE_REQUESTS,
+    UNSHOWN,
+    SHOWN,
+    QUESTIONS,
+];
+
 /// The id that the next accepted message gets. Only a write transaction may ask: nobody else is accepting then.
 pub(crate) async fn next_id(tx: &mut Tx) -> Result<MessageId, Error> {
     let sequence: i64 = sqlx::query_scalar(NEXT).fetch_one(&mut tx.connection).await?;

@@ -14,6 +14,10 @@ const OF_CONVERSATION: &str =
 const MESSAGES_OF: &str = "SELECT m.* FROM records r JOIN messages m ON m.id = r.message
     WHERE r.agent = ?1 AND r.task = ?2 AND r.message IS NOT NULL";
 
+/// Every statement of this file.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] = &[INSERT, OF_TURN, OF_CONVERSATION, MESSAGES_OF];
+
 pub(crate) async fn append(
     tx: &mut Tx,
     conversation: &Conversation,

@@ -20,6 +20,10 @@ const USABLE: &str = "WITH RECURSIVE above (role, agent) AS (
     SELECT roles.* FROM above JOIN roles ON roles.id = above.role WHERE above.agent = ?1
     ORDER BY roles.id = ?3 DESC, roles.creator = ?1 DESC LIMIT 2";
 
+/// Every statement of this file.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] = &[INSERT, BY_ID, BY_NAME, EXISTS, USABLE];
+
 pub(crate) async fn insert(tx: &mut Tx, role: &Role) -> Result<(), Error> {
     sqlx::query(INSERT)
         .bind(role.id.as_str())

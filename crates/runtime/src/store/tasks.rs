@@ -23,6 +23,10 @@ const STANDING: &str = "SELECT t.state = 'open' AS open, t.nudged, t.stopped_by 
     EXISTS (SELECT 1 FROM model_calls WHERE task = t.id) AS model_answered
     FROM tasks t WHERE t.id = ?1";
 
+/// Every statement of this file.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] = &[INSERT, SERVICE, OPEN, LATEST, REOPEN, IDLE, STOP, NUDGE, STANDING];
+
 /// What decides whether a task is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Standing {

@@ -12,6 +12,10 @@ const ALL_OPEN: &str = "SELECT agent, task FROM turns WHERE state = 'open'";
 const END: &str = "UPDATE turns SET state = ?2 WHERE id = ?1 AND state = 'open'";
 const OPEN_OF: &str = "SELECT id FROM turns WHERE agent = ?1 AND state = 'open'";
 
+/// Every statement of this file.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] = &[INSERT, OPEN, ALL_OPEN, END, OPEN_OF];
+
 /// A turn that goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OpenTurn {

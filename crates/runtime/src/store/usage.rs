@@ -13,6 +13,10 @@ const OF_TASK: &str = "SELECT count(*) AS calls, coalesce(sum(prompt_tokens), 0)
 const BY_AGENT: &str = "SELECT agent, count(*) AS calls, sum(prompt_tokens + completion_tokens) AS tokens
     FROM model_calls WHERE task = ?1 GROUP BY agent ORDER BY tokens DESC, agent LIMIT 10";
 
+/// Every statement of this file.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] = &[INSERT, OF_TASK, BY_AGENT];
+
 /// What answered a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Served {

@@ -1,1 +1,10 @@
-
+mod artifacts;
+mod ending;
+mod hiring;
+mod introductions;
+mod looking;
+mod prompts;
+mod refusals;
+mod roles;
+mod schemas;
+mod sending;

@@ -31,10 +31,8 @@ fn call() -> impl Strategy<Value = ToolCall> {
     let ids = ["", " ", "a", "b", "c", "call_7_0_0", "call_7_0_1", "call_7_1_0", "call_7_1_1"];
     let ids = proptest::sample::select(ids.to_vec());
     let names = proptest::sample::select(vec![SOCIETY, UNKNOWN, REPEATABLE, ONCE]);
-    let arguments = prop_oneof![
-        Just(Arguments::Object(Map::new())),
-        Just(Arguments::Malformed("{\"to\":".to_owned()))
-    ];
+    let arguments =
+        prop_oneof![Just(Arguments::Object(Map::new())), Just(Arguments::Malformed("{\"to\":".to_owned()))];
     (ids, names, arguments).prop_map(|(id, name, arguments)| ToolCall {
         id: id.to_owned(),
         name: name.to_owned(),
@@ -111,10 +109,8 @@ impl World {
     }
 
     fn ask(&mut self, turn: &Turn) -> Record {
-        let answer = self.answers.next().unwrap_or(Answer {
-            text: Some("the end".to_owned()),
-            calls: Vec::new(),
-        });
+        let answer =
+            self.answers.next().unwrap_or(Answer { text: Some("the end".to_owned()), calls: Vec::new() });
         let earlier: Vec<String> = self.taken.iter().cloned().chain(self.all_call_ids()).collect();
         let taken = earlier.iter().map(String::as_str).collect();
         Record::Replied(Replied {
@@ -159,13 +155,8 @@ impl World {
                     Some(answer)
                 }
                 Step::RunTool(call) => {
-                    let started = Record::ToolStarted {
-                        call: CallId::new(call.id.clone()),
-                    };
-                    self.commit(Transaction {
-                        records: vec![started.clone()],
-                        ..Transaction::default()
-                    })?;
+                    let started = Record::ToolStarted { call: CallId::new(call.id.clone()) };
+                    self.commit(Transaction { records: vec![started.clone()], ..Transaction::default() })?;
                     turn.apply(&started);
                     Some(self.run_outside(&call)?)
                 }
@@ -180,13 +171,8 @@ impl World {
         if self.mail == 0 {
             return Ok(());
         }
-        let heard = Record::Heard {
-            message: MessageId::from_sequence(i64::from(self.mail)),
-        };
-        self.commit(Transaction {
-            records: vec![heard.clone()],
-            ..Transaction::default()
-        })?;
+        let heard = Record::Heard { message: MessageId::from_sequence(i64::from(self.mail)) };
+        self.commit(Transaction { records: vec![heard.clone()], ..Transaction::default() })?;
         self.mail -= 1;
         turn.apply(&heard);
         Ok(())
@@ -242,9 +228,7 @@ fn lived(beginning: Expects, answers: Vec<Answer>, cuts: Vec<u8>, mail: u8, unwr
     let mut world = World {
         beginning,
         taken: HashSet::from(["a".to_owned(), "call_7_1_1".to_owned()]),
-        records: vec![Record::Heard {
-            message: MessageId::from_sequence(100),
-        }],
+        records: vec![Record::Heard { message: MessageId::from_sequence(100) }],
         done: Vec::new(),
         ended: None,
         outside: BTreeMap::new(),
@@ -260,10 +244,7 @@ fn lived(beginning: Expects, answers: Vec<Answer>, cuts: Vec<u8>, mail: u8, unwr
 
 fn result<'r>(records: &'r [Record], id: &str) -> Option<&'r Value> {
     records.iter().find_map(|record| match record {
-        Record::ToolFinished {
-            call,
-            result: ToolResult::Json(value),
-        } if call.as_str() == id => Some(value),
+        Record::ToolFinished { call, result: ToolResult::Json(value) } if call.as_str() == id => Some(value),
         _ => None,
     })
 }
@@ -407,15 +388,10 @@ fn the_text_said_with_the_last_calls_stands_in_for_a_summary() {
         arguments: Arguments::Object(Map::new()),
         extra: Map::new(),
     };
-    let stubborn = Replied {
-        text: Some("half a summary".to_owned()),
-        calls: vec![call.clone()],
-        ..Replied::default()
-    };
+    let stubborn =
+        Replied { text: Some("half a summary".to_owned()), calls: vec![call.clone()], ..Replied::default() };
     let mut turn = Turn::new(Expects::Answer);
-    turn.apply(&Record::Noticed {
-        notice: Notice::SumUp { limit: 0 },
-    });
+    turn.apply(&Record::Noticed { notice: Notice::SumUp { limit: 0 } });
     turn.apply(&Record::Replied(stubborn));
     assert_eq!(turn.next(0), Step::RefuseTool(call.clone()));
     turn.apply(&finished(&call, ToolResult::Json(Value::Null)));

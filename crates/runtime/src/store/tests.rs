@@ -1,0 +1,231 @@
+use super::*;
+use crate::supervisor::Bell;
+use crate::testing::World;
+use polity_society::id::{AgentId, TaskId};
+use sqlx::{Connection as _, Executor as _, SqlSafeStr as _};
+
+/// Every statement of every table.
+const STATEMENTS: &[&[&str]] = &[
+    agents::STATEMENTS,
+    artifacts::STATEMENTS,
+    contacts::STATEMENTS,
+    events::STATEMENTS,
+    messages::STATEMENTS,
+    records::STATEMENTS,
+    roles::STATEMENTS,
+    tasks::STATEMENTS,
+    turns::STATEMENTS,
+    usage::STATEMENTS,
+];
+
+async fn connect(file: &Path) -> SqliteConnection {
+    SqliteConnection::connect_with(&SqliteConnectOptions::new().filename(file)).await.unwrap()
+}
+
+#[tokio::test]
+async fn every_statement_fits_the_schema() {
+    let world = World::new().await;
+    let mut connection = connect(&world.directory.path().join("polity.db")).await;
+    for statement in STATEMENTS.iter().copied().flatten() {
+        let prepared = connection.prepare(statement.into_sql_str()).await;
+        assert!(prepared.is_ok(), "{statement}: {prepared:?}");
+    }
+}
+
+/// A statement that is missing from the list of its file is not looked at above.
+#[test]
+fn every_statement_is_in_the_list_of_its_file() {
+    let check = |file: &str, text: &str, listed: &[&str]| {
+        let declared =
+            text.lines().filter(|line| line.starts_with("const ") && line.contains(": &str =")).count();
+        // `NOTICE` is a name, not a statement.
+        let names = text.lines().filter(|line| line.starts_with("const NOTICE:")).count();
+        assert_eq!(declared - names, listed.len(), "{file}");
+    };
+    check("agents", include_str!("agents.rs"), agents::STATEMENTS);
+    check("contacts", include_str!("contacts.rs"), contacts::STATEMENTS);
+    check("events", include_str!("events.rs"), events::STATEMENTS);
+    check("messages", include_str!("messages.rs"), messages::STATEMENTS);
+    check("records", include_str!("records.rs"), records::STATEMENTS);
+    check("roles", include_str!("roles.rs"), roles::STATEMENTS);
+    check("tasks", include_str!("tasks.rs"), tasks::STATEMENTS);
+    check("turns", include_str!("turns.rs"), turns::STATEMENTS);
+    check("usage", include_str!("usage.rs"), usage::STATEMENTS);
+}
+
+fn bell(task: &str) -> Bell {
+    Bell::Mailbox(Conversation { agent: AgentId::root(), task: TaskId::new(task) })
+}
+
+/// Begins a task and rings for it.
+async fn begin(store: &Store, id: &str) -> Result<(), Error> {
+    let id = id.to_owned();
+    let write = store.write(move |tx| {
+        Box::pin(async move {
+            tasks::insert(tx, &TaskId::new(id.as_str()), None).await?;
+            tx.ring(bell(&id));
+            Ok(())
+        })
+    });
+    write.await
+}
+
+async fn task_ids(store: &Store) -> Vec<String> {
+    let mut reader = store.reader().await.unwrap();
+    let mut ids: Vec<String> =
+        tasks::open(&mut reader).await.unwrap().iter().map(|task| task.as_str().to_owned()).collect();
+    ids.sort();
+    ids
+}
+
+#[tokio::test]
+async fn an_answer_means_that_everybody_can_read_what_was_written() {
+    let world = World::new().await;
+    let writes = (0..300).map(|number| {
+        let store = world.store.clone();
+        async move {
+            let id = format!("t-w{number}");
+            begin(&store, &id).await.unwrap();
+            let mut reader = store.reader().await.unwrap();
+            assert!(tasks::standing(&mut reader, &TaskId::new(id)).await.unwrap().is_some());
+        }
+    });
+    futures::future::join_all(writes).await;
+    assert_eq!(task_ids(&world.store).await.len(), 301);
+}
+
+#[tokio::test]
+async fn a_job_that_fails_or_panics_leaves_nothing_and_takes_nobody_with_it() {
+    let mut world = World::new().await;
+    let store = world.store.clone();
+    let failing = store.write::<(), _>(|tx| {
+        Box::pin(async move {
+            tasks::insert(tx, &TaskId::new("t-failed"), None).await?;
+            tx.ring(bell("t-failed"));
+            Err(Error::Closed)
+        })
+    });
+    let panicking = store.write::<(), _>(|tx| {
+        Box::pin(async move {
+            tasks::insert(tx, &TaskId::new("t-panicked"), None).await?;
+            tx.ring(bell("t-panicked"));
+            panic!("a defect")
+        })
+    });
+    // All wait before the writer runs for the first time, so that they are one transaction.
+    let (first, failed, panicked, last) =
+        tokio::join!(begin(&store, "t-first"), failing, panicking, begin(&store, "t-last"));
+    assert!(first.is_ok() && last.is_ok());
+    assert!(matches!(failed, Err(Error::Closed)), "{failed:?}");
+    assert!(matches!(panicked, Err(Error::Panicked)), "{panicked:?}");
+    assert_eq!(task_ids(&store).await, ["t-1", "t-first", "t-last"]);
+    begin(&store, "t-after").await.unwrap();
+    let mut rung = Vec::new();
+    while let Ok(bell) = world.signals.bells.try_recv() {
+        rung.push(bell);
+    }
+    assert_eq!(rung, ["t-first", "t-last", "t-after"].map(bell));
+}
+
+#[tokio::test]
+async fn bells_ring_after_the_commit_and_only_then() {
+    let mut world = World::new().await;
+    let store = world.store.clone();
+    let (reached, at_work) = tokio::sync::oneshot::channel();
+    let (go, gone) = tokio::sync::oneshot::channel::<()>();
+    let write = tokio::spawn(async move {
+        let write = store.write(move |tx| {
+            Box::pin(async move {
+                tasks::insert(tx, &TaskId::new("t-2"), None).await?;
+                tx.ring(bell("t-2"));
+                tx.ring(bell("t-2"));
+                let _ = reached.send(());
+                let _ = gone.await;
+                Ok(())
+            })
+        });
+        write.await
+    });
+    at_work.await.unwrap();
+    assert!(world.signals.bells.try_recv().is_err(), "nothing is committed yet");
+    assert_eq!(task_ids(&world.store).await, ["t-1"]);
+    go.send(()).unwrap();
+    assert_eq!(world.signals.bells.recv().await, Some(bell("t-2")));
+    assert_eq!(task_ids(&world.store).await, ["t-1", "t-2"]);
+    write.await.unwrap().unwrap();
+    assert!(world.signals.bells.try_recv().is_err(), "the same bell rings once");
+}
+
+#[tokio::test]
+async fn the_newest_event_is_told_after_its_commit_and_not_where_it_was_undone() {
+    let world = World::new().await;
+    let before = *world.signals.events.borrow();
+    let event = |task: &str| Event::TaskStarted { task: TaskId::new(task) };
+    world.store.note(event("t-1")).await.unwrap();
+    let told = *world.signals.events.borrow();
+    assert!(told > before);
+    let undone = event("t-2");
+    let failed = world.store.write::<(), _>(move |tx| {
+        Box::pin(async move {
+            events::append(tx, &undone).await?;
+            Err(Error::Closed)
+        })
+    });
+    assert!(failed.await.is_err());
+    assert_eq!(*world.signals.events.borrow(), told);
+    let mut reader = world.store.reader().await.unwrap();
+    let entries = events::after(&mut reader, before, 10).await.unwrap();
+    assert_eq!(entries.iter().map(|entry| entry.seq).collect::<Vec<_>>(), [told]);
+}
+
+#[tokio::test]
+async fn a_caller_that_goes_away_does_not_undo_its_job() {
+    let world = World::new().await;
+    let abandoned = begin(&world.store, "t-2");
+    let polled = futures::FutureExt::now_or_never(abandoned);
+    assert!(polled.is_none(), "it cannot have been committed yet");
+    begin(&world.store, "t-3").await.unwrap();
+    assert_eq!(task_ids(&world.store).await, ["t-1", "t-2", "t-3"]);
+}
+
+#[tokio::test]
+async fn a_newer_database_is_refused() {
+    let world = World::new().await;
+    let file = world.directory.path().join("polity.db");
+    world.store.close().await;
+    let mut connection = connect(&file).await;
+    let newer = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+        VALUES (9999, 'later', TRUE, x'00', 0)";
+    sqlx::query(newer).execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+    let refused = Store::open(&file, Durability::Full).await.map(drop);
+    assert!(matches!(refused, Err(Error::Newer { found: 9999, .. })), "{refused:?}");
+}
+
+#[tokio::test]
+async fn closing_leaves_one_file_with_everything_in_it() {
+    let world = World::new().await;
+    let file = world.directory.path().join("polity.db");
+    begin(&world.store, "t-2").await.unwrap();
+    world.store.close().await;
+    assert!(!world.directory.path().join("polity.db-wal").exists(), "the log was not taken in");
+    assert!(matches!(begin(&world.store, "t-3").await, Err(Error::Closed)));
+    let (store, _signals) = Store::open(&file, Durability::Full).await.unwrap();
+    assert_eq!(task_ids(&store).await, ["t-1", "t-2"]);
+}
+
+#[tokio::test]
+async fn a_damaged_row_is_named() {
+    let world = World::new().await;
+    let damage = world.store.write(|tx| {
+        Box::pin(async move {
+            let damage = "UPDATE agents SET brief = '{' WHERE id = 'root'";
+            sqlx::query(damage).execute(&mut tx.connection).await?;
+            Ok(())
+        })
+    });
+    damage.await.unwrap();
+    let mut reader = world.store.reader().await.unwrap();
+    let error = agents::get(&mut reader, &AgentId::root()).await.unwrap_err();
+    assert!(error.to_string().starts_with("damaged row in table agents: root: "), "{error}");
+}

@@ -1,0 +1,211 @@
+//! What tests of this crate stand on: a real database and real files in a directory of their own, a configuration, and
+//! a task. Calls are run as the driver runs them.
+
+use crate::record::ToolResult;
+use crate::store::{Conversation, Durability, Error, Signals, Store, Tx, messages, records, tasks, turns};
+use crate::tools::{self, Context, Incoming};
+use futures::future::BoxFuture;
+use polity_artifacts::{BlobStore, prepare};
+use polity_llm::{Arguments, ToolCall};
+use polity_registry::{Environment, Registry, Snapshot};
+use polity_society::id::{AgentId, MessageId, TaskId};
+use polity_society::message::Message;
+use serde_json::{Value, json};
+use sqlx::{AssertSqlSafe, Row, SqliteConnection};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use tempfile::TempDir;
+
+/// The default takes text alone; another one sees; a third takes files of all sorts.
+const SERVICES: &str = r#"{"services": [
+    {"id": "words", "baseURL": "http://127.0.0.1:9/v1", "model": "words-1"},
+    {"id": "eyes", "baseURL": "http://127.0.0.1:9/v1", "model": "eyes-1",
+     "capabilities": {"input": ["text", "vision"], "output": ["text", "tool_calling"]}},
+    {"id": "all", "baseURL": "http://127.0.0.1:9/v1", "model": "all-1",
+     "capabilities": {"input": ["text", "vision", "audio", "video", "file"], "output": ["text", "tool_calling"]}}
+]}"#;
+
+/// A society without anybody to drive it.
+pub(crate) struct World {
+    pub(crate) store: Store,
+    pub(crate) blobs: BlobStore,
+    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) task: TaskId,
+    pub(crate) signals: Signals,
+    pub(crate) directory: TempDir,
+}
+
+/// The configuration in force for an `app.json`.
+pub(crate) async fn snapshot(app: &Value) -> Arc<Snapshot> {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("app.json"), app.to_string()).unwrap();
+    std::fs::write(directory.path().join("llmservices.json"), SERVICES).unwrap();
+    let environment = Environment::look_up(|_| None);
+    let (registry, problems) =
+        Registry::load(directory.path(), environment, Box::new(|| Box::pin(async { None }))).await.unwrap();
+    assert_eq!(problems, []);
+    registry.current()
+}
+
+/// A brief that lacks nothing.
+pub(crate) fn brief() -> Value {
+    json!({"objective": "读图", "constraints": [], "inputs": "附件", "outputs": "文字", "completion_criteria": "写完"})
+}
+
+/// The code of a refusal; `ok` for all else.
+pub(crate) fn code(result: &Value) -> &str {
+    result.get("error").and_then(Value::as_str).unwrap_or("ok")
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        Self::with(&json!({})).await
+    }
+
+    /// A world with these limits and an empty task.
+    pub(crate) async fn with(limits: &Value) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("polity.db");
+        let (store, signals) = Store::open(&file, Durability::Normal).await.unwrap();
+        let blobs = BlobStore::open(directory.path().join("artifacts")).await.unwrap();
+        let world = Self {
+            store,
+            blobs,
+            snapshot: snapshot(&json!({"limits": limits})).await,
+            task: TaskId::new("t-1"),
+            signals,
+            directory,
+        };
+        world.add_task("t-1").await;
+        world
+    }
+
+    pub(crate) async fn add_task(&self, id: &str) {
+        let id = TaskId::new(id);
+        self.write(move |tx| Box::pin(async move { tasks::insert(tx, &id, None).await })).await;
+    }
+
+    pub(crate) async fn write<T, F>(&self, job: F) -> T
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, Error>> + Send + 'static,
+    {
+        self.store.write(job).await.unwrap()
+    }
+
+    pub(crate) fn of(&self, agent: &str) -> Conversation {
+        Conversation { agent: AgentId::new(agent), task: self.task.clone() }
+    }
+
+    /// Has an agent call a tool in the task of this world; gives what it is told.
+    pub(crate) async fn call(&self, agent: &str, tool: &str, arguments: Value) -> Value {
+        self.call_in(self.of(agent), tool, arguments).await
+    }
+
+    pub(crate) async fn call_in(&self, caller: Conversation, tool: &str, arguments: Value) -> Value {
+        let arguments = match arguments {
+            Value::Object(object) => Arguments::Object(object),
+            other => Arguments::Malformed(other.to_string()),
+        };
+        let call = ToolCall {
+            id: "call_1".to_owned(),
+            name: tool.to_owned(),
+            arguments,
+            extra: serde_json::Map::new(),
+        };
+        let mut prepared = HashMap::new();
+        match tools::incoming(&call, &self.snapshot.settings.limits) {
+            Some(Ok(Incoming::Text(artifact) | Incoming::Bytes(artifact))) => {
+                let stored = prepare(&self.blobs, artifact, crate::mint::artifact(), 1).await;
+                prepared.insert(call.id.clone(), Ok(stored.unwrap()));
+            }
+            Some(Err(refusal)) => {
+                prepared.insert(call.id.clone(), Err(refusal));
+            }
+            Some(Ok(Incoming::Reference)) | None => {}
+        }
+        let snapshot = Arc::clone(&self.snapshot);
+        let run = self.write(move |tx| {
+            Box::pin(async move {
+                let context = Context { caller: &caller, snapshot: &snapshot, prepared: &prepared };
+                tools::run(tx, &context, &call).await
+            })
+        });
+        let done = run.await;
+        match done.result {
+            ToolResult::Json(value) => {
+                assert_eq!(done.refused, value.get("error").and_then(Value::as_str));
+                value
+            }
+            ToolResult::Artifact { artifact, .. } => json!({"opened": artifact.reference()}),
+        }
+    }
+
+    /// Has an agent make a role and hire somebody into it; gives the new agent's id.
+    pub(crate) async fn hire(&self, parent: &str, role: &str, extra: Value) -> String {
+        let mut wish = json!({"name": role, "rolePrompt": "…"});
+        wish.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        let role = self.call(parent, "create_role", wish).await;
+        let arguments = json!({"roleId": role["id"], "taskBrief": brief()});
+        let hired = self.call(parent, "spawn_agent", arguments).await;
+        hired["id"].as_str().unwrap_or_else(|| panic!("{hired}")).to_owned()
+    }
+
+    pub(crate) async fn say(&self, from: &str, to: &str, payload: Value) -> Value {
+        self.call(from, "send_message", json!({"to": to, "payload": payload})).await
+    }
+
+    /// Everything that was ever sent to somebody, oldest first.
+    pub(crate) async fn mail(&self, to: &str) -> Vec<Message> {
+        let mut reader = self.store.reader().await.unwrap();
+        let ids =
+            strings(&mut reader, &format!("SELECT id FROM messages WHERE receiver = '{to}' ORDER BY seq"))
+                .await;
+        let mut mail = Vec::new();
+        for id in ids {
+            mail.extend(messages::get(&mut reader, &MessageId::new(id)).await.unwrap());
+        }
+        mail
+    }
+
+    /// Has an agent read its mail: what waits is taken into a turn, which stays open.
+    pub(crate) async fn begin_turn(&self, agent: &str) -> i64 {
+        let conversation = self.of(agent);
+        self.write(move |tx| {
+            Box::pin(async move {
+                let first = messages::first_queued(&mut tx.connection, &conversation).await?;
+                let open = turns::begin(tx, &conversation, &first.expect("there is mail").id).await?;
+                for message in messages::take_all(tx, &conversation, open.id).await? {
+                    let record = crate::record::Record::Heard { message };
+                    records::append(tx, &conversation, open.id, &record).await?;
+                }
+                Ok(open.id)
+            })
+        })
+        .await
+    }
+
+    /// The first column of what a query finds, as texts.
+    pub(crate) async fn query(&self, sql: &str) -> Vec<String> {
+        strings(&mut *self.store.reader().await.unwrap(), sql).await
+    }
+
+    /// All rows of all tables, but for those that tell what happened.
+    pub(crate) async fn dump(&self) -> BTreeMap<String, Vec<String>> {
+        let mut dump = BTreeMap::new();
+        let tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'
+            AND name NOT IN ('events', 'records', '_sqlx_migrations')";
+        for table in self.query(tables).await {
+            let columns =
+                self.query(&format!("SELECT name FROM pragma_table_info('{table}')")).await.join(", ");
+            let rows = format!("SELECT json_array({columns}) FROM {table} ORDER BY 1");
+            dump.insert(table, self.query(&rows).await);
+        }
+        dump
+    }
+}
+
+async fn strings(connection: &mut SqliteConnection, sql: &str) -> Vec<String> {
+    let rows = sqlx::query(AssertSqlSafe(sql.to_owned())).fetch_all(connection).await.unwrap();
+    rows.iter().map(|row| row.try_get::<Option<String>, _>(0).unwrap().unwrap_or_default()).collect()
+}

@@ -1,0 +1,126 @@
+use crate::testing::{World, brief, code};
+use serde_json::{Value, json};
+
+async fn role(world: &World) -> Value {
+    let role = world.call("root", "create_role", json!({"name": "读者", "rolePrompt": "读"})).await;
+    role["id"].clone()
+}
+
+fn with(key: &str, value: Value) -> Value {
+    let mut brief = brief();
+    brief[key] = value;
+    brief
+}
+
+async fn agents(world: &World) -> usize {
+    world.query("SELECT id FROM agents").await.len()
+}
+
+#[tokio::test]
+async fn every_fault_of_a_brief_is_named_and_nobody_is_hired() {
+    let world = World::new().await;
+    let role = role(&world).await;
+    let check = async |arguments: Value, expect: &[&str]| {
+        for tool in ["spawn_agent", "spawn_agent_with_task"] {
+            let mut arguments = arguments.clone();
+            arguments["roleId"] = role.clone();
+            arguments["initialMessage"] = json!("开始");
+            let refused = world.call("root", tool, arguments).await;
+            assert_eq!(code(&refused), "invalid_task_brief", "{refused}");
+            let details = refused["details"].as_array().unwrap();
+            let said: Vec<String> = details
+                .iter()
+                .map(|fault| format!("{}: {}", fault["field"].as_str().unwrap(), fault["problem"].as_str().unwrap()))
+                .collect();
+            assert_eq!(said, expect);
+        }
+    };
+    let all = ["objective", "constraints", "inputs", "outputs", "completion_criteria"];
+    let all = all.map(|field| format!("{field}: missing"));
+    check(json!({}), &all.each_ref().map(String::as_str)).await;
+    check(
+        json!({"taskBrief": {"objective": "", "constraints": [], "inputs": "x", "completion_criteria": []}}),
+        &["objective: empty", "outputs: missing", "completion_criteria: empty"],
+    )
+    .await;
+    check(json!({"taskBrief": "做吧"}), &["taskBrief: must be an object"]).await;
+    assert_eq!(agents(&world).await, 2);
+}
+
+#[tokio::test]
+async fn an_unknown_collaborator_hires_nobody() {
+    let world = World::new().await;
+    let role = role(&world).await;
+    let known = world.hire("root", "写手", json!({})).await;
+    let brief = with("collaborators", json!([{"agentId": known}, {"agentId": "nobody-1234"}]));
+    let refused = world.call("root", "spawn_agent", json!({"roleId": role, "taskBrief": brief})).await;
+    assert_eq!(code(&refused), "unknown_contact");
+    assert_eq!(refused["to"], "nobody-1234");
+    assert_eq!(agents(&world).await, 3);
+}
+
+#[tokio::test]
+async fn a_child_knows_its_parent_and_its_collaborators() {
+    let world = World::new().await;
+    let role = role(&world).await;
+    let writer = world.hire("root", "写手", json!({})).await;
+    // The name of a contact's role serves too; what is kept is the id.
+    let brief = with("collaborators", json!([{"agentId": "写手", "description": "文案"}, "user"]));
+    let hired = world.call("root", "spawn_agent", json!({"roleId": role, "taskBrief": brief, "name": "阿读"})).await;
+    let id = hired["id"].as_str().unwrap();
+    assert_eq!(hired["roleName"], "读者");
+    let contacts = world
+        .query(&format!("SELECT agent || ' ' || source || ' ' || coalesce(introduced_by, '-') FROM contacts WHERE owner = '{id}' ORDER BY 1"))
+        .await;
+    let mut expect = ["root parent -".to_owned(), "user preset root".to_owned(), format!("{writer} preset root")];
+    expect.sort();
+    assert_eq!(contacts, expect);
+    let stored = world.query(&format!("SELECT brief FROM agents WHERE id = '{id}'")).await;
+    assert!(stored[0].contains(&writer), "{stored:?}");
+    assert_eq!(code(&world.say(id, &writer, json!("你好")).await), "ok");
+}
+
+#[tokio::test]
+async fn limits_of_hiring() {
+    let check = async |limits: Value, expect: &str| {
+        let world = World::with(&limits).await;
+        let first = world.hire("root", "读者", json!({})).await;
+        let parent = if expect == "maxDepth" { first.as_str() } else { "root" };
+        let role = world.call(parent, "create_role", json!({"name": "写手", "rolePrompt": "写"})).await;
+        let refused = world.call(parent, "spawn_agent", json!({"roleId": role["id"], "taskBrief": brief()})).await;
+        assert_eq!((code(&refused), &refused["limit"], &refused["value"]), ("limit_reached", &json!(expect), &json!(1)));
+        assert_eq!(agents(&world).await, 3);
+    };
+    check(json!({"maxDepth": 1}), "maxDepth").await;
+    check(json!({"maxChildren": 1}), "maxChildren").await;
+    check(json!({"maxAgentsPerTask": 1}), "maxAgentsPerTask").await;
+}
+
+#[tokio::test]
+async fn hiring_with_a_message_is_one_step() {
+    let world = World::new().await;
+    let role = role(&world).await;
+    let arguments = json!({"roleId": role, "taskBrief": brief(), "initialMessage": {"message_type": "task_assignment", "text": "开始"}});
+    let hired = world.call("root", "spawn_agent_with_task", arguments).await;
+    let mail = world.mail(hired["id"].as_str().unwrap()).await;
+    assert_eq!(mail.len(), 1);
+    assert_eq!(json!(mail[0].id), hired["messageId"]);
+    assert_eq!(mail[0].introduction, None, "the parent is no stranger");
+}
+
+#[tokio::test]
+async fn a_refused_first_message_hires_nobody() {
+    let world = World::with(&json!({"maxMessageChars": 500})).await;
+    let role = role(&world).await;
+    let before = world.dump().await;
+    let check = async |message: Value, expect: &str| {
+        let arguments = json!({"roleId": role, "taskBrief": brief(), "initialMessage": message});
+        let refused = world.call("root", "spawn_agent_with_task", arguments).await;
+        assert_eq!(code(&refused), expect, "{refused}");
+        assert_eq!(world.dump().await, before);
+    };
+    check(json!({}), "invalid_message").await;
+    check(json!({"message_type": "introduction_request"}), "invalid_message").await;
+    check(json!("字".repeat(501)), "limit_reached").await;
+    check(json!({"text": "看", "attachments": ["artifact:nowhere1"]}), "artifact_not_found").await;
+}

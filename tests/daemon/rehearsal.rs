@@ -1,0 +1,141 @@
+//! Nothing is configured: the built-in models answer, truly about the attachments, and say of each line what it is.
+
+use polity_tests::{Output, Polity};
+use serde_json::{Value, json};
+
+use crate::support::files::{PICTURE, files_below, write};
+use crate::support::{app, events, json_lines, run};
+
+const CHINESE: &str = "［演练］";
+const ENGLISH: &str = "[rehearsal] ";
+
+fn polity(language: &str) -> Polity {
+    Polity::new(&json!({"services": []}), &app(&json!({"language": language})))
+}
+
+/// Every line that the person reads is marked; returns the text.
+#[track_caller]
+fn marked(ended: Output, mark: &str) -> String {
+    let stdout = ended.expect_code(0).stdout;
+    assert!(!stdout.trim().is_empty(), "there is an answer");
+    for line in stdout.lines() {
+        let said = line.strip_prefix("… ").unwrap_or(line);
+        assert!(said.starts_with(mark), "not marked: {line}");
+    }
+    stdout
+}
+
+/// The picture with another size in its header.
+fn picture(width: u32, height: u32) -> Vec<u8> {
+    let mut picture = PICTURE.to_vec();
+    picture[16..20].copy_from_slice(&width.to_be_bytes());
+    picture[20..24].copy_from_slice(&height.to_be_bytes());
+    picture
+}
+
+#[track_caller]
+fn check_picture(language: &str, mark: &str, width: u32, height: u32) {
+    let polity = polity(language);
+    let path = write(&polity, "picture.png", &picture(width, height));
+    let answer = marked(
+        run(&polity, &["What is in the picture?", "--attach", &path]),
+        mark,
+    );
+    let size = format!("{width} × {height}");
+    let fact = |line: &str| line.contains("picture.png") && line.contains(&size) && line.contains("PNG");
+    assert!(answer.lines().any(fact), "{answer}");
+}
+
+#[test]
+fn the_real_size_of_a_picture_is_told_in_chinese() {
+    check_picture("zh", CHINESE, 480, 270);
+    check_picture("zh", CHINESE, 1234, 77);
+}
+
+#[test]
+fn the_real_size_of_a_picture_is_told_in_english() {
+    check_picture("en", ENGLISH, 480, 270);
+    check_picture("en", ENGLISH, 77, 1234);
+}
+
+#[test]
+fn a_text_file_is_counted() {
+    for (language, mark) in [("zh", CHINESE), ("en", ENGLISH)] {
+        let polity = polity(language);
+        let path = write(&polity, "notes.md", b"# Notes\n\nthree more words\n");
+        let answer = marked(run(&polity, &["Read this", "--attach", &path]), mark);
+        let fact = |line: &str| line.contains("notes.md") && line.contains('5') && line.contains("# Notes");
+        assert!(answer.lines().any(fact), "{answer}");
+    }
+}
+
+#[test]
+fn a_prompt_alone_is_answered() {
+    for (language, mark) in [("zh", CHINESE), ("en", ENGLISH)] {
+        marked(run(&polity(language), &["How are you today?"]), mark);
+    }
+}
+
+#[test]
+fn that_no_model_is_configured_is_said_on_standard_error() {
+    let ended = run(&polity("en"), &["hello"]).expect_code(0);
+    assert!(ended.stderr.contains("rehearsal"), "{}", ended.stderr);
+    assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+}
+
+#[test]
+fn all_that_agents_write_is_marked() {
+    let polity = polity("zh");
+    let path = write(&polity, "picture.png", PICTURE);
+    let ended = run(&polity, &["看看这张图", "--attach", &path, "--json"]).expect_code(0);
+    let lines = json_lines(&ended.stdout);
+    let said: Vec<&Value> = events(&lines, "message_accepted")
+        .into_iter()
+        .filter(|message| message["from"] != "user" && message["type"] != "introduction_response")
+        .collect();
+    assert!(said.len() >= 4, "a lead is hired and finds a reader");
+    for message in said {
+        for line in message["text"].as_str().expect("text").lines() {
+            let line = line.rsplit_once(": ").map_or(line, |(_, value)| value);
+            assert!(line.contains(CHINESE) || line.len() < 16, "not marked: {message}");
+        }
+    }
+    for stored in files_below(&polity.data_dir().join("artifacts")) {
+        let bytes = std::fs::read(stored).expect("an artifact");
+        if bytes != PICTURE {
+            let report = String::from_utf8(bytes).expect("a report");
+            let unmarked = |line: &&str| !line.trim().is_empty() && !line.contains(CHINESE);
+            assert_eq!(report.lines().find(unmarked), None, "{report}");
+        }
+    }
+}
+
+#[test]
+fn several_files_are_each_told_of() {
+    let polity = polity("zh");
+    let picture = write(&polity, "one.png", PICTURE);
+    let text = write(&polity, "two.txt", b"words");
+    let answer = marked(
+        run(&polity, &["看看", "--attach", &picture, "--attach", &text]),
+        CHINESE,
+    );
+    assert!(
+        answer.contains("one.png") && answer.contains("two.txt"),
+        "{answer}"
+    );
+    assert!(answer.contains("480 × 270"), "{answer}");
+}
+
+#[test]
+fn tasks_follow_each_other_in_one_society() {
+    let polity = polity("zh");
+    let first = write(&polity, "first.png", PICTURE);
+    let second = write(&polity, "second.png", &picture(31, 13));
+    marked(run(&polity, &["看第一张", "--attach", &first]), CHINESE);
+    let answer = marked(run(&polity, &["看第二张", "--attach", &second]), CHINESE);
+    assert!(
+        answer.contains("31 × 13") && !answer.contains("480 × 270"),
+        "{answer}"
+    );
+    assert!(!answer.contains("first.png"), "{answer}");
+}

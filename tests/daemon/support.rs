@@ -1,0 +1,113 @@
+//! What the tests of the daemon share.
+
+pub(crate) mod database;
+pub(crate) mod files;
+pub(crate) mod hiring;
+
+use polity_tests::{Conversation, Output, Polity, Running, ScriptedServer};
+use serde_json::{Value, json};
+
+/// A service at a scripted server, whose model takes these types of content and calls tools.
+pub(crate) fn service(id: &str, server: &ScriptedServer, input: &[&str]) -> Value {
+    json!({
+        "id": id,
+        "baseURL": server.base_url(),
+        "model": format!("{id}-model"),
+        "capabilities": {"input": input, "output": ["text", "tool_calling"]},
+    })
+}
+
+/// An `app.json` without anything that takes time, and with these fields.
+pub(crate) fn app(fields: &Value) -> Value {
+    let mut app = json!({
+        "discover": false,
+        "retry": {"maxAttempts": 3, "baseDelayMs": 1, "maxDelayMs": 2},
+    });
+    for (name, value) in fields.as_object().expect("fields") {
+        app[name] = value.clone();
+    }
+    app
+}
+
+/// A home whose only service takes these types of content.
+pub(crate) fn home_with(server: &ScriptedServer, input: &[&str]) -> Polity {
+    Polity::new(
+        &json!({"services": [service("one", server, input)]}),
+        &app(&json!({})),
+    )
+}
+
+/// A home whose only service is a text model, with these fields in `app.json`.
+pub(crate) fn home(server: &ScriptedServer, fields: &Value) -> Polity {
+    Polity::new(
+        &json!({"services": [service("one", server, &["text"])]}),
+        &app(fields),
+    )
+}
+
+/// Starts `polity run` on the data directory of the home.
+pub(crate) fn start(polity: &Polity, arguments: &[&str]) -> Running {
+    polity.spawn(&[&["run", "--data", "data"], arguments].concat())
+}
+
+/// Runs `polity run` on the data directory of the home.
+#[track_caller]
+pub(crate) fn run(polity: &Polity, arguments: &[&str]) -> Output {
+    start(polity, arguments).wait()
+}
+
+/// The objects that `--json` printed.
+#[track_caller]
+pub(crate) fn json_lines(stdout: &str) -> Vec<Value> {
+    stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in {line}")))
+        .collect()
+}
+
+/// Those of the objects that are such an event.
+pub(crate) fn events<'l>(lines: &'l [Value], event: &str) -> Vec<&'l Value> {
+    lines.iter().filter(|line| line["event"] == event).collect()
+}
+
+/// The requests that one agent made, oldest first.
+pub(crate) fn asked_by(server: &ScriptedServer, agent: &str) -> Vec<Conversation> {
+    let requests = server.requests().into_iter();
+    requests
+        .map(|request| request.conversation())
+        .filter(|asked| asked.agent_id() == agent)
+        .collect()
+}
+
+/// The newest request of all.
+#[track_caller]
+pub(crate) fn last_asked(server: &ScriptedServer) -> Conversation {
+    server.requests().last().expect("a request").conversation()
+}
+
+/// The text of a message, with its parts one below the other.
+pub(crate) fn text_of(message: &Value) -> String {
+    match &message["content"] {
+        Value::Array(parts) => {
+            let texts: Vec<&str> = parts.iter().filter_map(|part| part["text"].as_str()).collect();
+            texts.join("\n")
+        }
+        content => content.as_str().unwrap_or_default().to_owned(),
+    }
+}
+
+/// The references of artifacts that a text names, in order, each once.
+pub(crate) fn references(text: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for (at, _) in text.match_indices("artifact:") {
+        let id: String = text[at + "artifact:".len()..]
+            .chars()
+            .take_while(char::is_ascii_alphanumeric)
+            .collect();
+        let reference = format!("artifact:{id}");
+        if !found.contains(&reference) {
+            found.push(reference);
+        }
+    }
+    found
+}

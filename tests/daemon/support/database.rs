@@ -1,0 +1,87 @@
+//! A look into the database of a daemon that has ended.
+
+use std::path::Path;
+
+use sqlx::sqlite::{SqliteConnectOptions, SqliteRow};
+use sqlx::{ConnectOptions, Connection, Row, SqliteConnection};
+use tokio::runtime::Runtime;
+
+/// The database of a data directory.
+pub(crate) struct Database {
+    runtime: Runtime,
+    connection: Option<SqliteConnection>,
+}
+
+impl Database {
+    /// Opens it for reading.
+    #[track_caller]
+    pub(crate) fn read(data: &Path) -> Self {
+        Self::open(data, |options| options.read_only(true))
+    }
+
+    /// Opens it for damaging it.
+    #[track_caller]
+    pub(crate) fn write(data: &Path) -> Self {
+        Self::open(data, |options| options)
+    }
+
+    #[track_caller]
+    fn open(data: &Path, options: impl FnOnce(SqliteConnectOptions) -> SqliteConnectOptions) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let options = options(SqliteConnectOptions::new().filename(data.join("polity.db")));
+        let connection = runtime.block_on(options.connect()).expect("a database");
+        Self {
+            runtime,
+            connection: Some(connection),
+        }
+    }
+
+    fn connection(&mut self) -> (&Runtime, &mut SqliteConnection) {
+        (&self.runtime, self.connection.as_mut().expect("open until dropped"))
+    }
+
+    /// Runs a statement.
+    #[track_caller]
+    pub(crate) fn execute(&mut self, statement: &'static str) {
+        let (runtime, connection) = self.connection();
+        let executed = runtime.block_on(sqlx::query(statement).execute(connection));
+        executed.expect("a statement");
+    }
+
+    /// All rows of a query.
+    #[track_caller]
+    pub(crate) fn rows(&mut self, query: &'static str) -> Vec<SqliteRow> {
+        let (runtime, connection) = self.connection();
+        runtime
+            .block_on(sqlx::query(query).fetch_all(connection))
+            .expect("a query")
+    }
+
+    /// The rows of a query over columns of text.
+    #[track_caller]
+    pub(crate) fn texts<const COLUMNS: usize>(&mut self, query: &'static str) -> Vec<[String; COLUMNS]> {
+        let rows = self.rows(query);
+        rows.iter()
+            .map(|row| std::array::from_fn(|column| row.get(column)))
+            .collect()
+    }
+
+    /// The one number that a query gives.
+    #[track_caller]
+    pub(crate) fn number(&mut self, query: &'static str) -> i64 {
+        let rows = self.rows(query);
+        rows.first().expect("a row").get(0)
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        // Closed here, because the runtime ends here; that it could not be closed in good order shows nothing.
+        if let Some(connection) = self.connection.take() {
+            let _ = self.runtime.block_on(connection.close());
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Files that tests attach, and the search for bytes where they must not be.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use polity_tests::Polity;
+
+/// The picture that comes with the repository.
+pub(crate) const PICTURE: &[u8] = include_bytes!("../../../examples/picture.png");
+
+/// Writes a file into the home and returns its path as an argument.
+#[track_caller]
+pub(crate) fn write(polity: &Polity, name: &str, bytes: &[u8]) -> String {
+    let path = polity.home().join(name);
+    std::fs::write(&path, bytes).expect("a file");
+    path.to_str().expect("a path of text").to_owned()
+}
+
+/// A second of sound: mono, eight bits, 8 kHz.
+pub(crate) fn wave() -> Vec<u8> {
+    let samples: Vec<u8> = (0..8000_u32)
+        .map(|at| (at * at % 251).to_le_bytes()[0])
+        .collect();
+    let length = u32::try_from(samples.len()).expect("a short sound");
+    let mut wave = Vec::from(*b"RIFF");
+    wave.extend((length + 36).to_le_bytes());
+    wave.extend(*b"WAVEfmt ");
+    wave.extend(16_u32.to_le_bytes());
+    for number in [1_u16, 1] {
+        wave.extend(number.to_le_bytes());
+    }
+    for number in [8000_u32, 8000] {
+        wave.extend(number.to_le_bytes());
+    }
+    for number in [1_u16, 8] {
+        wave.extend(number.to_le_bytes());
+    }
+    wave.extend(*b"data");
+    wave.extend(length.to_le_bytes());
+    wave.extend(samples);
+    wave
+}
+
+/// A PDF file, as far as its first and last bytes tell.
+pub(crate) fn pdf() -> Vec<u8> {
+    let mut pdf = Vec::from(*b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n");
+    pdf.extend((0..600_u32).map(|at| (at * at % 253).to_le_bytes()[0]));
+    pdf.extend(*b"\n%%EOF\n");
+    pdf
+}
+
+/// Encodes as the wire does.
+pub(crate) fn base64(bytes: &[u8]) -> String {
+    STANDARD.encode(bytes)
+}
+
+/// Decodes what [`base64`] encodes.
+#[track_caller]
+pub(crate) fn from_base64(text: &str) -> Vec<u8> {
+    STANDARD.decode(text).expect("base64")
+}
+
+/// The bytes of a data URL of that type.
+#[track_caller]
+pub(crate) fn from_data_url(url: &str, mime_type: &str) -> Vec<u8> {
+    let data = url.strip_prefix(&format!("data:{mime_type};base64,"));
+    from_base64(data.unwrap_or_else(|| panic!("no data URL of {mime_type}: {:.80}", url)))
+}
+
+/// How long a run of base64 may be before it counts as the bytes themselves.
+const RUN: usize = 64;
+
+/// Whether 64 characters of the file's base64 stand together anywhere.
+pub(crate) fn holds_base64_of(haystack: &[u8], file: &[u8]) -> bool {
+    let encoded = base64(file);
+    let runs: HashSet<&[u8]> = encoded.as_bytes().windows(RUN).collect();
+    assert!(!runs.is_empty(), "too short a file to be looked for");
+    haystack.windows(RUN).any(|window| runs.contains(window))
+}
+
+/// All files below a directory.
+pub(crate) fn files_below(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            found.extend(files_below(&path));
+        } else {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// Fails if base64 of the file is in the database or its log.
+#[track_caller]
+pub(crate) fn assert_not_in_database(polity: &Polity, file: &[u8]) {
+    let files = files_below(&polity.data_dir());
+    let of_database = |path: &&PathBuf| {
+        path.file_name()
+            .and_then(|name| name.to_str())
+            .is_some_and(|name| name.starts_with("polity.db"))
+    };
+    let of_database: Vec<&PathBuf> = files.iter().filter(of_database).collect();
+    assert!(!of_database.is_empty(), "there is a database");
+    for path in of_database {
+        let bytes = std::fs::read(path).expect("a file");
+        assert!(!holds_base64_of(&bytes, file), "{}", path.display());
+    }
+}

@@ -1,0 +1,83 @@
+//! Scripts in which root hires one agent.
+
+use polity_tests::{Answer, Conversation, Sender, ToolResult};
+use serde_json::{Value, json};
+
+/// A brief that says no more than it must.
+pub(crate) fn brief(objective: &str) -> Value {
+    json!({
+        "objective": objective,
+        "constraints": [],
+        "inputs": "the first message",
+        "outputs": "one line of text",
+        "completion_criteria": "the line is said",
+    })
+}
+
+/// The next call that makes a role and hires one agent for it with a first message; `None` once that is done.
+pub(crate) fn hire(asked: &Conversation, role: &str, message: &str) -> Option<Answer> {
+    let make = || {
+        Answer::call(
+            "create_role",
+            json!({"name": role, "rolePrompt": format!("You are a {role}.")}),
+        )
+    };
+    let Some(made) = find(asked, "create_role", |result| result.value["name"] == role) else {
+        return Some(make());
+    };
+    if hired(asked, role).is_some() {
+        return None;
+    }
+    let arguments = json!({
+        "roleId": made.value["id"],
+        "taskBrief": brief(&format!("be a {role}")),
+        "initialMessage": message,
+    });
+    Some(Answer::call("spawn_agent_with_task", arguments))
+}
+
+/// The id of the agent that was hired for a role.
+pub(crate) fn hired(asked: &Conversation, role: &str) -> Option<String> {
+    let is_of_role = |result: &ToolResult| result.value["roleName"] == role;
+    let hired = find(asked, "spawn_agent_with_task", is_of_role)
+        .or_else(|| find(asked, "spawn_agent", is_of_role))?;
+    hired.value["id"].as_str().map(str::to_owned)
+}
+
+fn find(asked: &Conversation, tool: &str, is_it: impl Fn(&ToolResult) -> bool) -> Option<ToolResult> {
+    asked.results_of(tool).into_iter().find(is_it)
+}
+
+/// What the agents that asked `asked` hears have said to it, without the reply hint.
+pub(crate) fn heard_from_agents(asked: &Conversation) -> Vec<String> {
+    let heard = asked.heard().into_iter();
+    let from_agents = heard.filter(|heard| matches!(heard.from, Sender::Agent { .. }));
+    from_agents
+        .map(|heard| {
+            let lines: Vec<&str> = heard
+                .text
+                .lines()
+                .filter(|line| !line.starts_with("如需回复"))
+                .collect();
+            lines.join("\n")
+        })
+        .collect()
+}
+
+/// Root hires one worker, waits, and passes on what it says; what the worker says is up to `work`.
+pub(crate) fn boss_and_worker(
+    work: impl Fn(&Conversation) -> Answer + Send + Sync + 'static,
+) -> impl Fn(&Conversation) -> Answer + Send + Sync + 'static {
+    move |asked| {
+        if asked.role_name() == "worker" {
+            return work(asked);
+        }
+        if let Some(answer) = hire(asked, "worker", "please work") {
+            return answer;
+        }
+        match heard_from_agents(asked).pop() {
+            Some(said) => Answer::say(format!("the worker says: {said}")),
+            None => Answer::say("one moment"),
+        }
+    }
+}
