@@ -1,0 +1,1 @@
+//! Makes media fit for a model.
