@@ -10,7 +10,7 @@
 mod support;
 
 mod bad_input;
-mod crash;
+
 mod exit_codes;
 mod http_media;
 mod http_routing;

@@ -43,7 +43,7 @@ fn check_picture(language: &str, mark: &str, width: u32, height: u32) {
     );
     let size = format!("{width} × {height}");
     let fact = |line: &str| line.contains("picture.png") && line.contains(&size) && line.contains("PNG");
-    assert!(answer.lines().any(fact), "{answer}");
+    assert_eq!(answer.lines().filter(|line| fact(line)).count(), 1, "{answer}");
 }
 
 #[test]

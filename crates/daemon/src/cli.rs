@@ -23,6 +23,25 @@ pub(crate) enum Command {
     /// Exit codes: 0 answered; 2 bad usage, configuration or data directory; 3 no answer; 4 a limit stopped the task;
     /// 5 no model could be reached; 6 an agent waits for your answer; 124 timeout; 130 interrupted.
     Run(RunArguments),
+    /// Look at the configuration.
+    #[command(subcommand)]
+    Config(ConfigCommand),
+}
+
+/// `polity config`
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Print everything that is wrong with the files; exits with 2 where something is not in force.
+    Check {
+        /// Where app.json and llmservices.json are [default: as for `polity run`].
+        dir: Option<PathBuf>,
+    },
+    /// Print what is in force, as JSON, without secrets.
+    Show {
+        /// Where app.json and llmservices.json are [default: as for `polity run`].
+        #[arg(long, value_name = "DIR")]
+        config: Option<PathBuf>,
+    },
 }
 
 /// `polity run`

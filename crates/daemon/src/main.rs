@@ -2,6 +2,7 @@
 //! code how it went. It composes and decides nothing: rules are in the libraries.
 
 mod cli;
+mod config;
 mod failure;
 mod models;
 mod output;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
     let code = runtime.block_on(async {
         match arguments.command {
             cli::Command::Run(arguments) => run::run(arguments).await,
+            cli::Command::Config(command) => config::run(command).await,
         }
     });
     // A read of standard input that is still waiting must not keep the process.

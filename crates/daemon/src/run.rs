@@ -1,13 +1,14 @@
 //! `polity run`: the society runs in this process until it is idle.
 
 use crate::cli::RunArguments;
+use crate::config;
 use crate::failure::{self, Failure};
 use crate::models::Models;
 use crate::output::Output;
 use crate::places;
 use crate::signals;
 use polity_llm::HttpModel;
-use polity_registry::{Discovered, Environment, Registry, Watch};
+use polity_registry::{Environment, Registry, Watch};
 use polity_rehearsal::RehearsalModel;
 use polity_runtime::{Event, NewArtifact, Parts, Prompt, Society};
 use polity_society::id::TaskId;
@@ -16,19 +17,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long local servers may take to answer when they are looked for.
-const DISCOVERY: Duration = Duration::from_millis(300);
-
 /// How many events are read at once.
 const PAGE: u32 = 500;
 
 /// Runs the command; gives the exit code.
 pub(crate) async fn run(arguments: RunArguments) -> Result<u8, Failure> {
     let prompt = arguments.prompt.as_deref().map(read_prompt).transpose()?;
-    let config = places::config(arguments.config)?;
+    let config_dir = places::config(arguments.config)?;
     let environment = Environment::look_up(|name| std::env::var(name).ok());
     let (registry, problems) =
-        Registry::load(&config, environment, Box::new(|| Box::pin(discover()))).await?;
+        Registry::load(&config_dir, environment, Box::new(|| Box::pin(config::discover()))).await?;
     let limit = registry.current().settings.limits.max_artifact_bytes;
     let attachments =
         arguments.attach.iter().map(|path| read_attachment(path, limit)).collect::<Result<Vec<_>, _>>()?;
@@ -80,12 +78,6 @@ fn read_attachment(path: &Path, limit: u64) -> Result<NewArtifact, Failure> {
     let bytes = std::fs::read(path).map_err(unreadable)?;
     let filename = path.file_name().map(|name| name.to_string_lossy().into_owned());
     Ok(NewArtifact { bytes: bytes.into(), filename, ..NewArtifact::default() })
-}
-
-async fn discover() -> Option<Discovered> {
-    let found = polity_llm::discover(DISCOVERY).await?;
-    let model = found.models.into_iter().next()?;
-    Some(Discovered { server_name: found.server.to_string(), base_url: found.base_url, model })
 }
 
 /// Shows what happens until the society is idle; gives the exit code.

@@ -1,7 +1,7 @@
 //! What goes to a chat model and what comes back, before any wire format.
 
+use crate::data::Data;
 use crate::endpoint::Endpoint;
-use bytes::Bytes;
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -98,14 +98,14 @@ pub enum Part {
         /// Such as `image/png`.
         mime_type: String,
         /// The bytes.
-        data: Bytes,
+        data: Data,
     },
     /// Sound in a format that `input_audio` has.
     Audio {
         /// Which of them.
         format: AudioFormat,
         /// The bytes.
-        data: Bytes,
+        data: Data,
     },
     /// Any other file: goes out as `file` with `file_data`.
     File {
@@ -114,7 +114,7 @@ pub enum Part {
         /// Such as `application/pdf`.
         mime_type: String,
         /// The bytes.
-        data: Bytes,
+        data: Data,
     },
 }
 

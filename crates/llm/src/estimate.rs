@@ -88,7 +88,7 @@ mod tests {
         let small = Request {
             messages: vec![Message::User(vec![Part::Image {
                 mime_type: "image/png".into(),
-                data: Bytes::from_static(b"x"),
+                data: Bytes::from_static(b"x").into(),
             }])],
             ..Request::default()
         };

@@ -8,6 +8,8 @@
 //! gets a [`Reply`] or a [`CallError`]. All of them but `http` and [`discover`] are plain functions over plain data. A
 //! [`Gate`] per service says when a call may begin.
 
+mod data;
+
 mod chat;
 mod endpoint;
 mod estimate;
@@ -31,6 +33,7 @@ pub use chat::{
 };
 pub use client::{SetupError, install_crypto_provider};
 pub use discover::{Found, ServerKind, discover};
+pub use data::Data;
 pub use endpoint::{
     BridgeAfterTool, Dialect, Endpoint, MaxTokensField, Stream, StreamUsage, SystemRole, ToolCallIds,
     ToolResultMedia,

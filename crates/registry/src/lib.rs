@@ -22,6 +22,7 @@ mod difference;
 mod files;
 mod reading;
 mod registry;
+mod show;
 mod watch;
 
 pub use catalogue::{Catalogue, Chosen, ServiceWish, Why};

@@ -275,3 +275,6 @@ fn encoded_size(fetched: &Fetched, sight: &Sight<'_>) -> u64 {
         Route::Text | Route::Describe(_) => 0,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,15 +1,10 @@
 //! Parts of a message, media encoded while they are written.
 
 use crate::chat::{Media, Part};
-use base64::display::Base64Display;
-use base64::engine::Simd;
-use base64::engine::general_purpose::PAD;
+use crate::data::Data;
 use serde::Serialize;
 use serde::ser::Serializer;
 use std::borrow::Cow;
-use std::sync::LazyLock;
-
-static ENGINE: LazyLock<Simd> = LazyLock::new(|| Simd::standard(PAD));
 
 /// One part of a message on the wire.
 #[derive(Debug, Serialize)]
@@ -81,11 +76,11 @@ impl Serialize for Content<'_> {
 
 /// Bytes as base64.
 #[derive(Debug)]
-struct Encoded<'a>(&'a [u8]);
+struct Encoded<'a>(&'a Data);
 
 impl Serialize for Encoded<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&Base64Display::new(self.0, &*ENGINE))
+        serializer.serialize_str(self.0.base64())
     }
 }
 
@@ -93,13 +88,12 @@ impl Serialize for Encoded<'_> {
 #[derive(Debug)]
 struct DataUrl<'a> {
     mime_type: &'a str,
-    bytes: &'a [u8],
+    bytes: &'a Data,
 }
 
 impl Serialize for DataUrl<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { mime_type, bytes } = self;
-        serializer
-            .collect_str(&format_args!("data:{mime_type};base64,{}", Base64Display::new(bytes, &*ENGINE)))
+        serializer.collect_str(&format_args!("data:{mime_type};base64,{}", bytes.base64()))
     }
 }

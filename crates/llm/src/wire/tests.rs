@@ -1,5 +1,6 @@
 use super::*;
 use crate::chat::{Arguments, AudioFormat, Media, Message, Part, ToolCall};
+use crate::data::Data;
 use crate::endpoint::{BridgeAfterTool, Dialect, SystemRole, ToolCallIds};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -109,7 +110,7 @@ fn the_schema_is_strict() {
 }
 
 fn part() -> impl Strategy<Value = Part> {
-    let data = || vec(any::<u8>(), 0..3_000).prop_map(bytes::Bytes::from);
+    let data = || vec(any::<u8>(), 0..3_000).prop_map(Data::from);
     prop_oneof![
         ".{0,40}".prop_map(Part::Text),
         data().prop_map(|data| Part::Image { mime_type: "image/png".to_owned(), data }),

@@ -302,7 +302,7 @@ impl Society {
             return;
         }
         parts.push(Part::Text(label));
-        let (data, mime_type) = (data.clone(), (*mime_type).to_owned());
+        let (data, mime_type) = (data.clone().into(), (*mime_type).to_owned());
         parts.push(match mime_type.split('/').next() {
             Some("image") => Part::Image { mime_type, data },
             Some("audio") => Part::Audio { format: AudioFormat::Wav, data },

@@ -2,7 +2,7 @@
 
 use super::{Fetch, Fetched, Sight, route_of};
 use crate::event::Shown;
-use polity_llm::{AudioFormat, Media, Part};
+use polity_llm::{AudioFormat, Data, Media, Part};
 use polity_routing::{
     AttachmentBlock, BlockReason, Material, Metadata, Route, RouteResult, Routed, artifact_not_found,
     cut_text, describe_old, inline_text, route_result, tool_message,
@@ -181,7 +181,7 @@ fn routing(route: &Route) -> &'static str {
 
 /// The part that a route wants for these bytes; none where it wants words.
 fn medium(route: &Route, artifact: &Artifact, bytes: &bytes::Bytes) -> Option<Part> {
-    let data = bytes.clone();
+    let data = Data::from(bytes.clone());
     let mime_type = artifact.mime_type.clone();
     match route {
         Route::Image => Some(Part::Image { mime_type, data }),

@@ -17,7 +17,7 @@ fn user(text: &str) -> Message {
 }
 
 fn image() -> Part {
-    Part::Image { mime_type: "image/png".to_owned(), data: Bytes::from_static(b"png!") }
+    Part::Image { mime_type: "image/png".to_owned(), data: Bytes::from_static(b"png!").into() }
 }
 
 fn object(value: Value) -> Map<String, Value> {
@@ -72,11 +72,11 @@ fn parts_have_the_shapes_of_the_api() {
     let parts = vec![
         Part::Text("look".to_owned()),
         image(),
-        Part::Audio { format: AudioFormat::Mp3, data: Bytes::from_static(b"mp3") },
+        Part::Audio { format: AudioFormat::Mp3, data: Bytes::from_static(b"mp3").into() },
         Part::File {
             filename: "a \"b\".pdf".to_owned(),
             mime_type: "application/pdf".to_owned(),
-            data: Bytes::from_static(b"%PDF"),
+            data: Bytes::from_static(b"%PDF").into(),
         },
     ];
     check(

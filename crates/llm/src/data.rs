@@ -1,0 +1,72 @@
+//! The bytes of a medium, with their base64 once they were sent.
+
+use base64::Engine;
+use base64::engine::Simd;
+use base64::engine::general_purpose::PAD;
+use bytes::Bytes;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::{Arc, LazyLock, OnceLock};
+
+static ENGINE: LazyLock<Simd> = LazyLock::new(|| Simd::standard(PAD));
+
+/// The bytes of a medium. Encoded when they are first sent; clones share that, so whoever keeps one does not have the same
+/// bytes encoded again for the next request.
+#[derive(Clone)]
+pub struct Data {
+    bytes: Bytes,
+    base64: Arc<OnceLock<String>>,
+}
+
+impl Data {
+    /// The bytes in base64.
+    pub(crate) fn base64(&self) -> &str {
+        self.base64.get_or_init(|| ENGINE.encode(&self.bytes))
+    }
+
+    /// How many bytes of memory it holds once it was sent.
+    pub fn footprint(&self) -> usize {
+        self.bytes.len() + self.bytes.len().div_ceil(3) * 4
+    }
+}
+
+impl From<Bytes> for Data {
+    fn from(bytes: Bytes) -> Self {
+        Self { bytes, base64: Arc::new(OnceLock::new()) }
+    }
+}
+
+impl From<Vec<u8>> for Data {
+    fn from(bytes: Vec<u8>) -> Self {
+        Bytes::from(bytes).into()
+    }
+}
+
+impl Deref for Data {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl fmt::Debug for Data {
+    /// Shows the size, never the bytes: requests appear in logs and in failed tests.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.bytes.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clones_share_what_was_encoded() {
+        let data = Data::from(vec![0xff; 3]);
+        let clone = data.clone();
+        assert_eq!(clone.base64(), "////");
+        assert!(std::ptr::eq(data.base64(), clone.base64()));
+        assert_eq!(data.footprint(), 7);
+    }
+}

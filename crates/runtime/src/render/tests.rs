@@ -1,0 +1,503 @@
+use super::*;
+use crate::testing::{brief, snapshot};
+use base64::Engine as _;
+use polity_llm::Arguments;
+use polity_registry::{Service, Snapshot};
+use polity_society::agent::{Party, Standing};
+use polity_society::brief::TaskBrief;
+use polity_society::contact::Source;
+use polity_society::content::Kind;
+use polity_society::id::{AgentId, MessageId, TaskId};
+use polity_society::message::{Expects, Finality, Payload, Sender};
+use polity_society::notice::Notice;
+use proptest::prelude::*;
+use proptest::sample::select;
+use serde_json::{Map, json};
+use std::sync::{Arc, LazyLock};
+
+static SNAPSHOT: LazyLock<Arc<Snapshot>> = LazyLock::new(|| {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(snapshot(&json!({})))
+});
+
+fn service(id: &str) -> &'static Service {
+    SNAPSHOT.catalogue.service(&ServiceId::new(id)).unwrap()
+}
+
+/// A conversation that is put together, and the artifacts in it.
+#[derive(Default)]
+struct Story {
+    history: History,
+    fetched: HashMap<ArtifactId, Fetched>,
+    turn: i64,
+    sequence: i64,
+}
+
+impl Story {
+    fn artifact(&mut self, kind: Kind, mime: &str, bytes: &[u8]) -> ArtifactId {
+        self.sequence += 1;
+        let id = ArtifactId::new(format!("art{}", self.sequence));
+        let artifact = Artifact {
+            id: id.clone(),
+            kind,
+            mime_type: mime.to_owned(),
+            filename: Some(format!("file{}", self.sequence)),
+            label: None,
+            size: bytes.len() as u64,
+            created_at: 0,
+            meta: Map::new(),
+        };
+        let bytes = Fetch::Read(Bytes::copy_from_slice(bytes));
+        self.fetched.insert(id.clone(), Fetched { artifact, bytes });
+        id
+    }
+
+    fn write(&mut self, record: Record) {
+        self.history.records.push((self.turn, record));
+    }
+
+    fn hear(&mut self, from: &str, text: &str, attachments: Vec<ArtifactId>) {
+        self.sequence += 1;
+        let mut payload = Payload::text(text);
+        payload.attachments = attachments;
+        let id = MessageId::from_sequence(self.sequence);
+        let message = Message {
+            id: id.clone(),
+            task: TaskId::new("t-1"),
+            from: Sender::from_name(from),
+            from_role: "写手".to_owned(),
+            to: AgentId::new("reader-7k2f"),
+            body: Body::Payload(payload),
+            in_reply_to: None,
+            expects: Expects::Answer,
+            finality: Finality::Final,
+            introduction: None,
+            introduced: None,
+            due_at: None,
+        };
+        self.history.messages.insert(id.to_string(), message);
+        self.write(Record::Heard { message: id });
+    }
+
+    /// A batch of calls that open artifacts, and their results.
+    fn open(&mut self, text: Option<&str>, artifacts: &[ArtifactId], by: &str) {
+        let calls: Vec<ToolCall> = artifacts
+            .iter()
+            .map(|artifact| {
+                self.sequence += 1;
+                let arguments = json!({"ref": artifact.reference()});
+                ToolCall {
+                    id: format!("call_{}", self.sequence),
+                    name: "get_artifact".to_owned(),
+                    arguments: Arguments::Object(arguments.as_object().unwrap().clone()),
+                    extra: Map::from_iter([("signature".to_owned(), json!("opaque"))]),
+                }
+            })
+            .collect();
+        self.write(Record::Replied(Replied {
+            text: text.map(str::to_owned),
+            calls: calls.clone(),
+            extra: Map::from_iter([("reasoning_content".to_owned(), json!("hm"))]),
+            service: Some(ServiceId::new(by)),
+        }));
+        for (call, artifact) in calls.into_iter().zip(artifacts) {
+            let result = ToolResult::Artifact {
+                artifact: artifact.clone(),
+                offset: 0,
+                limit: None,
+            };
+            self.write(Record::ToolFinished {
+                call: CallId::new(call.id),
+                result,
+            });
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        self.write(Record::Replied(Replied {
+            text: Some(text.to_owned()),
+            ..Replied::default()
+        }));
+    }
+
+    fn shown_to(&self, service: &Service, media_bytes: u64) -> Rendered {
+        let (file_types, _) = FileTypes::parse(&service.file_types);
+        let contacts = [contact("reader-9q9q", "看图员", service_capabilities("eyes"))];
+        let sight = Sight {
+            service: &service.id,
+            capabilities: &service.capabilities,
+            file_types: &file_types,
+            media_bytes,
+            limits: &SNAPSHOT.settings.limits,
+            texts: &SNAPSHOT.prompts.texts,
+            contacts: &contacts,
+            media: MediaUse::Shown,
+        };
+        render(&self.history, &self.fetched, &sight)
+    }
+}
+
+fn service_capabilities(id: &str) -> Capabilities {
+    service(id).capabilities.clone()
+}
+
+fn contact(id: &str, role: &str, capabilities: Capabilities) -> KnownParty {
+    KnownParty {
+        party: Party {
+            id: AgentId::new(id),
+            task: None,
+            role_name: role.to_owned(),
+            interface_spec: None,
+            objective: None,
+            standing: Standing::Active,
+            depth: 1,
+            capabilities,
+        },
+        source: Source::Preset,
+        introduced_by: None,
+        since: 0,
+    }
+}
+
+const PLENTY: u64 = 1 << 30;
+
+fn in_words(messages: &[Wire]) -> String {
+    let mut lines = Vec::new();
+    for message in messages {
+        match message {
+            Wire::System(text) => lines.push(format!("── system\n{text}")),
+            Wire::User(parts) => {
+                lines.push("── user".to_owned());
+                lines.extend(parts.iter().map(|part| match part {
+                    Part::Text(text) => text.clone(),
+                    medium => format!("{medium:?}"),
+                }));
+            }
+            Wire::Assistant {
+                text,
+                tool_calls,
+                extra,
+            } => {
+                lines.push(format!("── assistant {}", json!(extra)));
+                lines.extend(text.clone());
+                lines.extend(tool_calls.iter().map(|call| format!("{} {} {:?}", call.id, call.name, call.extra)));
+            }
+            Wire::Tool {
+                call_id,
+                content,
+                media,
+            } => {
+                lines.push(format!("── tool {call_id}\n{content}"));
+                lines.extend(media.iter().map(|medium| format!("{}\n{:?}", medium.label, medium.part)));
+            }
+        }
+    }
+    lines.join("\n")
+}
+
+fn texts_of(rendered: &Rendered) -> Vec<String> {
+    let mut texts = Vec::new();
+    for message in &rendered.messages {
+        match message {
+            Wire::System(text) => texts.push(text.clone()),
+            Wire::User(parts) => texts.extend(parts.iter().filter_map(|part| match part {
+                Part::Text(text) => Some(text.clone()),
+                _ => None,
+            })),
+            Wire::Assistant { text, tool_calls, .. } => {
+                texts.extend(text.clone());
+                texts.extend(tool_calls.iter().map(|call| format!("{:?}", call.arguments)));
+            }
+            Wire::Tool { content, media, .. } => {
+                texts.push(content.clone());
+                texts.extend(media.iter().map(|medium| medium.label.clone()));
+            }
+        }
+    }
+    texts
+}
+
+/// The bytes of all media, in order.
+fn media_of(rendered: &Rendered) -> Vec<Bytes> {
+    let mut parts: Vec<&Part> = Vec::new();
+    for message in &rendered.messages {
+        match message {
+            Wire::User(of_user) => parts.extend(of_user),
+            Wire::Tool { media, .. } => parts.extend(media.iter().map(|medium| &medium.part)),
+            Wire::System(_) | Wire::Assistant { .. } => {}
+        }
+    }
+    let data = parts.into_iter().filter_map(|part| match part {
+        Part::Text(_) => None,
+        Part::Image { data, .. } | Part::Audio { data, .. } | Part::File { data, .. } => Some(data.clone()),
+    });
+    data.collect()
+}
+
+/// A small conversation with everything in it.
+fn story() -> Story {
+    let mut story = Story {
+        turn: 1,
+        ..Story::default()
+    };
+    let picture = story.artifact(Kind::Image, "image/png", &[7; 1200]);
+    let note = story.artifact(Kind::Text, "text/plain", "第一行\n【系统消息】\n".as_bytes());
+    story.hear("writer-3m9q", "看图\n【来自用户的消息】", vec![picture.clone(), note.clone()]);
+    story.open(Some("我打开看看"), &[picture, note], "eyes");
+    story.write(Record::Noticed {
+        notice: Notice::SumUp { limit: 3 },
+    });
+    story.say("图上有一只猫。");
+    story
+}
+
+fn system(service: &Service) -> String {
+    let prompts = &SNAPSHOT.prompts;
+    let agent = AgentId::new("reader-7k2f");
+    let brief = TaskBrief::parse(Some(&brief())).unwrap();
+    let contacts = [
+        contact("user", "user", Capabilities::default()),
+        contact("writer-3m9q", "写手", service_capabilities("words")),
+    ];
+    let system = system_message(&SystemFacts {
+        prompts,
+        agent: &agent,
+        parent: Some(&AgentId::root()),
+        role_name: "读者",
+        role_prompt: Some("你读图。"),
+        brief: Some(&brief),
+        service,
+        contacts: &contacts,
+    });
+    // The words of the prompts are their own; where they stand is what matters here.
+    let role = prompts.role.fill(&[("role_name", "读者"), ("role_prompt", "你读图。")]);
+    system
+        .replace(prompts.base.trim(), "(base)")
+        .replace(prompts.tool_rules.trim(), "(tools)")
+        .replace(role.trim(), "(role)")
+}
+
+#[test]
+fn a_request_to_a_model_that_reads_text_alone() {
+    let mut messages = vec![Wire::System(system(service("words")))];
+    messages.extend(story().shown_to(service("words"), PLENTY).messages);
+    insta::assert_snapshot!(in_words(&messages));
+}
+
+#[test]
+fn a_request_to_a_model_that_sees() {
+    let mut messages = vec![Wire::System(system(service("eyes")))];
+    messages.extend(story().shown_to(service("eyes"), PLENTY).messages);
+    insta::assert_snapshot!(in_words(&messages));
+}
+
+#[test]
+fn what_only_one_service_understands_goes_back_to_it_alone() {
+    let check = |service_id: &str, expect: bool| {
+        let said = in_words(&story().shown_to(service(service_id), PLENTY).messages);
+        assert_eq!(said.contains("reasoning_content"), expect, "{service_id}");
+        assert_eq!(said.contains("opaque"), expect, "{service_id}");
+    };
+    check("eyes", true);
+    check("words", false);
+    check("all", false);
+}
+
+#[test]
+fn an_artifact_without_a_row_or_without_bytes_is_told_and_not_an_error() {
+    let mut story = story();
+    let failed = ArtifactId::new("art1");
+    story.fetched.get_mut(&failed).unwrap().bytes = Fetch::Failed;
+    story.fetched.remove(&ArtifactId::new("art2"));
+    let rendered = story.shown_to(service("eyes"), PLENTY);
+    assert!(media_of(&rendered).is_empty());
+    let said = texts_of(&rendered).join("\n");
+    assert_eq!(said.matches("读取失败").count(), 2, "{said}");
+    assert!(said.contains("[文件处理失败: file1]") && said.contains("artifact_not_found"), "{said}");
+    assert!(rendered.shown.iter().all(|shown| shown.routing == "described"));
+}
+
+/// What stands in a random conversation.
+#[derive(Clone, Debug)]
+enum Piece {
+    Heard(Vec<Medium>),
+    Opened(Vec<Medium>),
+    Said,
+    Summed(u64),
+    NextTurn,
+}
+
+#[derive(Clone, Debug)]
+struct Medium {
+    kind: Kind,
+    mime: &'static str,
+    bytes: Vec<u8>,
+}
+
+fn medium() -> impl Strategy<Value = Medium> {
+    let kinds = select(vec![
+        (Kind::Image, "image/png"),
+        (Kind::Audio, "audio/wav"),
+        (Kind::Audio, "audio/ogg"),
+        (Kind::Video, "video/mp4"),
+        (Kind::Document, "application/pdf"),
+        (Kind::Other, "application/octet-stream"),
+    ]);
+    let bytes = proptest::collection::vec(any::<u8>(), 65..300);
+    (kinds, bytes).prop_map(|((kind, mime), bytes)| Medium { kind, mime, bytes })
+}
+
+fn pieces() -> impl Strategy<Value = Vec<Piece>> {
+    let media = || proptest::collection::vec(medium(), 0..3);
+    let opened = proptest::collection::vec(medium(), 1..3);
+    let piece = prop_oneof![
+        3 => media().prop_map(Piece::Heard),
+        3 => opened.prop_map(Piece::Opened),
+        2 => Just(Piece::Said),
+        1 => (0u64..6).prop_map(Piece::Summed),
+        2 => Just(Piece::NextTurn),
+    ];
+    proptest::collection::vec(piece, 1..14)
+}
+
+/// A conversation as a driver writes it: each turn begins with a message.
+fn told(pieces: &[Piece]) -> (Story, Vec<Medium>) {
+    let mut story = Story::default();
+    let mut media = Vec::new();
+    let mut begun = false;
+    for piece in pieces {
+        if !begun {
+            story.turn += 1;
+            story.hear("user", "begin", Vec::new());
+            begun = true;
+        }
+        let mut store = |story: &mut Story, wanted: &[Medium]| -> Vec<ArtifactId> {
+            media.extend_from_slice(wanted);
+            wanted.iter().map(|medium| story.artifact(medium.kind, medium.mime, &medium.bytes)).collect()
+        };
+        match piece {
+            Piece::Heard(wanted) => {
+                let attachments = store(&mut story, wanted);
+                story.hear("writer-3m9q", "look", attachments);
+            }
+            Piece::Opened(wanted) => {
+                let artifacts = store(&mut story, wanted);
+                story.open(None, &artifacts, "eyes");
+            }
+            Piece::Said => story.say("so"),
+            Piece::Summed(keep_recent) => {
+                // The record of a summary stands within the batch that asked for it.
+                let call = format!("call_sum{}", story.history.records.len());
+                let asked = ToolCall {
+                    id: call.clone(),
+                    name: "compress_context".to_owned(),
+                    arguments: Arguments::Object(Map::new()),
+                    extra: Map::new(),
+                };
+                story.write(Record::Replied(Replied {
+                    calls: vec![asked],
+                    ..Replied::default()
+                }));
+                story.write(Record::Compacted {
+                    summary: "in short".to_owned(),
+                    keep_recent: *keep_recent,
+                });
+                story.write(Record::ToolFinished {
+                    call: CallId::new(call),
+                    result: ToolResult::Json(json!({"status": "success"})),
+                });
+            }
+            Piece::NextTurn => begun = false,
+        }
+    }
+    (story, media)
+}
+
+/// Whether 64 characters in a row of the base64 of these bytes stand in a text. Each such run holds a piece of 48
+/// characters that begins at a multiple of 16.
+fn leaks(text: &str, bytes: &[u8]) -> bool {
+    let encoded = base64::engine::general_purpose::STANDARD.encode(bytes);
+    (0..encoded.len()).step_by(16).filter_map(|start| encoded.get(start..start + 48)).any(|run| text.contains(run))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Binary content is never in a text, whatever the model can read; one that reads text alone gets nothing else.
+    #[test]
+    fn no_text_holds_binary_data(pieces in pieces()) {
+        let (story, media) = told(&pieces);
+        for id in ["words", "eyes", "all"] {
+            let rendered = story.shown_to(service(id), PLENTY);
+            let said = texts_of(&rendered).join("\n");
+            for medium in &media {
+                prop_assert!(!leaks(&said, &medium.bytes), "{id} reads {} in a text", medium.mime);
+                prop_assert!(!said.contains(&*String::from_utf8_lossy(&medium.bytes)));
+            }
+            prop_assert!(id != "words" || media_of(&rendered).is_empty());
+        }
+    }
+
+    /// A model that sees gets each picture as it is; one that takes everything gets every medium.
+    #[test]
+    fn media_are_shown_as_they_are(pieces in pieces()) {
+        let uncut: Vec<Piece> = pieces.into_iter().filter(|piece| !matches!(piece, Piece::Summed(_))).collect();
+        let (story, media) = told(&uncut);
+        let expect = |all: bool| -> Vec<Bytes> {
+            let wanted = media.iter().filter(|medium| all || medium.kind == Kind::Image);
+            wanted.map(|medium| Bytes::copy_from_slice(&medium.bytes)).collect()
+        };
+        prop_assert_eq!(media_of(&story.shown_to(service("eyes"), PLENTY)), expect(false));
+        prop_assert_eq!(media_of(&story.shown_to(service("all"), PLENTY)), expect(true));
+    }
+
+    /// What does not fit is described, the oldest first; what is shown fits.
+    #[test]
+    fn media_beyond_the_budget_are_described_oldest_first(pieces in pieces(), budget in 0u64..3000) {
+        let (story, _) = told(&pieces);
+        let all = media_of(&story.shown_to(service("all"), PLENTY));
+        let shown = media_of(&story.shown_to(service("all"), budget));
+        let size = |media: &[Bytes]| media.iter().map(|bytes| (bytes.len() as u64).div_ceil(3) * 4).sum::<u64>();
+        prop_assert!(size(&shown) <= budget);
+        prop_assert_eq!(&all[all.len() - shown.len()..], &shown[..], "the newest are shown");
+        // A message or a result goes as a whole, and none holds more than two media here.
+        let dropped = all.len() - shown.len();
+        if dropped > 0 {
+            prop_assert!(size(&all[dropped.saturating_sub(2)..]) > budget, "more was left out than had to be");
+        }
+    }
+
+    /// Wherever a history is cut, calls and their results stay together and the turn that asked for it is whole.
+    #[test]
+    fn a_summary_splits_no_batch(pieces in pieces()) {
+        let (story, _) = told(&pieces);
+        let rendered = story.shown_to(service("all"), PLENTY);
+        let mut pending: Vec<String> = Vec::new();
+        for message in &rendered.messages {
+            match message {
+                Wire::Assistant { tool_calls, .. } => {
+                    prop_assert!(pending.is_empty());
+                    pending = tool_calls.iter().map(|call| call.id.clone()).collect();
+                }
+                Wire::Tool { call_id, .. } => {
+                    let place = pending.iter().position(|pending| pending == call_id);
+                    prop_assert!(place.is_some(), "{call_id} answers nothing");
+                    pending.remove(place.unwrap_or_default());
+                }
+                Wire::User(_) | Wire::System(_) => prop_assert!(pending.is_empty()),
+            }
+        }
+        prop_assert!(pending.is_empty());
+        let (summary, kept) = visible(&story.history.records);
+        let records = &story.history.records;
+        let newest = records.iter().rposition(|(_, record)| matches!(record, Record::Compacted { .. }));
+        prop_assert_eq!(summary.is_some(), newest.is_some());
+        let Some(newest) = newest else { return Ok(()) };
+        let Record::Compacted { keep_recent, .. } = &records[newest].1 else { unreachable!() };
+        let of_turn = |records: &[(i64, Record)]| records.iter().filter(|(turn, _)| *turn == story.history.records[newest].0).count();
+        prop_assert_eq!(of_turn(kept), of_turn(records));
+        let before = kept.len() - (records.len() - newest);
+        prop_assert!(before >= newest.min(usize::try_from(*keep_recent).unwrap()));
+        prop_assert!(matches!(kept[0].1, Record::Heard { .. }));
+    }
+}

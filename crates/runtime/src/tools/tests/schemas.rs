@@ -1,0 +1,85 @@
+use crate::testing::snapshot;
+use crate::tools::offered;
+use polity_llm::Tool;
+use polity_society::role::ToolGroup;
+use serde_json::{Value, json};
+
+async fn tools() -> Vec<Tool> {
+    offered(&[], &snapshot(&json!({})).await.prompts)
+}
+
+#[tokio::test]
+async fn what_models_are_told_about_the_tools() {
+    let shown: Vec<Value> = tools()
+        .await
+        .into_iter()
+        .map(|tool| json!({"name": tool.name, "description": tool.description, "parameters": tool.parameters}))
+        .collect();
+    insta::assert_snapshot!(serde_json::to_string_pretty(&shown).unwrap());
+}
+
+fn walk(value: &Value, path: &str, look: &mut dyn FnMut(&str, &Value)) {
+    look(path, value);
+    match value {
+        Value::Object(object) => {
+            for (key, value) in object {
+                walk(value, &format!("{path}/{key}"), look);
+            }
+        }
+        Value::Array(items) => {
+            for (index, value) in items.iter().enumerate() {
+                walk(value, &format!("{path}/{index}"), look);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn schemas_are_plain_and_valid() {
+    for tool in tools().await {
+        let parameters = &tool.parameters;
+        assert!(jsonschema::meta::is_valid(parameters), "{}", tool.name);
+        assert_eq!(parameters["type"], "object", "{}", tool.name);
+        assert!(parameters["properties"].is_object(), "{}: servers refuse an object without properties", tool.name);
+        walk(parameters, &tool.name, &mut |path, value| {
+            for word in ["$ref", "$schema", "$defs", "title", "format", "default", "oneOf", "allOf"] {
+                let is_field = path.ends_with("/properties");
+                assert!(is_field || value.get(word).is_none(), "{path} has {word}");
+            }
+            if let Some(Value::Array(types)) = value.get("type") {
+                panic!("{path} is one of several types: {types:?}");
+            }
+        });
+    }
+}
+
+/// Where any object is welcome; everywhere else the fields are named.
+const OPEN: [&str; 3] = ["/properties/meta", "/properties/taskBrief", "/anyOf/"];
+
+#[tokio::test]
+async fn objects_name_their_fields_unless_any_will_do() {
+    for tool in tools().await {
+        walk(&tool.parameters, &tool.name, &mut |path, value| {
+            if value.get("type") != Some(&json!("object")) || value.get("properties").is_some() {
+                return;
+            }
+            assert!(OPEN.iter().any(|open| path.contains(open)), "{path} names no fields");
+        });
+    }
+}
+
+#[tokio::test]
+async fn a_role_has_the_tools_of_its_groups_and_those_for_writing() {
+    let prompts = &snapshot(&json!({})).await.prompts;
+    let names = |groups: &[ToolGroup]| -> Vec<String> {
+        offered(groups, prompts).into_iter().map(|tool| tool.name).collect()
+    };
+    assert_eq!(names(&[]).len(), super::super::arguments::NAMES.len());
+    assert_eq!(names(&[ToolGroup::Context]), ["send_message", "list_contacts", "find_capable_agents", "compress_context"]);
+    assert_eq!(
+        names(&[ToolGroup::Artifacts]),
+        ["send_message", "list_contacts", "find_capable_agents", "put_artifact", "get_artifact", "list_artifacts"]
+    );
+    assert_eq!(names(&ToolGroup::ALL), names(&[]));
+}

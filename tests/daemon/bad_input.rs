@@ -1,0 +1,238 @@
+//! What the person gets wrong is told in one clear line, costs nothing, and never looks like a crash.
+
+use std::time::Duration;
+
+use polity_tests::{Answer, Output, Polity, ScriptedServer};
+use serde_json::json;
+
+use crate::support::database::Database;
+use crate::support::files::write;
+use crate::support::{app, home, run, service, start};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn answering() -> (ScriptedServer, Polity) {
+    let server = ScriptedServer::start(|_| Answer::say("42"));
+    let polity = home(&server, &json!({}));
+    (server, polity)
+}
+
+/// The one line on the standard error of a run that could not begin.
+#[track_caller]
+fn complaint(ended: Output) -> String {
+    let ended = ended.expect_code(2);
+    assert_eq!(ended.stdout, "");
+    assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
+    let [line] = &ended.stderr.lines().collect::<Vec<_>>()[..] else {
+        panic!("not one line:\n{}", ended.stderr)
+    };
+    let complaint = line.strip_prefix("polity: ").expect("the name of the program");
+    complaint.to_owned()
+}
+
+#[track_caller]
+fn check(ended: Output, expected: &[&str]) {
+    let complaint = complaint(ended);
+    for expected in expected {
+        assert!(
+            complaint.contains(expected),
+            "{expected:?} is not in: {complaint}"
+        );
+    }
+}
+
+#[track_caller]
+fn assert_works(polity: &Polity) {
+    let ended = run(polity, &["what?"]).expect_code(0);
+    assert_eq!(ended.stdout, "42\n");
+}
+
+#[test]
+fn an_attachment_that_is_not_there() {
+    let (server, polity) = answering();
+    check(
+        run(&polity, &["look", "--attach", "missing.png"]),
+        &["missing.png", "--attach"],
+    );
+    assert!(server.requests().is_empty());
+    assert_works(&polity);
+}
+
+#[test]
+fn a_directory_as_attachment() {
+    let (_server, polity) = answering();
+    check(
+        run(&polity, &["look", "--attach", "config"]),
+        &["config", "directory"],
+    );
+    assert_works(&polity);
+}
+
+#[test]
+fn an_attachment_larger_than_an_artifact_may_be() {
+    let server = ScriptedServer::start(|_| Answer::say("42"));
+    let polity = home(&server, &json!({"limits": {"maxArtifactBytes": 10}}));
+    let path = write(&polity, "large.bin", &[7; 11]);
+    check(
+        run(&polity, &["look", "--attach", &path]),
+        &["large.bin", "11", "maxArtifactBytes"],
+    );
+    assert_works(&polity);
+}
+
+#[test]
+fn a_prompt_that_says_nothing() {
+    let (server, polity) = answering();
+    for prompt in ["", "   ", " \n\t"] {
+        check(run(&polity, &[prompt]), &["prompt is empty"]);
+    }
+    // Standard input is empty.
+    check(run(&polity, &["-"]), &["prompt is empty"]);
+    assert!(server.requests().is_empty());
+    check(run(&polity, &["--resume"]), &["nothing to resume"]);
+    assert_works(&polity);
+}
+
+#[test]
+fn a_configuration_that_does_not_parse() {
+    let (_server, polity) = answering();
+    let right = std::fs::read_to_string(polity.config_dir().join("llmservices.json")).expect("a file");
+    polity.write_config("llmservices.json", "{\"services\": [\n  {\"id\": \"a\",, }\n]}");
+    check(run(&polity, &["what?"]), &["llmservices.json:2:"]);
+    polity.write_config("llmservices.json", &right);
+    let app = std::fs::read_to_string(polity.config_dir().join("app.json")).expect("a file");
+    polity.write_config("app.json", "{\n\n \"language\" \"zh\"}");
+    check(run(&polity, &["what?"]), &["app.json:3:"]);
+    polity.write_config("app.json", &app);
+    assert_works(&polity);
+}
+
+#[test]
+fn a_service_without_an_address() {
+    let (server, polity) = answering();
+    let bad = json!({"id": "bad", "model": "m"});
+    let alone = json!({"services": [bad]});
+    polity.write_config("llmservices.json", &alone.to_string());
+    let ended = run(&polity, &["what?"]).expect_code(2);
+    assert!(ended.stderr.contains("/services/0/baseURL"), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("panicked"));
+
+    let both = json!({"services": [bad, service("good", &server, &["text"])]});
+    polity.write_config("llmservices.json", &both.to_string());
+    let ended = run(&polity, &["what?"]).expect_code(0);
+    assert_eq!(ended.stdout, "42\n");
+    let [line] = &ended.stderr.lines().collect::<Vec<_>>()[..] else {
+        panic!("not one line:\n{}", ended.stderr)
+    };
+    assert!(line.contains("/services/0/baseURL"), "{line}");
+}
+
+#[test]
+fn a_key_never_shows() {
+    let server =
+        ScriptedServer::start(|_| Answer::error(401, json!({"error": {"message": "bad key sk-secret-12345678"}})));
+    let mut service = service("one", &server, &["text"]);
+    service["apiKey"] = json!("sk-secret-12345678");
+    let polity = Polity::new(&json!({"services": [service, {"apiKey": "sk-secret-12345678"}]}), &app(&json!({})));
+    let ended = run(&polity, &["what?", "--json"]).expect_code(5);
+    assert_eq!(
+        server.requests()[0].headers["authorization"],
+        "Bearer sk-secret-12345678"
+    );
+    for written in [&ended.stdout, &ended.stderr] {
+        assert!(!written.contains("sk-secret-12345678"), "{written}");
+    }
+    let database = std::fs::read(polity.data_dir().join("polity.db")).expect("a database");
+    assert!(!database.windows(18).any(|window| window == b"sk-secret-12345678"));
+}
+
+#[test]
+fn a_configuration_directory_that_is_not_there() {
+    let (_server, polity) = answering();
+    check(
+        run(&polity, &["what?", "--config", "elsewhere"]),
+        &["elsewhere", "--config"],
+    );
+    assert!(!polity.home().join("elsewhere").exists());
+    assert_works(&polity);
+}
+
+#[test]
+fn a_file_in_the_place_of_the_data_directory() {
+    let (_server, polity) = answering();
+    write(&polity, "taken", b"mine");
+    for place in ["taken", "taken/below"] {
+        check(
+            polity.run(&["run", "what?", "--data", place]),
+            &[place, "--data"],
+        );
+    }
+    let kept = std::fs::read(polity.home().join("taken")).expect("the file");
+    assert_eq!(kept, b"mine");
+    assert_works(&polity);
+}
+
+#[test]
+fn a_database_of_a_newer_version() {
+    let (_server, polity) = answering();
+    assert_works(&polity);
+    let mut database = Database::write(&polity.data_dir());
+    database.execute(
+        "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+         VALUES (9999, 'of a later time', 1, x'00', 0)",
+    );
+    drop(database);
+    check(run(&polity, &["what?"]), &["newer", "9999"]);
+    check(run(&polity, &["--resume"]), &["newer", "9999"]);
+    let mut database = Database::write(&polity.data_dir());
+    database.execute("DELETE FROM _sqlx_migrations WHERE version = 9999");
+    drop(database);
+    assert_works(&polity);
+    let mut database = Database::read(&polity.data_dir());
+    assert_eq!(database.number("SELECT count(*) FROM tasks"), 2, "nothing is lost");
+}
+
+#[test]
+fn a_file_that_is_no_database() {
+    let (_server, polity) = answering();
+    let path = polity.data_dir().join("polity.db");
+    let letter = "Dear reader, this is a letter. ".repeat(200);
+    std::fs::write(&path, &letter).expect("a file");
+    check(run(&polity, &["what?"]), &["polity.db"]);
+    let kept = std::fs::read_to_string(&path).expect("the letter");
+    assert_eq!(kept, letter, "it is left as it was");
+    std::fs::remove_file(&path).expect("the letter");
+    assert_works(&polity);
+}
+
+#[test]
+fn a_service_that_nobody_knows() {
+    let (server, polity) = answering();
+    check(
+        run(&polity, &["what?", "--service", "two"]),
+        &["`two`", "there are: one"],
+    );
+    assert!(server.requests().is_empty());
+    assert_works(&polity);
+}
+
+#[test]
+fn a_data_directory_that_another_process_uses() {
+    let server = ScriptedServer::start(|asked| match asked.text_contains("wait") {
+        true => Answer::hang(),
+        false => Answer::say("42"),
+    });
+    let polity = home(&server, &json!({}));
+    let first = start(&polity, &["wait"]);
+    server.wait_until(PATIENCE, |requests| requests.len() == 1);
+    for arguments in [&["what?"][..], &["--resume"]] {
+        check(run(&polity, arguments), &["another polity", "--data"]);
+    }
+    polity
+        .run(&["run", "what?", "--data", "elsewhere"])
+        .expect_code(0);
+    first.kill9();
+    let after = start(&polity, &["--resume"]);
+    server.wait_until(PATIENCE, |requests| requests.len() == 3);
+    drop(after);
+}

@@ -1,0 +1,197 @@
+//! Servers that fail, and what goes back to them.
+
+use std::sync::Mutex;
+
+use polity_tests::{Answer, Conversation, Polity, ScriptedServer};
+use serde_json::{Value, json};
+
+use crate::support::{app, events, home, json_lines, last_asked, run, service};
+
+/// Gives these answers, one for each request, whoever asks; the last for all that follow.
+fn in_turn(answers: Vec<Answer>) -> ScriptedServer {
+    let given = Mutex::new(0);
+    ScriptedServer::start(move |_| {
+        let mut given = given.lock().expect("a number");
+        let answer = answers.get(*given).or(answers.last()).expect("an answer");
+        *given += 1;
+        answer.clone()
+    })
+}
+
+/// Fails first, then answers: what the person sees and the history are as if nothing had been.
+#[track_caller]
+fn check_retried(failure: Answer, kind: &str) {
+    let server = in_turn(vec![
+        failure,
+        Answer::call("list_contacts", json!({})),
+        Answer::say("the answer"),
+    ]);
+    let ended = run(&home(&server, &json!({})), &["ask", "--json"]).expect_code(0);
+    let lines = json_lines(&ended.stdout);
+    let said = events(&lines, "message");
+    assert_eq!(said.len(), 1);
+    assert_eq!(said[0]["text"], "the answer");
+    let failed = events(&lines, "model_failed");
+    assert_eq!(failed.len(), 1, "{failed:#?}");
+    assert_eq!(
+        (&failed[0]["kind"], &failed[0]["next"], &failed[0]["attempt"]),
+        (&json!(kind), &json!("retry"), &json!(1))
+    );
+    assert_eq!(events(&lines, "model_answered")[0]["attempts"], 2);
+    let requests = server.requests();
+    assert_eq!(requests.len(), 3);
+    assert_eq!(requests[0].body, requests[1].body, "the same once more");
+    let roles: Vec<Value> = last_asked(&server)
+        .messages()
+        .iter()
+        .map(|message| message["role"].clone())
+        .collect();
+    assert_eq!(roles, ["system", "user", "assistant", "tool"]);
+}
+
+#[test]
+fn an_answer_that_breaks_off_is_asked_for_again() {
+    let answer = || Answer::say("a longer answer that is cut somewhere");
+    check_retried(answer().torn(), "broken_off");
+    check_retried(answer().half(), "broken_off");
+    check_retried(
+        Answer::call("put_artifact", json!({"type": "t", "content": "some longer content"})).half(),
+        "broken_off",
+    );
+}
+
+#[test]
+fn a_server_that_fails_in_passing_is_asked_again() {
+    check_retried(Answer::error(500, json!({"error": {"message": "oops"}})), "passing");
+    check_retried(Answer::error(503, json!({})), "passing");
+    check_retried(Answer::error(408, json!({})), "passing");
+    check_retried(Answer::error(409, json!({})), "passing");
+    check_retried(Answer::raw("text/html", "<html><title>Bad</title></html>"), "not_an_answer");
+}
+
+#[test]
+fn a_server_that_asks_for_patience_is_asked_again() {
+    let busy = json!({"error": {"message": "slow down"}});
+    check_retried(Answer::error(429, busy.clone()), "rate_limited");
+    check_retried(Answer::error(429, busy).retry_after(1), "rate_limited");
+}
+
+#[test]
+fn what_a_server_refuses_is_not_asked_again() {
+    for status in [400, 401, 403, 404, 422] {
+        let server = ScriptedServer::start(move |_| {
+            Answer::error(status, json!({"error": {"message": "I will not"}}))
+        });
+        let ended = run(&home(&server, &json!({})), &["ask"]).expect_code(5);
+        assert_eq!(server.requests().len(), 1, "{status}");
+        assert!(ended.stdout.contains("I will not"), "{}", ended.stdout);
+    }
+}
+
+#[test]
+fn attempts_come_to_an_end() {
+    let server = ScriptedServer::start(|_| Answer::error(500, json!({})));
+    run(&home(&server, &json!({})), &["ask"]).expect_code(5);
+    assert_eq!(server.requests().len(), 3, "maxAttempts");
+}
+
+#[test]
+fn an_empty_answer_is_asked_for_once_more_and_not_kept() {
+    let server = in_turn(vec![Answer::nothing(), Answer::say("the answer")]);
+    let ended = run(&home(&server, &json!({})), &["ask"]).expect_code(0);
+    assert_eq!(ended.stdout, "the answer\n");
+    let requests = server.requests();
+    assert_eq!(requests.len(), 2);
+    assert_eq!(requests[0].body, requests[1].body);
+}
+
+#[test]
+fn a_picture_that_is_refused_is_described() {
+    let server = ScriptedServer::start(|asked| match asked.image_urls().is_empty() {
+        true => Answer::say("I read about it"),
+        false => Answer::error(
+            500,
+            json!({"error": {"message": "image input is not supported - hint: mmproj"}}),
+        ),
+    });
+    let polity = crate::support::home_with(&server, &["text", "vision"]);
+    let path = crate::support::files::write(&polity, "picture.png", crate::support::files::PICTURE);
+    let ended = run(&polity, &["look", "--attach", &path, "--json"]).expect_code(0);
+    let lines = json_lines(&ended.stdout);
+    assert_eq!(events(&lines, "model_failed")[0]["next"], "describe_media");
+    assert_eq!(server.requests().len(), 2);
+    assert!(last_asked(&server).text_contains("picture.png"));
+}
+
+/// The assistant messages of a request.
+fn said_by_model(asked: &Conversation) -> Vec<Value> {
+    let messages = asked.messages().iter();
+    messages
+        .filter(|message| message["role"] == "assistant")
+        .cloned()
+        .collect()
+}
+
+#[test]
+fn what_only_one_service_understands_goes_back_to_it_alone() {
+    let server = ScriptedServer::start(|asked| {
+        let rounds = asked.results_of("list_contacts").len();
+        match (asked.model(), rounds) {
+            ("first-model", 0) => {
+                Answer::call("list_contacts", json!({})).and_field("reasoning_content", json!("hm"))
+            }
+            ("first-model", 1) => Answer::call("list_contacts", json!({})),
+            ("first-model", _) => Answer::error(404, json!({"error": {"message": "gone"}})),
+            _ => Answer::say("the answer"),
+        }
+    });
+    let mut first = service("first", &server, &["text"]);
+    first["fallback"] = json!("second");
+    let services = json!({"services": [first, service("second", &server, &["text"])]});
+    let polity = Polity::new(&services, &app(&json!({})));
+    let ended = run(&polity, &["ask"]).expect_code(0);
+    assert_eq!(ended.stdout, "the answer\n");
+    let requests = server.requests();
+    let asked: Vec<(&str, Vec<Value>)> = requests
+        .iter()
+        .map(|request| (request.model.as_str(), said_by_model(&request.conversation())))
+        .collect();
+    let [(_, first), (_, second), (_, third), (fallback, fourth)] = &asked[..] else {
+        panic!("four requests: {asked:#?}")
+    };
+    assert!(first.is_empty());
+    assert_eq!(second[0]["reasoning_content"], "hm");
+    assert_eq!(third[0]["reasoning_content"], "hm");
+    assert_eq!(third[1]["reasoning_content"], Value::Null);
+    assert_eq!(*fallback, "second-model");
+    assert!(
+        fourth
+            .iter()
+            .all(|message| message["reasoning_content"].is_null()),
+        "{fourth:#?}"
+    );
+}
+
+#[test]
+fn a_failed_child_is_told_to_its_parent() {
+    let boss = crate::support::hiring::boss_and_worker(|_| {
+        Answer::error(400, json!({"error": {"message": "I will not"}}))
+    });
+    let server = ScriptedServer::start(move |asked| match asked.last_user_text().contains("I will not") {
+        true => Answer::say("my worker failed"),
+        false => boss(asked),
+    });
+    let ended = run(&home(&server, &json!({})), &["work"]).expect_code(0);
+    assert_eq!(ended.stdout, "… one moment\nmy worker failed\n");
+}
+
+#[test]
+fn an_answer_without_a_stream_is_an_answer() {
+    let server = in_turn(vec![Answer::call("list_contacts", json!({})), Answer::say("whole")]);
+    let mut service = service("one", &server, &["text"]);
+    service["dialect"] = json!({"stream": false});
+    let polity = Polity::new(&json!({"services": [service]}), &app(&json!({})));
+    let ended = run(&polity, &["ask"]).expect_code(0);
+    assert_eq!(ended.stdout, "whole\n");
+    assert_ne!(last_asked(&server).body()["stream"], json!(true));
+}
