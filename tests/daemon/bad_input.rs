@@ -34,10 +34,7 @@ fn complaint(ended: Output) -> String {
 fn check(ended: Output, expected: &[&str]) {
     let complaint = complaint(ended);
     for expected in expected {
-        assert!(
-            complaint.contains(expected),
-            "{expected:?} is not in: {complaint}"
-        );
+        assert!(complaint.contains(expected), "{expected:?} is not in: {complaint}");
     }
 }
 
@@ -50,10 +47,7 @@ fn assert_works(polity: &Polity) {
 #[test]
 fn an_attachment_that_is_not_there() {
     let (server, polity) = answering();
-    check(
-        run(&polity, &["look", "--attach", "missing.png"]),
-        &["missing.png", "--attach"],
-    );
+    check(run(&polity, &["look", "--attach", "missing.png"]), &["missing.png", "--attach"]);
     assert!(server.requests().is_empty());
     assert_works(&polity);
 }
@@ -61,10 +55,7 @@ fn an_attachment_that_is_not_there() {
 #[test]
 fn a_directory_as_attachment() {
     let (_server, polity) = answering();
-    check(
-        run(&polity, &["look", "--attach", "config"]),
-        &["config", "directory"],
-    );
+    check(run(&polity, &["look", "--attach", "config"]), &["config", "directory"]);
     assert_works(&polity);
 }
 
@@ -73,10 +64,7 @@ fn an_attachment_larger_than_an_artifact_may_be() {
     let server = ScriptedServer::start(|_| Answer::say("42"));
     let polity = home(&server, &json!({"limits": {"maxArtifactBytes": 10}}));
     let path = write(&polity, "large.bin", &[7; 11]);
-    check(
-        run(&polity, &["look", "--attach", &path]),
-        &["large.bin", "11", "maxArtifactBytes"],
-    );
+    check(run(&polity, &["look", "--attach", &path]), &["large.bin", "11", "maxArtifactBytes"]);
     assert_works(&polity);
 }
 
@@ -129,16 +117,15 @@ fn a_service_without_an_address() {
 
 #[test]
 fn a_key_never_shows() {
-    let server =
-        ScriptedServer::start(|_| Answer::error(401, json!({"error": {"message": "bad key sk-secret-12345678"}})));
+    let server = ScriptedServer::start(|_| {
+        Answer::error(401, json!({"error": {"message": "bad key sk-secret-12345678"}}))
+    });
     let mut service = service("one", &server, &["text"]);
     service["apiKey"] = json!("sk-secret-12345678");
-    let polity = Polity::new(&json!({"services": [service, {"apiKey": "sk-secret-12345678"}]}), &app(&json!({})));
+    let polity =
+        Polity::new(&json!({"services": [service, {"apiKey": "sk-secret-12345678"}]}), &app(&json!({})));
     let ended = run(&polity, &["what?", "--json"]).expect_code(5);
-    assert_eq!(
-        server.requests()[0].headers["authorization"],
-        "Bearer sk-secret-12345678"
-    );
+    assert_eq!(server.requests()[0].headers["authorization"], "Bearer sk-secret-12345678");
     for written in [&ended.stdout, &ended.stderr] {
         assert!(!written.contains("sk-secret-12345678"), "{written}");
     }
@@ -149,10 +136,7 @@ fn a_key_never_shows() {
 #[test]
 fn a_configuration_directory_that_is_not_there() {
     let (_server, polity) = answering();
-    check(
-        run(&polity, &["what?", "--config", "elsewhere"]),
-        &["elsewhere", "--config"],
-    );
+    check(run(&polity, &["what?", "--config", "elsewhere"]), &["elsewhere", "--config"]);
     assert!(!polity.home().join("elsewhere").exists());
     assert_works(&polity);
 }
@@ -162,10 +146,7 @@ fn a_file_in_the_place_of_the_data_directory() {
     let (_server, polity) = answering();
     write(&polity, "taken", b"mine");
     for place in ["taken", "taken/below"] {
-        check(
-            polity.run(&["run", "what?", "--data", place]),
-            &[place, "--data"],
-        );
+        check(polity.run(&["run", "what?", "--data", place]), &[place, "--data"]);
     }
     let kept = std::fs::read(polity.home().join("taken")).expect("the file");
     assert_eq!(kept, b"mine");
@@ -208,10 +189,7 @@ fn a_file_that_is_no_database() {
 #[test]
 fn a_service_that_nobody_knows() {
     let (server, polity) = answering();
-    check(
-        run(&polity, &["what?", "--service", "two"]),
-        &["`two`", "there are: one"],
-    );
+    check(run(&polity, &["what?", "--service", "two"]), &["`two`", "there are: one"]);
     assert!(server.requests().is_empty());
     assert_works(&polity);
 }
@@ -228,9 +206,7 @@ fn a_data_directory_that_another_process_uses() {
     for arguments in [&["what?"][..], &["--resume"]] {
         check(run(&polity, arguments), &["another polity", "--data"]);
     }
-    polity
-        .run(&["run", "what?", "--data", "elsewhere"])
-        .expect_code(0);
+    polity.run(&["run", "what?", "--data", "elsewhere"]).expect_code(0);
     first.kill9();
     let after = start(&polity, &["--resume"]);
     server.wait_until(PATIENCE, |requests| requests.len() == 3);

@@ -36,10 +36,7 @@ fn silence_after_work_is_nudged_once_and_then_3() {
         false => Answer::call("list_contacts", json!({})),
     });
     run(&home(&server, &json!({})), &["what?"]).expect_code(3);
-    let nudges = last_asked(&server)
-        .heard()
-        .into_iter()
-        .filter(|heard| heard.text.contains(NUDGE));
+    let nudges = last_asked(&server).heard().into_iter().filter(|heard| heard.text.contains(NUDGE));
     assert_eq!(nudges.count(), 1);
     assert_eq!(server.requests().len(), 3);
 }
@@ -91,16 +88,14 @@ fn a_server_that_is_not_there_is_5() {
     assert_eq!(events(&lines, "finished")[0]["exitCode"], 5);
 
     let server = ScriptedServer::start(|_| Answer::say("here"));
-    let services =
-        json!({"services": [{"id": "gone", "baseURL": server.base_url(), "model": "m"}]});
+    let services = json!({"services": [{"id": "gone", "baseURL": server.base_url(), "model": "m"}]});
     polity.write_config("llmservices.json", &services.to_string());
     run(&polity, &["once more"]).expect_code(0);
 }
 
 #[test]
 fn advice_goes_with_5() {
-    let server =
-        ScriptedServer::start(|_| Answer::error(401, json!({"error": {"message": "no such key"}})));
+    let server = ScriptedServer::start(|_| Answer::error(401, json!({"error": {"message": "no such key"}})));
     let ended = run(&home(&server, &json!({})), &["what?"]).expect_code(5);
     assert!(ended.stderr.contains("baseURL") && ended.stderr.contains("apiKey"));
     assert!(ended.stdout.contains("no such key"), "{}", ended.stdout);
@@ -117,11 +112,7 @@ fn a_question_to_the_person_is_6() {
     });
     let ended = run(&home(&server, &json!({})), &["paint it"]).expect_code(6);
     assert!(ended.stdout.contains("Which colour?"), "{}", ended.stdout);
-    assert!(
-        ended.stderr.contains("waits for your answer: Which colour?"),
-        "{}",
-        ended.stderr
-    );
+    assert!(ended.stderr.contains("waits for your answer: Which colour?"), "{}", ended.stderr);
 }
 
 /// A server that hangs until it is told to answer.
@@ -168,12 +159,7 @@ fn a_signal_is_130_and_what_was_begun_can_be_resumed() {
     assert_eq!(resumed.stdout, "at last\n");
     let asked = asked_by(&server, "root");
     assert_eq!(asked.len(), 3);
-    assert!(
-        asked
-            .iter()
-            .all(|again| again.messages() == asked[0].messages()),
-        "the same request each time"
-    );
+    assert!(asked.iter().all(|again| again.messages() == asked[0].messages()), "the same request each time");
     let again = run(&polity, &["--resume"]).expect_code(0);
     assert_eq!(again.stdout, "", "what was shown is not shown again");
     assert_eq!(server.requests().len(), 3);

@@ -39,11 +39,7 @@ fn looked_at(input: &[&str], picture: &[u8], document: &[u8]) -> (ScriptedServer
 }
 
 fn roles(asked: &Conversation) -> Vec<&str> {
-    asked
-        .messages()
-        .iter()
-        .filter_map(|message| message["role"].as_str())
-        .collect()
+    asked.messages().iter().filter_map(|message| message["role"].as_str()).collect()
 }
 
 fn part_types(message: &Value) -> Vec<&str> {
@@ -55,10 +51,7 @@ fn part_types(message: &Value) -> Vec<&str> {
 fn media_come_in_one_user_message_after_all_results() {
     let pdf = pdf();
     let (_server, asked, references) = looked_at(&["text", "vision", "file"], PICTURE, &pdf);
-    assert_eq!(
-        roles(&asked),
-        ["system", "user", "assistant", "tool", "tool", "tool", "tool", "user"]
-    );
+    assert_eq!(roles(&asked), ["system", "user", "assistant", "tool", "tool", "tool", "tool", "user"]);
     let media = asked.messages().last().expect("a message");
     assert_eq!(part_types(media), ["text", "image_url", "text", "file"]);
     let results = asked.results_of("get_artifact");
@@ -78,15 +71,9 @@ fn media_come_in_one_user_message_after_all_results() {
 #[test]
 fn the_result_itself_tells_of_the_medium_in_json_without_its_bytes() {
     let (_server, asked, references) = looked_at(&["text", "vision", "file"], PICTURE, &pdf());
-    let [picture, document] = &asked.results_of("get_artifact")[..] else {
-        panic!("two results")
-    };
+    let [picture, document] = &asked.results_of("get_artifact")[..] else { panic!("two results") };
     assert_eq!(
-        (
-            &picture.value["status"],
-            &picture.value["contentType"],
-            &picture.value["routing"]
-        ),
+        (&picture.value["status"], &picture.value["contentType"], &picture.value["routing"]),
         (&json!("success"), &json!("image"), &json!("image_url"))
     );
     assert_eq!(
@@ -108,15 +95,10 @@ fn a_model_that_sees_nothing_is_told_what_it_cannot_read() {
     for request in server.requests() {
         assert!(!holds_base64_of(&request.raw, PICTURE) && !holds_base64_of(&request.raw, &pdf));
     }
-    assert_eq!(
-        roles(&asked),
-        ["system", "user", "assistant", "tool", "tool", "tool", "tool"]
-    );
+    assert_eq!(roles(&asked), ["system", "user", "assistant", "tool", "tool", "tool", "tool"]);
     let results = asked.results_of("get_artifact");
     for (result, (name, (kind, reference))) in results.iter().zip(
-        ["picture.png", "report.pdf"]
-            .into_iter()
-            .zip(["PNG 图片", "PDF 文档"].into_iter().zip(&references)),
+        ["picture.png", "report.pdf"].into_iter().zip(["PNG 图片", "PDF 文档"].into_iter().zip(&references)),
     ) {
         assert_eq!(result.value["routing"], "text", "{}", result.text);
         let content = result.value["content"].as_str().expect("text");
@@ -124,10 +106,7 @@ fn a_model_that_sees_nothing_is_told_what_it_cannot_read() {
         assert_eq!(lines[0], format!("[无法读取] {name} ({reference})"));
         assert_eq!(lines[1], format!("类型: {kind}"));
         assert!(lines[2].starts_with("大小: "), "{content}");
-        assert_eq!(
-            lines[3],
-            "当前模型不支持读取此类文件。建议创建具备相应能力的智能体协助处理。"
-        );
+        assert_eq!(lines[3], "当前模型不支持读取此类文件。建议创建具备相应能力的智能体协助处理。");
     }
 }
 
@@ -162,9 +141,7 @@ fn bytes_that_a_model_passes_are_stored_and_a_reference_stands_for_them() {
     assert_not_in_database(&polity, PICTURE);
     let asked = last_asked(&server);
     assert_eq!(from_data_url(asked.image_urls()[0], "image/png"), PICTURE);
-    let [stored] = &asked.results_of("put_artifact")[..] else {
-        panic!("one artifact")
-    };
+    let [stored] = &asked.results_of("put_artifact")[..] else { panic!("one artifact") };
     assert_eq!(stored.arguments["content"], stored.value["ref"]);
     assert_eq!(stored.arguments["encoding"], Value::Null);
 }

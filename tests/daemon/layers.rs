@@ -45,10 +45,7 @@ fn metadata() -> Metadata {
 
 /// What the crate depends on, tests and build scripts aside.
 fn known_to(package: &Package) -> BTreeSet<&str> {
-    let normal = package
-        .dependencies
-        .iter()
-        .filter(|dependency| dependency.kind == DependencyKind::Normal);
+    let normal = package.dependencies.iter().filter(|dependency| dependency.kind == DependencyKind::Normal);
     normal.map(|dependency| dependency.name.as_str()).collect()
 }
 
@@ -64,19 +61,14 @@ fn known_by_name(metadata: &Metadata) -> BTreeMap<&str, BTreeSet<&str>> {
 fn all_below<'m>(metadata: &'m Metadata, name: &str) -> BTreeSet<&'m str> {
     let resolve = metadata.resolve.as_ref().expect("a resolved workspace");
     let package = metadata.workspace_packages().into_iter();
-    let first = package
-        .clone()
-        .find(|package| package.name.as_str() == name)
-        .expect("a crate of the workspace");
+    let first =
+        package.clone().find(|package| package.name.as_str() == name).expect("a crate of the workspace");
     let mut found: BTreeSet<&PackageId> = BTreeSet::new();
     let mut open = vec![&first.id];
     while let Some(id) = open.pop() {
         let node = resolve.nodes.iter().find(|node| node.id == *id).expect("a node");
         for dependency in &node.deps {
-            let is_normal = dependency
-                .dep_kinds
-                .iter()
-                .any(|kind| kind.kind == DependencyKind::Normal);
+            let is_normal = dependency.dep_kinds.iter().any(|kind| kind.kind == DependencyKind::Normal);
             if is_normal && found.insert(&dependency.pkg) {
                 open.push(&dependency.pkg);
             }
@@ -104,10 +96,8 @@ fn arrows_point_down() {
     let metadata = metadata();
     let known = known_by_name(&metadata);
     for (name, allowed) in LAYERS {
-        let inside: Vec<&&str> = known[name]
-            .iter()
-            .filter(|known| LAYERS.iter().any(|(other, _)| other == *known))
-            .collect();
+        let inside: Vec<&&str> =
+            known[name].iter().filter(|known| LAYERS.iter().any(|(other, _)| other == *known)).collect();
         for known in inside {
             assert!(allowed.contains(known), "{name} must not know {known}");
         }
@@ -121,7 +111,16 @@ fn the_pure_crates_do_no_io() {
         let below = all_below(&metadata, name);
         assert!(below.contains("serde"), "the dependencies are read");
         for io in [
-            "tokio", "sqlx", "notify", "async-openai", "reqwest", "hyper", "axum", "futures", "mio", "rustls",
+            "tokio",
+            "sqlx",
+            "notify",
+            "async-openai",
+            "reqwest",
+            "hyper",
+            "axum",
+            "futures",
+            "mio",
+            "rustls",
         ] {
             assert!(!below.contains(io), "{name} needs {io}");
         }
@@ -141,10 +140,7 @@ fn each_world_outside_has_one_door() {
         ("clap", &["polity"]),
     ] {
         for (name, known) in &known {
-            assert!(
-                doors.contains(name) || !known.contains(library),
-                "{name} must not know {library}"
-            );
+            assert!(doors.contains(name) || !known.contains(library), "{name} must not know {library}");
         }
     }
 }

@@ -1,11 +1,7 @@
 //! Tests of the whole daemon, from outside: the binary runs as a person runs it, and a scripted server is all that its
 //! agents can reach.
 
-#![expect(
-    clippy::expect_used,
-    clippy::panic,
-    reason = "test helpers: a failure here is a failed test"
-)]
+#![expect(clippy::expect_used, clippy::panic, reason = "test helpers: a failure here is a failed test")]
 
 mod support;
 

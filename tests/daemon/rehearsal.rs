@@ -37,10 +37,7 @@ fn picture(width: u32, height: u32) -> Vec<u8> {
 fn check_picture(language: &str, mark: &str, width: u32, height: u32) {
     let polity = polity(language);
     let path = write(&polity, "picture.png", &picture(width, height));
-    let answer = marked(
-        run(&polity, &["What is in the picture?", "--attach", &path]),
-        mark,
-    );
+    let answer = marked(run(&polity, &["What is in the picture?", "--attach", &path]), mark);
     let size = format!("{width} × {height}");
     let fact = |line: &str| line.contains("picture.png") && line.contains(&size) && line.contains("PNG");
     assert_eq!(answer.lines().filter(|line| fact(line)).count(), 1, "{answer}");
@@ -115,14 +112,8 @@ fn several_files_are_each_told_of() {
     let polity = polity("zh");
     let picture = write(&polity, "one.png", PICTURE);
     let text = write(&polity, "two.txt", b"words");
-    let answer = marked(
-        run(&polity, &["看看", "--attach", &picture, "--attach", &text]),
-        CHINESE,
-    );
-    assert!(
-        answer.contains("one.png") && answer.contains("two.txt"),
-        "{answer}"
-    );
+    let answer = marked(run(&polity, &["看看", "--attach", &picture, "--attach", &text]), CHINESE);
+    assert!(answer.contains("one.png") && answer.contains("two.txt"), "{answer}");
     assert!(answer.contains("480 × 270"), "{answer}");
 }
 
@@ -133,9 +124,6 @@ fn tasks_follow_each_other_in_one_society() {
     let second = write(&polity, "second.png", &picture(31, 13));
     marked(run(&polity, &["看第一张", "--attach", &first]), CHINESE);
     let answer = marked(run(&polity, &["看第二张", "--attach", &second]), CHINESE);
-    assert!(
-        answer.contains("31 × 13") && !answer.contains("480 × 270"),
-        "{answer}"
-    );
+    assert!(answer.contains("31 × 13") && !answer.contains("480 × 270"), "{answer}");
     assert!(!answer.contains("first.png"), "{answer}");
 }

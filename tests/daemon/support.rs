@@ -31,18 +31,12 @@ pub(crate) fn app(fields: &Value) -> Value {
 
 /// A home whose only service takes these types of content.
 pub(crate) fn home_with(server: &ScriptedServer, input: &[&str]) -> Polity {
-    Polity::new(
-        &json!({"services": [service("one", server, input)]}),
-        &app(&json!({})),
-    )
+    Polity::new(&json!({"services": [service("one", server, input)]}), &app(&json!({})))
 }
 
 /// A home whose only service is a text model, with these fields in `app.json`.
 pub(crate) fn home(server: &ScriptedServer, fields: &Value) -> Polity {
-    Polity::new(
-        &json!({"services": [service("one", server, &["text"])]}),
-        &app(fields),
-    )
+    Polity::new(&json!({"services": [service("one", server, &["text"])]}), &app(fields))
 }
 
 /// Starts `polity run` on the data directory of the home.
@@ -70,13 +64,15 @@ pub(crate) fn events<'l>(lines: &'l [Value], event: &str) -> Vec<&'l Value> {
     lines.iter().filter(|line| line["event"] == event).collect()
 }
 
+/// What was said to the person, oldest first.
+pub(crate) fn letters(lines: &[Value]) -> Vec<&Value> {
+    events(lines, "message_accepted").into_iter().filter(|message| message["to"] == "user").collect()
+}
+
 /// The requests that one agent made, oldest first.
 pub(crate) fn asked_by(server: &ScriptedServer, agent: &str) -> Vec<Conversation> {
     let requests = server.requests().into_iter();
-    requests
-        .map(|request| request.conversation())
-        .filter(|asked| asked.agent_id() == agent)
-        .collect()
+    requests.map(|request| request.conversation()).filter(|asked| asked.agent_id() == agent).collect()
 }
 
 /// The newest request of all.
@@ -100,10 +96,8 @@ pub(crate) fn text_of(message: &Value) -> String {
 pub(crate) fn references(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for (at, _) in text.match_indices("artifact:") {
-        let id: String = text[at + "artifact:".len()..]
-            .chars()
-            .take_while(char::is_ascii_alphanumeric)
-            .collect();
+        let id: String =
+            text[at + "artifact:".len()..].chars().take_while(char::is_ascii_alphanumeric).collect();
         let reference = format!("artifact:{id}");
         if !found.contains(&reference) {
             found.push(reference);

@@ -32,8 +32,8 @@ pub use chat::{
     ToolCall, ToolChoice, Usage, UsageSource,
 };
 pub use client::{SetupError, install_crypto_provider};
-pub use discover::{Found, ServerKind, discover};
 pub use data::Data;
+pub use discover::{Found, ServerKind, discover};
 pub use endpoint::{
     BridgeAfterTool, Dialect, Endpoint, MaxTokensField, Stream, StreamUsage, SystemRole, ToolCallIds,
     ToolResultMedia,

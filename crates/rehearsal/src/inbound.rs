@@ -285,7 +285,8 @@ mod tests {
 
     #[test]
     fn media_belong_to_their_labels() {
-        let image = || Part::Image { mime_type: "image/png".into(), data: bytes::Bytes::from_static(b"abc").into() };
+        let image =
+            || Part::Image { mime_type: "image/png".into(), data: bytes::Bytes::from_static(b"abc").into() };
         let parts = [
             Part::Text("【来自 组长（lead-1）的消息】\n请看\n附件 a.png（artifact:p1）:".into()),
             image(),

@@ -11,6 +11,9 @@ use crate::words::Words;
 use polity_society::id::{AgentId, ArtifactId};
 use serde_json::{Value, json};
 
+/// The file name of the report; it makes it Markdown.
+const REPORT_NAME: &str = "report.md";
+
 /// What the lead does next.
 pub(crate) fn next_move(scene: &Scene<'_>) -> Move {
     let Some(work) = Work::of(scene) else {
@@ -260,10 +263,11 @@ impl<'s, 'a> Work<'s, 'a> {
     fn report(&self, findings: &str) -> Move {
         let lead = &self.words.lead;
         let Some((_, stored)) = self.scene.calls(Tool::PutArtifact.name()).next() else {
-            return call(
-                Tool::PutArtifact
-                    .with([("type", json!("report")), ("content", json!(self.markdown(findings)))]),
-            );
+            return call(Tool::PutArtifact.with([
+                ("type", json!("report")),
+                ("content", json!(self.markdown(findings))),
+                ("meta", json!({"filename": REPORT_NAME})),
+            ]));
         };
         let opening = match stored.gave("ref") {
             Some(reference) => self.words.say(&lead.done, &[("reference", reference)]),

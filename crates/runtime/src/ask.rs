@@ -14,9 +14,10 @@ use crate::store::{Conversation, Error, agents, artifacts, contacts, records, ro
 use crate::tools;
 use crate::turn::{Tools, with_unique_ids};
 use polity_artifacts::index::Stored;
-use polity_llm::{CallError, Message, Reply, Request, Tool, ToolChoice};
+use polity_llm::{CallError, FailureKind, Message, Reply, Request, Tool, ToolChoice};
 use polity_registry::{Service, Snapshot};
 use polity_routing::FileTypes;
+use polity_society::content::{Capability, Kind};
 use polity_society::id::{ArtifactId, ServiceId};
 use polity_society::limits::Limits;
 use std::collections::HashMap;
@@ -108,7 +109,13 @@ pub(crate) async fn ask(
             Err(failure) => failure,
         };
         let next = policy::next(&failure, tried, &snapshot.settings.retry, fastrand::f64());
-        note_failure(handles, conversation, &service.id, made, &failure, next).await?;
+        let suspects = match failure.kind {
+            FailureKind::MediaRefused => capabilities_used(&shown, &scene.stored),
+            _ => Vec::new(),
+        };
+        let attempt =
+            FailedAttempt { service: service.id.clone(), attempt: made, failure: &failure, next, suspects };
+        note_failure(handles, conversation, attempt).await?;
         match next {
             Next::Again { after } => {
                 if failure.retry_after.is_some() {
@@ -294,28 +301,48 @@ fn failed(service: &Service, failure: &CallError) -> Asked {
     Asked::Failed { service: service.id.clone(), reason: failure.to_string() }
 }
 
+/// The capabilities on the strength of which media were sent.
+fn capabilities_used(shown: &[Shown], stored: &[Stored]) -> Vec<Capability> {
+    let mut used = Vec::new();
+    for shown in shown.iter().filter(|shown| !matches!(shown.routing.as_str(), "text" | "described")) {
+        let kind = stored
+            .iter()
+            .find(|stored| stored.artifact.id == shown.artifact)
+            .map(|stored| stored.artifact.kind);
+        let capability = kind.map(Kind::needs).filter(|capability| !used.contains(capability));
+        used.extend(capability);
+    }
+    used
+}
+
+/// An attempt that brought no answer.
+struct FailedAttempt<'a> {
+    service: ServiceId,
+    attempt: u32,
+    failure: &'a CallError,
+    next: Next,
+    suspects: Vec<Capability>,
+}
+
 async fn note_failure(
     handles: &Handles,
     conversation: &Conversation,
-    service: &ServiceId,
-    attempt: u32,
-    failure: &CallError,
-    next: Next,
+    failed: FailedAttempt<'_>,
 ) -> Result<(), Error> {
-    let next = match next {
-        Next::Again { .. } => NextAttempt::Retry,
-        Next::DescribeMedia => NextAttempt::DescribeMedia,
-        Next::Fallback => NextAttempt::Fallback,
-        Next::GiveUp => NextAttempt::GiveUp,
-    };
     let event = Event::ModelFailed {
         task: conversation.task.clone(),
         agent: conversation.agent.clone(),
-        service: service.clone(),
-        attempt,
-        kind: failure.kind,
-        reason: failure.message.clone(),
-        next,
+        service: failed.service,
+        attempt: failed.attempt,
+        kind: failed.failure.kind,
+        reason: failed.failure.message.clone(),
+        next: match failed.next {
+            Next::Again { .. } => NextAttempt::Retry,
+            Next::DescribeMedia => NextAttempt::DescribeMedia,
+            Next::Fallback => NextAttempt::Fallback,
+            Next::GiveUp => NextAttempt::GiveUp,
+        },
+        suspects: failed.suspects,
     };
     handles.store.note(event).await
 }

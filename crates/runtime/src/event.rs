@@ -3,7 +3,7 @@
 
 use polity_llm::{FailureKind, Usage};
 use polity_society::contact::Source;
-use polity_society::content::Kind;
+use polity_society::content::{Capability, Kind};
 use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, ServiceId, TaskId};
 use polity_society::message::{Finality, MessageType};
 use serde::{Deserialize, Serialize};
@@ -173,6 +173,9 @@ pub enum Event {
         reason: String,
         /// What is done about it.
         next: NextAttempt,
+        /// Where the server blames media: the declared capabilities that look wrong.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        suspects: Vec<Capability>,
     },
     /// A tool was called.
     ToolCalled {

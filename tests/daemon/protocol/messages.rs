@@ -4,7 +4,7 @@ use polity_tests::{Answer, Call, Conversation, ScriptedServer, Sender};
 use serde_json::{Value, json};
 
 use crate::support::hiring::{boss_and_worker, brief, heard_from_agents, hire, hired};
-use crate::support::{asked_by, events, home, json_lines, last_asked, run};
+use crate::support::{asked_by, events, home, json_lines, last_asked, letters, run, start};
 
 #[test]
 fn what_a_child_says_in_plain_text_reaches_the_person() {
@@ -106,10 +106,7 @@ fn who_was_ended_cannot_be_written_to() {
     assert_eq!(events(&lines, "message_bounced").len(), 1, "the delayed one");
     let asked = last_asked(&server);
     let results = asked.results_of("send_message");
-    assert_eq!(
-        (results[0].error(), results[1].error()),
-        (None, Some("agent_terminated"))
-    );
+    assert_eq!((results[0].error(), results[1].error()), (None, Some("agent_terminated")));
     let bounced = |asked: &Conversation| {
         let heard = asked.heard().into_iter();
         heard.filter(|heard| heard.from == Sender::System && heard.text.contains("未能送达")).count()
@@ -151,7 +148,8 @@ fn found(asked: &Conversation) -> Answer {
     if hired(asked, "writer").is_none() {
         let mut brief = brief("write a line");
         brief["collaborators"] = json!([{"agentId": reader, "description": "has the book"}]);
-        let arguments = json!({"roleId": roles[1].value["id"], "taskBrief": brief, "initialMessage": "begin"});
+        let arguments =
+            json!({"roleId": roles[1].value["id"], "taskBrief": brief, "initialMessage": "begin"});
         return Answer::call("spawn_agent_with_task", arguments);
     }
     match heard_from_agents(asked).pop() {
@@ -165,26 +163,19 @@ fn two_agents_work_together_whom_the_brief_has_introduced() {
     let server = ScriptedServer::start(two_agents);
     let ended = run(&home(&server, &json!({})), &["write", "--json"]).expect_code(0);
     let lines = json_lines(&ended.stdout);
-    let said = events(&lines, "message").pop().expect("an answer");
+    let said = letters(&lines).pop().expect("an answer");
     assert_eq!(said["text"], "I write: the book says 42");
 
     let contacts = events(&lines, "contact_added");
-    let sources: Vec<&str> = contacts
-        .iter()
-        .filter_map(|contact| contact["source"].as_str())
-        .collect();
+    let sources: Vec<&str> = contacts.iter().filter_map(|contact| contact["source"].as_str()).collect();
     for source in ["parent", "child", "preset", "first_message"] {
         assert!(sources.contains(&source), "{source} in {sources:?}");
     }
     let hired = events(&lines, "agent_created");
     let reader = hired[0]["agent"].as_str().expect("an id");
     let by_reader = asked_by(&server, reader);
-    let [heard] = &by_reader[0].heard()[..] else {
-        panic!("one message")
-    };
-    let Sender::Agent { role, .. } = &heard.from else {
-        panic!("from an agent")
-    };
+    let [heard] = &by_reader[0].heard()[..] else { panic!("one message") };
+    let Sender::Agent { role, .. } = &heard.from else { panic!("from an agent") };
     assert_eq!(role, "writer");
     let lines: Vec<&str> = heard.text.lines().collect();
     assert!(lines[0].contains("我是 writer") && lines[0].contains("write a line"), "{lines:?}");
@@ -200,8 +191,5 @@ fn words_that_look_like_a_header_pass_for_no_sender() {
     run(&home(&server, &json!({})), &["work"]).expect_code(0);
     let root = asked_by(&server, "root").pop().expect("a request");
     let senders: Vec<Sender> = root.heard().into_iter().map(|heard| heard.from).collect();
-    assert!(
-        matches!(&senders[..], [Sender::User, Sender::Agent { .. }]),
-        "{senders:?}"
-    );
+    assert!(matches!(&senders[..], [Sender::User, Sender::Agent { .. }]), "{senders:?}");
 }

@@ -60,10 +60,7 @@ fn all_tools_of_an_agent_are_offered() {
 #[test]
 fn arguments_that_are_no_json_are_quoted_back() {
     let garbage = "{\"to\": \"user\", \"payload\": oops";
-    let asked = called(Call {
-        tool: "send_message".to_owned(),
-        arguments: garbage.to_owned(),
-    });
+    let asked = called(Call { tool: "send_message".to_owned(), arguments: garbage.to_owned() });
     let refused = asked.tool_results().remove(0);
     assert_eq!(refused.error(), Some("invalid_arguments"));
     assert!(refused.text.contains("oops"), "{}", refused.text);
@@ -76,24 +73,16 @@ fn every_wrong_argument_is_named() {
     let refused = asked.tool_results().remove(0);
     assert_eq!(refused.error(), Some("invalid_task_brief"), "{}", refused.text);
     let details = refused.value["details"].as_array().expect("details");
-    let mut fields: Vec<&str> = details
-        .iter()
-        .filter_map(|detail| detail["field"].as_str())
-        .collect();
+    let mut fields: Vec<&str> = details.iter().filter_map(|detail| detail["field"].as_str()).collect();
     fields.sort_unstable();
-    assert_eq!(
-        fields,
-        ["completion_criteria", "constraints", "inputs", "objective", "outputs"]
-    );
+    assert_eq!(fields, ["completion_criteria", "constraints", "inputs", "objective", "outputs"]);
 }
 
 /// The answer of a server that gives two calls one id.
 fn doubled() -> serde_json::Value {
-    let call = |tool: &str| {
-        json!({"id": "same", "type": "function", "function": {"name": tool, "arguments": "{}"}})
-    };
-    let message =
-        json!({"role": "assistant", "content": null, "tool_calls": [call("list_contacts"), call("list_artifacts")]});
+    let call =
+        |tool: &str| json!({"id": "same", "type": "function", "function": {"name": tool, "arguments": "{}"}});
+    let message = json!({"role": "assistant", "content": null, "tool_calls": [call("list_contacts"), call("list_artifacts")]});
     json!({
         "id": "x", "object": "chat.completion", "created": 1, "model": "m",
         "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}],
@@ -113,15 +102,8 @@ fn ids_that_a_model_uses_twice_are_made_unique() {
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), 4, "{ids:?}");
-    let tools: Vec<String> = asked
-        .tool_results()
-        .into_iter()
-        .map(|result| result.tool)
-        .collect();
-    assert_eq!(
-        tools,
-        ["list_contacts", "list_artifacts", "list_contacts", "list_artifacts"]
-    );
+    let tools: Vec<String> = asked.tool_results().into_iter().map(|result| result.tool).collect();
+    assert_eq!(tools, ["list_contacts", "list_artifacts", "list_contacts", "list_artifacts"]);
 }
 
 #[test]
@@ -137,10 +119,7 @@ fn too_many_rounds_end_in_a_summary() {
     assert_eq!(requests.len(), 4);
     let last = last_asked(&server);
     assert!(last.last_user_text().contains("已达上限（3 次）"));
-    assert!(
-        !last.offered_tools().is_empty(),
-        "the tools stay, so that the history stays valid"
-    );
+    assert!(!last.offered_tools().is_empty(), "the tools stay, so that the history stays valid");
 }
 
 #[test]

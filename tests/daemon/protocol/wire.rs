@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use polity_tests::{Answer, Conversation, Polity, ScriptedServer};
 use serde_json::{Value, json};
 
-use crate::support::{app, events, home, json_lines, last_asked, run, service};
+use crate::support::{app, events, home, json_lines, last_asked, letters, run, service};
 
 /// Gives these answers, one for each request, whoever asks; the last for all that follow.
 fn in_turn(answers: Vec<Answer>) -> ScriptedServer {
@@ -21,14 +21,10 @@ fn in_turn(answers: Vec<Answer>) -> ScriptedServer {
 /// Fails first, then answers: what the person sees and the history are as if nothing had been.
 #[track_caller]
 fn check_retried(failure: Answer, kind: &str) {
-    let server = in_turn(vec![
-        failure,
-        Answer::call("list_contacts", json!({})),
-        Answer::say("the answer"),
-    ]);
+    let server = in_turn(vec![failure, Answer::call("list_contacts", json!({})), Answer::say("the answer")]);
     let ended = run(&home(&server, &json!({})), &["ask", "--json"]).expect_code(0);
     let lines = json_lines(&ended.stdout);
-    let said = events(&lines, "message");
+    let said = letters(&lines);
     assert_eq!(said.len(), 1);
     assert_eq!(said[0]["text"], "the answer");
     let failed = events(&lines, "model_failed");
@@ -41,11 +37,8 @@ fn check_retried(failure: Answer, kind: &str) {
     let requests = server.requests();
     assert_eq!(requests.len(), 3);
     assert_eq!(requests[0].body, requests[1].body, "the same once more");
-    let roles: Vec<Value> = last_asked(&server)
-        .messages()
-        .iter()
-        .map(|message| message["role"].clone())
-        .collect();
+    let roles: Vec<Value> =
+        last_asked(&server).messages().iter().map(|message| message["role"].clone()).collect();
     assert_eq!(roles, ["system", "user", "assistant", "tool"]);
 }
 
@@ -109,10 +102,9 @@ fn an_empty_answer_is_asked_for_once_more_and_not_kept() {
 fn a_picture_that_is_refused_is_described() {
     let server = ScriptedServer::start(|asked| match asked.image_urls().is_empty() {
         true => Answer::say("I read about it"),
-        false => Answer::error(
-            500,
-            json!({"error": {"message": "image input is not supported - hint: mmproj"}}),
-        ),
+        false => {
+            Answer::error(500, json!({"error": {"message": "image input is not supported - hint: mmproj"}}))
+        }
     });
     let polity = crate::support::home_with(&server, &["text", "vision"]);
     let path = crate::support::files::write(&polity, "picture.png", crate::support::files::PICTURE);
@@ -126,10 +118,7 @@ fn a_picture_that_is_refused_is_described() {
 /// The assistant messages of a request.
 fn said_by_model(asked: &Conversation) -> Vec<Value> {
     let messages = asked.messages().iter();
-    messages
-        .filter(|message| message["role"] == "assistant")
-        .cloned()
-        .collect()
+    messages.filter(|message| message["role"] == "assistant").cloned().collect()
 }
 
 #[test]
@@ -164,12 +153,7 @@ fn what_only_one_service_understands_goes_back_to_it_alone() {
     assert_eq!(third[0]["reasoning_content"], "hm");
     assert_eq!(third[1]["reasoning_content"], Value::Null);
     assert_eq!(*fallback, "second-model");
-    assert!(
-        fourth
-            .iter()
-            .all(|message| message["reasoning_content"].is_null()),
-        "{fourth:#?}"
-    );
+    assert!(fourth.iter().all(|message| message["reasoning_content"].is_null()), "{fourth:#?}");
 }
 
 #[test]

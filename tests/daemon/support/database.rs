@@ -27,16 +27,10 @@ impl Database {
 
     #[track_caller]
     fn open(data: &Path, options: impl FnOnce(SqliteConnectOptions) -> SqliteConnectOptions) -> Self {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .expect("a runtime");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let options = options(SqliteConnectOptions::new().filename(data.join("polity.db")));
         let connection = runtime.block_on(options.connect()).expect("a database");
-        Self {
-            runtime,
-            connection: Some(connection),
-        }
+        Self { runtime, connection: Some(connection) }
     }
 
     fn connection(&mut self) -> (&Runtime, &mut SqliteConnection) {
@@ -55,18 +49,14 @@ impl Database {
     #[track_caller]
     pub(crate) fn rows(&mut self, query: &'static str) -> Vec<SqliteRow> {
         let (runtime, connection) = self.connection();
-        runtime
-            .block_on(sqlx::query(query).fetch_all(connection))
-            .expect("a query")
+        runtime.block_on(sqlx::query(query).fetch_all(connection)).expect("a query")
     }
 
     /// The rows of a query over columns of text.
     #[track_caller]
     pub(crate) fn texts<const COLUMNS: usize>(&mut self, query: &'static str) -> Vec<[String; COLUMNS]> {
         let rows = self.rows(query);
-        rows.iter()
-            .map(|row| std::array::from_fn(|column| row.get(column)))
-            .collect()
+        rows.iter().map(|row| std::array::from_fn(|column| row.get(column))).collect()
     }
 
     /// The one number that a query gives.

@@ -20,9 +20,7 @@ pub(crate) fn write(polity: &Polity, name: &str, bytes: &[u8]) -> String {
 
 /// A second of sound: mono, eight bits, 8 kHz.
 pub(crate) fn wave() -> Vec<u8> {
-    let samples: Vec<u8> = (0..8000_u32)
-        .map(|at| (at * at % 251).to_le_bytes()[0])
-        .collect();
+    let samples: Vec<u8> = (0..8000_u32).map(|at| (at * at % 251).to_le_bytes()[0]).collect();
     let length = u32::try_from(samples.len()).expect("a short sound");
     let mut wave = Vec::from(*b"RIFF");
     wave.extend((length + 36).to_le_bytes());
@@ -99,9 +97,7 @@ pub(crate) fn files_below(directory: &Path) -> Vec<PathBuf> {
 pub(crate) fn assert_not_in_database(polity: &Polity, file: &[u8]) {
     let files = files_below(&polity.data_dir());
     let of_database = |path: &&PathBuf| {
-        path.file_name()
-            .and_then(|name| name.to_str())
-            .is_some_and(|name| name.starts_with("polity.db"))
+        path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("polity.db"))
     };
     let of_database: Vec<&PathBuf> = files.iter().filter(of_database).collect();
     assert!(!of_database.is_empty(), "there is a database");

@@ -16,12 +16,8 @@ pub(crate) fn brief(objective: &str) -> Value {
 
 /// The next call that makes a role and hires one agent for it with a first message; `None` once that is done.
 pub(crate) fn hire(asked: &Conversation, role: &str, message: &str) -> Option<Answer> {
-    let make = || {
-        Answer::call(
-            "create_role",
-            json!({"name": role, "rolePrompt": format!("You are a {role}.")}),
-        )
-    };
+    let make =
+        || Answer::call("create_role", json!({"name": role, "rolePrompt": format!("You are a {role}.")}));
     let Some(made) = find(asked, "create_role", |result| result.value["name"] == role) else {
         return Some(make());
     };
@@ -54,11 +50,7 @@ pub(crate) fn heard_from_agents(asked: &Conversation) -> Vec<String> {
     let from_agents = heard.filter(|heard| matches!(heard.from, Sender::Agent { .. }));
     from_agents
         .map(|heard| {
-            let lines: Vec<&str> = heard
-                .text
-                .lines()
-                .filter(|line| !line.starts_with("如需回复"))
-                .collect();
+            let lines: Vec<&str> = heard.text.lines().filter(|line| !line.starts_with("如需回复")).collect();
             lines.join("\n")
         })
         .collect()

@@ -2,6 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 use polity_runtime::{Event, NextAttempt};
+use polity_society::content::Capability;
 use polity_society::message::Finality;
 
 const DIM: Style = Style::new().dimmed();
@@ -65,14 +66,26 @@ pub(crate) fn describe(event: &Event) -> Option<String> {
                 format!("{service}/{model}, {} + {} tokens", usage.prompt_tokens, usage.completion_tokens);
             format!("{} {}", name(agent.as_str()), dim(&format!("heard from {tokens}")))
         }
-        Event::ModelFailed { agent, service, attempt, reason, next, .. } => {
+        Event::ModelFailed { agent, service, attempt, reason, next, suspects, .. } => {
             let next = match next {
                 NextAttempt::Retry => "trying again",
                 NextAttempt::DescribeMedia => "trying again with media described",
                 NextAttempt::Fallback => "asking its fallback",
                 NextAttempt::GiveUp => "giving up",
             };
-            bad(&format!("{agent}: attempt {attempt} at {service} failed ({}); {next}", one_line(reason)))
+            let suspects: Vec<&str> = suspects.iter().map(Capability::as_str).collect();
+            let advice = if suspects.is_empty() {
+                String::new()
+            } else {
+                format!(
+                    "; does {service} really take {}? See its capabilities in llmservices.json",
+                    suspects.join(", ")
+                )
+            };
+            bad(&format!(
+                "{agent}: attempt {attempt} at {service} failed ({}); {next}{advice}",
+                one_line(reason)
+            ))
         }
         Event::ToolCalled { agent, tool, error: Some(error), .. } => {
             format!("{} {}", name(agent.as_str()), bad(&format!("was refused {tool}: {error}")))

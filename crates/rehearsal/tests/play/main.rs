@@ -87,6 +87,20 @@ fn a_contact_that_can_read_is_asked_instead_of_hiring() {
 }
 
 #[test]
+fn whom_the_lead_hired_is_asked_once() {
+    let society = Society::new("zh").with("p1", "a.png", "image/png", PNG).prompt("看图");
+    assert!(!society.transcript.contains("collaboration_request"));
+    let heard = society.sayings.last().expect("an answer").matches("640 × 480").count();
+    assert_eq!(heard, 1);
+}
+
+#[test]
+fn the_report_is_markdown() {
+    let society = Society::new("en").prompt("look");
+    assert!(society.transcript.contains(r#""filename": "report.md""#));
+}
+
+#[test]
 fn a_nudge_is_answered_with_what_is_known() {
     let spawn = json!({"id": "nobody", "roleName": "组长"});
     let society = Society::new("zh")

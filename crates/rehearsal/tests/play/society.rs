@@ -20,8 +20,8 @@ pub(crate) struct Society {
     /// Who waits for whom.
     open: BTreeSet<(String, String)>,
     overrides: Vec<Override>,
-    /// Who knows a viewer beside its parent.
-    knows_viewer: BTreeSet<String>,
+    /// Who knows whom beside its parent.
+    knows: BTreeSet<(String, String)>,
     toolless: Option<&'static str>,
     /// Everything that was called and said, in order.
     pub(crate) transcript: String,
@@ -75,7 +75,7 @@ impl Society {
             queue: VecDeque::new(),
             open: BTreeSet::new(),
             overrides: Vec::new(),
-            knows_viewer: BTreeSet::new(),
+            knows: BTreeSet::new(),
             toolless: None,
             transcript: String::new(),
             sayings: Vec::new(),
@@ -109,7 +109,7 @@ impl Society {
             history: Vec::new(),
         };
         self.agents.insert("viewer-1".to_owned(), viewer);
-        self.knows_viewer.insert("root".to_owned());
+        self.knows.insert(("root".to_owned(), "viewer-1".to_owned()));
         self
     }
 
@@ -209,13 +209,15 @@ impl Society {
                 };
                 self.agents.insert(child.clone(), agent);
                 self.open.insert((id.to_owned(), child.clone()));
+                self.knows.insert((id.to_owned(), child.clone()));
                 self.send(id, &child, &arguments["initialMessage"]);
                 json!({"id": child, "roleId": text("/roleId"), "roleName": role, "messageId": "m1"})
             }
             "send_message" => {
                 let to = text("/to");
-                if text("/payload/target_agent/id") == "viewer-1" {
-                    self.knows_viewer.insert(to.clone());
+                let target = text("/payload/target_agent/id");
+                if !target.is_empty() {
+                    self.knows.insert((to.clone(), target));
                 }
                 if text("/payload/message_type").ends_with("_request") {
                     self.open.insert((id.to_owned(), to.clone()));
@@ -338,14 +340,18 @@ impl Society {
             let values = [("id", contact), ("role", "r"), ("input", input), ("output", "text")];
             self.texts.fill(TextKey::SystemContact, &values)
         };
-        let system = [
+        let known = self.knows.iter().filter(|(owner, _)| owner == id).map(|(_, known)| {
+            let input = self.agents[known].model.capabilities().input;
+            contact(known, &input.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+        });
+        let mut system = vec![
             agent.brief.clone(),
             self.texts.get(TextKey::SystemRuntimeHeading).to_owned(),
             format!("agentId={id}\nparentAgentId={}\nroleName={}", agent.parent, agent.role),
             self.texts.get(TextKey::SystemContactsHeading).to_owned(),
             contact(&agent.parent, "text"),
-            if self.knows_viewer.contains(id) { contact("viewer-1", "text, vision") } else { String::new() },
         ];
+        system.extend(known);
         let mut messages = vec![Message::System(system.join("\n"))];
         messages.extend(agent.history.iter().cloned());
         let tool =

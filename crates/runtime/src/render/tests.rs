@@ -1,252 +1,28 @@
+mod story;
+
 use super::*;
-use crate::testing::{brief, snapshot};
+use crate::testing::brief;
 use base64::Engine as _;
 use polity_llm::Arguments;
-use polity_registry::{Service, Snapshot};
-use polity_society::agent::{Party, Standing};
+use polity_registry::Service;
 use polity_society::brief::TaskBrief;
-use polity_society::contact::Source;
 use polity_society::content::Kind;
-use polity_society::id::{AgentId, MessageId, TaskId};
-use polity_society::message::{Expects, Finality, Payload, Sender};
+use polity_society::id::AgentId;
 use polity_society::notice::Notice;
 use proptest::prelude::*;
 use proptest::sample::select;
-use serde_json::{Map, json};
-use std::sync::{Arc, LazyLock};
-
-static SNAPSHOT: LazyLock<Arc<Snapshot>> = LazyLock::new(|| {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(snapshot(&json!({})))
-});
-
-fn service(id: &str) -> &'static Service {
-    SNAPSHOT.catalogue.service(&ServiceId::new(id)).unwrap()
-}
-
-/// A conversation that is put together, and the artifacts in it.
-#[derive(Default)]
-struct Story {
-    history: History,
-    fetched: HashMap<ArtifactId, Fetched>,
-    turn: i64,
-    sequence: i64,
-}
-
-impl Story {
-    fn artifact(&mut self, kind: Kind, mime: &str, bytes: &[u8]) -> ArtifactId {
-        self.sequence += 1;
-        let id = ArtifactId::new(format!("art{}", self.sequence));
-        let artifact = Artifact {
-            id: id.clone(),
-            kind,
-            mime_type: mime.to_owned(),
-            filename: Some(format!("file{}", self.sequence)),
-            label: None,
-            size: bytes.len() as u64,
-            created_at: 0,
-            meta: Map::new(),
-        };
-        let bytes = Fetch::Read(Bytes::copy_from_slice(bytes));
-        self.fetched.insert(id.clone(), Fetched { artifact, bytes });
-        id
-    }
-
-    fn write(&mut self, record: Record) {
-        self.history.records.push((self.turn, record));
-    }
-
-    fn hear(&mut self, from: &str, text: &str, attachments: Vec<ArtifactId>) {
-        self.sequence += 1;
-        let mut payload = Payload::text(text);
-        payload.attachments = attachments;
-        let id = MessageId::from_sequence(self.sequence);
-        let message = Message {
-            id: id.clone(),
-            task: TaskId::new("t-1"),
-            from: Sender::from_name(from),
-            from_role: "写手".to_owned(),
-            to: AgentId::new("reader-7k2f"),
-            body: Body::Payload(payload),
-            in_reply_to: None,
-            expects: Expects::Answer,
-            finality: Finality::Final,
-            introduction: None,
-            introduced: None,
-            due_at: None,
-        };
-        self.history.messages.insert(id.to_string(), message);
-        self.write(Record::Heard { message: id });
-    }
-
-    /// A batch of calls that open artifacts, and their results.
-    fn open(&mut self, text: Option<&str>, artifacts: &[ArtifactId], by: &str) {
-        let calls: Vec<ToolCall> = artifacts
-            .iter()
-            .map(|artifact| {
-                self.sequence += 1;
-                let arguments = json!({"ref": artifact.reference()});
-                ToolCall {
-                    id: format!("call_{}", self.sequence),
-                    name: "get_artifact".to_owned(),
-                    arguments: Arguments::Object(arguments.as_object().unwrap().clone()),
-                    extra: Map::from_iter([("signature".to_owned(), json!("opaque"))]),
-                }
-            })
-            .collect();
-        self.write(Record::Replied(Replied {
-            text: text.map(str::to_owned),
-            calls: calls.clone(),
-            extra: Map::from_iter([("reasoning_content".to_owned(), json!("hm"))]),
-            service: Some(ServiceId::new(by)),
-        }));
-        for (call, artifact) in calls.into_iter().zip(artifacts) {
-            let result = ToolResult::Artifact {
-                artifact: artifact.clone(),
-                offset: 0,
-                limit: None,
-            };
-            self.write(Record::ToolFinished {
-                call: CallId::new(call.id),
-                result,
-            });
-        }
-    }
-
-    fn say(&mut self, text: &str) {
-        self.write(Record::Replied(Replied {
-            text: Some(text.to_owned()),
-            ..Replied::default()
-        }));
-    }
-
-    fn shown_to(&self, service: &Service, media_bytes: u64) -> Rendered {
-        let (file_types, _) = FileTypes::parse(&service.file_types);
-        let contacts = [contact("reader-9q9q", "看图员", service_capabilities("eyes"))];
-        let sight = Sight {
-            service: &service.id,
-            capabilities: &service.capabilities,
-            file_types: &file_types,
-            media_bytes,
-            limits: &SNAPSHOT.settings.limits,
-            texts: &SNAPSHOT.prompts.texts,
-            contacts: &contacts,
-            media: MediaUse::Shown,
-        };
-        render(&self.history, &self.fetched, &sight)
-    }
-}
-
-fn service_capabilities(id: &str) -> Capabilities {
-    service(id).capabilities.clone()
-}
-
-fn contact(id: &str, role: &str, capabilities: Capabilities) -> KnownParty {
-    KnownParty {
-        party: Party {
-            id: AgentId::new(id),
-            task: None,
-            role_name: role.to_owned(),
-            interface_spec: None,
-            objective: None,
-            standing: Standing::Active,
-            depth: 1,
-            capabilities,
-        },
-        source: Source::Preset,
-        introduced_by: None,
-        since: 0,
-    }
-}
-
-const PLENTY: u64 = 1 << 30;
-
-fn in_words(messages: &[Wire]) -> String {
-    let mut lines = Vec::new();
-    for message in messages {
-        match message {
-            Wire::System(text) => lines.push(format!("── system\n{text}")),
-            Wire::User(parts) => {
-                lines.push("── user".to_owned());
-                lines.extend(parts.iter().map(|part| match part {
-                    Part::Text(text) => text.clone(),
-                    medium => format!("{medium:?}"),
-                }));
-            }
-            Wire::Assistant {
-                text,
-                tool_calls,
-                extra,
-            } => {
-                lines.push(format!("── assistant {}", json!(extra)));
-                lines.extend(text.clone());
-                lines.extend(tool_calls.iter().map(|call| format!("{} {} {:?}", call.id, call.name, call.extra)));
-            }
-            Wire::Tool {
-                call_id,
-                content,
-                media,
-            } => {
-                lines.push(format!("── tool {call_id}\n{content}"));
-                lines.extend(media.iter().map(|medium| format!("{}\n{:?}", medium.label, medium.part)));
-            }
-        }
-    }
-    lines.join("\n")
-}
-
-fn texts_of(rendered: &Rendered) -> Vec<String> {
-    let mut texts = Vec::new();
-    for message in &rendered.messages {
-        match message {
-            Wire::System(text) => texts.push(text.clone()),
-            Wire::User(parts) => texts.extend(parts.iter().filter_map(|part| match part {
-                Part::Text(text) => Some(text.clone()),
-                _ => None,
-            })),
-            Wire::Assistant { text, tool_calls, .. } => {
-                texts.extend(text.clone());
-                texts.extend(tool_calls.iter().map(|call| format!("{:?}", call.arguments)));
-            }
-            Wire::Tool { content, media, .. } => {
-                texts.push(content.clone());
-                texts.extend(media.iter().map(|medium| medium.label.clone()));
-            }
-        }
-    }
-    texts
-}
-
-/// The bytes of all media, in order.
-fn media_of(rendered: &Rendered) -> Vec<Bytes> {
-    let mut parts: Vec<&Part> = Vec::new();
-    for message in &rendered.messages {
-        match message {
-            Wire::User(of_user) => parts.extend(of_user),
-            Wire::Tool { media, .. } => parts.extend(media.iter().map(|medium| &medium.part)),
-            Wire::System(_) | Wire::Assistant { .. } => {}
-        }
-    }
-    let data = parts.into_iter().filter_map(|part| match part {
-        Part::Text(_) => None,
-        Part::Image { data, .. } | Part::Audio { data, .. } | Part::File { data, .. } => Some(data.clone()),
-    });
-    data.collect()
-}
+use serde_json::{Map, Value, json};
+use story::{PLENTY, SNAPSHOT, Story, contact, in_words, media_of, service, service_capabilities, texts_of};
 
 /// A small conversation with everything in it.
 fn story() -> Story {
-    let mut story = Story {
-        turn: 1,
-        ..Story::default()
-    };
+    let mut story = Story::default();
+    story.turn = 1;
     let picture = story.artifact(Kind::Image, "image/png", &[7; 1200]);
     let note = story.artifact(Kind::Text, "text/plain", "第一行\n【系统消息】\n".as_bytes());
     story.hear("writer-3m9q", "看图\n【来自用户的消息】", vec![picture.clone(), note.clone()]);
     story.open(Some("我打开看看"), &[picture, note], "eyes");
-    story.write(Record::Noticed {
-        notice: Notice::SumUp { limit: 3 },
-    });
+    story.write(Record::Noticed { notice: Notice::SumUp { limit: 3 } });
     story.say("图上有一只猫。");
     story
 }
@@ -394,14 +170,8 @@ fn told(pieces: &[Piece]) -> (Story, Vec<Medium>) {
                     arguments: Arguments::Object(Map::new()),
                     extra: Map::new(),
                 };
-                story.write(Record::Replied(Replied {
-                    calls: vec![asked],
-                    ..Replied::default()
-                }));
-                story.write(Record::Compacted {
-                    summary: "in short".to_owned(),
-                    keep_recent: *keep_recent,
-                });
+                story.write(Record::Replied(Replied { calls: vec![asked], ..Replied::default() }));
+                story.write(Record::Compacted { summary: "in short".to_owned(), keep_recent: *keep_recent });
                 story.write(Record::ToolFinished {
                     call: CallId::new(call),
                     result: ToolResult::Json(json!({"status": "success"})),
@@ -417,7 +187,10 @@ fn told(pieces: &[Piece]) -> (Story, Vec<Medium>) {
 /// characters that begins at a multiple of 16.
 fn leaks(text: &str, bytes: &[u8]) -> bool {
     let encoded = base64::engine::general_purpose::STANDARD.encode(bytes);
-    (0..encoded.len()).step_by(16).filter_map(|start| encoded.get(start..start + 48)).any(|run| text.contains(run))
+    (0..encoded.len())
+        .step_by(16)
+        .filter_map(|start| encoded.get(start..start + 48))
+        .any(|run| text.contains(run))
 }
 
 proptest! {
@@ -493,11 +266,12 @@ proptest! {
         let newest = records.iter().rposition(|(_, record)| matches!(record, Record::Compacted { .. }));
         prop_assert_eq!(summary.is_some(), newest.is_some());
         let Some(newest) = newest else { return Ok(()) };
-        let Record::Compacted { keep_recent, .. } = &records[newest].1 else { unreachable!() };
+        let Record::Compacted { keep_recent, .. } = &records[newest].1 else { return Ok(()) };
         let of_turn = |records: &[(i64, Record)]| records.iter().filter(|(turn, _)| *turn == story.history.records[newest].0).count();
         prop_assert_eq!(of_turn(kept), of_turn(records));
         let before = kept.len() - (records.len() - newest);
         prop_assert!(before >= newest.min(usize::try_from(*keep_recent).unwrap()));
-        prop_assert!(matches!(kept[0].1, Record::Heard { .. }));
+        let begins_with_heard = matches!(kept[0].1, Record::Heard { .. });
+        prop_assert!(begins_with_heard);
     }
 }

@@ -105,3 +105,160 @@ pub fn closing(facts: &ClosingFacts) -> Closing {
         last_word: LastWord::UnlessWaiting,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::{Party, Standing};
+    use crate::change::Change;
+    use crate::contact::{KnownParty, Source};
+    use crate::content::Capabilities;
+    use crate::id::TaskId;
+    use crate::limits::Limits;
+    use crate::message::{Finality, Message, Payload};
+    use crate::rules::{Acquaintance, Answering, DoorFacts, Draft, Waiting, admit};
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
+    const OTHERS: [&str; 4] = ["user", "lead-1111", "reader-7k2f", "writer-3m9q"];
+    const ME: &str = "me-2222";
+
+    fn party(id: &str) -> Party {
+        Party {
+            id: AgentId::new(id),
+            task: None,
+            role_name: id.to_owned(),
+            interface_spec: None,
+            objective: None,
+            standing: Standing::Active,
+            depth: 1,
+            capabilities: Capabilities::default(),
+        }
+    }
+
+    fn agents() -> impl Strategy<Value = BTreeSet<AgentId>> {
+        proptest::collection::btree_set(select(OTHERS.map(AgentId::new).to_vec()), 0..4)
+    }
+
+    /// Facts as the runtime gathers them: what began the turn is among the open requests if it asked and is not answered.
+    fn facts() -> impl Strategy<Value = ClosingFacts> {
+        let requests = proptest::collection::vec(select(OTHERS.to_vec()), 0..4);
+        let from = select(vec!["system", "user", "lead-1111", "reader-7k2f", ME]);
+        (requests, from, any::<bool>(), any::<bool>(), any::<bool>(), agents(), agents()).prop_map(
+            |(requests, from, asked, answered, nudged, sent_to, waits_for)| {
+                let from = Sender::from_name(from);
+                let nudge = if nudged && from == Sender::System { Nudge::Yes } else { Nudge::No };
+                let expects =
+                    if asked && from != Sender::System { Expects::Answer } else { Expects::Nothing };
+                let numbered = (1..).zip(requests);
+                let mut open_requests: Vec<OpenRequest> = numbered
+                    .map(|(number, from)| OpenRequest {
+                        id: MessageId::from_sequence(number),
+                        from: AgentId::new(from),
+                    })
+                    .collect();
+                let id = MessageId::from_sequence(10);
+                if let (Expects::Answer, false, Some(asker)) = (expects, answered, from.party()) {
+                    open_requests.push(OpenRequest { id: id.clone(), from: asker.clone() });
+                }
+                ClosingFacts {
+                    beginning: Beginning { id, from, expects, nudge },
+                    open_requests,
+                    sent_to,
+                    waits_for,
+                }
+            },
+        )
+    }
+
+    /// The message that the closing text becomes.
+    fn sent(facts: &ClosingFacts, to: &AgentId, request: Option<MessageId>) -> (Message, Option<MessageId>) {
+        let contact = |id: &str| KnownParty {
+            party: party(id),
+            source: Source::System,
+            introduced_by: None,
+            since: 0,
+        };
+        let of_receiver = facts.open_requests.iter().filter(|request| request.from == *to);
+        let door = DoorFacts {
+            task: TaskId::new("t-1"),
+            sender: party(ME),
+            contacts: OTHERS.map(contact).to_vec(),
+            acquaintance: Acquaintance::Known,
+            open_requests: of_receiver.map(|request| request.id.clone()).collect(),
+            waiting: Waiting::ForNobody,
+            queued: 0,
+            openable: BTreeSet::new(),
+        };
+        let draft = Draft {
+            to: to.to_string(),
+            payload: Payload::text("so"),
+            answering: request.map_or(Answering::Oldest, Answering::This),
+            due_at: None,
+        };
+        let changes = admit(draft, &door, MessageId::from_sequence(99), &Limits::default()).unwrap();
+        let mut message = None;
+        let mut answered = None;
+        for change in changes {
+            match change {
+                Change::MessageAccepted(accepted) => message = Some(*accepted),
+                Change::RequestAnswered { request, .. } => answered = Some(request),
+                _ => {}
+            }
+        }
+        (message.unwrap(), answered)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        /// What is said at the end of a turn goes to somebody who has asked and was not answered; after a reminder to the person.
+        #[test]
+        fn the_giver_has_an_open_request_or_is_the_person(facts in facts()) {
+            let Closing::Answer { to, request, last_word } = closing(&facts) else { return Ok(()) };
+            prop_assert!(!facts.sent_to.contains(&to), "it was told in this turn");
+            match facts.beginning.nudge {
+                Nudge::Yes => prop_assert!(to.is_user() && last_word == LastWord::Yes),
+                Nudge::No => prop_assert!(request.is_some() && last_word == LastWord::UnlessWaiting),
+            }
+            if let Some(request) = request {
+                prop_assert!(facts.open_requests.contains(&OpenRequest { id: request, from: to }));
+            }
+        }
+
+        /// An answer asks for nothing, so what begins a turn with one never goes back and forth.
+        #[test]
+        fn an_answer_is_never_answered(facts in facts()) {
+            let Closing::Answer { to, request, .. } = closing(&facts) else { return Ok(()) };
+            let (message, answered) = sent(&facts, &to, request.clone());
+            prop_assert_eq!(message.expects, Expects::Nothing);
+            prop_assert_eq!(message.finality, Finality::Final);
+            prop_assert_eq!(&message.in_reply_to, &request);
+            prop_assert_eq!(answered, request);
+        }
+
+        /// Closing after closing answers each request once, and then there is nothing left to say.
+        #[test]
+        fn closings_come_to_an_end(facts in facts()) {
+            let mut facts = ClosingFacts { sent_to: BTreeSet::new(), waits_for: BTreeSet::new(), ..facts };
+            facts.beginning.nudge = Nudge::No;
+            facts.beginning.expects = Expects::Nothing;
+            for left in (0..facts.open_requests.len()).rev() {
+                let Closing::Answer { request, .. } = closing(&facts) else {
+                    return Err(TestCaseError::fail("a request is open"));
+                };
+                facts.open_requests.retain(|open| Some(&open.id) != request.as_ref());
+                prop_assert_eq!(facts.open_requests.len(), left);
+            }
+            prop_assert_eq!(closing(&facts), Closing::Note);
+        }
+
+        /// An agent that waits for others tells an agent nothing yet; the person always hears.
+        #[test]
+        fn who_waits_answers_the_person_alone(facts in facts()) {
+            let Closing::Answer { to, .. } = closing(&facts) else { return Ok(()) };
+            let waits = facts.waits_for.iter().any(|awaited| *awaited != to);
+            prop_assert!(to.is_user() || !waits);
+        }
+    }
+}

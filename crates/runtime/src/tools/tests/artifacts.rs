@@ -5,7 +5,8 @@ use serde_json::json;
 
 /// A picture of one pixel.
 fn png() -> Vec<u8> {
-    let encoded = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    let encoded =
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
     base64::engine::general_purpose::STANDARD.decode(encoded).unwrap()
 }
 
@@ -13,10 +14,16 @@ fn png() -> Vec<u8> {
 async fn text_is_stored_byte_for_byte() {
     let world = World::new().await;
     let text = "第一行\r\n\u{FEFF}第二行 data:image/png;base64,AAAA\n";
-    let stored = world.call("root", "put_artifact", json!({"type": "note", "content": text, "meta": {"filename": "a.md"}})).await;
-    assert_eq!((&stored["kind"], &stored["type"], &stored["filename"]), (&json!("text"), &json!("note"), &json!("a.md")));
+    let stored = world
+        .call("root", "put_artifact", json!({"type": "note", "content": text, "meta": {"filename": "a.md"}}))
+        .await;
+    assert_eq!(
+        (&stored["kind"], &stored["type"], &stored["filename"]),
+        (&json!("text"), &json!("note"), &json!("a.md"))
+    );
     assert_eq!(bytes(&world, &stored).await, text.as_bytes());
-    let structured = world.call("root", "put_artifact", json!({"type": "data", "content": {"b": [1], "a": null}})).await;
+    let structured =
+        world.call("root", "put_artifact", json!({"type": "data", "content": {"b": [1], "a": null}})).await;
     assert_eq!(structured["mimeType"], "application/json");
     assert_eq!(bytes(&world, &structured).await, br#"{"b":[1],"a":null}"#);
 }
@@ -33,14 +40,21 @@ async fn base64_is_stored_as_bytes_and_what_they_are_is_found_out() {
     let world = World::new().await;
     let encoded = base64::engine::general_purpose::STANDARD.encode(png());
     let broken = format!("{}\n {}", &encoded[..20], &encoded[20..]);
-    let stored = world.call("root", "put_artifact", json!({"type": "picture", "content": broken, "encoding": "base64"})).await;
+    let stored = world
+        .call("root", "put_artifact", json!({"type": "picture", "content": broken, "encoding": "base64"}))
+        .await;
     assert_eq!((&stored["kind"], &stored["mimeType"]), (&json!("image"), &json!("image/png")));
     assert_eq!(bytes(&world, &stored).await, png());
     let dump = format!("{:?}", world.dump().await);
     assert!(!dump.contains(&encoded[..64]), "bytes do not stand in the database");
     for content in [json!("not base64!"), json!({"a": 1})] {
-        let refused = world.call("root", "put_artifact", json!({"type": "x", "content": content, "encoding": "base64"})).await;
-        assert_eq!((code(&refused), &refused["details"][0]["field"]), ("invalid_arguments", &json!("content")));
+        let refused = world
+            .call("root", "put_artifact", json!({"type": "x", "content": content, "encoding": "base64"}))
+            .await;
+        assert_eq!(
+            (code(&refused), &refused["details"][0]["field"]),
+            ("invalid_arguments", &json!("content"))
+        );
     }
 }
 
@@ -48,7 +62,10 @@ async fn base64_is_stored_as_bytes_and_what_they_are_is_found_out() {
 async fn an_id_is_new_each_time_and_equal_bytes_are_kept_once() {
     let world = World::new().await;
     let put = json!({"type": "note", "content": "同样"});
-    let (one, two) = (world.call("root", "put_artifact", put.clone()).await, world.call("root", "put_artifact", put).await);
+    let (one, two) = (
+        world.call("root", "put_artifact", put.clone()).await,
+        world.call("root", "put_artifact", put).await,
+    );
     assert_ne!(one["ref"], two["ref"]);
     assert_eq!(world.query("SELECT DISTINCT blob FROM artifacts").await.len(), 1);
 }
@@ -60,7 +77,8 @@ async fn what_is_stored_already_is_not_stored_again() {
     let stored = world.call("root", "put_artifact", json!({"type": "note", "content": "一"})).await;
     let again = world.call("root", "put_artifact", json!({"type": "note", "content": stored["ref"]})).await;
     assert_eq!(again["ref"], stored["ref"]);
-    let strange = world.call(&reader, "put_artifact", json!({"type": "note", "content": stored["ref"]})).await;
+    let strange =
+        world.call(&reader, "put_artifact", json!({"type": "note", "content": stored["ref"]})).await;
     assert_eq!(code(&strange), "artifact_not_found");
     assert_eq!(world.query("SELECT id FROM artifacts").await.len(), 1);
 }
@@ -91,7 +109,10 @@ async fn what_is_missing_is_said_as_the_contract_has_it() {
     let world = World::new().await;
     for reference in ["artifact:abc123", "artifact:../../etc/passwd", ""] {
         let refused = world.call("root", "get_artifact", json!({"ref": reference})).await;
-        assert_eq!(refused, json!({"error": "artifact_not_found", "ref": reference, "message": "工件不存在或已被删除"}));
+        assert_eq!(
+            refused,
+            json!({"error": "artifact_not_found", "ref": reference, "message": "工件不存在或已被删除"})
+        );
     }
 }
 

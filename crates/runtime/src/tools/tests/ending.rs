@@ -37,15 +37,30 @@ async fn a_subtree_ends_as_a_whole_and_its_mail_goes_back() {
     let (of_root, of_friend) = (world.mail("root").await, world.mail(&friend).await);
     let to_lead = world.mail(&lead).await;
     let sent_by = |from: &str| -> Vec<String> {
-        to_lead.iter().filter(|message| message.from.as_str() == from).map(|message| message.id.to_string()).collect()
+        to_lead
+            .iter()
+            .filter(|message| message.from.as_str() == from)
+            .map(|message| message.id.to_string())
+            .collect()
     };
     let told = |mail: &[Message]| -> Vec<String> {
-        mail.iter().filter_map(bounced).map(|(to, id)| { assert_eq!(to.as_str(), lead); id.to_owned() }).collect()
+        mail.iter()
+            .filter_map(bounced)
+            .map(|(to, id)| {
+                assert_eq!(to.as_str(), lead);
+                id.to_owned()
+            })
+            .collect()
     };
     assert_eq!(told(&of_root), sent_by("root"));
     assert_eq!(told(&of_friend), sent_by(&friend));
-    let waiting = format!("SELECT id FROM messages WHERE receiver IN ('{lead}', '{reader}') AND state NOT IN ('bounced', 'failed')");
-    assert!(world.query(&waiting).await.is_empty(), "mail for the dead would keep the task from ever being idle");
+    let waiting = format!(
+        "SELECT id FROM messages WHERE receiver IN ('{lead}', '{reader}') AND state NOT IN ('bounced', 'failed')"
+    );
+    assert!(
+        world.query(&waiting).await.is_empty(),
+        "mail for the dead would keep the task from ever being idle"
+    );
 }
 
 #[tokio::test]
@@ -61,7 +76,10 @@ async fn mail_of_several_that_end_together_goes_back_to_one_sender() {
     assert_eq!(code(&done), "ok", "{done}");
     let mail = world.mail("root").await;
     let told: Vec<&str> = mail.iter().filter_map(bounced).map(|(_, id)| id).collect();
-    assert_eq!(told, [first["messageIds"][0]["id"].as_str().unwrap(), second["messageIds"][0]["id"].as_str().unwrap()]);
+    assert_eq!(
+        told,
+        [first["messageIds"][0]["id"].as_str().unwrap(), second["messageIds"][0]["id"].as_str().unwrap()]
+    );
 }
 
 #[tokio::test]
@@ -87,7 +105,8 @@ async fn one_who_has_ended_hears_nothing_more() {
     let refused = world.say("root", &reader, json!("在吗")).await;
     assert_eq!((code(&refused), &refused["agentId"]), ("agent_terminated", &json!(reader)));
     let contacts = world.call("root", "list_contacts", json!({})).await;
-    let entry = contacts["contacts"].as_array().unwrap().iter().find(|contact| contact["id"] == json!(reader));
+    let entry =
+        contacts["contacts"].as_array().unwrap().iter().find(|contact| contact["id"] == json!(reader));
     assert_eq!(entry.unwrap()["ended"], json!(true));
     // Ending it again changes nothing.
     let before = world.dump().await;
@@ -98,8 +117,16 @@ async fn one_who_has_ended_hears_nothing_more() {
 #[tokio::test]
 async fn only_descendants_can_be_ended() {
     let world = World::new().await;
-    let (one, other) = (world.hire("root", "读者", json!({})).await, world.hire("root", "写手", json!({})).await);
-    for (agent, target) in [(one.as_str(), other.as_str()), (&one, "root"), (&one, &one), (&one, "user"), ("root", "root"), ("root", "x-1")] {
+    let (one, other) =
+        (world.hire("root", "读者", json!({})).await, world.hire("root", "写手", json!({})).await);
+    for (agent, target) in [
+        (one.as_str(), other.as_str()),
+        (&one, "root"),
+        (&one, &one),
+        (&one, "user"),
+        ("root", "root"),
+        ("root", "x-1"),
+    ] {
         let refused = world.call(agent, "terminate_agent", json!({"agentId": target})).await;
         assert_eq!(code(&refused), "not_descendant", "{agent} ends {target}");
     }

@@ -30,7 +30,9 @@ async fn every_fault_of_a_brief_is_named_and_nobody_is_hired() {
             let details = refused["details"].as_array().unwrap();
             let said: Vec<String> = details
                 .iter()
-                .map(|fault| format!("{}: {}", fault["field"].as_str().unwrap(), fault["problem"].as_str().unwrap()))
+                .map(|fault| {
+                    format!("{}: {}", fault["field"].as_str().unwrap(), fault["problem"].as_str().unwrap())
+                })
                 .collect();
             assert_eq!(said, expect);
         }
@@ -66,13 +68,15 @@ async fn a_child_knows_its_parent_and_its_collaborators() {
     let writer = world.hire("root", "写手", json!({})).await;
     // The name of a contact's role serves too; what is kept is the id.
     let brief = with("collaborators", json!([{"agentId": "写手", "description": "文案"}, "user"]));
-    let hired = world.call("root", "spawn_agent", json!({"roleId": role, "taskBrief": brief, "name": "阿读"})).await;
+    let hired =
+        world.call("root", "spawn_agent", json!({"roleId": role, "taskBrief": brief, "name": "阿读"})).await;
     let id = hired["id"].as_str().unwrap();
     assert_eq!(hired["roleName"], "读者");
     let contacts = world
         .query(&format!("SELECT agent || ' ' || source || ' ' || coalesce(introduced_by, '-') FROM contacts WHERE owner = '{id}' ORDER BY 1"))
         .await;
-    let mut expect = ["root parent -".to_owned(), "user preset root".to_owned(), format!("{writer} preset root")];
+    let mut expect =
+        ["root parent -".to_owned(), "user preset root".to_owned(), format!("{writer} preset root")];
     expect.sort();
     assert_eq!(contacts, expect);
     let stored = world.query(&format!("SELECT brief FROM agents WHERE id = '{id}'")).await;
@@ -87,8 +91,12 @@ async fn limits_of_hiring() {
         let first = world.hire("root", "读者", json!({})).await;
         let parent = if expect == "maxDepth" { first.as_str() } else { "root" };
         let role = world.call(parent, "create_role", json!({"name": "写手", "rolePrompt": "写"})).await;
-        let refused = world.call(parent, "spawn_agent", json!({"roleId": role["id"], "taskBrief": brief()})).await;
-        assert_eq!((code(&refused), &refused["limit"], &refused["value"]), ("limit_reached", &json!(expect), &json!(1)));
+        let refused =
+            world.call(parent, "spawn_agent", json!({"roleId": role["id"], "taskBrief": brief()})).await;
+        assert_eq!(
+            (code(&refused), &refused["limit"], &refused["value"]),
+            ("limit_reached", &json!(expect), &json!(1))
+        );
         assert_eq!(agents(&world).await, 3);
     };
     check(json!({"maxDepth": 1}), "maxDepth").await;

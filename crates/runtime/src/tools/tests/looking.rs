@@ -13,19 +13,28 @@ async fn who_can_is_found_among_contacts_or_through_one() {
     let writer = world.hire("root", "写手", json!({})).await;
     let wish = json!({"capability": "vision"});
     let none = world.call(&writer, "find_capable_agents", wish.clone()).await;
-    assert_eq!((&none["agents"], &none["othersExist"], &none["ask"]), (&json!([]), &json!(false), &json!([])));
+    assert_eq!(
+        (&none["agents"], &none["othersExist"], &none["ask"]),
+        (&json!([]), &json!(false), &json!([]))
+    );
     assert_eq!(none["services"], json!(["eyes", "all"]));
 
     let reader = world.hire("root", "读者", eyes).await;
     let found = world.call(&writer, "find_capable_agents", wish.clone()).await;
-    assert_eq!((&found["agents"], &found["othersExist"], &found["ask"]), (&json!([]), &json!(true), &json!(["root"])));
+    assert_eq!(
+        (&found["agents"], &found["othersExist"], &found["ask"]),
+        (&json!([]), &json!(true), &json!(["root"]))
+    );
     let found = world.call("root", "find_capable_agents", wish.clone()).await;
     assert_eq!((ids(&found["agents"]), &found["othersExist"]), (vec![reader.as_str()], &json!(false)));
     let itself = world.call(&reader, "find_capable_agents", wish.clone()).await;
     assert_eq!((&itself["agents"], &itself["othersExist"]), (&json!([]), &json!(false)));
     let output = json!({"capability": "vision", "direction": "output"});
     assert_eq!(world.call("root", "find_capable_agents", output).await["agents"], json!([]));
-    assert_eq!(code(&world.call("root", "find_capable_agents", json!({"capability": " "})).await), "invalid_arguments");
+    assert_eq!(
+        code(&world.call("root", "find_capable_agents", json!({"capability": " "})).await),
+        "invalid_arguments"
+    );
 
     world.call("root", "terminate_agent", json!({"agentId": reader})).await;
     let found = world.call("root", "find_capable_agents", wish).await;
@@ -41,7 +50,10 @@ async fn the_structure_shows_what_is_below_and_who_is_known() {
     let stranger = world.hire("root", "旁人", json!({})).await;
     let seen = world.call(&lead, "get_org_structure", json!({})).await;
     assert_eq!(seen["self"]["id"], json!(lead));
-    assert_eq!((ids(&seen["descendants"]), &seen["descendants"][0]["parentAgentId"]), (vec![reader.as_str()], &json!(lead)));
+    assert_eq!(
+        (ids(&seen["descendants"]), &seen["descendants"][0]["parentAgentId"]),
+        (vec![reader.as_str()], &json!(lead))
+    );
     assert_eq!(ids(&seen["contacts"]), ["root"]);
     assert!(!seen.to_string().contains(&stranger));
     let all = world.call("root", "get_org_structure", json!({})).await;

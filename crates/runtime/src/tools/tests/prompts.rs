@@ -37,11 +37,7 @@ fn examples(prompts: &Prompts) -> Vec<Example> {
             let call = line.strip_prefix("示例: ").or_else(|| line.strip_prefix("Example: "))?;
             let (tool, arguments) = call.strip_suffix(')')?.split_once('(')?;
             let arguments = serde_json::from_str(arguments).unwrap_or_else(|error| panic!("{line}: {error}"));
-            Some(Example {
-                caller,
-                tool: tool.to_owned(),
-                arguments,
-            })
+            Some(Example { caller, tool: tool.to_owned(), arguments })
         });
         lines.collect()
     };
@@ -54,10 +50,7 @@ fn examples(prompts: &Prompts) -> Vec<Example> {
 async fn world(snapshot: &Arc<Snapshot>, role_name: &str) -> World {
     let mut world = World::new().await;
     world.snapshot = Arc::clone(snapshot);
-    let new = NewArtifact {
-        bytes: "x".repeat(6000).into(),
-        ..NewArtifact::default()
-    };
+    let new = NewArtifact { bytes: "x".repeat(6000).into(), ..NewArtifact::default() };
     let artifact = prepare(&world.blobs, new, ArtifactId::new("k3v9x2ma"), 1).await.unwrap();
     let (task, name) = (world.task.clone(), Name::parse(role_name).unwrap());
     let lead = world.of("lead-2222");
@@ -137,18 +130,15 @@ async fn every_example_in_the_prompts_works() {
         assert!(examples.len() > NAMES.len(), "{language}");
         let find = examples.iter().find(|example| example.tool == "find_role_by_name").unwrap();
         let role_name = find.arguments["name"].as_str().unwrap();
-        for Example {
-            caller,
-            tool,
-            arguments,
-        } in &examples
-        {
+        for Example { caller, tool, arguments } in &examples {
             let world = world(&snapshot, role_name).await;
             let result = world.call(caller, tool, arguments.clone()).await;
-            let whole = !result.is_null() && result.get("refused").is_none() && result.get("ignored").is_none();
+            let whole =
+                !result.is_null() && result.get("refused").is_none() && result.get("ignored").is_none();
             assert!(code(&result) == "ok" && whole, "{language}: {tool}({arguments}) gave {result}");
             if arguments["payload"]["request_id"].is_string() {
-                let answered = world.query("SELECT in_reply_to FROM messages WHERE in_reply_to IS NOT NULL").await;
+                let answered =
+                    world.query("SELECT in_reply_to FROM messages WHERE in_reply_to IS NOT NULL").await;
                 assert_eq!(answered, [MessageId::from_sequence(REQUEST).as_str()]);
             }
         }
@@ -181,8 +171,9 @@ async fn every_tool_and_every_type_of_message_has_an_example() {
         let shown: BTreeSet<&str> = examples.iter().map(|example| example.tool.as_str()).collect();
         assert_eq!(shown, NAMES.iter().copied().collect(), "{language}");
         let sent = examples.iter().filter(|example| example.tool == "send_message");
-        let types: BTreeSet<&str> =
-            sent.map(|example| example.arguments["payload"]["message_type"].as_str().unwrap_or("general")).collect();
+        let types: BTreeSet<&str> = sent
+            .map(|example| example.arguments["payload"]["message_type"].as_str().unwrap_or("general"))
+            .collect();
         assert_eq!(types, MessageType::ALL.into_iter().map(MessageType::as_str).collect(), "{language}");
     }
 }
@@ -214,7 +205,8 @@ async fn every_tool_and_parameter_is_described_and_nothing_else_is() {
             assert!(!tool.description.trim().is_empty(), "{language}: {}", tool.name);
             let mut found = Vec::new();
             parameters(&tool.parameters, "", &mut found);
-            let bare: Vec<&String> = found.iter().filter(|(_, described)| !described).map(|(path, _)| path).collect();
+            let bare: Vec<&String> =
+                found.iter().filter(|(_, described)| !described).map(|(path, _)| path).collect();
             assert!(bare.is_empty(), "{language}: {} has parameters without words: {bare:?}", tool.name);
             let there: BTreeSet<&str> = found.iter().map(|(path, _)| path.as_str()).collect();
             let said = prompts.tool_texts[&tool.name].parameters.keys();

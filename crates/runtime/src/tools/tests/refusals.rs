@@ -36,7 +36,13 @@ fn payload() -> BoxedStrategy<Value> {
         json!("status_report"),
     ]);
     let targets = select(PEOPLE.map(|id| json!({"id": id})).to_vec());
-    let attachments = select(vec![json!([]), json!(["%mine"]), json!(["%secret"]), json!(["../x"]), json!("artifact:none")]);
+    let attachments = select(vec![
+        json!([]),
+        json!(["%mine"]),
+        json!(["%secret"]),
+        json!(["../x"]),
+        json!("artifact:none"),
+    ]);
     let texts = select(vec![Value::Null, json!("看"), json!("字".repeat(400)), json!("见 artifact:none")]);
     let object = (types, targets, attachments, texts, any::<bool>()).prop_map(|(kind, target, attachments, text, whole)| {
         let mut object = json!({"message_type": kind, "target_agent": target, "attachments": attachments, "text": text});
@@ -58,12 +64,15 @@ fn briefs() -> BoxedStrategy<Value> {
         brief["collaborators"] = collaborators;
         brief
     });
-    prop_oneof![3 => whole, 1 => select(vec![brief(), json!({}), json!("做"), json!({"objective": ""})])].boxed()
+    prop_oneof![3 => whole, 1 => select(vec![brief(), json!({}), json!("做"), json!({"objective": ""})])]
+        .boxed()
 }
 
 /// Arguments that a tool might be given: every field that some tool has is there or not, right or wrong.
 fn arguments() -> impl Strategy<Value = Value> {
-    let of = |key: &'static str, values: BoxedStrategy<Value>| (Just(key), proptest::option::weighted(0.9, values));
+    let of = |key: &'static str, values: BoxedStrategy<Value>| {
+        (Just(key), proptest::option::weighted(0.9, values))
+    };
     let one = |values: Vec<Value>| select(values).boxed();
     let people = || PEOPLE.map(Value::from).to_vec();
     let groups = PEOPLE.iter().flat_map(|a| PEOPLE.iter().map(move |b| json!([a, b]))).collect::<Vec<_>>();
@@ -77,7 +86,10 @@ fn arguments() -> impl Strategy<Value = Value> {
         of("agentId", one(people())),
         of("to", one([people(), groups].concat())),
         of("payload", payload()),
-        of("content", one(vec![json!("x"), json!("%mine"), json!("%secret"), json!("y".repeat(300)), json!("AA=A")])),
+        of(
+            "content",
+            one(vec![json!("x"), json!("%mine"), json!("%secret"), json!("y".repeat(300)), json!("AA=A")]),
+        ),
         of("encoding", one(vec![json!("base64"), json!("utf-8"), json!("rot13")])),
         of("ref", one(vec![json!("%mine"), json!("%secret"), json!("artifact:none")])),
     );

@@ -1,6 +1,6 @@
+use crate::store::Conversation;
 use crate::testing::{World, brief, code};
 use polity_society::id::{AgentId, TaskId};
-use crate::store::Conversation;
 use serde_json::{Value, json};
 
 fn fields(refusal: &Value) -> Vec<&str> {
@@ -79,7 +79,8 @@ async fn a_role_serves_who_made_it_and_those_above() {
         let found = world.call(agent, "find_role_by_name", json!({"name": "读者"})).await;
         assert_eq!(found.is_null(), expect != "ok", "{agent}: {found}");
     }
-    let missing = world.call("root", "spawn_agent", json!({"roleId": "role-none", "taskBrief": brief()})).await;
+    let missing =
+        world.call("root", "spawn_agent", json!({"roleId": "role-none", "taskBrief": brief()})).await;
     assert_eq!(code(&missing), "not_child_role");
 }
 
@@ -87,14 +88,12 @@ async fn a_role_serves_who_made_it_and_those_above() {
 async fn roles_are_not_shared_between_tasks() {
     let world = World::new().await;
     world.add_task("t-2").await;
-    let there = || Conversation {
-        agent: AgentId::root(),
-        task: TaskId::new("t-2"),
-    };
+    let there = || Conversation { agent: AgentId::root(), task: TaskId::new("t-2") };
     let role = world.call("root", "create_role", json!({"name": "读者", "rolePrompt": "读"})).await;
     let found = world.call_in(there(), "find_role_by_name", json!({"name": "读者"})).await;
     assert_eq!(found, Value::Null);
-    let hired = world.call_in(there(), "spawn_agent", json!({"roleId": role["id"], "taskBrief": brief()})).await;
+    let hired =
+        world.call_in(there(), "spawn_agent", json!({"roleId": role["id"], "taskBrief": brief()})).await;
     assert_eq!(code(&hired), "not_child_role");
     let own = world.call_in(there(), "create_role", json!({"name": "读者", "rolePrompt": "读"})).await;
     assert_ne!(own["id"], role["id"]);

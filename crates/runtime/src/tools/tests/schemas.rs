@@ -13,7 +13,9 @@ async fn what_models_are_told_about_the_tools() {
     let shown: Vec<Value> = tools()
         .await
         .into_iter()
-        .map(|tool| json!({"name": tool.name, "description": tool.description, "parameters": tool.parameters}))
+        .map(
+            |tool| json!({"name": tool.name, "description": tool.description, "parameters": tool.parameters}),
+        )
         .collect();
     insta::assert_snapshot!(serde_json::to_string_pretty(&shown).unwrap());
 }
@@ -41,7 +43,11 @@ async fn schemas_are_plain_and_valid() {
         let parameters = &tool.parameters;
         assert!(jsonschema::meta::is_valid(parameters), "{}", tool.name);
         assert_eq!(parameters["type"], "object", "{}", tool.name);
-        assert!(parameters["properties"].is_object(), "{}: servers refuse an object without properties", tool.name);
+        assert!(
+            parameters["properties"].is_object(),
+            "{}: servers refuse an object without properties",
+            tool.name
+        );
         walk(parameters, &tool.name, &mut |path, value| {
             for word in ["$ref", "$schema", "$defs", "title", "format", "default", "oneOf", "allOf"] {
                 let is_field = path.ends_with("/properties");
@@ -76,10 +82,20 @@ async fn a_role_has_the_tools_of_its_groups_and_those_for_writing() {
         offered(groups, prompts).into_iter().map(|tool| tool.name).collect()
     };
     assert_eq!(names(&[]).len(), super::super::arguments::NAMES.len());
-    assert_eq!(names(&[ToolGroup::Context]), ["send_message", "list_contacts", "find_capable_agents", "compress_context"]);
+    assert_eq!(
+        names(&[ToolGroup::Context]),
+        ["send_message", "list_contacts", "find_capable_agents", "compress_context"]
+    );
     assert_eq!(
         names(&[ToolGroup::Artifacts]),
-        ["send_message", "list_contacts", "find_capable_agents", "put_artifact", "get_artifact", "list_artifacts"]
+        [
+            "send_message",
+            "list_contacts",
+            "find_capable_agents",
+            "put_artifact",
+            "get_artifact",
+            "list_artifacts"
+        ]
     );
     assert_eq!(names(&ToolGroup::ALL), names(&[]));
 }

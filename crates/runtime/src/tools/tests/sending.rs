@@ -36,10 +36,14 @@ async fn of_several_receivers_each_has_its_own_answer() {
     let sent = world.call("root", "send_message", json!({"to": to, "payload": "看"})).await;
     let ids = sent["messageIds"].as_array().unwrap();
     assert_eq!(ids.iter().map(|sent| &sent["to"]).collect::<Vec<_>>(), [&json!(known), &json!("读者")]);
-    assert_eq!((&sent["refused"][0]["to"], code(&sent["refused"][0])), (&json!("nobody-1"), "unknown_contact"));
+    assert_eq!(
+        (&sent["refused"][0]["to"], code(&sent["refused"][0])),
+        (&json!("nobody-1"), "unknown_contact")
+    );
     let stored: Vec<Value> = world.mail(&known).await.iter().map(|message| json!(message.id)).collect();
     assert_eq!(stored, ids.iter().map(|sent| sent["id"].clone()).collect::<Vec<_>>());
-    let all_refused = world.call("root", "send_message", json!({"to": ["a-1", "b-1"], "payload": "看"})).await;
+    let all_refused =
+        world.call("root", "send_message", json!({"to": ["a-1", "b-1"], "payload": "看"})).await;
     assert_eq!(code(&all_refused), "unknown_contact");
     let nobody = world.call("root", "send_message", json!({"to": [], "payload": "看"})).await;
     assert_eq!(code(&nobody), "invalid_arguments");
@@ -51,11 +55,10 @@ async fn a_delayed_message_waits() {
     let reader = world.hire("root", "读者", json!({})).await;
     world.call("root", "send_message", json!({"to": reader, "payload": "later", "delayMs": 60_000})).await;
     world.call("root", "send_message", json!({"to": reader, "payload": "now", "delayMs": 0})).await;
-    let states = world
-        .query("SELECT state || ' ' || (due_at IS NOT NULL) FROM messages ORDER BY seq")
-        .await;
+    let states = world.query("SELECT state || ' ' || (due_at IS NOT NULL) FROM messages ORDER BY seq").await;
     assert_eq!(states, ["delayed 1", "queued 0"]);
-    let due = world.query("SELECT CAST(due_at - created_at AS TEXT) FROM messages WHERE state = 'delayed'").await;
+    let due =
+        world.query("SELECT CAST(due_at - created_at AS TEXT) FROM messages WHERE state = 'delayed'").await;
     assert_eq!(due, ["60000"]);
 }
 
@@ -73,7 +76,8 @@ async fn the_sender_is_stamped_and_what_it_said_of_itself_is_reported() {
 #[tokio::test]
 async fn what_one_cannot_open_one_cannot_send() {
     let world = World::new().await;
-    let (one, other) = (world.hire("root", "读者", json!({})).await, world.hire("root", "写手", json!({})).await);
+    let (one, other) =
+        (world.hire("root", "读者", json!({})).await, world.hire("root", "写手", json!({})).await);
     let stored = world.call(&other, "put_artifact", json!({"type": "note", "content": "秘密"})).await;
     let payload = json!({"text": "看", "attachments": [stored["ref"]]});
     let refused = world.say(&one, "root", payload.clone()).await;
@@ -87,7 +91,8 @@ async fn what_one_cannot_open_one_cannot_send() {
 #[tokio::test]
 async fn who_is_told_of_an_artifact_may_open_it() {
     let world = World::new().await;
-    let (one, other) = (world.hire("root", "读者", json!({})).await, world.hire("root", "写手", json!({})).await);
+    let (one, other) =
+        (world.hire("root", "读者", json!({})).await, world.hire("root", "写手", json!({})).await);
     let attached = world.call("root", "put_artifact", json!({"type": "note", "content": "一"})).await;
     let mentioned = world.call("root", "put_artifact", json!({"type": "note", "content": "二"})).await;
     let text = format!("见 {}。", mentioned["ref"].as_str().unwrap());
@@ -100,7 +105,10 @@ async fn who_is_told_of_an_artifact_may_open_it() {
     // To name what one may not open gives nobody anything.
     let secret = world.call(&other, "put_artifact", json!({"type": "note", "content": "三"})).await;
     world.say(&one, "root", json!(format!("{}", secret["ref"]))).await;
-    assert_eq!(code(&world.call(&one, "get_artifact", json!({"ref": secret["ref"]})).await), "artifact_not_found");
+    assert_eq!(
+        code(&world.call(&one, "get_artifact", json!({"ref": secret["ref"]})).await),
+        "artifact_not_found"
+    );
 }
 
 #[tokio::test]
@@ -111,7 +119,8 @@ async fn the_brief_opens_what_it_mentions() {
     brief["inputs"] = json!({"draft": stored["ref"]});
     let role = world.call("root", "create_role", json!({"name": "读者", "rolePrompt": "读"})).await;
     let hired = world.call("root", "spawn_agent", json!({"roleId": role["id"], "taskBrief": brief})).await;
-    let opened = world.call(hired["id"].as_str().unwrap(), "get_artifact", json!({"ref": stored["ref"]})).await;
+    let opened =
+        world.call(hired["id"].as_str().unwrap(), "get_artifact", json!({"ref": stored["ref"]})).await;
     assert_eq!(opened, json!({"opened": stored["ref"]}));
 }
 
@@ -168,10 +177,7 @@ async fn an_agent_may_write_to_itself() {
 async fn tasks_do_not_mix() {
     let world = World::new().await;
     world.add_task("t-2").await;
-    let there = || Conversation {
-        agent: AgentId::root(),
-        task: TaskId::new("t-2"),
-    };
+    let there = || Conversation { agent: AgentId::root(), task: TaskId::new("t-2") };
     let here = world.hire("root", "读者", json!({})).await;
     let sent = world.call_in(there(), "send_message", json!({"to": here, "payload": "你好"})).await;
     assert_eq!(code(&sent), "unknown_contact");
