@@ -1,8 +1,9 @@
 //! What a picture, a document or a text becomes in the requests of a service: itself where the model takes it, words
 //! where it does not.
 
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use polity_tests::{Answer, Conversation, Polity, ScriptedServer, Sender};
@@ -12,14 +13,13 @@ use crate::support::files::{
     PICTURE, assert_not_in_database, from_base64, from_data_url, holds_base64_of, pdf, wave, write,
 };
 use crate::support::hiring::{boss_and_worker, hired};
-use crate::support::{app, home_with, last_asked, references, run, service, start};
+use crate::support::{app, events, home_with, json_lines, last_asked, references, run, service, start};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A file that was attached to a prompt, and what the model was asked.
 struct Attached {
     server: ScriptedServer,
-    polity: Polity,
     asked: Conversation,
     reference: String,
 }
@@ -40,7 +40,7 @@ fn attach(input: &[&str], name: &str, bytes: &[u8]) -> Attached {
         panic!("one reference in {}", asked.last_user_text())
     };
     let reference = reference.clone();
-    Attached { server, polity, asked, reference }
+    Attached { server, asked, reference }
 }
 
 impl Attached {
@@ -224,6 +224,36 @@ fn a_service_that_gains_vision_sees_the_earlier_picture_and_one_that_loses_it_do
     polity.write_config("llmservices.json", &services.to_string());
     run(&polity, &["--resume"]).expect_code(0);
     assert_eq!(last_asked(&server).messages(), blind.messages());
+}
+
+/// A change of the file counts for the next call, in the middle of a turn, without a restart.
+#[test]
+fn a_service_that_gains_vision_while_it_works_sees_the_earlier_picture() {
+    let seeing: Arc<OnceLock<(PathBuf, String)>> = Arc::default();
+    let change = Arc::clone(&seeing);
+    let server = ScriptedServer::start(move |asked| {
+        if asked.has_called("list_contacts") {
+            return Answer::say("seen");
+        }
+        let (path, services) = change.get().expect("set before the first call");
+        std::fs::write(path, services).expect("a file");
+        Answer::call("list_contacts", json!({}))
+    });
+    let polity = home_with(&server, &["text"]);
+    let services = json!({"services": [service("one", &server, &["text", "vision"])]});
+    let file = polity.config_dir().join("llmservices.json");
+    seeing.set((file, services.to_string())).expect("set once");
+    let path = write(&polity, "picture.png", PICTURE);
+    let ended = run(&polity, &["look", "--attach", &path, "--json"]).expect_code(0);
+    let [before, after] = &server.requests()[..] else { panic!("two requests") };
+    assert!(before.conversation().image_urls().is_empty());
+    assert_eq!(from_data_url(after.conversation().image_urls()[0], "image/png"), PICTURE);
+    let lines = json_lines(&ended.stdout);
+    let revisions: Vec<i64> = events(&lines, "model_answered")
+        .iter()
+        .filter_map(|answered| answered["revision"].as_i64())
+        .collect();
+    assert!(matches!(revisions[..], [first, second] if first < second), "{revisions:?}");
 }
 
 /// A contact that can see is suggested to whom cannot.

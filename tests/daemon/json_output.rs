@@ -3,8 +3,8 @@
 use polity_tests::{Answer, ScriptedServer};
 use serde_json::{Value, json};
 
-use crate::support::hiring::{boss_and_worker, heard_from_agents};
-use crate::support::{events, home, json_lines, run};
+use crate::support::hiring::{Gate, boss_and_worker};
+use crate::support::{events, home, json_lines, letters};
 
 fn long() -> String {
     (0..1000).map(|word| format!("{word:04}\n")).collect()
@@ -13,12 +13,14 @@ fn long() -> String {
 /// A run in which a worker writes a long text, and root passes it on.
 #[track_caller]
 fn lines() -> Vec<Value> {
-    let boss = boss_and_worker(|_| Answer::say(long()).costing(1000, 500));
-    let server = ScriptedServer::start(move |asked| match heard_from_agents(asked).is_empty() {
-        true => boss(asked),
-        false => Answer::say(long()),
-    });
-    let ended = run(&home(&server, &json!({})), &["work", "--json"]).expect_code(0);
+    let gate = Gate::default();
+    let closed = gate.clone();
+    let server = ScriptedServer::start(boss_and_worker(move |_| {
+        closed.pass();
+        Answer::say(long()).costing(1000, 500)
+    }));
+    let polity = home(&server, &json!({}));
+    let ended = gate.open_after("one moment", &polity, &["work", "--json"]).expect_code(0);
     assert_eq!(ended.stderr, "", "nobody watches");
     json_lines(&ended.stdout)
 }
@@ -52,7 +54,10 @@ fn what_is_said_to_the_person_is_whole() {
     let [interim, answer] = &said[..] else { panic!("two messages: {said:#?}") };
     assert_eq!((&interim["finality"], &interim["text"]), (&json!("interim"), &json!("one moment")));
     assert_eq!((&answer["finality"], &answer["from"]), (&json!("final"), &json!("root")));
-    assert_eq!(answer["text"].as_str().map(str::trim_end), Some(long().trim_end()));
+    assert_eq!(
+        answer["text"].as_str().map(str::trim_end),
+        Some(format!("the worker says: {}", long().trim_end()).as_str())
+    );
 }
 
 #[test]

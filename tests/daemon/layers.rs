@@ -9,6 +9,7 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package, Package
 const LAYERS: &[(&str, &[&str])] = &[
     ("polity-society", &[]),
     ("polity-llm", &[]),
+    ("polity-media", &[]),
     ("polity-routing", &["polity-society"]),
     ("polity-artifacts", &["polity-society"]),
     ("polity-registry", &["polity-society", "polity-llm"]),

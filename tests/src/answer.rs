@@ -168,6 +168,15 @@ impl Answer {
         self
     }
 
+    /// The fields that the API does not define.
+    pub(crate) fn own_fields(&self) -> impl Iterator<Item = &str> {
+        let fields = match &self.0 {
+            Kind::Reply(reply) => Some(&reply.fields),
+            Kind::Error { .. } | Kind::Raw { .. } | Kind::Hang | Kind::Reset => None,
+        };
+        fields.into_iter().flat_map(Map::keys).map(String::as_str)
+    }
+
     /// Says what goes over the wire as the answer to `conversation`.
     pub(crate) fn render(self, conversation: &Conversation) -> Rendered {
         let reply = match self.0 {

@@ -142,6 +142,16 @@ impl Running {
         self.child.id()
     }
 
+    /// Returns how many whole lines it has written to its standard output.
+    pub fn stdout_line_count(&self) -> usize {
+        self.stdout.lock().bytes.iter().filter(|&&byte| byte == b'\n').count()
+    }
+
+    /// Tells whether it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("a process of ours").is_some()
+    }
+
     /// Kills the process with SIGKILL and waits until it is gone.
     pub fn kill9(mut self) -> Output {
         self.child.kill().expect("a process that can be killed");

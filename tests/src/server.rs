@@ -1,6 +1,8 @@
 //! A chat server that plays a script, and checks what it is asked.
 
 use std::any::Any;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -64,6 +66,8 @@ struct Shared {
 struct Seen {
     requests: Vec<Captured>,
     violations: Vec<String>,
+    /// Which fields of its own each model has sent in a message: these, and no others, may come back to it.
+    own_fields: BTreeSet<(String, String)>,
 }
 
 impl ScriptedServer {
@@ -90,6 +94,11 @@ impl ScriptedServer {
     /// Returns all requests for a completion so far, in order of arrival.
     pub fn requests(&self) -> Vec<Captured> {
         self.shared.seen().requests.clone()
+    }
+
+    /// Returns how many requests for a completion there were so far.
+    pub fn request_count(&self) -> usize {
+        self.shared.seen().requests.len()
     }
 
     /// Waits until the requests so far are as `condition` wants them. No request is taken while it looks.
@@ -157,6 +166,25 @@ impl Shared {
     }
 }
 
+impl Seen {
+    /// The body without the fields that its model itself has sent.
+    fn without_own_fields<'b>(&self, body: &'b Value) -> Cow<'b, Value> {
+        if self.own_fields.is_empty() {
+            return Cow::Borrowed(body);
+        }
+        let mut stripped = body.clone();
+        let messages = stripped["messages"].as_array_mut().into_iter().flatten();
+        for message in messages.filter_map(Value::as_object_mut) {
+            if message.get("role").is_some_and(|role| role == "assistant") {
+                for (_, field) in self.own_fields.iter().filter(|(model, _)| body["model"] == **model) {
+                    message.remove(field);
+                }
+            }
+        }
+        Cow::Owned(stripped)
+    }
+}
+
 fn serve(listener: std::net::TcpListener, router: Router, stopped: oneshot::Receiver<()>) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -204,7 +232,7 @@ async fn complete(
 ) -> Response {
     let parsed = serde_json::from_slice::<Value>(&raw);
     let problems = match &parsed {
-        Ok(body) => problems(body, &headers),
+        Ok(body) => problems(&shared.seen().without_own_fields(body), &headers),
         Err(error) => vec![format!("the body is no JSON: {error}")],
     };
     let body = Arc::new(parsed.unwrap_or_default());
@@ -222,8 +250,13 @@ async fn complete(
         return refuse(400, &problems);
     }
     let script = Arc::clone(&shared);
-    let played =
-        tokio::task::spawn_blocking(move || (script.script)(&conversation).render(&conversation)).await;
+    let play = move || {
+        let answer = (script.script)(&conversation);
+        let own = answer.own_fields().map(|field| (conversation.model().to_owned(), field.to_owned()));
+        script.seen().own_fields.extend(own);
+        answer.render(&conversation)
+    };
+    let played = tokio::task::spawn_blocking(play).await;
     match played {
         Ok(Rendered::Hang) => std::future::pending().await,
         Ok(Rendered::Reset) => {
@@ -442,6 +475,23 @@ mod tests {
         }
         assert_eq!(server.requests().len(), 3);
         server.assert_clean();
+    }
+
+    #[test]
+    fn a_field_of_its_own_comes_back_to_the_model_that_sent_it_and_to_no_other() {
+        let server = ScriptedServer::start(|_| Answer::say("x").and_field("reasoning_content", json!("hm")));
+        let asked = |model: &str| {
+            let mut body = asking("x");
+            let said = json!({"role": "assistant", "content": "x", "reasoning_content": "hm"});
+            let messages = body["messages"].as_array_mut().expect("messages");
+            messages.extend([said, json!({"role": "user", "content": "y"})]);
+            body["model"] = json!(model);
+            body
+        };
+        assert_eq!(ask(&server, &asking("x")).status, 200);
+        assert_eq!(ask(&server, &asked("m")).status, 200);
+        assert_eq!(ask(&server, &asked("another")).status, 400);
+        assert!(server.take_violations()[0].contains("reasoning_content"));
     }
 
     #[test]

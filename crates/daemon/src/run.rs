@@ -6,7 +6,7 @@ use crate::failure::{self, Failure};
 use crate::models::Models;
 use crate::output::Output;
 use crate::places;
-use crate::signals;
+use crate::signals::Interruption;
 use polity_llm::HttpModel;
 use polity_registry::{Environment, Registry, Watch};
 use polity_rehearsal::RehearsalModel;
@@ -47,13 +47,16 @@ pub(crate) async fn run(arguments: RunArguments) -> Result<u8, Failure> {
         model: Arc::new(Models { http, rehearsal: RehearsalModel }),
         outside_tools: Vec::new(),
     };
+    // Before any agent works, so that no signal ends the process in another way.
+    let mut interruption = Interruption::listen().map_err(|error| Failure::Defect(error.to_string()))?;
     let society = Society::start(&data.path, parts).await.map_err(Failure::Open)?;
-    let outcome = attend(&society, &mut output, &data.path, arguments.timeout, async |society| {
-        let Some(text) = prompt else { return Ok(None) };
-        let prompt = Prompt { text, attachments, service: arguments.service };
-        Ok(Some(society.prompt(prompt).await?))
-    })
-    .await;
+    let outcome =
+        attend(&society, &mut output, &data.path, arguments.timeout, &mut interruption, async |society| {
+            let Some(text) = prompt else { return Ok(None) };
+            let prompt = Prompt { text, attachments, service: arguments.service };
+            Ok(Some(society.prompt(prompt).await?))
+        })
+        .await;
     society.stop().await;
     // Held until here, so that no other process sees the data of a society that is still stopping.
     drop(data);
@@ -86,6 +89,7 @@ async fn attend(
     output: &mut Output,
     data: &Path,
     timeout: Option<Duration>,
+    interruption: &mut Interruption,
     begin: impl AsyncFnOnce(&Society) -> Result<Option<TaskId>, Failure>,
 ) -> Result<u8, Failure> {
     // What came before is shown first: nobody has seen it.
@@ -103,7 +107,7 @@ async fn attend(
     };
     tokio::select! {
         idle = follow(society, output) => idle?,
-        () = signals::interrupted() => return Err(Failure::Interrupted),
+        () = interruption.happened() => return Err(Failure::Interrupted),
         () = elapsed(timeout) => return Err(Failure::TimedOut),
         reason = society.broken() => return Err(Failure::Broken(reason)),
     }

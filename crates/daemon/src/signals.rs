@@ -1,28 +1,39 @@
 //! The signals that ask the program to end.
 
-/// Returns when somebody presses Ctrl-C or asks the process to terminate.
-pub(crate) async fn interrupted() {
-    let terminated = async {
+use std::io;
+
+/// Hears, from when it is made, that somebody presses Ctrl-C or asks the process to terminate.
+pub(crate) struct Interruption {
+    #[cfg(unix)]
+    pressed: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    terminated: tokio::signal::unix::Signal,
+}
+
+impl Interruption {
+    /// Listens from now on: without this, such a signal ends the process at once.
+    pub(crate) fn listen() -> io::Result<Self> {
         #[cfg(unix)]
-        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-            Ok(mut signal) => {
-                signal.recv().await;
-            }
-            Err(error) => {
-                tracing::warn!(%error, "cannot listen for SIGTERM");
-                std::future::pending::<()>().await;
-            }
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self {
+            #[cfg(unix)]
+            pressed: signal(SignalKind::interrupt())?,
+            #[cfg(unix)]
+            terminated: signal(SignalKind::terminate())?,
+        })
+    }
+
+    /// Returns when it has happened, also if that was before the call.
+    pub(crate) async fn happened(&mut self) {
+        #[cfg(unix)]
+        tokio::select! {
+            _ = self.pressed.recv() => {}
+            _ = self.terminated.recv() => {}
         }
         #[cfg(not(unix))]
-        std::future::pending::<()>().await;
-    };
-    tokio::select! {
-        pressed = tokio::signal::ctrl_c() => {
-            if let Err(error) = pressed {
-                tracing::warn!(%error, "cannot listen for Ctrl-C");
-                std::future::pending::<()>().await;
-            }
+        if let Err(error) = tokio::signal::ctrl_c().await {
+            tracing::warn!(%error, "cannot listen for Ctrl-C");
+            std::future::pending::<()>().await;
         }
-        () = terminated => {}
     }
 }

@@ -8,7 +8,7 @@ use polity_society::contact::{self, KnownParty};
 use polity_society::id::{ArtifactId, MessageId, ServiceId};
 use polity_society::message::Payload;
 use polity_society::refusal::Refusal;
-use polity_society::rules::{self, Acquaintance, DoorFacts, Draft, LastWord, Waiting};
+use polity_society::rules::{self, Acquaintance, Answering, DoorFacts, Draft, LastWord, Waiting};
 use sqlx::SqliteConnection;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -77,7 +77,11 @@ pub(crate) async fn send(
         Acquaintance::New
     };
     let open_requests = messages::open_requests(&mut tx.connection, sender).await?;
-    let awaited = messages::awaited(&mut tx.connection, sender).await?;
+    let mut awaited = messages::awaited(&mut tx.connection, sender).await?;
+    if matches!(draft.answering, Answering::This(_)) {
+        // A turn ends with this text: what came meanwhile is heard in the next one, which says more.
+        awaited.extend(messages::unheard(&mut tx.connection, sender).await?);
+    }
     let waits = last_word == LastWord::UnlessWaiting && awaited.iter().any(|id| *id != receiver);
     let mailbox = Conversation { agent: receiver.clone(), task: sender.task.clone() };
     let facts = DoorFacts {

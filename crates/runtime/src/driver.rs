@@ -14,12 +14,14 @@ use crate::handles::Handles;
 use crate::record::Record;
 use crate::store::turns::{self, OpenTurn};
 use crate::store::{Conversation, Error, Tx, agents, events, messages, records};
-use crate::turn::{Step, Turn};
+use crate::tools;
+use crate::turn::{self, Step, Turn};
 use advance::{Happened, advance};
 use bytes::take_bytes_out;
 use outside::{First, run_outside};
 use polity_society::agent::Standing;
 use polity_society::message::Expects;
+use polity_society::refusal::Refusal;
 use std::sync::Arc;
 
 /// Works until nothing is left to do in a conversation. Beginning and resuming are the same call.
@@ -159,6 +161,13 @@ pub(crate) async fn abandon(
             let Some(open) = turns::open(&mut tx.connection, &conversation).await? else {
                 return Ok(());
             };
+            // Whoever asks the model again must find every call answered.
+            let written = records::of_turn(&mut tx.connection, open.id).await?;
+            for call in Turn::replay(Expects::Nothing, &written).pending() {
+                let refusal = Refusal::OutcomeUnknown { tool: call.name.clone() };
+                let result = tools::Done::refused(&refusal, &snapshot).result;
+                records::append(tx, &conversation, open.id, &turn::finished(call, result)).await?;
+            }
             records::append(tx, &conversation, open.id, &Record::Failed { reason: reason.clone() }).await?;
             let service = snapshot.catalogue.default_service().id.clone();
             closing::fail(tx, &snapshot, &conversation, &open, &service, &reason).await
@@ -166,3 +175,6 @@ pub(crate) async fn abandon(
     });
     write.await
 }
+
+#[cfg(test)]
+mod tests;

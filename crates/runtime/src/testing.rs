@@ -1,12 +1,14 @@
 //! What tests of this crate stand on: a real database and real files in a directory of their own, a configuration, and
 //! a task. Calls are run as the driver runs them.
 
+use crate::handles::{Gates, Handles};
 use crate::record::ToolResult;
 use crate::store::{Conversation, Durability, Error, Signals, Store, Tx, messages, records, tasks, turns};
+use crate::tools::outside::OutsideTool;
 use crate::tools::{self, Context, Incoming};
 use futures::future::BoxFuture;
 use polity_artifacts::{BlobStore, prepare};
-use polity_llm::{Arguments, ToolCall};
+use polity_llm::{Arguments, ChatModel, ToolCall};
 use polity_registry::{Environment, Registry, Snapshot};
 use polity_society::id::{AgentId, MessageId, TaskId};
 use polity_society::message::Message;
@@ -29,6 +31,7 @@ const SERVICES: &str = r#"{"services": [
 pub(crate) struct World {
     pub(crate) store: Store,
     pub(crate) blobs: BlobStore,
+    pub(crate) registry: Arc<Registry>,
     pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) task: TaskId,
     pub(crate) signals: Signals,
@@ -37,6 +40,10 @@ pub(crate) struct World {
 
 /// The configuration in force for an `app.json`.
 pub(crate) async fn snapshot(app: &Value) -> Arc<Snapshot> {
+    registry(app).await.current()
+}
+
+async fn registry(app: &Value) -> Registry {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("app.json"), app.to_string()).unwrap();
     std::fs::write(directory.path().join("llmservices.json"), SERVICES).unwrap();
@@ -44,7 +51,7 @@ pub(crate) async fn snapshot(app: &Value) -> Arc<Snapshot> {
     let (registry, problems) =
         Registry::load(directory.path(), environment, Box::new(|| Box::pin(async { None }))).await.unwrap();
     assert_eq!(problems, []);
-    registry.current()
+    registry
 }
 
 /// A brief that lacks nothing.
@@ -68,10 +75,12 @@ impl World {
         let file = directory.path().join("polity.db");
         let (store, signals) = Store::open(&file, Durability::Normal).await.unwrap();
         let blobs = BlobStore::open(directory.path().join("artifacts")).await.unwrap();
+        let registry = Arc::new(registry(&json!({"limits": limits})).await);
         let world = Self {
             store,
             blobs,
-            snapshot: snapshot(&json!({"limits": limits})).await,
+            snapshot: registry.current(),
+            registry,
             task: TaskId::new("t-1"),
             signals,
             directory,
@@ -91,6 +100,18 @@ impl World {
         F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, Error>> + Send + 'static,
     {
         self.store.write(job).await.unwrap()
+    }
+
+    /// What drives the agents of this world with that model.
+    pub(crate) fn handles(&self, model: Arc<dyn ChatModel>, outside: Vec<OutsideTool>) -> Arc<Handles> {
+        Arc::new(Handles {
+            store: self.store.clone(),
+            blobs: self.blobs.clone(),
+            registry: Arc::clone(&self.registry),
+            model,
+            gates: Gates::default(),
+            outside,
+        })
     }
 
     pub(crate) fn of(&self, agent: &str) -> Conversation {
@@ -187,7 +208,7 @@ impl World {
 
     /// The first column of what a query finds, as texts.
     pub(crate) async fn query(&self, sql: &str) -> Vec<String> {
-        strings(&mut *self.store.reader().await.unwrap(), sql).await
+        strings(&mut self.store.reader().await.unwrap(), sql).await
     }
 
     /// All rows of all tables, but for those that tell what happened.

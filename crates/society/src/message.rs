@@ -296,7 +296,7 @@ pub struct Introduced {
     /// Its role.
     pub role_name: String,
     /// What it offers.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "interface_spec", skip_serializing_if = "Option::is_none")]
     pub interface_spec: Option<InterfaceSpec>,
     /// What its model takes.
     pub input: Vec<crate::content::Capability>,

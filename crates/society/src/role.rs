@@ -3,7 +3,6 @@
 use crate::id::{AgentId, RoleId, ServiceId, TaskId};
 use crate::name::Name;
 use crate::problem::{Fault, FieldProblem, Fields};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -31,7 +30,7 @@ pub struct Role {
 }
 
 /// A group of tools. Writing to others and looking at one's contacts is always there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolGroup {
     /// Making roles, hiring and ending agents.

@@ -3,14 +3,42 @@
 use polity_tests::{Answer, Call, Conversation, ScriptedServer, Sender};
 use serde_json::{Value, json};
 
-use crate::support::hiring::{boss_and_worker, brief, heard_from_agents, hire, hired};
-use crate::support::{asked_by, events, home, json_lines, last_asked, letters, run, start};
+use crate::support::hiring::{Gate, boss_and_worker, brief, heard_from_agents, hire, hired};
+use crate::support::{asked_by, events, home, json_lines, last_asked, letters, run};
 
 #[test]
 fn what_a_child_says_in_plain_text_reaches_the_person() {
-    let server = ScriptedServer::start(boss_and_worker(|_| Answer::say("it is 7")));
-    let ended = run(&home(&server, &json!({})), &["count"]).expect_code(0);
+    let gate = Gate::default();
+    let closed = gate.clone();
+    let server = ScriptedServer::start(boss_and_worker(move |_| {
+        closed.pass();
+        Answer::say("it is 7")
+    }));
+    let ended = gate.open_after("one moment", &home(&server, &json!({})), &["count"]).expect_code(0);
     assert_eq!(ended.stdout, "… one moment\nthe worker says: it is 7\n");
+}
+
+/// The worker answers while root's model is still writing that it waits.
+#[test]
+fn what_is_said_before_an_answer_was_heard_is_not_the_last_word() {
+    let gate = Gate::default();
+    let closed = gate.clone();
+    let boss = boss_and_worker(|_| Answer::say("it is 7"));
+    let server = ScriptedServer::start(move |asked| {
+        if asked.role_name() != "worker" && hired(asked, "worker").is_some() {
+            closed.pass();
+        }
+        boss(asked)
+    });
+    let polity = home(&server, &json!({}));
+    let ended = gate.open_after("\"text\":\"it is 7\"", &polity, &["count", "--json"]).expect_code(0);
+    let lines = json_lines(&ended.stdout);
+    let said: Vec<(&Value, &Value)> =
+        letters(&lines).iter().map(|letter| (&letter["finality"], &letter["text"])).collect();
+    assert_eq!(
+        said,
+        [(&json!("interim"), &json!("one moment")), (&json!("final"), &json!("the worker says: it is 7"))]
+    );
 }
 
 #[test]
@@ -51,8 +79,11 @@ fn a_stranger_is_refused_with_the_contacts_there_are() {
 
 #[test]
 fn a_delayed_message_arrives() {
-    let server = ScriptedServer::start(|asked| {
+    let gate = Gate::default();
+    let closed = gate.clone();
+    let server = ScriptedServer::start(move |asked| {
         if asked.role_name() == "worker" {
+            closed.pass();
             return match asked.text_contains("the late message") {
                 true => Answer::say("late but here"),
                 false => Answer::say("nothing yet"),
@@ -74,7 +105,7 @@ fn a_delayed_message_arrives() {
             None => Answer::say("waiting"),
         }
     });
-    let ended = run(&home(&server, &json!({})), &["wait"]).expect_code(0);
+    let ended = gate.open_after("waiting", &home(&server, &json!({})), &["wait"]).expect_code(0);
     assert_eq!(ended.stdout, "… waiting\nlate but here\n");
 }
 

@@ -5,7 +5,9 @@ use std::sync::Mutex;
 use polity_tests::{Answer, Conversation, Polity, ScriptedServer};
 use serde_json::{Value, json};
 
-use crate::support::{app, events, home, json_lines, last_asked, letters, run, service};
+use crate::support::files::{PICTURE, write};
+use crate::support::hiring::{Gate, boss_and_worker};
+use crate::support::{app, events, home, home_with, json_lines, last_asked, letters, run, service};
 
 /// Gives these answers, one for each request, whoever asks; the last for all that follow.
 fn in_turn(answers: Vec<Answer>) -> ScriptedServer {
@@ -106,8 +108,8 @@ fn a_picture_that_is_refused_is_described() {
             Answer::error(500, json!({"error": {"message": "image input is not supported - hint: mmproj"}}))
         }
     });
-    let polity = crate::support::home_with(&server, &["text", "vision"]);
-    let path = crate::support::files::write(&polity, "picture.png", crate::support::files::PICTURE);
+    let polity = home_with(&server, &["text", "vision"]);
+    let path = write(&polity, "picture.png", PICTURE);
     let ended = run(&polity, &["look", "--attach", &path, "--json"]).expect_code(0);
     let lines = json_lines(&ended.stdout);
     assert_eq!(events(&lines, "model_failed")[0]["next"], "describe_media");
@@ -158,14 +160,17 @@ fn what_only_one_service_understands_goes_back_to_it_alone() {
 
 #[test]
 fn a_failed_child_is_told_to_its_parent() {
-    let boss = crate::support::hiring::boss_and_worker(|_| {
+    let gate = Gate::default();
+    let closed = gate.clone();
+    let boss = boss_and_worker(move |_| {
+        closed.pass();
         Answer::error(400, json!({"error": {"message": "I will not"}}))
     });
     let server = ScriptedServer::start(move |asked| match asked.last_user_text().contains("I will not") {
         true => Answer::say("my worker failed"),
         false => boss(asked),
     });
-    let ended = run(&home(&server, &json!({})), &["work"]).expect_code(0);
+    let ended = gate.open_after("one moment", &home(&server, &json!({})), &["work"]).expect_code(0);
     assert_eq!(ended.stdout, "… one moment\nmy worker failed\n");
 }
 

@@ -1,7 +1,42 @@
 //! Scripts in which root hires one agent.
 
-use polity_tests::{Answer, Conversation, Sender, ToolResult};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use polity_tests::{Answer, Conversation, Output, Polity, Sender, ToolResult};
 use serde_json::{Value, json};
+
+use crate::support::start;
+
+/// Holds a script back until the test has seen what must come first.
+#[derive(Clone, Default)]
+pub(crate) struct Gate(Arc<(Mutex<bool>, Condvar)>);
+
+impl Gate {
+    /// Lets all pass from now on.
+    pub(crate) fn open(&self) {
+        let (is_open, changed) = &*self.0;
+        *is_open.lock().expect("no panic before") = true;
+        changed.notify_all();
+    }
+
+    /// Waits until the gate is open.
+    pub(crate) fn pass(&self) {
+        let (is_open, changed) = &*self.0;
+        let closed = is_open.lock().expect("no panic before");
+        let waited = changed.wait_timeout_while(closed, Duration::from_secs(60), |is_open| !*is_open);
+        assert!(*waited.expect("no panic before").0, "nobody opened the gate");
+    }
+
+    /// Runs to the end, and opens the gate when a line with this text was printed.
+    #[track_caller]
+    pub(crate) fn open_after(&self, text: &str, polity: &Polity, arguments: &[&str]) -> Output {
+        let running = start(polity, arguments);
+        running.stdout_line(text);
+        self.open();
+        running.wait()
+    }
+}
 
 /// A brief that says no more than it must.
 pub(crate) fn brief(objective: &str) -> Value {

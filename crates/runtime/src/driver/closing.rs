@@ -44,17 +44,19 @@ async fn say(
     let Some(began_by) = messages::get(&mut tx.connection, &open.began_by).await? else {
         return Ok(());
     };
+    let mut waits_for = messages::awaited(&mut tx.connection, conversation).await?;
+    waits_for.extend(messages::unheard(&mut tx.connection, conversation).await?);
     let facts = ClosingFacts {
         beginning: beginning(&began_by),
         open_requests: messages::open_requests(&mut tx.connection, conversation).await?,
         sent_to: messages::sent_in(&mut tx.connection, conversation, open.id).await?,
-        waits_for: messages::awaited(&mut tx.connection, conversation).await?,
+        waits_for,
     };
     let (to, request, last_word) = match rules::closing(&facts) {
         Closing::Answer { to, request, last_word } => (to, request, last_word),
         Closing::Note => return Ok(()),
     };
-    let answering = request.map_or(Answering::Oldest, Answering::This);
+    let answering = request.map_or(Answering::Nothing, Answering::This);
     let draft = Draft { to: to.to_string(), payload: Payload::text(text), answering, due_at: None };
     if let Err(refusal) = door::send(tx, snapshot, conversation, draft, last_word).await? {
         // It stays in the history of the one who said it; the one it was for is told by the notices of its own case.

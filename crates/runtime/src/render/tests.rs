@@ -11,7 +11,7 @@ use polity_society::id::AgentId;
 use polity_society::notice::Notice;
 use proptest::prelude::*;
 use proptest::sample::select;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 use story::{PLENTY, SNAPSHOT, Story, contact, in_words, media_of, service, service_capabilities, texts_of};
 
 /// A small conversation with everything in it.

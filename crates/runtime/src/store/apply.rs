@@ -9,20 +9,18 @@ use crate::supervisor::Bell;
 use polity_registry::Snapshot;
 use polity_society::agent::Standing;
 use polity_society::change::Change;
-use polity_society::id::{AgentId, MessageId};
+use polity_society::id::AgentId;
 use polity_society::message::{Body, Message, Sender};
 use polity_society::notice::Notice;
 use polity_society::rules;
-use std::collections::VecDeque;
 
 /// How much of a message between agents an event shows, in characters.
 const EXCERPT_CHARS: usize = 200;
 
 /// Writes changes, in order. All of them are written, or the transaction's job fails.
 pub(crate) async fn apply(tx: &mut Tx, snapshot: &Snapshot, changes: Vec<Change>) -> Result<(), Error> {
-    // Ending an agent returns its mail, which makes new changes.
-    let mut todo = VecDeque::from(changes);
-    while let Some(change) = todo.pop_front() {
+    let mut ended = Vec::new();
+    for change in changes {
         match change {
             Change::RoleCreated(role) => {
                 roles::insert(tx, &role).await?;
@@ -62,8 +60,16 @@ pub(crate) async fn apply(tx: &mut Tx, snapshot: &Snapshot, changes: Vec<Change>
             Change::AccessGranted { agent, artifact } => {
                 artifacts::grant(&mut tx.connection, &agent, &artifact).await?;
             }
-            Change::AgentEnded { agent, reason } => todo.extend(end_agent(tx, &agent, reason).await?),
+            Change::AgentEnded { agent, reason } => {
+                if end_agent(tx, &agent, reason).await? {
+                    ended.push(agent);
+                }
+            }
         }
+    }
+    // Only now is it known who is left to be told.
+    for agent in ended {
+        return_mail(tx, snapshot, &agent).await?;
     }
     Ok(())
 }
@@ -101,39 +107,41 @@ async fn accept(tx: &mut Tx, snapshot: &Snapshot, message: &Message) -> Result<(
     Ok(())
 }
 
-/// Ends an agent: its turn stops, and what it has not worked through goes back to whoever sent it.
-async fn end_agent(tx: &mut Tx, agent: &AgentId, reason: String) -> Result<Vec<Change>, Error> {
+/// Ends an agent: its turn stops. Says whether it had not ended before.
+async fn end_agent(tx: &mut Tx, agent: &AgentId, reason: String) -> Result<bool, Error> {
     if !agents::end(tx, agent).await? {
-        return Ok(Vec::new());
+        return Ok(false);
     }
-    let Some(row) = agents::get(&mut tx.connection, agent).await? else {
-        return Ok(Vec::new());
-    };
-    if let (Some(turn), Some(task)) = (turns::open_of(&mut tx.connection, agent).await?, row.task) {
+    let task = agents::get(&mut tx.connection, agent).await?.and_then(|row| row.task);
+    if let (Some(turn), Some(task)) = (turns::open_of(&mut tx.connection, agent).await?, task) {
         let conversation = Conversation { agent: agent.clone(), task };
         records::append(tx, &conversation, turn, &Record::Stopped { reason: reason.clone() }).await?;
         turns::end(tx, turn, turns::Ended::Stopped).await?;
     }
     events::append(tx, &Event::AgentEnded { agent: agent.clone(), reason }).await?;
     tx.ring(Bell::Ended(agent.clone()));
-    let mut notices = Vec::new();
-    let mut sequence = messages::next_id(tx).await?.sequence().unwrap_or_default();
+    Ok(true)
+}
+
+/// What an agent that has ended has not worked through goes back to those senders who can still hear of it.
+async fn return_mail(tx: &mut Tx, snapshot: &Snapshot, agent: &AgentId) -> Result<(), Error> {
     for message in messages::bounce_all(tx, agent).await? {
         let event = Event::MessageBounced { message: message.id.clone(), to: agent.clone() };
         events::append(tx, &event).await?;
-        let Sender::Party(sender) = &message.from else {
+        let Sender::Party(sender) = message.from else {
             continue;
         };
-        let alive = agents::get(&mut tx.connection, sender).await?;
-        if sender == agent || alive.is_none_or(|sender| sender.standing == Standing::Ended) {
+        let row = agents::get(&mut tx.connection, &sender).await?;
+        if row.is_none_or(|row| row.standing == Standing::Ended) {
             continue;
         }
-        let bounced = Notice::Bounced { to: agent.clone(), message: message.id };
-        let id = MessageId::from_sequence(sequence);
-        notices.push(rules::notice(id, message.task, sender.clone(), bounced));
-        sequence += 1;
+        let notice = Notice::Bounced { to: agent.clone(), message: message.id };
+        let id = messages::next_id(tx).await?;
+        if let Change::MessageAccepted(told) = rules::notice(id, message.task, sender, notice) {
+            accept(tx, snapshot, &told).await?;
+        }
     }
-    Ok(notices)
+    Ok(())
 }
 
 fn excerpt(text: &str) -> String {

@@ -27,12 +27,16 @@ const TAKE_ALL: &str = "UPDATE messages SET state = 'in_turn', turn = ?3
     WHERE receiver = ?1 AND task = ?2 AND state = 'queued' RETURNING seq, id";
 const SETTLE: &str = "UPDATE messages SET state = ?2 WHERE turn = ?1 AND state = 'in_turn'";
 const ANSWER: &str = "UPDATE messages SET answered_by = ?2 WHERE id = ?1 AND answered_by IS NULL";
+/// What was not read yet cannot be answered. The person can still be answered where a turn has failed.
 const OPEN_TO: &str =
     "SELECT id, sender FROM messages WHERE receiver = ?1 AND task = ?2 AND expects = 'answer'
-    AND answered_by IS NULL AND state IN ('delayed', 'queued', 'in_turn', 'done') ORDER BY seq";
+    AND answered_by IS NULL AND (state IN ('in_turn', 'done') OR state = 'failed' AND sender = 'user') ORDER BY seq";
 const AWAITED: &str =
     "SELECT DISTINCT receiver FROM messages WHERE sender = ?1 AND task = ?2 AND expects = 'answer'
     AND answered_by IS NULL AND state IN ('delayed', 'queued', 'in_turn', 'done') AND receiver <> ?1";
+const UNHEARD: &str =
+    "SELECT DISTINCT sender FROM messages WHERE receiver = ?1 AND task = ?2 AND state = 'queued'
+    AND (in_reply_to IS NOT NULL OR sender = 'system')";
 const SENT_IN: &str =
     "SELECT DISTINCT receiver FROM messages WHERE sender = ?1 AND task = ?2 AND sent_in = ?3";
 const OF_TURN: &str = "SELECT * FROM messages WHERE turn = ?1 ORDER BY seq";
@@ -69,6 +73,7 @@ pub(super) const STATEMENTS: &[&str] = &[
     ANSWER,
     OPEN_TO,
     AWAITED,
+    UNHEARD,
     SENT_IN,
     OF_TURN,
     DUE,
@@ -211,7 +216,7 @@ pub(crate) async fn answer(tx: &mut Tx, request: &MessageId, answer: &MessageId)
     Ok(())
 }
 
-/// The open requests to an agent in a task, oldest first.
+/// The open requests that an agent has read in a task, oldest first.
 pub(crate) async fn open_requests(
     connection: &mut SqliteConnection,
     mailbox: &Conversation,
@@ -233,6 +238,16 @@ pub(crate) async fn awaited(
     let query = sqlx::query(AWAITED).bind(asker.agent.as_str()).bind(asker.task.as_str());
     let rows = query.fetch_all(connection).await?;
     Ok(rows.iter().map(|row| AgentId::new(row.get::<String, _>("receiver"))).collect())
+}
+
+/// Those whose answers, or notices, wait in an agent's mailbox: what it says now, it says without knowing them.
+pub(crate) async fn unheard(
+    connection: &mut SqliteConnection,
+    mailbox: &Conversation,
+) -> Result<BTreeSet<AgentId>, Error> {
+    let query = sqlx::query(UNHEARD).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+    let rows = query.fetch_all(connection).await?;
+    Ok(rows.iter().map(|row| AgentId::new(row.get::<String, _>("sender"))).collect())
 }
 
 /// To whom an agent has written in a turn.

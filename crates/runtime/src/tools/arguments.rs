@@ -89,6 +89,7 @@ pub(super) struct CreateRole {
     #[serde(default)]
     pub(super) required_capabilities: Vec<String>,
     #[serde(default)]
+    #[schemars(schema_with = "tool_groups")]
     pub(super) tool_groups: Vec<ToolGroup>,
 }
 
@@ -104,7 +105,6 @@ pub(super) struct FindRoleByName {
 pub(super) struct SpawnAgent {
     pub(super) role_id: String,
     /// Read by the rules, which name all of its faults at once.
-    #[serde(default)]
     #[schemars(with = "TaskBrief", required)]
     pub(super) task_brief: Option<Value>,
     pub(super) name: Option<String>,
@@ -115,7 +115,6 @@ pub(super) struct SpawnAgent {
 #[serde(rename_all = "camelCase")]
 pub(super) struct SpawnAgentWithTask {
     pub(super) role_id: String,
-    #[serde(default)]
     #[schemars(with = "TaskBrief", required)]
     pub(super) task_brief: Option<Value>,
     #[schemars(schema_with = "payload")]
@@ -194,6 +193,7 @@ pub(super) struct ListContacts {}
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct FindCapableAgents {
     pub(super) capability: String,
+    #[serde(default)]
     #[schemars(schema_with = "direction")]
     pub(super) direction: Option<Direction>,
 }
@@ -205,15 +205,17 @@ pub(super) struct PutArtifact {
     pub(super) label: String,
     #[schemars(schema_with = "text_or_json")]
     pub(super) content: Value,
+    #[serde(default)]
     #[schemars(schema_with = "object")]
     pub(super) meta: Option<Value>,
+    #[serde(default)]
+    #[schemars(schema_with = "encoding")]
     pub(super) encoding: Option<Encoding>,
 }
 
 /// How the content of an artifact is written.
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[schemars(inline)]
 pub(super) enum Encoding {
     /// Bytes, in base64.
     Base64,
@@ -265,6 +267,7 @@ fn payload(_: &mut SchemaGenerator) -> Schema {
         "properties": {
             "message_type": {"type": "string", "enum": types},
             "text": {"type": "string"},
+            "content": {"anyOf": [{"type": "string"}, {"type": "object"}, {"type": "array", "items": {}}]},
             "attachments": {"type": "array", "items": {"type": "string"}},
             "taskBrief": {"type": "object"},
             "reason": {"type": "string"},
@@ -275,6 +278,15 @@ fn payload(_: &mut SchemaGenerator) -> Schema {
             "contact_reason": {"type": "string"},
         },
     })
+}
+
+fn tool_groups(_: &mut SchemaGenerator) -> Schema {
+    let groups = ToolGroup::ALL.map(ToolGroup::as_str);
+    json_schema!({"type": "array", "items": {"type": "string", "enum": groups}})
+}
+
+fn encoding(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "enum": ["utf-8", "base64"]})
 }
 
 fn direction(_: &mut SchemaGenerator) -> Schema {

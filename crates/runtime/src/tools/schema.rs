@@ -16,8 +16,19 @@ static SCHEMAS: LazyLock<Vec<(&'static str, Option<ToolGroup>, Value)>> = LazyLo
     });
     let mut generator = settings.into_generator();
     let schemas = arguments::schemas(&mut generator);
-    schemas.into_iter().map(|(name, group, schema)| (name, group, plain(schema.to_value()))).collect()
+    schemas
+        .into_iter()
+        .map(|(name, group, schema)| (name, group, with_properties(plain(schema.to_value()))))
+        .collect()
 });
+
+/// Some servers refuse an object that names no properties, even where it has none.
+fn with_properties(mut schema: Value) -> Value {
+    if let Some(object) = schema.as_object_mut() {
+        object.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+    }
+    schema
+}
 
 /// The tools of a role. A role that names no groups has all.
 pub(crate) fn offered(groups: &[ToolGroup], prompts: &Prompts) -> Vec<Tool> {

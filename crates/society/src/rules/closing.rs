@@ -173,12 +173,8 @@ mod tests {
 
     /// The message that the closing text becomes.
     fn sent(facts: &ClosingFacts, to: &AgentId, request: Option<MessageId>) -> (Message, Option<MessageId>) {
-        let contact = |id: &str| KnownParty {
-            party: party(id),
-            source: Source::System,
-            introduced_by: None,
-            since: 0,
-        };
+        let contact =
+            |id: &str| KnownParty { party: party(id), source: Source::System, introduced_by: None, since: 0 };
         let of_receiver = facts.open_requests.iter().filter(|request| request.from == *to);
         let door = DoorFacts {
             task: TaskId::new("t-1"),
@@ -193,7 +189,7 @@ mod tests {
         let draft = Draft {
             to: to.to_string(),
             payload: Payload::text("so"),
-            answering: request.map_or(Answering::Oldest, Answering::This),
+            answering: request.map_or(Answering::Nothing, Answering::This),
             due_at: None,
         };
         let changes = admit(draft, &door, MessageId::from_sequence(99), &Limits::default()).unwrap();
@@ -222,7 +218,8 @@ mod tests {
                 Nudge::No => prop_assert!(request.is_some() && last_word == LastWord::UnlessWaiting),
             }
             if let Some(request) = request {
-                prop_assert!(facts.open_requests.contains(&OpenRequest { id: request, from: to }));
+                let answered = OpenRequest { id: request, from: to };
+                prop_assert!(facts.open_requests.contains(&answered));
             }
         }
 

@@ -33,6 +33,8 @@ pub enum Answering {
     Oldest,
     /// This one: a closing text knows whom it answers.
     This(MessageId),
+    /// None, and it asks for nothing: a last word when nothing is open any more.
+    Nothing,
 }
 
 /// Whether the receiver has the sender among its contacts.
@@ -128,7 +130,7 @@ pub fn admit(
 
     let in_reply_to = answered_request(&draft, facts);
     let answers = if in_reply_to.is_some() { Answers::ARequest } else { Answers::Nothing };
-    let asks = draft.payload.message_type.asks(answers);
+    let asks = draft.answering != Answering::Nothing && draft.payload.message_type.asks(answers);
     // To an agent an answer is an answer; only what the person is told can be provisional.
     let interim = receiver.id.is_user() && !asks && facts.waiting == Waiting::ForOthers;
     let message = Message {
@@ -215,8 +217,10 @@ fn introduced_party<'a>(
 }
 
 fn answered_request(draft: &Draft, facts: &DoorFacts) -> Option<MessageId> {
-    if let Answering::This(request) = &draft.answering {
-        return Some(request.clone());
+    match &draft.answering {
+        Answering::This(request) => return Some(request.clone()),
+        Answering::Nothing => return None,
+        Answering::Oldest => {}
     }
     if !draft.payload.message_type.may_answer() {
         return None;

@@ -6,6 +6,7 @@ use polity_llm::Arguments;
 use polity_registry::{Service, Snapshot};
 use polity_society::agent::{Party, Standing};
 use polity_society::contact::Source;
+use polity_society::content::Kind;
 use polity_society::id::{AgentId, MessageId, TaskId};
 use polity_society::message::{Expects, Finality, Payload, Sender};
 use serde_json::{Map, json};
@@ -211,5 +212,5 @@ pub(super) fn media_of(rendered: &Rendered) -> Vec<Bytes> {
         Part::Text(_) => None,
         Part::Image { data, .. } | Part::Audio { data, .. } | Part::File { data, .. } => Some(data.clone()),
     });
-    data.map(|data| Bytes::copy_from_slice(data)).collect()
+    data.map(|data| Bytes::copy_from_slice(&data)).collect()
 }

@@ -99,3 +99,27 @@ async fn a_role_has_the_tools_of_its_groups_and_those_for_writing() {
     );
     assert_eq!(names(&ToolGroup::ALL), names(&[]));
 }
+
+/// What is left out here may be left out of a call.
+#[tokio::test]
+async fn what_a_call_cannot_do_without() {
+    let tools = tools().await;
+    let check = |name: &str, expect: &[&str]| {
+        let tool = tools.iter().find(|tool| tool.name == name).unwrap();
+        let required = tool.parameters.get("required").cloned().unwrap_or_else(|| json!([]));
+        assert_eq!(required, json!(expect), "{name}");
+    };
+    check("create_role", &["name", "rolePrompt"]);
+    check("find_role_by_name", &["name"]);
+    check("spawn_agent", &["roleId", "taskBrief"]);
+    check("spawn_agent_with_task", &["roleId", "taskBrief", "initialMessage"]);
+    check("terminate_agent", &["agentId"]);
+    check("get_org_structure", &[]);
+    check("send_message", &["to", "payload"]);
+    check("list_contacts", &[]);
+    check("find_capable_agents", &["capability"]);
+    check("put_artifact", &["type", "content"]);
+    check("get_artifact", &["ref"]);
+    check("list_artifacts", &[]);
+    check("compress_context", &["summary"]);
+}

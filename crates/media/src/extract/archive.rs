@@ -1,0 +1,78 @@
+//! Reads files out of a zip archive, and not more than so many bytes.
+
+use std::io::{Cursor, Read as _, copy, sink};
+
+use zip::ZipArchive;
+use zip::read::ZipFile;
+use zip::result::ZipError;
+
+use super::Stop;
+
+/// The most bytes that are unpacked from one archive. What the archive says about its sizes is not believed.
+const MAX_INFLATED_BYTES: u64 = 256 * 1024 * 1024;
+
+/// The most files that an archive may have.
+const MAX_ENTRIES: usize = 100_000;
+
+pub(super) struct Archive<'a> {
+    zip: ZipArchive<Cursor<&'a [u8]>>,
+    bytes_left: u64,
+}
+
+impl<'a> Archive<'a> {
+    pub(super) fn open(bytes: &'a [u8]) -> Result<Self, Stop> {
+        // Office files with a password are not archives but in the container of the formats that came before.
+        const OLE_SIGNATURE: &[u8] = &[0xD0, 0xCF, 0x11, 0xE0];
+        if bytes.starts_with(OLE_SIGNATURE) {
+            return Err(Stop::Encrypted);
+        }
+        let zip = ZipArchive::new(Cursor::new(bytes)).map_err(stop)?;
+        if zip.len() > MAX_ENTRIES {
+            return Err(Stop::InflatesTooMuch);
+        }
+        Ok(Self { zip, bytes_left: MAX_INFLATED_BYTES })
+    }
+
+    /// The name of the first file that the condition holds for.
+    pub(super) fn find(&self, condition: impl Fn(&str) -> bool) -> Option<String> {
+        self.zip.file_names().filter_map(Result::ok).find(|name| condition(name)).map(Into::into)
+    }
+
+    /// Reads a file, if there is one of that name.
+    pub(super) fn read(&mut self, name: &str) -> Result<Option<Vec<u8>>, Stop> {
+        let file = match self.zip.by_name(name) {
+            Ok(file) => file,
+            Err(ZipError::FileNotFound) => return Ok(None),
+            Err(error) => return Err(stop(error)),
+        };
+        let mut content = Vec::new();
+        file.take(self.bytes_left + 1).read_to_end(&mut content).map_err(Stop::unreadable)?;
+        self.bytes_left = u64::try_from(content.len())
+            .ok()
+            .and_then(|length| self.bytes_left.checked_sub(length))
+            .ok_or(Stop::InflatesTooMuch)?;
+        Ok(Some(content))
+    }
+
+    /// Reads a file that has to be there.
+    pub(super) fn require(&mut self, name: &str) -> Result<Vec<u8>, Stop> {
+        self.read(name)?.ok_or_else(|| Stop::unreadable(format_args!("no {name} in the archive")))
+    }
+
+    /// Unpacks every file once to see whether they are within bounds, for libraries that have none.
+    pub(super) fn check(mut self) -> Result<(), Stop> {
+        for index in 0..self.zip.len() {
+            let file: ZipFile<'_, _> = self.zip.by_index(index).map_err(stop)?;
+            let length = copy(&mut file.take(self.bytes_left + 1), &mut sink()).map_err(Stop::unreadable)?;
+            self.bytes_left = self.bytes_left.checked_sub(length).ok_or(Stop::InflatesTooMuch)?;
+        }
+        Ok(())
+    }
+}
+
+fn stop(error: ZipError) -> Stop {
+    match error {
+        ZipError::UnsupportedArchive(ZipError::PASSWORD_REQUIRED) => Stop::Encrypted,
+        error => Stop::unreadable(error),
+    }
+}

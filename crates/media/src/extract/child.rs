@@ -1,0 +1,144 @@
+//! The side of the child: gives up what it does not need, then reads the document.
+
+use std::ffi::OsString;
+use std::io::{self, Read as _, Write as _};
+use std::process::ExitCode;
+
+use rlimit::Resource;
+
+use super::{Completeness, DocumentFormat, Stop, extract_text};
+
+/// What the child was told to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Order {
+    pub(super) format: DocumentFormat,
+    pub(super) output_chars: usize,
+    /// Of its address space, in bytes.
+    pub(super) memory: u64,
+    /// Of the processor.
+    pub(super) seconds: u64,
+}
+
+impl Order {
+    pub(super) fn to_arguments(self) -> [String; 4] {
+        [
+            self.format.mime_types().first().copied().unwrap_or_default().to_owned(),
+            self.output_chars.to_string(),
+            self.memory.to_string(),
+            self.seconds.to_string(),
+        ]
+    }
+
+    fn from_arguments(arguments: impl IntoIterator<Item = OsString>) -> Option<Self> {
+        let mut arguments = arguments.into_iter().map(|argument| argument.into_string().ok());
+        let mut next = || arguments.next().flatten();
+        Some(Self {
+            format: DocumentFormat::of(&next()?)?,
+            output_chars: next()?.parse().ok()?,
+            memory: next()?.parse().ok()?,
+            seconds: next()?.parse().ok()?,
+        })
+    }
+}
+
+/// How a child ends that is not killed: its exit code. A panic has 101.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    Whole,
+    Cut,
+    PartsUnreadable,
+    Encrypted,
+    InflatesTooMuch,
+    /// The reason is on the standard error.
+    Unreadable,
+    Misused,
+    NotLimited,
+    BrokenPipe,
+}
+
+impl Ending {
+    const ALL: [Self; 9] = [
+        Self::Whole,
+        Self::Cut,
+        Self::PartsUnreadable,
+        Self::Encrypted,
+        Self::InflatesTooMuch,
+        Self::Unreadable,
+        Self::Misused,
+        Self::NotLimited,
+        Self::BrokenPipe,
+    ];
+
+    pub(super) fn code(self) -> u8 {
+        match self {
+            Self::Whole => 0,
+            Self::Cut => 3,
+            Self::PartsUnreadable => 4,
+            Self::Encrypted => 5,
+            Self::InflatesTooMuch => 6,
+            Self::Unreadable => 7,
+            Self::Misused => 8,
+            Self::NotLimited => 9,
+            Self::BrokenPipe => 10,
+        }
+    }
+
+    pub(super) fn from_code(code: i32) -> Option<Self> {
+        Self::ALL.into_iter().find(|ending| i32::from(ending.code()) == code)
+    }
+}
+
+/// Reads a document from the standard input and writes its text to the standard output, as the whole life of a process.
+///
+/// `arguments` are those after [`EXTRACT_ARGUMENT`](super::EXTRACT_ARGUMENT). Call it first thing in `main`, before any
+/// thread runs: it limits the memory and the processor time of the process for good, and forbids it to open files.
+pub fn child_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let Some(order) = Order::from_arguments(arguments) else {
+        return ExitCode::from(Ending::Misused.code());
+    };
+    if limit_process(order).is_err() {
+        return ExitCode::from(Ending::NotLimited.code());
+    }
+    ExitCode::from(serve(order).unwrap_or(Ending::BrokenPipe).code())
+}
+
+fn limit_process(order: Order) -> io::Result<()> {
+    // Enough for the three that are open already.
+    const OPEN_FILES: u64 = 3;
+    limit(Resource::CORE, 0)?;
+    limit(Resource::FSIZE, 0)?;
+    limit(Resource::NOFILE, OPEN_FILES)?;
+    limit(Resource::CPU, order.seconds)?;
+    limit(Resource::AS, order.memory)
+}
+
+/// Limits for good, and never above what was allowed before.
+fn limit(resource: Resource, wanted: u64) -> io::Result<()> {
+    let (_, allowed) = resource.get()?;
+    let value = wanted.min(allowed);
+    resource.set(value, value)
+}
+
+fn serve(order: Order) -> io::Result<Ending> {
+    let mut bytes = Vec::new();
+    io::stdin().lock().read_to_end(&mut bytes)?;
+    let extracted = match extract_text(&bytes, order.format, order.output_chars) {
+        Ok(extracted) => extracted,
+        Err(Stop::Unreadable(reason)) => {
+            io::stderr().lock().write_all(reason.as_bytes())?;
+            return Ok(Ending::Unreadable);
+        }
+        Err(Stop::Encrypted) => return Ok(Ending::Encrypted),
+        Err(Stop::InflatesTooMuch) => return Ok(Ending::InflatesTooMuch),
+        // A full sink is an answer, and was made one.
+        Err(Stop::Full) => return Ok(Ending::Cut),
+    };
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(extracted.text.as_bytes())?;
+    stdout.flush()?;
+    Ok(match extracted.completeness {
+        Completeness::Whole => Ending::Whole,
+        Completeness::Cut => Ending::Cut,
+        Completeness::PartsUnreadable => Ending::PartsUnreadable,
+    })
+}

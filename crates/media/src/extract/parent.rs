@@ -1,0 +1,160 @@
+//! The side of the parent: starts the child, feeds it, hears it out, and ends it.
+
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy, sink};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use super::child::{Ending, Order};
+use super::{Completeness, DocumentFormat, EXTRACT_ARGUMENT, ExtractError, Extracted};
+
+/// What a child may use up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChildBounds {
+    /// By the clock, from its start to its end; no more than this of the processor either.
+    pub time: Duration,
+    /// The longest text that is wanted, in characters.
+    pub output_chars: usize,
+    /// Its address space in bytes; a document may have a quarter of this.
+    pub memory: u64,
+}
+
+impl Default for ChildBounds {
+    fn default() -> Self {
+        Self {
+            // A thousand pages of PDF take a few seconds.
+            time: Duration::from_secs(30),
+            // A long book.
+            output_chars: 2_000_000,
+            // Room for what an archive may unpack to, several times over.
+            memory: 1024 * 1024 * 1024,
+        }
+    }
+}
+
+/// How many children run at once: each may use a gigabyte.
+const AT_ONCE: usize = 2;
+
+static PLACES: Semaphore = Semaphore::const_new(AT_ONCE);
+
+/// The most that is kept of what a child says on its standard error, in bytes.
+const MAX_REASON_BYTES: u64 = 300;
+
+/// Takes the text out of a document in a process of its own.
+///
+/// The program is started with [`EXTRACT_ARGUMENT`] and further arguments, which it has to hand to
+/// [`child_main`](super::child_main), with an empty environment. It is killed when its time is over, and when the
+/// returned future is dropped. At most a few children run at once; the wait for a place is not counted.
+///
+/// # Errors
+///
+/// If no text can be taken from such a file, if the file is damaged, protected or crafted, or if the child does not run.
+pub async fn run_child(
+    program: &Path,
+    bytes: Bytes,
+    mime_type: &str,
+    bounds: &ChildBounds,
+) -> Result<Extracted, ExtractError> {
+    let Some(format) = DocumentFormat::of(mime_type) else {
+        return Err(ExtractError::Unsupported { mime_type: mime_type.to_owned() });
+    };
+    let max_bytes = bounds.memory / 4;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length > max_bytes) {
+        return Err(ExtractError::TooLarge { bytes: bytes.len(), max_bytes });
+    }
+    let _place = PLACES.acquire().await.map_err(|_| ExtractError::Stopping)?;
+    let order = Order {
+        format,
+        output_chars: bounds.output_chars,
+        memory: bounds.memory,
+        seconds: bounds.time.as_secs() + 1,
+    };
+    let mut child = Command::new(program)
+        .arg(EXTRACT_ARGUMENT)
+        .args(order.to_arguments())
+        .env_clear()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(ExtractError::Start)?;
+    let (Some(stdin), Some(stdout), Some(stderr)) =
+        (child.stdin.take(), child.stdout.take(), child.stderr.take())
+    else {
+        return Err(ExtractError::Garbled);
+    };
+    let conversation = converse(&mut child, (stdin, stdout, stderr), &bytes, bounds.output_chars);
+    let Ok(answer) = timeout(bounds.time, conversation).await else {
+        // It may have ended in this moment; what matters is that it is not running when this returns.
+        child.kill().await.map_err(ExtractError::Talk)?;
+        return Err(ExtractError::TimedOut { time: bounds.time });
+    };
+    read_answer(answer?)
+}
+
+struct Answer {
+    status: ExitStatus,
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+    max_bytes: u64,
+}
+
+async fn converse(
+    child: &mut Child,
+    (mut stdin, stdout, mut stderr): (ChildStdin, ChildStdout, ChildStderr),
+    bytes: &[u8],
+    output_chars: usize,
+) -> Result<Answer, ExtractError> {
+    const MAX_UTF8_BYTES_PER_CHAR: u64 = 4;
+    let max_bytes = u64::try_from(output_chars).unwrap_or(u64::MAX).saturating_mul(MAX_UTF8_BYTES_PER_CHAR);
+    let feed = async {
+        // A child that has seen enough closes its end; how it ended says the rest.
+        let _ = stdin.write_all(bytes).await;
+        drop(stdin);
+        Ok(())
+    };
+    let hear = async {
+        let mut text = Vec::new();
+        // Closed after one byte too many, so that the child cannot go on.
+        stdout.take(max_bytes.saturating_add(1)).read_to_end(&mut text).await?;
+        Ok(text)
+    };
+    let hear_reason = async {
+        let mut reason = Vec::new();
+        (&mut stderr).take(MAX_REASON_BYTES).read_to_end(&mut reason).await?;
+        // Read on, lest the child waits for ever to be heard.
+        copy(&mut stderr, &mut sink()).await?;
+        Ok(reason)
+    };
+    let ((), stdout, stderr) = tokio::try_join!(feed, hear, hear_reason).map_err(ExtractError::Talk)?;
+    let status = child.wait().await.map_err(ExtractError::Talk)?;
+    Ok(Answer { status, stdout, stderr, max_bytes })
+}
+
+fn read_answer(answer: Answer) -> Result<Extracted, ExtractError> {
+    let Answer { status, stdout, stderr, max_bytes } = answer;
+    let stderr = String::from_utf8_lossy(&stderr);
+    if u64::try_from(stdout.len()).is_ok_and(|length| length > max_bytes) {
+        return Err(ExtractError::Garbled);
+    }
+    let completeness = match status.code().and_then(Ending::from_code) {
+        Some(Ending::Whole) => Completeness::Whole,
+        Some(Ending::Cut) => Completeness::Cut,
+        Some(Ending::PartsUnreadable) => Completeness::PartsUnreadable,
+        Some(Ending::Encrypted) => return Err(ExtractError::Encrypted),
+        Some(Ending::InflatesTooMuch) => return Err(ExtractError::InflatesTooMuch),
+        Some(Ending::Unreadable) => return Err(ExtractError::Unreadable { reason: stderr.into_owned() }),
+        Some(Ending::Misused | Ending::NotLimited | Ending::BrokenPipe) | None => {
+            tracing::debug!(%status, %stderr, "a reader of documents crashed");
+            return Err(ExtractError::Crashed { status: status.to_string() });
+        }
+    };
+    let text = String::from_utf8(stdout).map_err(|_| ExtractError::Garbled)?;
+    Ok(Extracted { text, completeness })
+}

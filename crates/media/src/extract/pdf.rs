@@ -1,0 +1,55 @@
+//! PDF, page by page.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use pdf_extract::{ConvertToFmt, Document, OutputError, PlainTextOutput, output_doc_page};
+
+use super::sink::Sink;
+use super::{Completeness, Stop};
+
+/// Reads the pages in order; those that cannot be read are left out.
+pub(super) fn read(bytes: &[u8], sink: &mut Sink) -> Result<Completeness, Stop> {
+    let mut document = Document::load_mem(bytes).map_err(Stop::unreadable)?;
+    if document.is_encrypted() {
+        // Many documents only forbid printing, and open with the empty password.
+        document.decrypt("").map_err(|_| Stop::Encrypted)?;
+    }
+    let pages = document.get_pages();
+    let mut unreadable = 0;
+    for page in pages.keys() {
+        match read_page(&document, *page, sink) {
+            Ok(()) => {}
+            Err(Stop::Unreadable(_)) => unreadable += 1,
+            Err(stop) => return Err(stop),
+        }
+        sink.blank_line()?;
+    }
+    match unreadable {
+        0 if pages.is_empty() => Err(Stop::unreadable("the document has no pages")),
+        0 => Ok(Completeness::Whole),
+        all if all == pages.len() => Err(Stop::unreadable("no page of the document can be read")),
+        _ => Ok(Completeness::PartsUnreadable),
+    }
+}
+
+fn read_page(document: &Document, page: u32, sink: &mut Sink) -> Result<(), Stop> {
+    // The library panics on fonts and values that it does not expect: that costs a page, not the document. Each page
+    // has its own output, and the sink is whole after every character.
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        output_doc_page(document, &mut PlainTextOutput::new(&mut *sink), page)
+    }));
+    match outcome {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(OutputError::FormatError(_))) => Err(Stop::Full),
+        Ok(Err(error)) => Err(Stop::unreadable(error)),
+        Err(_) => Err(Stop::unreadable("the page broke its reader")),
+    }
+}
+
+impl<'a> ConvertToFmt for &'a mut Sink {
+    type Writer = &'a mut Sink;
+
+    fn convert(self) -> Self::Writer {
+        self
+    }
+}

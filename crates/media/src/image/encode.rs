@@ -1,0 +1,161 @@
+//! Scales and writes a picture until it fits.
+
+use fast_image_resize::{FilterType, ResizeAlg, ResizeOptions, Resizer};
+use image::codecs::jpeg::JpegEncoder;
+use image::codecs::png::{CompressionType, FilterType as PngFilter, PngEncoder};
+use image::{DynamicImage, ImageEncoder, RgbImage, Rgba};
+
+use super::open::Picture;
+use super::{ImageBounds, ImageError, Size};
+
+/// What is tried first.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Coding {
+    /// PNG, and JPEG if that is too many bytes.
+    LosslessIfSmall,
+    /// JPEG.
+    Lossy,
+}
+
+pub(super) struct Encoded {
+    pub(super) bytes: Vec<u8>,
+    pub(super) mime_type: &'static str,
+    pub(super) size: Size,
+}
+
+/// The qualities of JPEG that are tried at each scale. Below the last, text in a picture is easier to read from fewer
+/// pixels than from worse ones.
+const QUALITIES: [u8; 3] = [88, 75, 60];
+
+/// Each side is multiplied by this where no quality was enough: about half the pixels.
+const SHRINK: f64 = 0.7;
+
+/// How often that is done: after it, a side of 2,000 pixels has 28.
+const SCALES: u32 = 13;
+
+/// Writes the picture within the bounds, as well as they allow.
+pub(super) fn encode_within(
+    picture: &Picture,
+    coding: Coding,
+    bounds: &ImageBounds,
+) -> Result<Encoded, ImageError> {
+    let fits = |bytes: &Vec<u8>| u64::try_from(bytes.len()).is_ok_and(|length| length <= bounds.max_bytes);
+    let mut edge = bounds.max_edge.max(1);
+    for scale in 0..SCALES {
+        let size = within_edge(&picture.pixels, edge);
+        let scaled = scale_to(&picture.pixels, size)?;
+        if let (Coding::LosslessIfSmall, 0) = (coding, scale) {
+            let bytes = png(&scaled, picture.profile.as_deref())?;
+            if fits(&bytes) {
+                return Ok(Encoded { bytes, mime_type: "image/png", size });
+            }
+        }
+        let flat = on_white(scaled);
+        for quality in QUALITIES {
+            let bytes = jpeg(&flat, quality, picture.profile.as_deref())?;
+            if fits(&bytes) {
+                return Ok(Encoded { bytes, mime_type: "image/jpeg", size });
+            }
+        }
+        edge = shortened(size.longer_side(), SHRINK);
+    }
+    Err(ImageError::CannotFit { max_bytes: bounds.max_bytes })
+}
+
+/// The size with the same proportions whose longer side is at most `edge`.
+fn within_edge(pixels: &DynamicImage, edge: u32) -> Size {
+    let size = Size { width: pixels.width(), height: pixels.height() };
+    let longer = size.longer_side();
+    if longer <= edge {
+        return size;
+    }
+    let factor = f64::from(edge) / f64::from(longer);
+    Size { width: shortened(size.width, factor), height: shortened(size.height, factor) }
+}
+
+/// The factor is between 0 and 1, so that the product stays in the range of `u32`.
+fn shortened(length: u32, factor: f64) -> u32 {
+    ((f64::from(length) * factor).round() as u32).max(1)
+}
+
+fn scale_to(pixels: &DynamicImage, size: Size) -> Result<DynamicImage, ImageError> {
+    if (pixels.width(), pixels.height()) == (size.width, size.height) {
+        return Ok(pixels.clone());
+    }
+    let mut scaled = DynamicImage::new(size.width, size.height, pixels.color());
+    let options = ResizeOptions::new().resize_alg(ResizeAlg::Convolution(FilterType::Lanczos3));
+    Resizer::new().resize(pixels, &mut scaled, &options).map_err(ImageError::Scale)?;
+    Ok(scaled)
+}
+
+/// JPEG knows no transparency; white is what a page or a chat has behind a picture.
+fn on_white(pixels: DynamicImage) -> DynamicImage {
+    let DynamicImage::ImageRgba8(pixels) = pixels else {
+        return pixels;
+    };
+    let mut flat = RgbImage::new(pixels.width(), pixels.height());
+    for (Rgba([red, green, blue, alpha]), to) in pixels.pixels().zip(flat.pixels_mut()) {
+        to.0 = [red, green, blue].map(|channel| over_white(*channel, *alpha));
+    }
+    DynamicImage::ImageRgb8(flat)
+}
+
+fn over_white(channel: u8, alpha: u8) -> u8 {
+    let (channel, alpha) = (u16::from(channel), u16::from(alpha));
+    let mixed = (channel * alpha + 255 * (255 - alpha) + 127) / 255;
+    u8::try_from(mixed).unwrap_or(u8::MAX)
+}
+
+fn png(pixels: &DynamicImage, profile: Option<&[u8]>) -> Result<Vec<u8>, ImageError> {
+    let mut bytes = Vec::new();
+    let encoder = PngEncoder::new_with_quality(&mut bytes, CompressionType::Default, PngFilter::Adaptive);
+    write(pixels, encoder, profile)?;
+    Ok(bytes)
+}
+
+fn jpeg(pixels: &DynamicImage, quality: u8, profile: Option<&[u8]>) -> Result<Vec<u8>, ImageError> {
+    let mut bytes = Vec::new();
+    write(pixels, JpegEncoder::new_with_quality(&mut bytes, quality), profile)?;
+    Ok(bytes)
+}
+
+fn write(
+    pixels: &DynamicImage,
+    mut encoder: impl ImageEncoder,
+    profile: Option<&[u8]>,
+) -> Result<(), ImageError> {
+    if let Some(profile) = profile {
+        encoder
+            .set_icc_profile(profile.to_vec())
+            .map_err(|source| ImageError::Encode(image::ImageError::Unsupported(source)))?;
+    }
+    pixels.write_with_encoder(encoder).map_err(ImageError::Encode)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_edge(size: (u32, u32), edge: u32, expect: (u32, u32)) {
+        let size = within_edge(&DynamicImage::new_luma8(size.0, size.1), edge);
+        assert_eq!((size.width, size.height), expect);
+    }
+
+    #[test]
+    fn the_longer_side_decides_and_no_side_vanishes() {
+        check_edge((100, 50), 100, (100, 50));
+        check_edge((100, 50), 500, (100, 50));
+        check_edge((100, 50), 40, (40, 20));
+        check_edge((50, 100), 40, (20, 40));
+        check_edge((1000, 1), 10, (10, 1));
+        check_edge((3, 1000), 500, (2, 500));
+    }
+
+    #[test]
+    fn what_is_transparent_becomes_white() {
+        assert_eq!(over_white(0, 0), 255);
+        assert_eq!(over_white(0, 255), 0);
+        assert_eq!(over_white(200, 255), 200);
+        assert_eq!(over_white(0, 128), 127);
+    }
+}

@@ -1,0 +1,150 @@
+//! Reads pictures: first the header alone, then the pixels, both within limits.
+
+use std::io::Cursor;
+
+use image::codecs::gif::GifDecoder;
+use image::codecs::webp::WebPDecoder;
+use image::metadata::Orientation;
+use image::{AnimationDecoder as _, DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
+
+use super::{ImageError, Size};
+
+/// The most memory that the pixels of one picture may take, in bytes: 64 million pixels with transparency.
+const MAX_DECODED_BYTES: u64 = 256 * 1024 * 1024;
+
+/// The longest side that is decoded, in pixels; the most that JPEG can say.
+const MAX_DECODED_EDGE: u32 = 65_535;
+
+/// The largest colour profile that is carried over, in bytes. Profiles of screens and cameras have a few thousand; those
+/// of printing presses have a million, and pixels are a better use of the room.
+const MAX_PROFILE_BYTES: usize = 64 * 1024;
+
+/// What the header of a picture says.
+pub(super) struct Source {
+    pub(super) format: ImageFormat,
+    /// As stored, which is before it is turned upright.
+    pub(super) size: Size,
+    pub(super) has_metadata: bool,
+    orientation: Orientation,
+    frames: Frames,
+}
+
+enum Frames {
+    One,
+    Several,
+}
+
+/// Decoded pixels: upright, eight bits a channel, with transparency only if some of it is used.
+pub(super) struct Picture {
+    pub(super) pixels: DynamicImage,
+    /// The colour profile that the pixels need in order to look right.
+    pub(super) profile: Option<Vec<u8>>,
+}
+
+impl Source {
+    pub(super) fn read_header(bytes: &[u8], mime_type: &str) -> Result<Self, ImageError> {
+        let format = image::guess_format(bytes)
+            .ok()
+            .or_else(|| ImageFormat::from_mime_type(mime_type))
+            .filter(ImageFormat::reading_enabled)
+            .ok_or_else(|| ImageError::Unsupported { mime_type: mime_type.to_owned() })?;
+        let mut decoder = open(bytes, format)?;
+        let (width, height) = decoder.dimensions();
+        let size = Size { width, height };
+        if decoder.total_bytes() > MAX_DECODED_BYTES || size.longer_side() > MAX_DECODED_EDGE {
+            return Err(ImageError::TooManyPixels(size));
+        }
+        // Broken metadata is as good as none.
+        let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+        let has_metadata = matches!(decoder.exif_metadata(), Ok(Some(_)))
+            || matches!(decoder.xmp_metadata(), Ok(Some(_)))
+            || matches!(decoder.iptc_metadata(), Ok(Some(_)));
+        Ok(Self { format, size, has_metadata, orientation, frames: frames(bytes, format) })
+    }
+
+    /// GIF is not among them, since some servers refuse it, nor is what moves.
+    pub(super) fn is_taken_by_servers(&self) -> bool {
+        match (self.format, &self.frames) {
+            (ImageFormat::Png | ImageFormat::Jpeg, _) | (ImageFormat::WebP, Frames::One) => true,
+            (_, Frames::One | Frames::Several) => false,
+        }
+    }
+
+    pub(super) fn is_turned(&self) -> bool {
+        self.orientation != Orientation::NoTransforms
+    }
+
+    pub(super) fn has_more_frames(&self) -> bool {
+        matches!(self.frames, Frames::Several)
+    }
+
+    pub(super) fn mime_type(&self) -> &'static str {
+        self.format.to_mime_type()
+    }
+
+    /// Whether exactness is lost already, so that JPEG costs nothing that PNG would keep.
+    pub(super) fn is_lossy(&self, picture: &Picture) -> bool {
+        match self.format {
+            ImageFormat::Jpeg => true,
+            ImageFormat::WebP => !picture.pixels.color().has_alpha(),
+            _ => false,
+        }
+    }
+
+    /// Decodes the (first) picture.
+    pub(super) fn decode(&self, bytes: &[u8]) -> Result<Picture, ImageError> {
+        let mut decoder = open(bytes, self.format)?;
+        // A profile that cannot be read is as good as none.
+        let profile = decoder.icc_profile().unwrap_or_default();
+        let mut pixels = DynamicImage::from_decoder(decoder).map_err(ImageError::Decode)?;
+        pixels.apply_orientation(self.orientation);
+        let pixels = eight_bits(pixels);
+        let colour_space: &[u8] = if pixels.color().has_color() { b"RGB " } else { b"GRAY" };
+        // The decoders turn CMYK into RGB, and then the profile speaks of channels that are no longer there.
+        let profile = profile.filter(|profile| {
+            profile.len() <= MAX_PROFILE_BYTES
+                && profile.get(16..20).is_some_and(|space| space == colour_space)
+        });
+        Ok(Picture { pixels, profile })
+    }
+}
+
+fn open(bytes: &[u8], format: ImageFormat) -> Result<impl ImageDecoder + '_, ImageError> {
+    let mut limits = Limits::no_limits();
+    limits.max_image_width = Some(MAX_DECODED_EDGE);
+    limits.max_image_height = Some(MAX_DECODED_EDGE);
+    limits.max_alloc = Some(MAX_DECODED_BYTES);
+    let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
+    reader.limits(limits);
+    reader.into_decoder().map_err(ImageError::Decode)
+}
+
+fn frames(bytes: &[u8], format: ImageFormat) -> Frames {
+    let has_several = match format {
+        ImageFormat::Gif => GifDecoder::new(Cursor::new(bytes))
+            .is_ok_and(|decoder| decoder.into_frames().take(2).filter(Result::is_ok).count() == 2),
+        ImageFormat::WebP => {
+            WebPDecoder::new(Cursor::new(bytes)).is_ok_and(|decoder| decoder.has_animation())
+        }
+        _ => false,
+    };
+    if has_several { Frames::Several } else { Frames::One }
+}
+
+fn eight_bits(pixels: DynamicImage) -> DynamicImage {
+    let colour = pixels.color();
+    if colour.has_alpha() {
+        let pixels = pixels.into_rgba8();
+        let is_opaque = pixels.pixels().all(|pixel| pixel.0[3] == u8::MAX);
+        let pixels = DynamicImage::ImageRgba8(pixels);
+        return match (is_opaque, colour.has_color()) {
+            (true, true) => DynamicImage::ImageRgb8(pixels.into_rgb8()),
+            (true, false) => DynamicImage::ImageLuma8(pixels.into_luma8()),
+            (false, _) => pixels,
+        };
+    }
+    if colour.has_color() {
+        return DynamicImage::ImageRgb8(pixels.into_rgb8());
+    }
+    DynamicImage::ImageLuma8(pixels.into_luma8())
+}

@@ -1,0 +1,337 @@
+use std::io::Cursor;
+
+use ::image::codecs::gif::GifEncoder;
+use ::image::{DynamicImage, Frame, GenericImageView as _, ImageFormat, RgbImage, Rgba, RgbaImage};
+use proptest::prelude::*;
+
+use super::*;
+
+const BOUNDS: ImageBounds = ImageBounds { max_bytes: 100_000, max_edge: 200, metadata: Metadata::Keep };
+const STRIP: ImageBounds = ImageBounds { metadata: Metadata::Strip, ..BOUNDS };
+
+/// Red on the left, blue on the right, so that one sees which way up it is.
+fn two_halves(width: u32, height: u32) -> DynamicImage {
+    DynamicImage::ImageRgb8(RgbImage::from_fn(width, height, |x, _| {
+        ::image::Rgb(if x < width / 2 { [255, 0, 0] } else { [0, 0, 255] })
+    }))
+}
+
+/// No two neighbours are alike, so that it does not compress.
+fn noise(width: u32, height: u32) -> DynamicImage {
+    let mut state = 1_u32;
+    DynamicImage::ImageRgb8(RgbImage::from_fn(width, height, |_, _| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let [_, red, green, blue] = state.to_be_bytes();
+        ::image::Rgb([red, green, blue])
+    }))
+}
+
+fn file(pixels: &DynamicImage, format: ImageFormat) -> Bytes {
+    let mut bytes = Cursor::new(Vec::new());
+    match format {
+        // Only read with transparency.
+        ImageFormat::Ico => DynamicImage::ImageRgba8(pixels.to_rgba8()).write_to(&mut bytes, format).unwrap(),
+        _ => pixels.write_to(&mut bytes, format).unwrap(),
+    }
+    bytes.into_inner().into()
+}
+
+fn jpeg_segment(marker: u8, content: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(content.len() + 2).unwrap();
+    [&[0xFF, marker], length.to_be_bytes().as_slice(), content].concat()
+}
+
+fn exif(orientation: u8) -> Vec<u8> {
+    let tiff = b"II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0";
+    [tiff.as_slice(), &[orientation, 0, 0, 0, 0, 0, 0, 0], b"SECRET"].concat()
+}
+
+fn jpeg_with(pixels: &DynamicImage, segments: &[Vec<u8>], trailer: &[u8]) -> Bytes {
+    let plain = file(pixels, ImageFormat::Jpeg);
+    [&plain[..2], &segments.concat(), &plain[2..], trailer].concat().into()
+}
+
+fn jpeg_with_orientation(pixels: &DynamicImage, orientation: u8) -> Bytes {
+    let app1 = [b"Exif\0\0".as_slice(), &exif(orientation)].concat();
+    jpeg_with(pixels, &[jpeg_segment(0xE1, &app1)], &[])
+}
+
+fn png_with(pixels: &DynamicImage, kind: &[u8; 4], content: &[u8]) -> Bytes {
+    let plain = file(pixels, ImageFormat::Png);
+    let (header, rest) = plain.split_at(33);
+    let length = u32::try_from(content.len()).unwrap().to_be_bytes();
+    let checksum = crc32(&[kind.as_slice(), content].concat()).to_be_bytes();
+    [header, &length, kind, content, &checksum, rest].concat().into()
+}
+
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(u32::MAX, |sum, byte| {
+        (0..8).fold(sum ^ u32::from(*byte), |sum, _| (sum >> 1) ^ (0xEDB8_8320 * (sum & 1)))
+    })
+}
+
+fn changed(
+    bytes: &Bytes,
+    mime_type: &str,
+    bounds: &ImageBounds,
+) -> (DynamicImage, Bytes, &'static str, Vec<Change>) {
+    match fit_image(bytes.clone(), mime_type, bounds).unwrap() {
+        Fitted::Changed { bytes, mime_type, what } => {
+            (::image::load_from_memory(&bytes).unwrap(), bytes, mime_type, what)
+        }
+        Fitted::AsItIs(_) => panic!("nothing was changed"),
+    }
+}
+
+fn contains(bytes: &[u8], needle: &[u8]) -> bool {
+    bytes.windows(needle.len()).any(|window| window == needle)
+}
+
+fn check_untouched(bytes: &Bytes, mime_type: &str, bounds: &ImageBounds) {
+    assert_eq!(fit_image(bytes.clone(), mime_type, bounds).unwrap(), Fitted::AsItIs(bytes.clone()));
+}
+
+#[test]
+fn within_bounds_it_stays_byte_for_byte() {
+    let pixels = two_halves(200, 100);
+    check_untouched(&file(&pixels, ImageFormat::Png), "image/png", &BOUNDS);
+    check_untouched(&file(&pixels, ImageFormat::Jpeg), "image/jpeg", &BOUNDS);
+    check_untouched(&file(&pixels, ImageFormat::WebP), "image/webp", &BOUNDS);
+    check_untouched(&file(&pixels, ImageFormat::Png), "image/png", &STRIP);
+    check_untouched(&file(&pixels, ImageFormat::Jpeg), "image/jpeg", &STRIP);
+    check_untouched(&file(&pixels, ImageFormat::WebP), "image/webp", &STRIP);
+    check_untouched(&jpeg_with_orientation(&pixels, 6), "image/jpeg", &BOUNDS);
+    check_untouched(&png_with(&pixels, b"tEXt", b"a\0SECRET"), "image/png", &BOUNDS);
+}
+
+#[test]
+fn a_wrong_type_is_corrected_and_nothing_else() {
+    let bytes = file(&two_halves(20, 10), ImageFormat::Png);
+    let expect =
+        Fitted::Changed { bytes: bytes.clone(), mime_type: "image/png", what: vec![Change::TypeCorrected] };
+    assert_eq!(fit_image(bytes, "image/jpg", &BOUNDS).unwrap(), expect);
+}
+
+#[test]
+fn formats_that_servers_refuse_become_png_without_loss() {
+    let pixels = two_halves(20, 10);
+    for format in [
+        ImageFormat::Bmp,
+        ImageFormat::Tiff,
+        ImageFormat::Ico,
+        ImageFormat::Tga,
+        ImageFormat::Pnm,
+        ImageFormat::Qoi,
+        ImageFormat::Gif,
+    ] {
+        let (after, _, mime_type, what) = changed(&file(&pixels, format), format.to_mime_type(), &BOUNDS);
+        assert_eq!(after.to_rgb8(), pixels.to_rgb8(), "{format:?}");
+        assert_eq!(mime_type, "image/png");
+        assert_eq!(what, [Change::Reencoded { from: format.to_mime_type() }]);
+    }
+}
+
+#[test]
+fn of_an_animation_the_first_frame_is_left() {
+    let mut bytes = Vec::new();
+    let mut encoder = GifEncoder::new(&mut bytes);
+    for shade in [255, 0] {
+        encoder
+            .encode_frame(Frame::new(RgbaImage::from_pixel(4, 4, Rgba([shade, shade, shade, 255]))))
+            .unwrap();
+    }
+    drop(encoder);
+    let (after, _, _, what) = changed(&bytes.into(), "image/gif", &BOUNDS);
+    assert_eq!(what, [Change::FirstFrameOnly, Change::Reencoded { from: "image/gif" }]);
+    assert_eq!(after.get_pixel(0, 0), Rgba([255, 255, 255, 255]));
+}
+
+#[test]
+fn too_many_pixels_are_scaled_in_proportion() {
+    let (after, _, mime_type, what) =
+        changed(&file(&two_halves(400, 100), ImageFormat::Png), "image/png", &BOUNDS);
+    assert_eq!(after.dimensions(), (200, 50));
+    assert_eq!(mime_type, "image/png");
+    let (from, to) = (Size { width: 400, height: 100 }, Size { width: 200, height: 50 });
+    assert_eq!(what, [Change::Scaled { from, to }, Change::Reencoded { from: "image/png" }]);
+}
+
+#[test]
+fn what_does_not_compress_becomes_jpeg_and_then_smaller() {
+    let bytes = file(&noise(200, 200), ImageFormat::Png);
+    let (after, small, mime_type, what) =
+        changed(&bytes, "image/png", &ImageBounds { max_bytes: 60_000, ..BOUNDS });
+    assert_eq!((after.dimensions(), mime_type), ((200, 200), "image/jpeg"));
+    assert!(small.len() <= 60_000);
+    assert_eq!(what, [Change::Reencoded { from: "image/png" }]);
+
+    let (after, small, ..) = changed(&bytes, "image/png", &ImageBounds { max_bytes: 3_000, ..BOUNDS });
+    assert!(small.len() <= 3_000 && after.width() < 200);
+    let nothing = ImageBounds { max_bytes: 10, ..BOUNDS };
+    assert!(matches!(fit_image(bytes, "image/png", &nothing), Err(ImageError::CannotFit { max_bytes: 10 })));
+}
+
+#[test]
+fn what_is_transparent_stays_so_in_png_and_is_white_in_jpeg() {
+    let clear = DynamicImage::ImageRgba8(RgbaImage::from_pixel(8, 8, Rgba([0, 0, 0, 0])));
+    let (after, ..) = changed(&file(&clear, ImageFormat::Tiff), "image/tiff", &BOUNDS);
+    assert_eq!(after.get_pixel(3, 3).0[3], 0);
+
+    let mut pixels = noise(100, 100).to_rgba8();
+    pixels.enumerate_pixels_mut().filter(|(x, ..)| *x < 50).for_each(|(_, _, pixel)| pixel.0 = [0, 0, 0, 0]);
+    let bytes = file(&DynamicImage::ImageRgba8(pixels), ImageFormat::Png);
+    let (after, _, mime_type, _) = changed(&bytes, "image/png", &ImageBounds { max_bytes: 14_000, ..BOUNDS });
+    assert_eq!(mime_type, "image/jpeg");
+    assert!(after.get_pixel(after.width() / 5, after.height() / 2).0.iter().all(|channel| *channel > 240));
+}
+
+#[test]
+fn what_is_encoded_anew_stands_upright_and_says_nothing() {
+    // Turned by a quarter to the right, what was on the left is above.
+    let bytes = jpeg_with_orientation(&two_halves(400, 200), 6);
+    for (bounds, size) in [(BOUNDS, (100, 200)), (ImageBounds { max_edge: 400, ..STRIP }, (200, 400))] {
+        let (after, written, mime_type, what) = changed(&bytes, "image/jpeg", &bounds);
+        assert_eq!((after.dimensions(), mime_type), (size, "image/jpeg"));
+        let [top, bottom] = [0, size.1 - 1].map(|y| after.get_pixel(size.0 / 2, y).0);
+        assert!(top[0] > 200 && top[2] < 50, "{top:?}");
+        assert!(bottom[2] > 200 && bottom[0] < 50, "{bottom:?}");
+        assert!(what.contains(&Change::Oriented) && what.contains(&Change::MetadataRemoved));
+        assert!(!contains(&written, b"SECRET") && !contains(&written, b"Exif"));
+    }
+}
+
+#[test]
+fn metadata_is_taken_out_without_touching_the_pixels() {
+    let pixels = two_halves(64, 32);
+    let check = |bytes: Bytes, mime_type: &'static str| {
+        let (after, stripped, now, what) = changed(&bytes, mime_type, &STRIP);
+        assert_eq!((now, what), (mime_type, vec![Change::MetadataRemoved]));
+        assert!(contains(&bytes, b"SECRET") && !contains(&stripped, b"SECRET"));
+        assert_eq!(after, ::image::load_from_memory(&bytes).unwrap());
+        check_untouched(&stripped, mime_type, &STRIP);
+    };
+    check(jpeg_with_orientation(&pixels, 1), "image/jpeg");
+    check(jpeg_with(&pixels, &[jpeg_segment(0xFE, b"SECRET")], b""), "image/jpeg");
+    check(jpeg_with(&pixels, &[jpeg_segment(0xED, b"Photoshop 3.0\0SECRET")], b""), "image/jpeg");
+    check(jpeg_with(&pixels, &[jpeg_segment(0xE2, b"MPF\0SECRET")], b"\xFF\xD8SECRET"), "image/jpeg");
+    check(png_with(&pixels, b"tEXt", b"Author\0SECRET"), "image/png");
+    check(png_with(&pixels, b"eXIf", &exif(1)), "image/png");
+    check(png_with(&pixels, b"prIv", b"SECRET"), "image/png");
+
+    let plain = file(&pixels, ImageFormat::WebP);
+    let vp8x = [b"VP8X\x0A\0\0\0\x0C\0\0\0".as_slice(), &[63, 0, 0, 31, 0, 0]].concat();
+    let metadata = b"EXIF\x08\0\0\0SECRET!!XMP \x06\0\0\0SECRET";
+    let chunks = [b"WEBP".as_slice(), &vp8x, &plain[12..], metadata].concat();
+    let size = u32::try_from(chunks.len()).unwrap().to_le_bytes();
+    check([b"RIFF".as_slice(), &size, &chunks].concat().into(), "image/webp");
+}
+
+#[test]
+fn a_colour_profile_stays_if_it_fits_the_pixels() {
+    let profile = |space: &[u8]| [&[0; 16], space, &[7; 40]].concat();
+    let segment =
+        |space| jpeg_segment(0xE2, &[b"ICC_PROFILE\0\x01\x01".as_slice(), &profile(space)].concat());
+    let pixels = two_halves(400, 100);
+    let (_, stripped, ..) = changed(
+        &jpeg_with(&pixels, &[segment(b"RGB "), jpeg_segment(0xFE, b"SECRET")], b""),
+        "image/jpeg",
+        &ImageBounds { max_edge: 400, ..STRIP },
+    );
+    assert!(contains(&stripped, &profile(b"RGB ")));
+    let (_, scaled, ..) = changed(&jpeg_with(&pixels, &[segment(b"RGB ")], b""), "image/jpeg", &BOUNDS);
+    assert!(contains(&scaled, &profile(b"RGB ")));
+    let (_, scaled, ..) = changed(&jpeg_with(&pixels, &[segment(b"CMYK")], b""), "image/jpeg", &BOUNDS);
+    assert!(!contains(&scaled, &profile(b"CMYK")));
+}
+
+#[test]
+fn a_bomb_is_an_error() {
+    let plain = file(&two_halves(20, 10), ImageFormat::Png);
+    let mut bomb = plain.to_vec();
+    bomb[16..24].copy_from_slice(&[0, 0, 0xF0, 0, 0, 0, 0xF0, 0]);
+    let checksum = crc32(&bomb[12..29]).to_be_bytes();
+    bomb[29..33].copy_from_slice(&checksum);
+    let error = fit_image(bomb.into(), "image/png", &BOUNDS).unwrap_err();
+    assert!(matches!(error, ImageError::TooManyPixels(_) | ImageError::Decode(_)), "{error:?}");
+
+    let gif = b"GIF89a\xFF\xFF\xFF\xFF\0\0\0,\0\0\0\0\xFF\xFF\xFF\xFF\0\x02\x02D\x01\0;";
+    let error = fit_image(Bytes::from_static(gif), "image/gif", &BOUNDS).unwrap_err();
+    assert!(matches!(error, ImageError::TooManyPixels(_) | ImageError::Decode(_)), "{error:?}");
+}
+
+#[test]
+fn what_is_no_picture_is_told_apart_from_what_is_damaged() {
+    let check = |bytes: &'static [u8], mime_type: &str| {
+        fit_image(Bytes::from_static(bytes), mime_type, &BOUNDS).unwrap_err()
+    };
+    assert!(matches!(check(b"hello", "text/plain"), ImageError::Unsupported { .. }));
+    assert!(matches!(check(b"\0\0\0\x1cftypavif\0\0\0\0", "image/avif"), ImageError::Unsupported { .. }));
+    assert!(matches!(check(b"hello", "image/png"), ImageError::Decode(_)));
+    assert!(matches!(check(b"", "image/jpeg"), ImageError::Decode(_)));
+}
+
+#[tokio::test]
+async fn in_the_background_it_is_the_same() {
+    let bytes = file(&two_halves(400, 100), ImageFormat::Bmp);
+    let expect = fit_image(bytes.clone(), "image/bmp", &BOUNDS).unwrap();
+    assert_eq!(fit_image_in_background(bytes, "image/bmp".to_owned(), BOUNDS).await.unwrap(), expect);
+}
+
+fn any_format() -> impl Strategy<Value = ImageFormat> {
+    prop::sample::select(vec![
+        ImageFormat::Png,
+        ImageFormat::Jpeg,
+        ImageFormat::WebP,
+        ImageFormat::Gif,
+        ImageFormat::Bmp,
+        ImageFormat::Tiff,
+        ImageFormat::Ico,
+        ImageFormat::Tga,
+        ImageFormat::Pnm,
+        ImageFormat::Qoi,
+    ])
+}
+
+fn any_bounds() -> impl Strategy<Value = ImageBounds> {
+    let metadata = prop::sample::select(vec![Metadata::Keep, Metadata::Strip]);
+    (1_000_u64..40_000, 0_u32..80, metadata).prop_map(|(max_bytes, max_edge, metadata)| ImageBounds {
+        max_bytes,
+        max_edge,
+        metadata,
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn what_fits_is_within_its_bounds(format in any_format(), width in 1_u32..120, height in 1_u32..120, bounds in any_bounds()) {
+        let bytes = file(&noise(width, height), format);
+        let fitted = fit_image(bytes.clone(), format.to_mime_type(), &bounds).unwrap();
+        let result = match &fitted { Fitted::AsItIs(bytes) | Fitted::Changed { bytes, .. } => bytes };
+        let pixels = ::image::load_from_memory(result).unwrap();
+        prop_assert!(u64::try_from(result.len()).unwrap() <= bounds.max_bytes);
+        prop_assert!(pixels.width().max(pixels.height()) <= bounds.max_edge.max(1));
+        let now = match &fitted { Fitted::AsItIs(_) => format.to_mime_type(), Fitted::Changed { mime_type, .. } => mime_type };
+        prop_assert_eq!(::image::guess_format(result).unwrap().to_mime_type(), now);
+        prop_assert!(["image/png", "image/jpeg", "image/webp"].contains(&now));
+        check_untouched(result, now, &bounds);
+    }
+
+    #[test]
+    fn damaged_pictures_never_panic(format in any_format(), cut in 0_usize..2_000, flips in prop::collection::vec((0_usize..2_000, any::<u8>()), 0..6), bounds in any_bounds()) {
+        let mut bytes = file(&two_halves(30, 20), format).to_vec();
+        bytes.truncate(cut);
+        for (at, value) in flips {
+            if let Some(byte) = bytes.get_mut(at) { *byte = value; }
+        }
+        let outcome = fit_image(bytes.into(), format.to_mime_type(), &bounds);
+        prop_assert!(!matches!(outcome, Err(ImageError::DecoderPanicked)));
+    }
+
+    #[test]
+    fn random_bytes_never_panic(format in any_format(), bytes in prop::collection::vec(any::<u8>(), 0..400), bounds in any_bounds()) {
+        let outcome = fit_image(bytes.into(), format.to_mime_type(), &bounds);
+        prop_assert!(!matches!(outcome, Err(ImageError::DecoderPanicked)));
+    }
+}

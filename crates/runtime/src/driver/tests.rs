@@ -1,0 +1,309 @@
+use super::*;
+use crate::record::{Replied, ToolResult};
+use crate::store::tasks;
+use crate::testing::World;
+use crate::tools::outside::{Invocation, OutsideTool, Repeat};
+use base64::Engine as _;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use polity_llm::{
+    Arguments, CallError, ChatModel, Endpoint, FailureKind, Message as Wire, Reply, Request, Tool, ToolCall,
+};
+use polity_society::id::{AgentId, CallId};
+use polity_society::message::{Finality, Payload};
+use polity_society::rules::{Answering, Draft, LastWord};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+use tokio::sync::Notify;
+
+/// What a model does when it is asked.
+enum Say {
+    /// It closes the turn.
+    Text(&'static str),
+    /// It calls a tool.
+    Call(&'static str, Value),
+    /// Somebody writes to somebody while it thinks; then it closes the turn.
+    Meanwhile { from: &'static str, to: &'static str, text: &'static str },
+    /// It refuses for good.
+    Fail,
+}
+
+/// A model that says what it was told to, in order, and keeps what it was asked.
+struct Script {
+    says: Mutex<VecDeque<Say>>,
+    asked: Mutex<Vec<Request>>,
+    door: Box<dyn Fn(&'static str, &'static str, &'static str) -> BoxFuture<'static, ()> + Send + Sync>,
+}
+
+impl ChatModel for Script {
+    fn call<'a>(&'a self, _: &'a Endpoint, request: &'a Request) -> BoxFuture<'a, Result<Reply, CallError>> {
+        Box::pin(async move {
+            check_history(request);
+            self.asked.lock().unwrap().push(request.clone());
+            let say = self.says.lock().unwrap().pop_front().expect("nobody expected to be asked");
+            let text = |text: &str| Ok(Reply { text: Some(text.to_owned()), ..Reply::default() });
+            match say {
+                Say::Text(said) => text(said),
+                Say::Call(name, arguments) => {
+                    let call = ToolCall {
+                        id: String::new(),
+                        name: name.to_owned(),
+                        arguments: Arguments::Object(arguments.as_object().unwrap().clone()),
+                        extra: Map::new(),
+                    };
+                    Ok(Reply { tool_calls: vec![call], ..Reply::default() })
+                }
+                Say::Meanwhile { from, to, text: said } => {
+                    (self.door)(from, to, said).await;
+                    text("so far")
+                }
+                Say::Fail => Err(CallError {
+                    kind: FailureKind::Refused,
+                    message: "no".to_owned(),
+                    status: Some(400),
+                    retry_after: None,
+                }),
+            }
+        })
+    }
+}
+
+/// Every call is answered before anybody else speaks.
+fn check_history(request: &Request) {
+    let mut pending: BTreeSet<&str> = BTreeSet::new();
+    for message in &request.messages {
+        match message {
+            Wire::Tool { call_id, .. } => {
+                assert!(pending.remove(call_id.as_str()), "{call_id} answers nothing")
+            }
+            other => {
+                assert!(pending.is_empty(), "{pending:?} are not answered before {other:?}");
+                if let Wire::Assistant { tool_calls, .. } = other {
+                    pending = tool_calls.iter().map(|call| call.id.as_str()).collect();
+                }
+            }
+        }
+    }
+    assert!(pending.is_empty());
+}
+
+fn script(world: &World, says: Vec<Say>) -> Arc<Script> {
+    let (store, snapshot, task) = (world.store.clone(), Arc::clone(&world.snapshot), world.task.clone());
+    let door = move |from: &'static str, to: &'static str, text: &'static str| -> BoxFuture<'static, ()> {
+        let (store, snapshot, task) = (store.clone(), Arc::clone(&snapshot), task.clone());
+        Box::pin(async move {
+            let write = store.write(move |tx| {
+                Box::pin(async move {
+                    let sender = Conversation { agent: AgentId::new(from), task };
+                    let draft = Draft {
+                        to: to.to_owned(),
+                        payload: Payload::text(text),
+                        answering: Answering::Oldest,
+                        due_at: None,
+                    };
+                    let last_word = LastWord::UnlessWaiting;
+                    crate::door::send(tx, &snapshot, &sender, draft, last_word).await
+                })
+            });
+            write.await.unwrap().unwrap();
+        })
+    };
+    Arc::new(Script { says: Mutex::new(says.into()), asked: Mutex::default(), door: Box::new(door) })
+}
+
+/// Drives root through what it has to do.
+async fn drive_root(world: &World, says: Vec<Say>, outside: Vec<OutsideTool>) -> Arc<Script> {
+    let script = script(world, says);
+    run(&world.handles(script.clone(), outside), &world.of("root")).await.unwrap();
+    assert!(script.says.lock().unwrap().is_empty(), "something was left unsaid");
+    script
+}
+
+async fn results(world: &World) -> Vec<Value> {
+    let mut reader = world.store.reader().await.unwrap();
+    let history = records::history(&mut reader, &world.of("root")).await.unwrap();
+    let results = history.records.into_iter().filter_map(|(_, record)| match record {
+        Record::ToolFinished { result: ToolResult::Json(value), .. } => Some(value),
+        _ => None,
+    });
+    results.collect()
+}
+
+#[tokio::test]
+async fn bytes_that_a_model_writes_are_never_written_down() {
+    let world = World::new().await;
+    let bytes: Vec<u8> = (0..200u8).map(|byte| byte.wrapping_mul(37) ^ 0xa5).collect();
+    let encoded = base64::engine::general_purpose::STANDARD.encode(&bytes);
+    world.say("user", "root", json!("store it")).await;
+    let put = json!({"type": "blob", "content": encoded, "encoding": "base64"});
+    let script =
+        drive_root(&world, vec![Say::Call("put_artifact", put), Say::Text("stored")], Vec::new()).await;
+
+    let everything = [
+        world.query("SELECT body FROM records").await.join("\n"),
+        world.query("SELECT body FROM events").await.join("\n"),
+        format!("{:?}", world.dump().await),
+        format!("{:?}", script.asked.lock().unwrap()),
+    ];
+    for place in &everything {
+        for start in 0..encoded.len() - 64 {
+            assert!(!place.contains(&encoded[start..start + 64]));
+        }
+    }
+    let stored = &results(&world).await[0];
+    let reference = stored["ref"].as_str().unwrap();
+    assert!(everything[3].contains(reference), "the call in the history names the artifact");
+    let blob = world.query("SELECT blob FROM artifacts").await;
+    let hash = polity_artifacts::BlobHash::new(blob[0].as_str());
+    assert_eq!(world.blobs.read(&hash).await.unwrap(), bytes);
+}
+
+#[tokio::test]
+async fn a_turn_that_is_given_up_leaves_no_call_unanswered() {
+    let world = World::new().await;
+    world.say("user", "root", json!("do it")).await;
+    let turn = world.begin_turn("root").await;
+    let owner = world.of("root");
+    let call = |id: &str| ToolCall {
+        id: id.to_owned(),
+        name: "pay".to_owned(),
+        arguments: Arguments::Object(Map::new()),
+        extra: Map::new(),
+    };
+    let replied = Replied { calls: vec![call("a"), call("b")], ..Replied::default() };
+    world
+        .write(move |tx| {
+            Box::pin(async move {
+                records::append(tx, &owner, turn, &Record::Replied(replied)).await?;
+                records::append(tx, &owner, turn, &Record::ToolStarted { call: CallId::new("a") }).await
+            })
+        })
+        .await;
+    let handles = world.handles(script(&world, Vec::new()), Vec::new());
+    abandon(&handles, &world.of("root"), "a defect".to_owned()).await.unwrap();
+    assert_eq!(world.query("SELECT state FROM turns").await, ["failed"]);
+    let said: Vec<Value> = results(&world).await.iter().map(|result| result["error"].clone()).collect();
+    assert_eq!(said, ["outcome_unknown", "outcome_unknown"]);
+    world.say("user", "root", json!("again")).await;
+    drive_root(&world, vec![Say::Text("done")], Vec::new()).await;
+}
+
+#[tokio::test]
+async fn the_person_is_answered_even_after_a_turn_that_failed() {
+    let world = World::new().await;
+    world.say("user", "root", json!("do it")).await;
+    let reader = world.hire("root", "reader", json!({})).await;
+    drive_root(&world, vec![Say::Fail], Vec::new()).await;
+    assert_eq!(world.query("SELECT state FROM messages WHERE sender = 'user'").await, ["failed"]);
+    world.say(&reader, "root", json!({"message_type": "status_report", "text": "found it"})).await;
+    drive_root(&world, vec![Say::Text("here it is")], Vec::new()).await;
+    let mail = world.mail("user").await;
+    let answer = mail.last().unwrap();
+    assert_eq!(answer.in_reply_to, Some(world.mail("root").await[0].id.clone()));
+    assert_eq!((answer.expects, answer.finality), (Expects::Nothing, Finality::Final));
+    let mut connection = world.store.reader().await.unwrap();
+    let standing = tasks::standing(&mut connection, &world.task).await.unwrap().unwrap();
+    assert!(!standing.unanswered && !standing.asks_user, "{standing:?}");
+}
+
+#[tokio::test]
+async fn a_question_that_comes_meanwhile_keeps_its_own_answer() {
+    let world = World::new().await;
+    let reader = world.hire("root", "reader", json!({})).await;
+    world.say(&reader, "root", json!({"message_type": "status_report", "text": "found it"})).await;
+    let meanwhile = Say::Meanwhile { from: "user", to: "root", text: "what time is it?" };
+    drive_root(&world, vec![meanwhile, Say::Text("three")], Vec::new()).await;
+    let said: Vec<String> = world.query("SELECT body FROM messages WHERE receiver = 'user'").await;
+    assert_eq!(said, [r#"{"text":"three"}"#]);
+    assert_eq!(world.query("SELECT count(*) || '' FROM turns WHERE state = 'done'").await, ["2"]);
+}
+
+#[tokio::test]
+async fn what_comes_meanwhile_is_taken_into_the_turn_once() {
+    let world = World::new().await;
+    world.say("user", "root", json!("one")).await;
+    let turn = world.begin_turn("root").await;
+    world.say("user", "root", json!("two")).await;
+    let script = drive_root(&world, vec![Say::Text("both")], Vec::new()).await;
+    let heard = format!("{:?}", script.asked.lock().unwrap()[0].messages);
+    assert_eq!((heard.matches("one").count(), heard.matches("two").count()), (1, 1), "{heard}");
+    let states = world.query("SELECT state || turn FROM messages WHERE receiver = 'root'").await;
+    assert_eq!(states, [format!("done{turn}"), format!("done{turn}")]);
+}
+
+/// A tool that never comes back from its first run.
+fn stuck_once(repeat: Repeat) -> (OutsideTool, Arc<Mutex<Vec<String>>>, Arc<Notify>) {
+    let (runs, reached) = (Arc::new(AtomicU32::new(0)), Arc::new(Notify::new()));
+    let keys = Arc::new(Mutex::new(Vec::new()));
+    let (seen, at) = (Arc::clone(&keys), Arc::clone(&reached));
+    let tool = OutsideTool {
+        tool: Tool { name: "pay".to_owned(), description: String::new(), parameters: json!({}) },
+        repeat,
+        run: Arc::new(move |invocation: Invocation| {
+            seen.lock().unwrap().push(invocation.idempotency_key);
+            let first = runs.fetch_add(1, Ordering::SeqCst) == 0;
+            let at = Arc::clone(&at);
+            async move {
+                if first {
+                    at.notify_one();
+                    std::future::pending::<()>().await;
+                }
+                Ok(json!({"paid": 1}))
+            }
+            .boxed()
+        }),
+    };
+    (tool, keys, reached)
+}
+
+async fn interrupted(repeat: Repeat) -> (Vec<Value>, Vec<String>) {
+    let world = World::new().await;
+    let (tool, keys, reached) = stuck_once(repeat);
+    world.say("user", "root", json!("pay")).await;
+    let handles = world.handles(script(&world, vec![Say::Call("pay", json!({}))]), vec![tool.clone()]);
+    let root = world.of("root");
+    tokio::select! {
+        ended = run(&handles, &root) => panic!("the tool never ends: {ended:?}"),
+        () = reached.notified() => {}
+    }
+    drive_root(&world, vec![Say::Text("paid, or not")], vec![tool]).await;
+    let keys = keys.lock().unwrap().clone();
+    (results(&world).await, keys)
+}
+
+#[tokio::test]
+async fn what_was_interrupted_outside_is_not_run_again() {
+    let (results, keys) = interrupted(Repeat::Unsafe).await;
+    assert_eq!(keys.len(), 1);
+    assert_eq!(results.iter().map(|result| result["error"].clone()).collect::<Vec<_>>(), ["outcome_unknown"]);
+}
+
+#[tokio::test]
+async fn what_may_be_repeated_is_run_again_with_the_same_key() {
+    let (results, keys) = interrupted(Repeat::Safe).await;
+    assert_eq!(keys.len(), 2);
+    assert_eq!(keys[0], keys[1]);
+    assert_eq!(results, [json!({"paid": 1})]);
+}
+
+#[tokio::test]
+async fn a_child_without_a_message_is_pointed_out_once() {
+    let world = World::new().await;
+    world.say("user", "root", json!("hire")).await;
+    let hire = json!({"roleId": "reader", "taskBrief": crate::testing::brief()});
+    let says = vec![
+        Say::Call("create_role", json!({"name": "reader", "rolePrompt": "read"})),
+        Say::Call("spawn_agent", hire),
+        Say::Text("first"),
+        Say::Text("second"),
+    ];
+    drive_root(&world, says, Vec::new()).await;
+    let notices = world.query("SELECT body FROM records WHERE body LIKE '%unwritten_children%'").await;
+    assert_eq!(notices.len(), 1);
+    assert_eq!(
+        world.query("SELECT body FROM messages WHERE receiver = 'user'").await,
+        [r#"{"text":"second"}"#]
+    );
+}

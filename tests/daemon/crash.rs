@@ -1,0 +1,158 @@
+//! `kill -9`, again and again, at whatever moment: the society comes to the same end, and everything happened once.
+
+mod end;
+
+use std::time::Duration;
+
+use fastrand::Rng;
+use polity_tests::{Answer, Conversation, Polity, Running, ScriptedServer, doubled_reports, society};
+use serde_json::{Value, json};
+
+use crate::support::{home, start};
+
+/// What is done before the test is content.
+const KILLS: usize = 100;
+const LEADS: usize = 4;
+const WORKERS_PER_LEAD: usize = 5;
+const LAST_WORDS: &str = "all done";
+
+/// How often a running process is looked at.
+const GLANCE: Duration = Duration::from_micros(200);
+
+/// What came of a process.
+enum Ended {
+    /// It was alive when it was killed.
+    Killed,
+    /// It was killed, or ended, before it had anything to resume.
+    NothingBegun,
+    /// It came to its end.
+    Finished,
+}
+
+/// When a process is to be killed.
+#[derive(Debug)]
+enum Moment {
+    /// After so many more lines of its output.
+    Lines(usize),
+    /// After so many more requests at the server, while the last of them is being answered.
+    Requests(usize),
+    /// Never.
+    Never,
+}
+
+impl Moment {
+    fn random(lots: &mut Rng) -> Self {
+        match lots.bool() {
+            true => Self::Lines(lots.usize(0..16)),
+            false => Self::Requests(lots.usize(1..5)),
+        }
+    }
+}
+
+/// One society, from its prompt to its end.
+struct Run {
+    server: ScriptedServer,
+    polity: Polity,
+    printed: String,
+    kills: usize,
+    processes: usize,
+}
+
+impl Run {
+    fn new() -> Self {
+        let play = society(LEADS, WORKERS_PER_LEAD);
+        let server = ScriptedServer::start(move |asked: &Conversation| -> Answer { play(asked) });
+        let polity = home(&server, &json!({}));
+        Self { server, polity, printed: String::new(), kills: 0, processes: 0 }
+    }
+
+    /// Runs the society to its end; kills it at random moments as long as there are kills left.
+    fn play(&mut self, kills: usize, lots: &mut Rng) {
+        let mut arguments = ["build it", "--json"];
+        loop {
+            let moment = if self.kills < kills { Moment::random(lots) } else { Moment::Never };
+            let running = start(&self.polity, &arguments);
+            match self.attend(running, &moment, Duration::from_micros(lots.u64(0..3000))) {
+                Ended::Finished => return,
+                Ended::Killed => arguments[0] = "--resume",
+                Ended::NothingBegun => arguments[0] = "build it",
+            }
+        }
+    }
+
+    fn attend(&mut self, mut running: Running, moment: &Moment, delay: Duration) -> Ended {
+        self.processes += 1;
+        let asked_before = self.server.request_count();
+        let has_come = |running: &Running| match moment {
+            Moment::Lines(lines) => running.stdout_line_count() >= *lines,
+            Moment::Requests(requests) => self.server.request_count() >= asked_before + requests,
+            Moment::Never => false,
+        };
+        let ended = match moment {
+            Moment::Never => running.wait(),
+            Moment::Lines(_) | Moment::Requests(_) => {
+                while !running.has_ended() && !has_come(&running) {
+                    std::thread::sleep(GLANCE);
+                }
+                std::thread::sleep(delay);
+                running.kill9()
+            }
+        };
+        self.printed.push_str(&ended.stdout);
+        // A line that was cut off by the end of its process must not run into the next.
+        self.printed.push('\n');
+        assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
+        match ended.code {
+            None => {
+                self.kills += 1;
+                Ended::Killed
+            }
+            // The first process was killed before it had acknowledged the prompt.
+            Some(2) if ended.stderr.contains("nothing to resume") => Ended::NothingBegun,
+            Some(_) => {
+                ended.expect_code(0);
+                Ended::Finished
+            }
+        }
+    }
+
+    /// Whether the person was told the last words, by whichever process.
+    fn was_told(&self) -> bool {
+        let lines = self.printed.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        lines
+            .filter(|line| line["event"] == "message_accepted" && line["to"] == "user")
+            .any(|message| message["finality"] == "final" && message["text"] == LAST_WORDS)
+    }
+
+    /// No agent was ever shown a report twice.
+    fn assert_nothing_heard_twice(&self) {
+        for request in self.server.requests() {
+            let asked = request.conversation();
+            assert_eq!(doubled_reports(&asked), [], "{}", asked.agent_id());
+        }
+        self.server.assert_clean();
+    }
+}
+
+#[test]
+fn everything_happens_once_however_often_the_process_is_killed() {
+    // The seed decides how many lines and requests there are before each kill; what they meet is up to the machine,
+    // and the verdict is the same for all of it.
+    let mut lots = Rng::with_seed(0x0009_0117);
+    let (mut kills, mut runs, mut processes, mut requests) = (0, 0, 0, 0);
+    while kills < KILLS {
+        let mut run = Run::new();
+        run.play(KILLS - kills, &mut lots);
+        end::check(&run.polity.data_dir(), LEADS, WORKERS_PER_LEAD);
+        run.assert_nothing_heard_twice();
+        assert!(run.was_told(), "the last words were not printed:\n{}", run.printed);
+        kills += run.kills;
+        processes += run.processes;
+        requests += run.server.request_count();
+        runs += 1;
+    }
+    println!(
+        "{kills} kills of {processes} processes over {runs} societies of {} agents; {requests} model calls",
+        LEADS * (WORKERS_PER_LEAD + 1) + 1
+    );
+}
