@@ -66,6 +66,8 @@ pub(crate) struct Turn {
     calls: VecDeque<ToolCall>,
     /// What the model said along with its calls.
     last_text: Option<String>,
+    /// What it said before it was reminded of its children.
+    before_reminder: Option<String>,
     started: Option<CallId>,
     rounds: u64,
     empty_answers: u32,
@@ -97,6 +99,7 @@ impl Turn {
             phase: Phase::Asking,
             calls: VecDeque::new(),
             last_text: None,
+            before_reminder: None,
             started: None,
             rounds: 0,
             empty_answers: 0,
@@ -178,8 +181,11 @@ impl Turn {
             Notice::SumUp { .. } => self.summing_up = SummingUp::Asked,
             Notice::UnwrittenChildren { .. } => {
                 self.reminded = Reminded::Once;
-                // What the model said before it was reminded is not its last word.
-                self.phase = Phase::Asking;
+                // What the model said before it was reminded is its last word only if it says nothing more.
+                let said = std::mem::replace(&mut self.phase, Phase::Asking);
+                if let Phase::Closing(text) = said {
+                    self.before_reminder = text;
+                }
             }
             _ => {}
         }
@@ -200,7 +206,7 @@ impl Turn {
         self.empty_answers += 1;
         let has_acted = self.rounds > 0;
         self.phase = if has_acted || self.beginning == Expects::Nothing {
-            Phase::Closing(None)
+            Phase::Closing(self.before_reminder.take())
         } else if self.empty_answers >= EMPTY_ANSWERS {
             Phase::Silent
         } else {

@@ -35,6 +35,8 @@ pub enum Change {
     AgentEnded {
         /// The agent.
         agent: AgentId,
+        /// Who ended it.
+        by: AgentId,
         /// Why.
         reason: String,
     },

@@ -7,5 +7,5 @@ mod roles;
 
 pub use closing::{Beginning, Closing, ClosingFacts, LastWord, Nudge, OpenRequest, closing};
 pub use door::{Acquaintance, Answering, DoorFacts, Draft, Waiting, admit, introduce_person, notice};
-pub use hire::{HireFacts, HireWish, check_hire, end_subtree, hire};
+pub use hire::{Descendant, HireFacts, HireWish, check_hire, end_subtree, hire};
 pub use roles::{RoleWish, create_role};

@@ -335,3 +335,20 @@ proptest! {
         prop_assert!(!matches!(outcome, Err(ImageError::DecoderPanicked)));
     }
 }
+#[test]
+fn zz_time() {
+    for format in [ImageFormat::Gif, ImageFormat::Qoi, ImageFormat::Tga, ImageFormat::Bmp, ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::Tiff, ImageFormat::WebP, ImageFormat::Pnm, ImageFormat::Ico] {
+        let plain = file(&two_halves(30, 20), format).to_vec();
+        for at in 0..plain.len().min(120) {
+            for value in [0u8, 0x10, 0x7F, 0xFF] {
+                let mut bytes = plain.clone();
+                bytes[at] = value;
+                if at + 1 < bytes.len() { bytes[at + 1] = value; }
+                let start = std::time::Instant::now();
+                let outcome = fit_image(bytes.into(), format.to_mime_type(), &BOUNDS);
+                let t = start.elapsed();
+                if t.as_millis() > 500 { println!("{format:?} {at} {value} {t:?} {:?}", outcome.map(|f| match f { Fitted::AsItIs(_) => vec![], Fitted::Changed{what,..} => what })); }
+            }
+        }
+    }
+}

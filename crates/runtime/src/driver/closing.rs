@@ -147,8 +147,8 @@ async fn tell(
         return Ok(());
     }
     let id = messages::next_id(tx).await?;
-    let change: Change = rules::notice(id, conversation.task.clone(), to, notice);
-    apply::apply(tx, snapshot, vec![change]).await
+    let message = rules::notice(id, conversation.task.clone(), to, notice);
+    apply::apply(tx, snapshot, vec![Change::MessageAccepted(Box::new(message))]).await
 }
 
 /// Notes that a turn has ended.

@@ -3,7 +3,7 @@
 use super::advance::Happened;
 use crate::handles::Handles;
 use crate::record::{Record, ToolResult};
-use crate::store::turns::OpenTurn;
+use crate::store::turns::{self, OpenTurn};
 use crate::store::{Conversation, Error, records};
 use crate::tools;
 use crate::tools::outside::{Invocation, OutsideTool};
@@ -38,11 +38,20 @@ pub(super) async fn run_outside(
     };
     if first == First::Yes {
         let started = Record::ToolStarted { call: CallId::new(call.id.clone()) };
-        let (owner, id, record) = (conversation.clone(), open.id, started.clone());
-        let write = handles
-            .store
-            .write(move |tx| Box::pin(async move { records::append(tx, &owner, id, &record).await }));
-        write.await?;
+        let (owner, goes_on, record) = (conversation.clone(), open.clone(), started.clone());
+        let write = handles.store.write(move |tx| {
+            Box::pin(async move {
+                // The agent may have been ended meanwhile; then nothing of it must run any more.
+                let still = turns::open(&mut tx.connection, &owner).await?.as_ref() == Some(&goes_on);
+                if still {
+                    records::append(tx, &owner, goes_on.id, &record).await?;
+                }
+                Ok(still)
+            })
+        });
+        if !write.await? {
+            return Ok(Happened::Nothing);
+        }
         turn.apply(&started);
     }
     let snapshot = handles.registry.current();

@@ -9,7 +9,7 @@ use crate::supervisor::Bell;
 use polity_registry::Snapshot;
 use polity_society::agent::Standing;
 use polity_society::change::Change;
-use polity_society::id::AgentId;
+use polity_society::id::{AgentId, TaskId};
 use polity_society::message::{Body, Message, Sender};
 use polity_society::notice::Notice;
 use polity_society::rules;
@@ -60,16 +60,17 @@ pub(crate) async fn apply(tx: &mut Tx, snapshot: &Snapshot, changes: Vec<Change>
             Change::AccessGranted { agent, artifact } => {
                 artifacts::grant(&mut tx.connection, &agent, &artifact).await?;
             }
-            Change::AgentEnded { agent, reason } => {
-                if end_agent(tx, &agent, reason).await? {
-                    ended.push(agent);
+            Change::AgentEnded { agent, by, reason } => {
+                if end_agent(tx, &agent, reason.clone()).await? {
+                    ended.push((agent, by, reason));
                 }
             }
         }
     }
     // Only now is it known who is left to be told.
-    for agent in ended {
+    for (agent, by, reason) in ended {
         return_mail(tx, snapshot, &agent).await?;
+        close_requests(tx, snapshot, &agent, &by, &reason).await?;
     }
     Ok(())
 }
@@ -123,25 +124,51 @@ async fn end_agent(tx: &mut Tx, agent: &AgentId, reason: String) -> Result<bool,
     Ok(true)
 }
 
-/// What an agent that has ended has not worked through goes back to those senders who can still hear of it.
+/// What an agent that has ended has not worked through goes back to those who sent it.
 async fn return_mail(tx: &mut Tx, snapshot: &Snapshot, agent: &AgentId) -> Result<(), Error> {
     for message in messages::bounce_all(tx, agent).await? {
         let event = Event::MessageBounced { message: message.id.clone(), to: agent.clone() };
         events::append(tx, &event).await?;
-        let Sender::Party(sender) = message.from else {
-            continue;
-        };
-        let row = agents::get(&mut tx.connection, &sender).await?;
-        if row.is_none_or(|row| row.standing == Standing::Ended) {
-            continue;
-        }
         let notice = Notice::Bounced { to: agent.clone(), message: message.id };
-        let id = messages::next_id(tx).await?;
-        if let Change::MessageAccepted(told) = rules::notice(id, message.task, sender, notice) {
-            accept(tx, snapshot, &told).await?;
-        }
+        tell(tx, snapshot, message.task, message.from, notice).await?;
     }
     Ok(())
+}
+
+/// What an agent that has ended was asked and will never answer: those who asked wait no longer, and are told, but for
+/// the one who ended it.
+async fn close_requests(
+    tx: &mut Tx,
+    snapshot: &Snapshot,
+    agent: &AgentId,
+    by: &AgentId,
+    reason: &str,
+) -> Result<(), Error> {
+    for request in messages::close_requests(tx, agent).await? {
+        if request.from.party() == Some(by) {
+            continue;
+        }
+        let notice = Notice::Terminated { agent: agent.clone(), reason: reason.to_owned() };
+        tell(tx, snapshot, request.task, request.from, notice).await?;
+    }
+    Ok(())
+}
+
+/// Has the system say something to a sender who can still hear it.
+async fn tell(
+    tx: &mut Tx,
+    snapshot: &Snapshot,
+    task: TaskId,
+    sender: Sender,
+    notice: Notice,
+) -> Result<(), Error> {
+    let Sender::Party(to) = sender else { return Ok(()) };
+    let row = agents::get(&mut tx.connection, &to).await?;
+    if row.is_none_or(|row| row.standing == Standing::Ended) {
+        return Ok(());
+    }
+    let id = messages::next_id(tx).await?;
+    accept(tx, snapshot, &rules::notice(id, task, to, notice)).await
 }
 
 fn excerpt(text: &str) -> String {

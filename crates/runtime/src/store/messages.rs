@@ -51,7 +51,7 @@ const UNREAD_OF: &str =
 const BOUNCE: &str = "UPDATE messages SET state = 'bounced'
     WHERE receiver = ?1 AND state IN ('queued', 'delayed', 'in_turn')";
 const CLOSE_REQUESTS: &str = "UPDATE messages SET state = 'failed'
-    WHERE receiver = ?1 AND expects = 'answer' AND answered_by IS NULL AND state = 'done'";
+    WHERE receiver = ?1 AND expects = 'answer' AND answered_by IS NULL AND state = 'done' RETURNING *";
 const UNSHOWN: &str = "SELECT * FROM messages WHERE receiver = 'user' AND state = 'queued' ORDER BY seq";
 const SHOWN: &str =
     "UPDATE messages SET state = 'done' WHERE id = ?1 AND receiver = 'user' AND state = 'queued'";
@@ -289,8 +289,15 @@ pub(crate) async fn bounce_all(tx: &mut Tx, agent: &AgentId) -> Result<Vec<Messa
     let rows = sqlx::query(UNREAD_OF).bind(agent.as_str()).fetch_all(&mut tx.connection).await?;
     let unread = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     sqlx::query(BOUNCE).bind(agent.as_str()).execute(&mut tx.connection).await?;
-    sqlx::query(CLOSE_REQUESTS).bind(agent.as_str()).execute(&mut tx.connection).await?;
     Ok(unread)
+}
+
+/// Gives up what an ended agent has read and not answered; says what it was, oldest first.
+pub(crate) async fn close_requests(tx: &mut Tx, agent: &AgentId) -> Result<Vec<Message>, Error> {
+    let rows = sqlx::query(CLOSE_REQUESTS).bind(agent.as_str()).fetch_all(&mut tx.connection).await?;
+    let mut closed = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    closed.sort_by(|a, b| a.id.cmp(&b.id));
+    Ok(closed)
 }
 
 /// What the person has not been shown yet, oldest first.

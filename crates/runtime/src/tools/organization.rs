@@ -15,7 +15,7 @@ use polity_society::name::Name;
 use polity_society::problem::{Fault, FieldProblem};
 use polity_society::refusal::Refusal;
 use polity_society::role::{InterfaceSpec, Role};
-use polity_society::rules::{self, Answering, Draft, HireFacts, HireWish, LastWord, RoleWish};
+use polity_society::rules::{self, Answering, Descendant, Draft, HireFacts, HireWish, LastWord, RoleWish};
 use serde_json::{Value, json};
 
 pub(super) async fn create_role(
@@ -234,23 +234,16 @@ pub(super) async fn terminate(
 ) -> Result<Ran, Error> {
     let caller = context.caller;
     let below = agents::below(&mut tx.connection, &caller.agent, &caller.task).await?;
-    let descendants: Vec<AgentId> = below.iter().map(|row| row.id.clone()).collect();
-    let subtree = |target: &AgentId| {
-        // Parents come before children, so one pass finds all.
-        let mut subtree = vec![target.clone()];
-        for row in &below {
-            if row.parent.as_ref().is_some_and(|parent| subtree.contains(parent)) {
-                subtree.push(row.id.clone());
-            }
-        }
-        subtree
-    };
+    let descendants: Vec<Descendant> = below
+        .iter()
+        .map(|row| Descendant { id: row.id.clone(), parent: row.parent.clone(), standing: row.standing })
+        .collect();
     let meant = arguments.agent_id.trim();
     let mut by_role = below.iter().filter(|row| row.standing == Standing::Active && row.role_name == meant);
     let unique = by_role.next().filter(|_| by_role.next().is_none());
     let meant = unique.map_or(meant, |row| row.id.as_str());
     let reason = arguments.reason.as_deref().unwrap_or_default();
-    match rules::end_subtree(meant, reason, &descendants, subtree) {
+    match rules::end_subtree(&caller.agent, meant, reason, &descendants) {
         Ok(changes) => {
             let ended = changes.len();
             apply::apply(tx, context.snapshot, changes).await?;

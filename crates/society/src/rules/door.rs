@@ -155,8 +155,8 @@ pub fn admit(
 }
 
 /// A notice of the system. It passes no check, because it needs no contact and nobody wrote it.
-pub fn notice(id: MessageId, task: TaskId, to: AgentId, notice: Notice) -> Change {
-    Change::MessageAccepted(Box::new(Message {
+pub fn notice(id: MessageId, task: TaskId, to: AgentId, notice: Notice) -> Message {
+    Message {
         id,
         task,
         from: Sender::System,
@@ -169,7 +169,7 @@ pub fn notice(id: MessageId, task: TaskId, to: AgentId, notice: Notice) -> Chang
         introduction: None,
         introduced: None,
         due_at: None,
-    }))
+    }
 }
 
 /// The person may write to any agent; doing so makes the two contacts.

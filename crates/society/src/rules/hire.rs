@@ -1,6 +1,6 @@
 //! Hiring and ending agents (contract sections 5, 6 and 8).
 
-use crate::agent::{Agent, Party};
+use crate::agent::{Agent, Party, Standing};
 use crate::brief::TaskBrief;
 use crate::change::Change;
 use crate::contact::{self, Contact, KnownParty, Source};
@@ -110,18 +110,43 @@ pub fn hire(wish: HireWish, facts: &HireFacts, id: AgentId, limits: &Limits) -> 
     Ok(changes)
 }
 
-/// Ends a descendant and everybody below it. `descendants` are the caller's, `subtree` those of the one who is meant.
+/// A descendant of somebody who wants to end it, or another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Descendant {
+    /// Its id.
+    pub id: AgentId,
+    /// Who hired it.
+    pub parent: Option<AgentId>,
+    /// Whether it still takes part.
+    pub standing: Standing,
+}
+
+/// Ends a descendant and everybody below it who still takes part. `descendants` are all of the caller's, parents before
+/// children.
 pub fn end_subtree(
+    by: &AgentId,
     meant: &str,
     reason: &str,
-    descendants: &[AgentId],
-    subtree: impl FnOnce(&AgentId) -> Vec<AgentId>,
+    descendants: &[Descendant],
 ) -> Result<Vec<Change>, Refusal> {
-    let Some(target) = descendants.iter().find(|id| id.as_str() == meant) else {
+    let Some(target) = descendants.iter().find(|descendant| descendant.id.as_str() == meant) else {
         return Err(Refusal::NotDescendant { agent: meant.to_owned() });
     };
-    let end = |agent: AgentId| Change::AgentEnded { agent, reason: reason.to_owned() };
-    let mut changes = vec![end(target.clone())];
-    changes.extend(subtree(target).into_iter().filter(|id| id != target).map(end));
-    Ok(changes)
+    if target.standing == Standing::Ended {
+        return Err(Refusal::AgentTerminated { agent: meant.to_owned() });
+    }
+    let mut subtree = vec![target];
+    for descendant in descendants {
+        let parent = descendant.parent.as_ref();
+        if subtree.iter().any(|above| Some(&above.id) == parent) {
+            subtree.push(descendant);
+        }
+    }
+    let active = subtree.into_iter().filter(|descendant| descendant.standing == Standing::Active);
+    let end = |descendant: &Descendant| Change::AgentEnded {
+        agent: descendant.id.clone(),
+        by: by.clone(),
+        reason: reason.to_owned(),
+    };
+    Ok(active.map(end).collect())
 }
