@@ -2,10 +2,9 @@
 
 use std::io::Cursor;
 
-use image::codecs::gif::GifDecoder;
 use image::codecs::webp::WebPDecoder;
 use image::metadata::Orientation;
-use image::{AnimationDecoder as _, DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
+use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
 
 use super::{ImageError, Size};
 
@@ -121,14 +120,24 @@ fn open(bytes: &[u8], format: ImageFormat) -> Result<impl ImageDecoder + '_, Ima
 
 fn frames(bytes: &[u8], format: ImageFormat) -> Frames {
     let has_several = match format {
-        ImageFormat::Gif => GifDecoder::new(Cursor::new(bytes))
-            .is_ok_and(|decoder| decoder.into_frames().take(2).filter(Result::is_ok).count() == 2),
+        ImageFormat::Gif => gif_has_several_frames(bytes),
         ImageFormat::WebP => {
             WebPDecoder::new(Cursor::new(bytes)).is_ok_and(|decoder| decoder.has_animation())
         }
         _ => false,
     };
     if has_several { Frames::Several } else { Frames::One }
+}
+
+/// Looks for a second frame without decoding the first.
+fn gif_has_several_frames(bytes: &[u8]) -> bool {
+    let mut options = gif::DecodeOptions::new();
+    options.skip_frame_decoding(true);
+    let Ok(mut decoder) = options.read_info(Cursor::new(bytes)) else {
+        return false;
+    };
+    let mut has_next = || matches!(decoder.next_frame_info(), Ok(Some(_)));
+    has_next() && has_next()
 }
 
 fn eight_bits(pixels: DynamicImage) -> DynamicImage {

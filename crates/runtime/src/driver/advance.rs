@@ -1,6 +1,6 @@
 //! The transaction of a turn: what happened, and all that follows from it without asking anybody.
 
-use super::bytes::prepare_pending;
+use super::bytes::{prepare_pending, put_on_disk};
 use super::closing;
 use super::outside::outside_tool;
 use crate::event::Event;
@@ -12,12 +12,13 @@ use crate::store::{Conversation, Error, Tx, agents, events, records, tasks, usag
 use crate::tools::outside::Repeat;
 use crate::tools::{self, Context};
 use crate::turn::{self, Reminded, Step, Turn};
-use polity_artifacts::Prepared;
+use polity_artifacts::{NewArtifact, Prepared};
 use polity_llm::ToolCall;
 use polity_registry::Snapshot;
 use polity_society::id::ServiceId;
 use polity_society::notice::Notice;
 use polity_society::refusal::Refusal;
+use serde_json::json;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -223,7 +224,40 @@ impl Advance {
             error: refused.map(str::to_owned),
         };
         events::append(tx, &event).await?;
+        let result = self.bounded(tx, call, result).await?;
         self.record(tx, turn, turn::finished(call, result)).await
+    }
+
+    /// A result that is longer than a model should get at once becomes an artifact; the model gets its beginning and the
+    /// reference. Writing it while the transaction is open costs others a few milliseconds, and hardly ever happens.
+    async fn bounded(&self, tx: &mut Tx, call: &ToolCall, result: ToolResult) -> Result<ToolResult, Error> {
+        let limit = usize::try_from(self.snapshot.settings.limits.tool_result_chars).unwrap_or(usize::MAX);
+        let ToolResult::Json(value) = &result else { return Ok(result) };
+        let text = value.to_string();
+        let characters = text.chars().count();
+        if characters <= limit {
+            return Ok(result);
+        }
+        let artifact = NewArtifact {
+            bytes: text.clone().into(),
+            declared_mime: Some("application/json".to_owned()),
+            filename: Some(format!("{}.json", call.name)),
+            label: Some("tool_result".to_owned()),
+            ..NewArtifact::default()
+        };
+        let prepared = put_on_disk(&self.handles, artifact).await?;
+        let reference = prepared.artifact.id.reference();
+        tools::store(tx, &self.conversation, prepared).await?;
+        // A text in JSON is longer than the text: how much longer depends on what is in it.
+        let mut shown_characters = limit;
+        loop {
+            let beginning: String = text.chars().take(shown_characters).collect();
+            let shown = json!({"ref": reference, "characters": characters, "beginning": beginning});
+            if shown_characters == 0 || shown.to_string().chars().count() <= limit {
+                return Ok(ToolResult::Json(shown));
+            }
+            shown_characters /= 2;
+        }
     }
 
     async fn record(&self, tx: &mut Tx, turn: &mut Turn, record: Record) -> Result<(), Error> {

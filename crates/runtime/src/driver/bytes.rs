@@ -34,7 +34,7 @@ pub(super) async fn take_bytes_out(
     Ok(stored)
 }
 
-async fn put_on_disk(handles: &Handles, artifact: NewArtifact) -> Result<Prepared, Error> {
+pub(super) async fn put_on_disk(handles: &Handles, artifact: NewArtifact) -> Result<Prepared, Error> {
     let prepared = prepare(&handles.blobs, artifact, mint::artifact(), crate::clock::now()).await;
     prepared.map_err(Error::Blob)
 }

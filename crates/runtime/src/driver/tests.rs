@@ -307,3 +307,29 @@ async fn a_child_without_a_message_is_pointed_out_once() {
         [r#"{"text":"second"}"#]
     );
 }
+
+#[tokio::test]
+async fn a_result_that_is_too_long_becomes_an_artifact() {
+    let world = World::with(&json!({"toolResultChars": 400})).await;
+    world.say("user", "root", json!("look")).await;
+    let long = "\"quoted\" line\n".repeat(100);
+    let answer = json!({"page": long});
+    let expected = answer.to_string();
+    let tool = OutsideTool {
+        tool: Tool { name: "fetch".to_owned(), description: String::new(), parameters: json!({}) },
+        repeat: Repeat::Safe,
+        run: Arc::new(move |_| {
+            let answer = answer.clone();
+            async move { Ok(answer) }.boxed()
+        }),
+    };
+    drive_root(&world, vec![Say::Call("fetch", json!({})), Say::Text("done")], vec![tool]).await;
+    let result = &results(&world).await[0];
+    assert!(result.to_string().chars().count() <= 400, "{result}");
+    assert!(expected.starts_with(result["beginning"].as_str().unwrap()));
+    let read = json!({"ref": result["ref"]});
+    assert_eq!(world.call("root", "get_artifact", read).await["error"], Value::Null);
+    let blob = world.query("SELECT blob FROM artifacts").await;
+    let hash = polity_artifacts::BlobHash::new(blob[0].as_str());
+    assert_eq!(world.blobs.read(&hash).await.unwrap(), expected.as_bytes());
+}

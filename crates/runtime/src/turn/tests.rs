@@ -416,3 +416,27 @@ fn ids_of_calls_stay_where_they_can() {
     check(&["x", "x"], &["x", "call_7_2_1"]);
     check(&["", " ", "old"], &["call_7_2_0", "call_7_2_1", "call_7_2_2"]);
 }
+
+#[test]
+fn a_text_before_a_reminder_is_the_last_word_if_nothing_more_is_said() {
+    let said = Replied { text: Some("done".to_owned()), ..Replied::default() };
+    let called = Replied {
+        calls: vec![ToolCall {
+            id: "a".to_owned(),
+            name: SOCIETY.to_owned(),
+            arguments: Arguments::Object(Map::new()),
+            extra: Map::new(),
+        }],
+        ..Replied::default()
+    };
+    let result = ToolResult::Json(json!({}));
+    let records = [
+        Record::Replied(called),
+        Record::ToolFinished { call: CallId::new("a"), result },
+        Record::Replied(said),
+        Record::Noticed { notice: Notice::UnwrittenChildren { agents: vec![AgentId::new("reader-7k2f")] } },
+        Record::Replied(Replied::default()),
+    ];
+    let turn = Turn::replay(Expects::Answer, &records);
+    assert_eq!(turn.next(MAX_ROUNDS), Step::Finish(Some("done".to_owned())));
+}

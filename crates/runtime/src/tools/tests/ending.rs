@@ -132,3 +132,39 @@ async fn only_descendants_can_be_ended() {
     }
     assert!(ended(&world).await.is_empty());
 }
+
+#[tokio::test]
+async fn those_who_asked_an_agent_that_read_and_did_not_answer_are_told_but_for_who_ended_it() {
+    let world = World::new().await;
+    let lead = world.hire("root", "组长", json!({})).await;
+    let friend = world.hire("root", "朋友", json!({})).await;
+    let introduce = json!({"message_type": "introduction_response", "target_agent": {"id": lead}, "usage_hint": "问他"});
+    world.say("root", &friend, introduce).await;
+    world.say("root", &lead, json!("一")).await;
+    world.say(&friend, &lead, json!("二")).await;
+    world
+        .write(|tx| {
+            Box::pin(async move {
+                let read = "UPDATE messages SET state = 'done' WHERE expects = 'answer'";
+                sqlx::query(read).execute(&mut tx.connection).await?;
+                Ok(())
+            })
+        })
+        .await;
+    let done = world.call("root", "terminate_agent", json!({"agentId": lead, "reason": "够了"})).await;
+    assert_eq!(code(&done), "ok", "{done}");
+    let told = |mail: Vec<Message>| {
+        let is_told = |message: &Message| {
+            matches!(&message.body, Body::Notice(Notice::Terminated { agent, reason })
+                if agent.as_str() == lead && reason == "够了")
+        };
+        mail.iter().filter(|message| is_told(message)).count()
+    };
+    assert_eq!(told(world.mail(&friend).await), 1);
+    assert_eq!(told(world.mail("root").await), 0);
+
+    // It cannot be ended twice, and nobody is told again.
+    let again = world.call("root", "terminate_agent", json!({"agentId": lead})).await;
+    assert_eq!(code(&again), "agent_terminated");
+    assert_eq!(told(world.mail(&friend).await), 1);
+}
