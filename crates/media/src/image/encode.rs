@@ -1,5 +1,7 @@
 //! Scales and writes a picture until it fits.
 
+use std::borrow::Cow;
+
 use fast_image_resize::{FilterType, ResizeAlg, ResizeOptions, Resizer};
 use image::codecs::jpeg::JpegEncoder;
 use image::codecs::png::{CompressionType, FilterType as PngFilter, PngEncoder};
@@ -40,37 +42,44 @@ pub(super) fn encode_within(
     bounds: &ImageBounds,
 ) -> Result<Encoded, ImageError> {
     let fits = |bytes: &Vec<u8>| u64::try_from(bytes.len()).is_ok_and(|length| length <= bounds.max_bytes);
-    let mut edge = bounds.max_edge.max(1);
-    for scale in 0..SCALES {
-        let size = within_edge(&picture.pixels, edge);
-        let scaled = scale_to(&picture.pixels, size)?;
-        if let (Coding::LosslessIfSmall, 0) = (coding, scale) {
-            let bytes = png(&scaled, picture.profile.as_deref())?;
-            if fits(&bytes) {
-                return Ok(Encoded { bytes, mime_type: "image/png", size });
-            }
+    let scaled = within_edge(&picture.pixels, bounds.max_edge.max(1))?;
+    if let Coding::LosslessIfSmall = coding {
+        let bytes = png(&scaled, picture.profile.as_deref())?;
+        if fits(&bytes) {
+            return Ok(Encoded { bytes, mime_type: "image/png", size: size_of(&scaled) });
         }
-        let flat = on_white(scaled);
+    }
+    let mut scaled = on_white(scaled);
+    for _ in 0..SCALES {
         for quality in QUALITIES {
-            let bytes = jpeg(&flat, quality, picture.profile.as_deref())?;
+            let bytes = jpeg(&scaled, quality, picture.profile.as_deref())?;
             if fits(&bytes) {
-                return Ok(Encoded { bytes, mime_type: "image/jpeg", size });
+                return Ok(Encoded { bytes, mime_type: "image/jpeg", size: size_of(&scaled) });
             }
         }
-        edge = shortened(size.longer_side(), SHRINK);
+        // From the last scale and not from the first, since the first may have a thousand times the pixels.
+        let edge = shortened(size_of(&scaled).longer_side(), SHRINK);
+        scaled = Cow::Owned(within_edge(&scaled, edge)?.into_owned());
     }
     Err(ImageError::CannotFit { max_bytes: bounds.max_bytes })
 }
 
-/// The size with the same proportions whose longer side is at most `edge`.
-fn within_edge(pixels: &DynamicImage, edge: u32) -> Size {
-    let size = Size { width: pixels.width(), height: pixels.height() };
-    let longer = size.longer_side();
+fn size_of(pixels: &DynamicImage) -> Size {
+    Size { width: pixels.width(), height: pixels.height() }
+}
+
+/// The picture with the same proportions whose longer side is at most `edge`.
+fn within_edge(pixels: &DynamicImage, edge: u32) -> Result<Cow<'_, DynamicImage>, ImageError> {
+    let Size { width, height } = size_of(pixels);
+    let longer = width.max(height);
     if longer <= edge {
-        return size;
+        return Ok(Cow::Borrowed(pixels));
     }
     let factor = f64::from(edge) / f64::from(longer);
-    Size { width: shortened(size.width, factor), height: shortened(size.height, factor) }
+    let mut scaled = DynamicImage::new(shortened(width, factor), shortened(height, factor), pixels.color());
+    let options = ResizeOptions::new().resize_alg(ResizeAlg::Convolution(FilterType::Lanczos3));
+    Resizer::new().resize(pixels, &mut scaled, &options).map_err(ImageError::Scale)?;
+    Ok(Cow::Owned(scaled))
 }
 
 /// The factor is between 0 and 1, so that the product stays in the range of `u32`.
@@ -78,26 +87,16 @@ fn shortened(length: u32, factor: f64) -> u32 {
     ((f64::from(length) * factor).round() as u32).max(1)
 }
 
-fn scale_to(pixels: &DynamicImage, size: Size) -> Result<DynamicImage, ImageError> {
-    if (pixels.width(), pixels.height()) == (size.width, size.height) {
-        return Ok(pixels.clone());
-    }
-    let mut scaled = DynamicImage::new(size.width, size.height, pixels.color());
-    let options = ResizeOptions::new().resize_alg(ResizeAlg::Convolution(FilterType::Lanczos3));
-    Resizer::new().resize(pixels, &mut scaled, &options).map_err(ImageError::Scale)?;
-    Ok(scaled)
-}
-
 /// JPEG knows no transparency; white is what a page or a chat has behind a picture.
-fn on_white(pixels: DynamicImage) -> DynamicImage {
-    let DynamicImage::ImageRgba8(pixels) = pixels else {
-        return pixels;
+fn on_white(picture: Cow<'_, DynamicImage>) -> Cow<'_, DynamicImage> {
+    let Some(pixels) = picture.as_rgba8() else {
+        return picture;
     };
     let mut flat = RgbImage::new(pixels.width(), pixels.height());
     for (Rgba([red, green, blue, alpha]), to) in pixels.pixels().zip(flat.pixels_mut()) {
         to.0 = [red, green, blue].map(|channel| over_white(*channel, *alpha));
     }
-    DynamicImage::ImageRgb8(flat)
+    Cow::Owned(DynamicImage::ImageRgb8(flat))
 }
 
 fn over_white(channel: u8, alpha: u8) -> u8 {
@@ -137,8 +136,9 @@ mod tests {
     use super::*;
 
     fn check_edge(size: (u32, u32), edge: u32, expect: (u32, u32)) {
-        let size = within_edge(&DynamicImage::new_luma8(size.0, size.1), edge);
-        assert_eq!((size.width, size.height), expect);
+        let picture = DynamicImage::new_luma8(size.0, size.1);
+        let scaled = within_edge(&picture, edge).unwrap();
+        assert_eq!((scaled.width(), scaled.height()), expect);
     }
 
     #[test]

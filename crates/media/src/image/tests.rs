@@ -335,19 +335,3 @@ proptest! {
         prop_assert!(!matches!(outcome, Err(ImageError::DecoderPanicked)));
     }
 }
-#[test]
-fn zz_time() {
-    let begin = std::time::Instant::now();
-    let mut seed = 7u64;
-    let mut next = move |n: usize| { seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407); ((seed >> 33) as usize) % n };
-    while begin.elapsed().as_secs() < 150 {
-        let format = [ImageFormat::Gif, ImageFormat::Qoi, ImageFormat::Tga, ImageFormat::Bmp, ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::Tiff, ImageFormat::WebP, ImageFormat::Pnm, ImageFormat::Ico][next(10)];
-        let mut bytes = file(&two_halves(30, 20), format).to_vec();
-        for _ in 0..1 + next(5) { let l = bytes.len().min(200); let at = next(l); bytes[at] = next(256) as u8; }
-        let bounds = ImageBounds { max_bytes: 1000 + next(39_000) as u64, max_edge: next(80) as u32, metadata: Metadata::Keep };
-        let start = std::time::Instant::now();
-        let outcome = fit_image(bytes.clone().into(), format.to_mime_type(), &bounds);
-        let t = start.elapsed();
-        if t.as_millis() > 1500 { println!("{format:?} {t:?} {:?} {:?}", &bytes[..60], outcome.map(|f| match f { Fitted::AsItIs(_) => vec![], Fitted::Changed{what,..} => what })); }
-    }
-}
