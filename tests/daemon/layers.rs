@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::process::Command;
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package, PackageId};
 
@@ -39,9 +40,18 @@ fn metadata() -> Metadata {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
     MetadataCommand::new()
         .manifest_path(manifest)
-        .other_options(["--offline", "--locked"].map(str::to_owned).to_vec())
+        // Crates of other platforms were never fetched on this one.
+        .other_options(["--offline", "--locked", "--filter-platform", &host()].map(str::to_owned).to_vec())
         .exec()
         .expect("the metadata of the workspace")
+}
+
+/// The platform that the tests are built for.
+fn host() -> String {
+    let rustc = Command::new("rustc").arg("-vV").output().expect("rustc runs");
+    let version = String::from_utf8(rustc.stdout).expect("rustc speaks UTF-8");
+    let host = version.lines().find_map(|line| line.strip_prefix("host: ")).expect("rustc names its host");
+    host.to_owned()
 }
 
 /// What the crate depends on, tests and build scripts aside.

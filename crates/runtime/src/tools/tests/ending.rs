@@ -138,7 +138,8 @@ async fn those_who_asked_an_agent_that_read_and_did_not_answer_are_told_but_for_
     let world = World::new().await;
     let lead = world.hire("root", "组长", json!({})).await;
     let friend = world.hire("root", "朋友", json!({})).await;
-    let introduce = json!({"message_type": "introduction_response", "target_agent": {"id": lead}, "usage_hint": "问他"});
+    let introduce =
+        json!({"message_type": "introduction_response", "target_agent": {"id": lead}, "usage_hint": "问他"});
     world.say("root", &friend, introduce).await;
     world.say("root", &lead, json!("一")).await;
     world.say(&friend, &lead, json!("二")).await;
