@@ -17,7 +17,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("polity-rehearsal", &["polity-society", "polity-llm"]),
     (
         "polity-runtime",
-        &["polity-society", "polity-routing", "polity-artifacts", "polity-llm", "polity-registry"],
+        &["polity-society", "polity-routing", "polity-artifacts", "polity-llm", "polity-media", "polity-registry"],
     ),
     ("polity-api", &["polity-runtime", "polity-society"]),
     (
@@ -27,6 +27,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "polity-routing",
             "polity-artifacts",
             "polity-llm",
+            "polity-media",
             "polity-registry",
             "polity-rehearsal",
             "polity-runtime",

@@ -17,7 +17,7 @@ async fn society(directory: &Path) -> Arc<Society> {
     let (registry, _) =
         Registry::load(directory, environment, Box::new(|| Box::pin(async { None }))).await.unwrap();
     let parts =
-        Parts { registry: Arc::new(registry), model: Arc::new(RehearsalModel), outside_tools: Vec::new() };
+        Parts { registry: Arc::new(registry), model: Arc::new(RehearsalModel), outside_tools: Vec::new(), extractor: None };
     Arc::new(Society::start(directory, parts).await.unwrap())
 }
 

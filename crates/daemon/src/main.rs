@@ -16,6 +16,11 @@ use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
 fn main() -> ExitCode {
+    let mut given = std::env::args_os().skip(1);
+    if given.next().is_some_and(|first| first == polity_media::EXTRACT_ARGUMENT) {
+        // The child that looks into a document: it limits itself before it does anything else.
+        return polity_media::child_main(given);
+    }
     let arguments = match cli::Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {

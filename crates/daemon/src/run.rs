@@ -46,6 +46,7 @@ pub(crate) async fn run(arguments: RunArguments) -> Result<u8, Failure> {
         registry,
         model: Arc::new(Models { http, rehearsal: RehearsalModel }),
         outside_tools: Vec::new(),
+        extractor: std::env::current_exe().ok(),
     };
     // Before any agent works, so that no signal ends the process in another way.
     let mut interruption = Interruption::listen().map_err(|error| Failure::Defect(error.to_string()))?;

@@ -16,7 +16,7 @@ use self::open::Source;
 use self::strip::{Stripped, without_metadata};
 
 /// What a picture may measure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ImageBounds {
     /// The greatest size of the file, in bytes before base64.
     pub max_bytes: u64,
@@ -42,7 +42,7 @@ impl Default for ImageBounds {
 /// What happens to EXIF, GPS, XMP, comments and the like in a picture that needs no other change.
 ///
 /// A picture that is encoded anew loses them in any case. A colour profile is part of how a picture looks, and stays.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Metadata {
     /// They stay.
     Keep,

@@ -117,11 +117,11 @@ mod tests {
         assert_eq!(inline_text("一二三", &notes, 3, &chinese()), "一二三");
         assert_snapshot!(inline_text("一二三四五", &notes, 3, &chinese()), @"
         一二三
-        【以上是 notes.txt（artifact:abc123）的前 3 个字符，全文共 5 个字符。用 get_artifact(ref='artifact:abc123', offset=3) 继续阅读】
+        （以上是 notes.txt（artifact:abc123）的前 3 个字符，全文共 5 个字符。用 get_artifact(ref='artifact:abc123', offset=3) 继续阅读）
         ");
         assert_snapshot!(inline_text("12345", &notes, 3, &english()), @"
         123
-        【These are the first 3 of 5 characters of notes.txt (artifact:abc123). Read on with get_artifact(ref='artifact:abc123', offset=3)】
+        (These are the first 3 of 5 characters of notes.txt (artifact:abc123). Read on with get_artifact(ref='artifact:abc123', offset=3))
         ");
     }
 }

@@ -6,7 +6,8 @@ use crate::event::{Event, NextAttempt, Shown};
 use crate::handles::Handles;
 use crate::policy::{self, Fallback, Next, Sent, Tried};
 use crate::record::Replied;
-use crate::render::{self, Fetch, Fetched, MediaUse, Sight, SystemFacts};
+use crate::fetch::fetch;
+use crate::render::{self, MediaUse, Sight, SystemFacts};
 use crate::store::contacts::ContactRow;
 use crate::store::records::History;
 use crate::store::usage::{Served, Used};
@@ -18,9 +19,8 @@ use polity_llm::{CallError, FailureKind, Message, Reply, Request, Tool, ToolChoi
 use polity_registry::{Service, Snapshot};
 use polity_routing::FileTypes;
 use polity_society::content::{Capability, Kind};
-use polity_society::id::{ArtifactId, ServiceId};
+use polity_society::id::ServiceId;
 use polity_society::limits::Limits;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// What came of asking.
@@ -199,7 +199,7 @@ async fn request(
         contacts: &contacts,
         media,
     };
-    let fetched = fetch(handles, &scene.stored, &sight).await?;
+    let fetched = fetch(handles, service, &scene.stored, &sight).await?;
     let rendered = render::render(&scene.history, &fetched, &sight);
     let system = render::system_message(&SystemFacts {
         prompts: &snapshot.prompts,
@@ -226,34 +226,6 @@ async fn request(
         Tools::Withheld => ToolChoice::None,
     };
     Ok((Request { messages, tools: offered, tool_choice }, rendered.shown))
-}
-
-/// Reads the bytes of those artifacts that the request will hold. One that cannot be read is told as such.
-async fn fetch(
-    handles: &Handles,
-    stored: &[Stored],
-    sight: &Sight<'_>,
-) -> Result<HashMap<ArtifactId, Fetched>, Error> {
-    let mut fetched = HashMap::with_capacity(stored.len());
-    for stored in stored {
-        let bytes = if render::needs_bytes(&stored.artifact, sight) {
-            match handles.blobs.read(&stored.blob).await {
-                Ok(bytes) => Fetch::Read(bytes),
-                Err(error) => {
-                    let artifact = stored.artifact.id.clone();
-                    handles
-                        .store
-                        .note(Event::ArtifactUnreadable { artifact, reason: error.to_string() })
-                        .await?;
-                    Fetch::Failed
-                }
-            }
-        } else {
-            Fetch::Spared
-        };
-        fetched.insert(stored.artifact.id.clone(), Fetched { artifact: stored.artifact.clone(), bytes });
-    }
-    Ok(fetched)
 }
 
 fn sent(request: &Request) -> Sent {

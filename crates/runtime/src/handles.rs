@@ -1,5 +1,6 @@
 //! The parts that an agent's driver works with. No methods but the gates' own, and given to nothing but the driver.
 
+use crate::kept::Kept;
 use crate::store::Store;
 use crate::tools::outside::OutsideTool;
 use polity_artifacts::BlobStore;
@@ -8,6 +9,7 @@ use polity_registry::{Registry, Service};
 use polity_society::id::ServiceId;
 use std::collections::HashMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What drives an agent.
@@ -22,6 +24,10 @@ pub(crate) struct Handles {
     pub(crate) model: Arc<dyn ChatModel>,
     /// Who may ask now.
     pub(crate) gates: Gates,
+    /// What was made of stored bytes for earlier requests.
+    pub(crate) kept: Kept,
+    /// The program that gets text out of documents, if there is one.
+    pub(crate) extractor: Option<PathBuf>,
     /// Tools that reach outside.
     pub(crate) outside: Vec<OutsideTool>,
 }

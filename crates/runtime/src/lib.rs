@@ -23,6 +23,8 @@ mod tools;
 mod render;
 
 mod ask;
+mod fetch;
+mod kept;
 mod policy;
 
 mod driver;

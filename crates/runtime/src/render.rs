@@ -1,8 +1,7 @@
 //! Makes a request out of a conversation, for the service that is configured now. Nothing of it is ever stored.
 //!
-//! First [`artifacts_of`] says which artifacts the conversation shows; the driver fetches what is known of them, and
-//! [`needs_bytes`] says of which it has to read the bytes. Then [`render`] puts the request together. All three are
-//! plain functions: the same conversation, service and artifacts give the same request.
+//! First [`artifacts_of`] says which artifacts the conversation shows; [`crate::fetch`] gets of them what [`route_of`]
+//! wants shown. Then [`render`] puts the request together. All three are plain functions: the same conversation, service and artifacts give the same request.
 
 mod content;
 mod system;
@@ -14,7 +13,7 @@ use crate::record::{Record, Replied, ToolResult};
 use crate::store::records::History;
 use bytes::Bytes;
 use content::Content;
-use polity_llm::{Message as Wire, Part, ToolCall};
+use polity_llm::{Data, Message as Wire, Part, ToolCall};
 use polity_routing::{Content as Routable, FileTypes, Route, route};
 use polity_society::contact::KnownParty;
 use polity_society::content::{Artifact, Capabilities};
@@ -63,14 +62,18 @@ pub(crate) struct Fetched {
     pub(crate) bytes: Fetch,
 }
 
-/// The bytes of an artifact.
+/// What there is of an artifact's content for this request.
 #[derive(Clone, Debug)]
 pub(crate) enum Fetch {
-    /// They were not needed.
+    /// Nothing was needed.
     Spared,
-    /// Here they are.
-    Read(Bytes),
-    /// The store could not give them.
+    /// The bytes of a text.
+    Text(Bytes),
+    /// A medium, fit for the service, with the MIME type that it has now.
+    Medium(String, Data),
+    /// The text that was got out of a document which the model does not take.
+    Extracted(String),
+    /// The store could not give the bytes, or nothing that fits could be made of them.
     Failed,
 }
 
@@ -115,14 +118,6 @@ pub(crate) fn route_of(artifact: &Artifact, sight: &Sight<'_>) -> Route {
         MediaUse::Described => &blind,
     };
     route(&Routable::of(artifact), capabilities, sight.file_types)
-}
-
-/// Whether a request for this service has the bytes of that artifact in it.
-pub(crate) fn needs_bytes(artifact: &Artifact, sight: &Sight<'_>) -> bool {
-    match route_of(artifact, sight) {
-        Route::Text | Route::Image | Route::Audio(_) | Route::File => true,
-        Route::Describe(_) => false,
-    }
 }
 
 /// Puts the conversation into the form of a request.
@@ -256,7 +251,7 @@ fn too_old(
     for (position, (_, record)) in records.iter().enumerate().rev() {
         let media = artifacts_in(record, &history.messages);
         let encoded =
-            media.iter().filter_map(|id| fetched.get(id)).map(|fetched| encoded_size(fetched, sight)).sum();
+            media.iter().filter_map(|id| fetched.get(id)).map(|fetched| encoded_size(fetched)).sum();
         match room.checked_sub(encoded) {
             Some(rest) if old.is_empty() => room = rest,
             _ if encoded > 0 => {
@@ -269,10 +264,10 @@ fn too_old(
 }
 
 /// How many bytes a medium takes in a request: base64 makes four of three.
-fn encoded_size(fetched: &Fetched, sight: &Sight<'_>) -> u64 {
-    match route_of(&fetched.artifact, sight) {
-        Route::Image | Route::Audio(_) | Route::File => fetched.artifact.size.div_ceil(3) * 4,
-        Route::Text | Route::Describe(_) => 0,
+fn encoded_size(fetched: &Fetched) -> u64 {
+    match &fetched.bytes {
+        Fetch::Medium(_, data) => data.len().div_ceil(3) as u64 * 4,
+        Fetch::Spared | Fetch::Text(_) | Fetch::Extracted(_) | Fetch::Failed => 0,
     }
 }
 

@@ -4,6 +4,7 @@ use crate::door;
 use crate::event::{Entry, Event, Outcome};
 use crate::handles::{Gates, Handles};
 use crate::idle;
+use crate::kept::Kept;
 use crate::mint;
 use crate::store::{Conversation, Durability, Error, Store, artifacts, events, messages, tasks};
 use crate::supervisor::Supervisor;
@@ -17,7 +18,7 @@ use polity_society::message::{Message, Payload};
 use polity_society::present::present;
 use polity_society::refusal::Refusal;
 use polity_society::rules::{Answering, Draft, LastWord};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
@@ -31,6 +32,9 @@ pub struct Parts {
     pub model: Arc<dyn ChatModel>,
     /// Tools that reach outside, beside those of the society itself.
     pub outside_tools: Vec<OutsideTool>,
+    /// The program that gets text out of documents when it is called with `polity_media::EXTRACT_ARGUMENT`; none where
+    /// documents are only described to models that take no files.
+    pub extractor: Option<PathBuf>,
 }
 
 /// A prompt of the person.
@@ -116,6 +120,8 @@ impl Society {
             registry: parts.registry,
             model: parts.model,
             gates: Gates::default(),
+            kept: Kept::default(),
+            extractor: parts.extractor,
             outside: parts.outside_tools,
         });
         let first_event = *signals.events.borrow();

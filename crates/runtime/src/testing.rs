@@ -110,6 +110,8 @@ impl World {
             registry: Arc::clone(&self.registry),
             model,
             gates: Gates::default(),
+            kept: crate::kept::Kept::default(),
+            extractor: None,
             outside,
         })
     }

@@ -125,6 +125,8 @@ text_keys! {
     AttachmentOld = "attachment.old" ["filename", "reference", "type", "size"];
     /// Follows text that was cut: how much was shown, and how to read on.
     AttachmentTextCut = "attachment.text_cut" ["filename", "reference", "shown", "total", "offset"];
+    /// Stands before the text that was got out of a document.
+    AttachmentExtracted = "attachment.extracted" ["filename"];
     /// What people call each kind of content: text.
     KindText = "attachment.kind_text" [];
     /// … a picture.

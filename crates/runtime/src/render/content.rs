@@ -4,8 +4,8 @@ use super::{Fetch, Fetched, Sight, route_of};
 use crate::event::Shown;
 use polity_llm::{AudioFormat, Data, Media, Part};
 use polity_routing::{
-    AttachmentBlock, BlockReason, Material, Metadata, Route, RouteResult, Routed, artifact_not_found,
-    cut_text, describe_old, inline_text, route_result, tool_message,
+    AttachmentBlock, BlockReason, Material, Metadata, Page, Route, RouteResult, Routed, artifact_not_found,
+    cut_text, describe_old, describe_unreadable, inline_text, route_result, tool_message,
 };
 use polity_society::agent::Standing;
 use polity_society::content::{Artifact, Kind};
@@ -50,8 +50,7 @@ impl<'a> Content<'a> {
         let artifact = &fetched.artifact;
         let described = |reason| vec![Part::Text(AttachmentBlock::new(artifact, reason).text(texts))];
         let label = || {
-            let name = artifact.filename.as_deref().unwrap_or(artifact.id.as_str());
-            let name = defuse(&name.replace(['\n', '\r'], " "), texts);
+            let name = self.shown_name(artifact);
             texts.fill(
                 TextKey::AttachmentLabel,
                 &[("filename", &name), ("reference", &artifact.id.reference())],
@@ -59,35 +58,66 @@ impl<'a> Content<'a> {
         };
         let route = route_of(artifact, self.sight);
         match (&route, &fetched.bytes) {
-            (Route::Describe(_), _) => {
+            (Route::Describe(_), extracted) => {
                 self.note(id, "described");
-                described(BlockReason::Unsupported { forward_to: self.readers_of(artifact.kind) })
+                let block = described(BlockReason::Unsupported { forward_to: self.readers_of(artifact.kind) });
+                let Fetch::Extracted(text) = extracted else { return block };
+                block.into_iter().chain([Part::Text(self.extracted(artifact, text))]).collect()
             }
-            (_, Fetch::Failed | Fetch::Spared) => {
-                self.note(id, "described");
-                described(BlockReason::ReadFailed)
-            }
-            (Route::Text, Fetch::Read(bytes)) => {
+            (Route::Text, Fetch::Text(bytes)) => {
                 self.note(id, "text");
                 let text = String::from_utf8_lossy(bytes);
-                let limit = usize::try_from(self.sight.limits.inline_text_chars).unwrap_or(usize::MAX);
-                let text = defuse(&inline_text(&text, artifact, limit, texts), texts);
-                vec![Part::Text(format!("{}\n{text}", label()))]
+                vec![Part::Text(format!("{}\n{}", label(), self.inline(artifact, &text)))]
             }
-            (Route::Image | Route::Audio(_) | Route::File, Fetch::Read(_))
+            (Route::Image | Route::Audio(_) | Route::File, Fetch::Medium(..))
                 if self.old.contains(&position) =>
             {
                 self.note(id, "described");
                 vec![Part::Text(describe_old(artifact, texts))]
             }
-            (Route::Image | Route::Audio(_) | Route::File, Fetch::Read(bytes)) => {
-                let Some(part) = medium(&route, artifact, bytes) else {
+            (Route::Image | Route::Audio(_) | Route::File, Fetch::Medium(mime_type, data)) => {
+                let Some(part) = medium(&route, artifact, mime_type, data) else {
                     return Vec::new();
                 };
                 self.note(id, routing(&route));
                 vec![Part::Text(label()), part]
             }
+            (Route::Text | Route::Image | Route::Audio(_) | Route::File, _) => {
+                self.note(id, "described");
+                described(BlockReason::ReadFailed)
+            }
         }
+    }
+
+    /// The text of an artifact within a message: cut where it is long, and none of its lines like a header.
+    fn inline(&self, artifact: &Artifact, text: &str) -> String {
+        let limit = usize::try_from(self.sight.limits.inline_text_chars).unwrap_or(usize::MAX);
+        defuse(&inline_text(text, artifact, limit, self.sight.texts), self.sight.texts)
+    }
+
+    /// The text that was got out of a document, marked as such.
+    fn extracted(&self, artifact: &Artifact, text: &str) -> String {
+        let heading = self.extracted_heading(artifact);
+        format!("{heading}\n{}", self.inline(artifact, text))
+    }
+
+    fn extracted_heading(&self, artifact: &Artifact) -> String {
+        let name = self.shown_name(artifact);
+        self.sight.texts.fill(TextKey::AttachmentExtracted, &[("filename", &name)])
+    }
+
+    /// A file's name in one line that is no header.
+    fn shown_name(&self, artifact: &Artifact) -> String {
+        let name = artifact.filename.as_deref().unwrap_or(artifact.id.as_str());
+        defuse(&name.replace(['\n', '\r'], " "), self.sight.texts)
+    }
+
+    /// The page of a text that `get_artifact` asks for.
+    fn page<'t>(&self, text: &'t str, (offset, limit): (u64, Option<u64>)) -> Page<'t> {
+        let most = self.sight.limits.inline_text_chars;
+        let limit = limit.unwrap_or(most).min(most);
+        let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        cut_text(text, size(offset), size(limit))
     }
 
     /// The result of `get_artifact`: the text of the `tool` message, and the medium that goes with it.
@@ -95,7 +125,7 @@ impl<'a> Content<'a> {
         &mut self,
         id: &ArtifactId,
         call: &CallId,
-        (offset, limit): (u64, Option<u64>),
+        wanted: (u64, Option<u64>),
         position: usize,
     ) -> (String, Vec<Media>) {
         let texts = self.sight.texts;
@@ -108,30 +138,32 @@ impl<'a> Content<'a> {
         if self.old.contains(&position) {
             self.note(id, "described");
             let routed = Routed::Text { content: describe_old(artifact, texts), next_offset: None };
-            let content_type = artifact.kind.into();
-            let result = RouteResult { content_type, routed, metadata: Metadata::of(artifact) };
-            return (tool_message(&result).to_string(), Vec::new());
+            return (whole_result(artifact, routed), Vec::new());
+        }
+        if let (Route::Describe(_), Fetch::Extracted(text)) = (&route, &fetched.bytes) {
+            self.note(id, "described");
+            let page = self.page(text, wanted);
+            let heading = self.extracted_heading(artifact);
+            let content = format!("{}\n{heading}\n{}", describe_unreadable(artifact, texts), page.text);
+            let routed = Routed::Text { content, next_offset: page.next_offset };
+            return (whole_result(artifact, routed), Vec::new());
         }
         let text: Cow<'_, str>;
         let material = match (&route, &fetched.bytes) {
             (Route::Describe(_), _) => Material::Withheld,
-            (_, Fetch::Failed | Fetch::Spared) => Material::Unreadable,
-            (Route::Text, Fetch::Read(bytes)) => {
+            (Route::Text, Fetch::Text(bytes)) => {
                 text = String::from_utf8_lossy(bytes);
-                let most = self.sight.limits.inline_text_chars;
-                let limit = limit.unwrap_or(most).min(most);
-                let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-                Material::Text(cut_text(&text, size(offset), size(limit)))
+                Material::Text(self.page(&text, wanted))
             }
-            (Route::Image | Route::Audio(_) | Route::File, Fetch::Read(_)) => Material::Withheld,
+            (Route::Image | Route::Audio(_) | Route::File, Fetch::Medium(..)) => Material::Withheld,
+            (Route::Text | Route::Image | Route::Audio(_) | Route::File, _) => Material::Unreadable,
         };
         let result = route_result(&route, artifact, material, texts);
         let mut media = Vec::new();
-        if let Fetch::Read(bytes) = &fetched.bytes
-            && let Some(part) = medium(&route, artifact, bytes)
+        if let Fetch::Medium(mime_type, data) = &fetched.bytes
+            && let Some(part) = medium(&route, artifact, mime_type, data)
         {
-            let name = artifact.filename.as_deref().unwrap_or(artifact.id.as_str());
-            let name = defuse(&name.replace(['\n', '\r'], " "), texts);
+            let name = self.shown_name(artifact);
             let values = [
                 ("filename", name.as_str()),
                 ("reference", &artifact.id.reference()),
@@ -179,10 +211,15 @@ fn routing(route: &Route) -> &'static str {
     }
 }
 
-/// The part that a route wants for these bytes; none where it wants words.
-fn medium(route: &Route, artifact: &Artifact, bytes: &bytes::Bytes) -> Option<Part> {
-    let data = Data::from(bytes.clone());
-    let mime_type = artifact.mime_type.clone();
+/// The `tool` message for text that stands for an artifact.
+fn whole_result(artifact: &Artifact, routed: Routed) -> String {
+    let content_type = artifact.kind.into();
+    tool_message(&RouteResult { content_type, routed, metadata: Metadata::of(artifact) }).to_string()
+}
+
+/// The part that a route wants for a medium; none where it wants words.
+fn medium(route: &Route, artifact: &Artifact, mime_type: &str, data: &Data) -> Option<Part> {
+    let (mime_type, data) = (mime_type.to_owned(), data.clone());
     match route {
         Route::Image => Some(Part::Image { mime_type, data }),
         Route::Audio(polity_routing::AudioFormat::Wav) => {

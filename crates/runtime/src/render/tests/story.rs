@@ -44,7 +44,11 @@ impl Story {
             created_at: 0,
             meta: Map::new(),
         };
-        let bytes = Fetch::Read(Bytes::copy_from_slice(bytes));
+        let bytes = Bytes::copy_from_slice(bytes);
+        let bytes = match kind {
+            Kind::Text => Fetch::Text(bytes),
+            _ => Fetch::Medium(mime.to_owned(), bytes.into()),
+        };
         self.fetched.insert(id.clone(), Fetched { artifact, bytes });
         id
     }

@@ -1,0 +1,127 @@
+//! Gets of the stored artifacts what a request will show of them: texts, media made fit for the service, the text of
+//! documents that the model does not take. What was made for one request is kept for the next.
+
+use crate::event::Event;
+use crate::handles::Handles;
+use crate::kept::{Form, Made};
+use crate::render::{Fetch, Fetched, Sight, route_of};
+use crate::store::Error;
+use bytes::Bytes;
+use polity_artifacts::index::Stored;
+use polity_llm::Data;
+use polity_media::{
+    ChildBounds, DocumentFormat, ExtractError, Fitted, ImageBounds, Metadata, fit_image_in_background, run_child,
+};
+use polity_registry::{Service, StripMetadata};
+use polity_routing::Route;
+use polity_society::id::ArtifactId;
+use std::collections::HashMap;
+
+/// Gets what each artifact is shown as. One that cannot be read is told as such, and recorded.
+pub(crate) async fn fetch(
+    handles: &Handles,
+    service: &Service,
+    stored: &[Stored],
+    sight: &Sight<'_>,
+) -> Result<HashMap<ArtifactId, Fetched>, Error> {
+    let mut fetched = HashMap::with_capacity(stored.len());
+    for stored in stored {
+        let got = match route_of(&stored.artifact, sight) {
+            Route::Text => read(handles, stored).await.map(Fetch::Text),
+            Route::Image => picture(handles, stored, bounds(service)).await,
+            Route::Audio(_) | Route::File => whole(handles, stored).await,
+            Route::Describe(_) => Ok(extract(handles, stored).await),
+        };
+        let bytes = match got {
+            Ok(bytes) => bytes,
+            Err(reason) => {
+                let artifact = stored.artifact.id.clone();
+                handles.store.note(Event::ArtifactUnreadable { artifact, reason }).await?;
+                Fetch::Failed
+            }
+        };
+        fetched.insert(stored.artifact.id.clone(), Fetched { artifact: stored.artifact.clone(), bytes });
+    }
+    Ok(fetched)
+}
+
+async fn read(handles: &Handles, stored: &Stored) -> Result<Bytes, String> {
+    handles.blobs.read(&stored.blob).await.map_err(|error| error.to_string())
+}
+
+/// A file that goes as it is.
+async fn whole(handles: &Handles, stored: &Stored) -> Result<Fetch, String> {
+    if let Some(Made::Medium(mime_type, data)) = handles.kept.get(&stored.blob, Form::Whole) {
+        return Ok(Fetch::Medium(mime_type, data));
+    }
+    let data = Data::from(read(handles, stored).await?);
+    let mime_type = stored.artifact.mime_type.clone();
+    handles.kept.keep(&stored.blob, Form::Whole, Made::Medium(mime_type.clone(), data.clone()));
+    Ok(Fetch::Medium(mime_type, data))
+}
+
+/// What the service says a picture may measure; else what servers commonly take.
+fn bounds(service: &Service) -> ImageBounds {
+    let common = ImageBounds::default();
+    ImageBounds {
+        max_bytes: service.max_image_bytes.unwrap_or(common.max_bytes),
+        max_edge: service.max_image_edge.unwrap_or(common.max_edge),
+        metadata: match service.strip_metadata {
+            StripMetadata::Strip => Metadata::Strip,
+            StripMetadata::Keep => Metadata::Keep,
+        },
+    }
+}
+
+/// A picture within its bounds. One that cannot be looked into goes as it is, if it is small enough: the server may know
+/// the format.
+async fn picture(handles: &Handles, stored: &Stored, bounds: ImageBounds) -> Result<Fetch, String> {
+    if let Some(Made::Medium(mime_type, data)) = handles.kept.get(&stored.blob, Form::Fitted(bounds)) {
+        return Ok(Fetch::Medium(mime_type, data));
+    }
+    let bytes = read(handles, stored).await?;
+    let declared = stored.artifact.mime_type.clone();
+    let (mime_type, data) = match fit_image_in_background(bytes.clone(), declared.clone(), bounds).await {
+        Ok(Fitted::AsItIs(bytes)) => (declared, Data::from(bytes)),
+        Ok(Fitted::Changed { bytes, mime_type, what }) => {
+            tracing::debug!(artifact = %stored.artifact.id, ?what, "a picture was made to fit");
+            (mime_type.to_owned(), Data::from(bytes))
+        }
+        Err(_) if bytes.len() as u64 <= bounds.max_bytes => (declared, Data::from(bytes)),
+        Err(error) => return Err(error.to_string()),
+    };
+    handles.kept.keep(&stored.blob, Form::Fitted(bounds), Made::Medium(mime_type.clone(), data.clone()));
+    Ok(Fetch::Medium(mime_type, data))
+}
+
+/// The text of a document, where there is a way to get it. That there is none is no failure: the document is described.
+async fn extract(handles: &Handles, stored: &Stored) -> Fetch {
+    let Some(program) = &handles.extractor else { return Fetch::Spared };
+    let mime_type = &stored.artifact.mime_type;
+    if DocumentFormat::of(mime_type).is_none() {
+        return Fetch::Spared;
+    }
+    match handles.kept.get(&stored.blob, Form::Text) {
+        Some(Made::Text(text)) => return Fetch::Extracted(text),
+        Some(Made::Nothing | Made::Medium(..)) => return Fetch::Spared,
+        None => {}
+    }
+    let Ok(bytes) = read(handles, stored).await else { return Fetch::Spared };
+    let made = match run_child(program, bytes, mime_type, &ChildBounds::default()).await {
+        Ok(extracted) if extracted.text.trim().is_empty() => Made::Nothing,
+        Ok(extracted) => Made::Text(extracted.text),
+        // These say nothing about the document: the next request tries again.
+        Err(ExtractError::Start(_) | ExtractError::Talk(_) | ExtractError::Stopping) => {
+            return Fetch::Spared;
+        }
+        Err(error) => {
+            tracing::debug!(artifact = %stored.artifact.id, %error, "no text could be got out of a document");
+            Made::Nothing
+        }
+    };
+    handles.kept.keep(&stored.blob, Form::Text, made.clone());
+    match made {
+        Made::Text(text) => Fetch::Extracted(text),
+        Made::Nothing | Made::Medium(..) => Fetch::Spared,
+    }
+}
