@@ -17,7 +17,14 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("polity-rehearsal", &["polity-society", "polity-llm"]),
     (
         "polity-runtime",
-        &["polity-society", "polity-routing", "polity-artifacts", "polity-llm", "polity-media", "polity-registry"],
+        &[
+            "polity-society",
+            "polity-routing",
+            "polity-artifacts",
+            "polity-llm",
+            "polity-media",
+            "polity-registry",
+        ],
     ),
     ("polity-api", &["polity-runtime", "polity-society"]),
     (

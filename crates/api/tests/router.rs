@@ -16,8 +16,12 @@ async fn society(directory: &Path) -> Arc<Society> {
     let environment = Environment::look_up(|_| None);
     let (registry, _) =
         Registry::load(directory, environment, Box::new(|| Box::pin(async { None }))).await.unwrap();
-    let parts =
-        Parts { registry: Arc::new(registry), model: Arc::new(RehearsalModel), outside_tools: Vec::new(), extractor: None };
+    let parts = Parts {
+        registry: Arc::new(registry),
+        model: Arc::new(RehearsalModel),
+        outside_tools: Vec::new(),
+        extractor: None,
+    };
     Arc::new(Society::start(directory, parts).await.unwrap())
 }
 

@@ -3,10 +3,10 @@
 
 use crate::door::{known, service_for};
 use crate::event::{Event, NextAttempt, Shown};
+use crate::fetch::fetch;
 use crate::handles::Handles;
 use crate::policy::{self, Fallback, Next, Sent, Tried};
 use crate::record::Replied;
-use crate::fetch::fetch;
 use crate::render::{self, MediaUse, Sight, SystemFacts};
 use crate::store::contacts::ContactRow;
 use crate::store::records::History;

@@ -10,7 +10,8 @@ use bytes::Bytes;
 use polity_artifacts::index::Stored;
 use polity_llm::Data;
 use polity_media::{
-    ChildBounds, DocumentFormat, ExtractError, Fitted, ImageBounds, Metadata, fit_image_in_background, run_child,
+    ChildBounds, DocumentFormat, ExtractError, Fitted, ImageBounds, Metadata, fit_image_in_background,
+    run_child,
 };
 use polity_registry::{Service, StripMetadata};
 use polity_routing::Route;

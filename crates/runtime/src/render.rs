@@ -250,8 +250,7 @@ fn too_old(
     let mut old = BTreeSet::new();
     for (position, (_, record)) in records.iter().enumerate().rev() {
         let media = artifacts_in(record, &history.messages);
-        let encoded =
-            media.iter().filter_map(|id| fetched.get(id)).map(|fetched| encoded_size(fetched)).sum();
+        let encoded = media.iter().filter_map(|id| fetched.get(id)).map(encoded_size).sum();
         match room.checked_sub(encoded) {
             Some(rest) if old.is_empty() => room = rest,
             _ if encoded > 0 => {

@@ -49,25 +49,22 @@ impl<'a> Content<'a> {
         };
         let artifact = &fetched.artifact;
         let described = |reason| vec![Part::Text(AttachmentBlock::new(artifact, reason).text(texts))];
-        let label = || {
-            let name = self.shown_name(artifact);
-            texts.fill(
-                TextKey::AttachmentLabel,
-                &[("filename", &name), ("reference", &artifact.id.reference())],
-            )
-        };
+        let values = [("filename", self.shown_name(artifact)), ("reference", artifact.id.reference())];
+        let values = values.each_ref().map(|(name, value)| (*name, value.as_str()));
+        let label = texts.fill(TextKey::AttachmentLabel, &values);
         let route = route_of(artifact, self.sight);
         match (&route, &fetched.bytes) {
             (Route::Describe(_), extracted) => {
                 self.note(id, "described");
-                let block = described(BlockReason::Unsupported { forward_to: self.readers_of(artifact.kind) });
+                let block =
+                    described(BlockReason::Unsupported { forward_to: self.readers_of(artifact.kind) });
                 let Fetch::Extracted(text) = extracted else { return block };
                 block.into_iter().chain([Part::Text(self.extracted(artifact, text))]).collect()
             }
             (Route::Text, Fetch::Text(bytes)) => {
                 self.note(id, "text");
                 let text = String::from_utf8_lossy(bytes);
-                vec![Part::Text(format!("{}\n{}", label(), self.inline(artifact, &text)))]
+                vec![Part::Text(format!("{label}\n{}", self.inline(artifact, &text)))]
             }
             (Route::Image | Route::Audio(_) | Route::File, Fetch::Medium(..))
                 if self.old.contains(&position) =>
@@ -80,7 +77,7 @@ impl<'a> Content<'a> {
                     return Vec::new();
                 };
                 self.note(id, routing(&route));
-                vec![Part::Text(label()), part]
+                vec![Part::Text(label), part]
             }
             (Route::Text | Route::Image | Route::Audio(_) | Route::File, _) => {
                 self.note(id, "described");
