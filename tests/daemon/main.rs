@@ -9,9 +9,11 @@ mod bad_input;
 mod crash;
 
 mod exit_codes;
+mod fit;
 mod http_media;
 mod http_routing;
 mod json_output;
 mod layers;
+mod live;
 mod protocol;
 mod rehearsal;

@@ -1,0 +1,117 @@
+//! Content made fit for a service, and content that cannot be read any more.
+
+use std::fs;
+
+use polity_tests::{Answer, Polity, ScriptedServer};
+use serde_json::json;
+
+use crate::support::files::{PICTURE, files_below, from_data_url, holds_base64_of, write};
+use crate::support::{app, events, home_with, json_lines, last_asked, run, service, text_of};
+
+/// A PDF of one page that says this.
+fn pdf_that_says(text: &str) -> Vec<u8> {
+    let stream = format!("BT /F1 24 Tf 20 100 Td ({text}) Tj ET");
+    let objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>".to_owned(),
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 300 144] /Contents 4 0 R \
+         /Resources << /Font << /F1 5 0 R >> >> >>"
+            .to_owned(),
+        format!("<< /Length {} >>\nstream\n{stream}\nendstream", stream.len()),
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>".to_owned(),
+    ];
+    let mut file = String::from("%PDF-1.4\n");
+    let mut offsets = Vec::new();
+    for (number, object) in (1..).zip(&objects) {
+        offsets.push(file.len());
+        file.push_str(&format!("{number} 0 obj\n{object}\nendobj\n"));
+    }
+    let table = file.len();
+    file.push_str(&format!("xref\n0 {}\n0000000000 65535 f \n", objects.len() + 1));
+    for offset in offsets {
+        file.push_str(&format!("{offset:010} 00000 n \n"));
+    }
+    file.push_str(&format!(
+        "trailer << /Size {} /Root 1 0 R >>\nstartxref\n{table}\n%%EOF",
+        objects.len() + 1
+    ));
+    file.into_bytes()
+}
+
+#[test]
+fn a_document_comes_with_its_text_where_the_model_takes_no_files() {
+    let server = ScriptedServer::start(|asked| {
+        if asked.has_called("get_artifact") {
+            return Answer::say("read");
+        }
+        let text = asked.last_user_text();
+        let reference = crate::support::references(&text).remove(0);
+        Answer::call("get_artifact", json!({"ref": reference, "offset": 10, "limit": 7}))
+    });
+    let polity = home_with(&server, &["text"]);
+    let path = write(&polity, "report.pdf", &pdf_that_says("Quarterly revenue 42 million"));
+    run(&polity, &["read it", "--attach", &path]).expect_code(0);
+    let asked = last_asked(&server);
+    let text = asked.messages().iter().map(text_of).collect::<Vec<_>>().join("\n");
+    assert!(text.contains("【收到附件】"), "{text}");
+    assert!(text.contains("（以下是系统从 report.pdf 中提取的文字，不含图片和版式）"), "{text}");
+    assert!(text.contains("Quarterly revenue 42 million"), "{text}");
+    let result = &asked.results_of("get_artifact")[0].value;
+    assert_eq!((result["routing"].as_str(), result["nextOffset"].as_u64()), (Some("text"), Some(17)));
+    assert!(result["content"].as_str().expect("words").ends_with("revenue"), "{result}");
+}
+
+#[test]
+fn a_file_that_only_looks_like_a_document_is_described() {
+    let server = ScriptedServer::start(|_| Answer::say("seen"));
+    let polity = home_with(&server, &["text"]);
+    let path = write(&polity, "broken.pdf", b"%PDF-1.4\n1 0 obj << /Kids [1 0 R] /Pages 1 0 R >>\n%%EOF");
+    run(&polity, &["read it", "--attach", &path]).expect_code(0);
+    let text = last_asked(&server).last_user_text();
+    assert!(text.contains("【收到附件】") && !text.contains("提取的文字"), "{text}");
+}
+
+#[test]
+fn a_picture_that_is_too_large_for_the_service_is_scaled_and_the_original_stays() {
+    let server = ScriptedServer::start(|_| Answer::say("seen"));
+    let mut small = service("one", &server, &["text", "vision"]);
+    small["maxImageEdge"] = json!(48);
+    let polity = Polity::new(&json!({"services": [small]}), &app(&json!({})));
+    let path = write(&polity, "picture.png", PICTURE);
+    run(&polity, &["look", "--attach", &path]).expect_code(0);
+    let asked = last_asked(&server);
+    let sent = from_data_url(asked.image_urls()[0], "image/png");
+    // A PNG says its width and height at the same place, in big-endian.
+    let size = |at: usize| u32::from_be_bytes(sent[at..at + 4].try_into().expect("four bytes"));
+    assert_eq!((size(16), size(20)), (48, 27));
+    let blobs = files_below(&polity.data_dir().join("artifacts"));
+    assert!(blobs.iter().any(|blob| fs::read(blob).expect("a blob") == PICTURE), "the original is stored");
+}
+
+#[test]
+fn bytes_that_changed_on_disk_are_told_as_unreadable_and_never_sent() {
+    let server = ScriptedServer::start(|asked| {
+        let damaged = asked.text_contains("again");
+        Answer::say(if damaged { "unreadable" } else { "seen" })
+    });
+    let polity = home_with(&server, &["text", "vision"]);
+    let path = write(&polity, "picture.png", PICTURE);
+    // The first run asks nobody: it is stopped before. The bytes are on disk when the second asks.
+    let stored = run(&polity, &["look", "--attach", &path, "--timeout", "0s"]);
+    assert_eq!(stored.code, Some(124), "{}", stored.stderr);
+    let blob = files_below(&polity.data_dir().join("artifacts"))
+        .into_iter()
+        .find(|file| fs::read(file).expect("a file") == PICTURE)
+        .expect("the stored picture");
+    let mut damaged = PICTURE.to_vec();
+    *damaged.last_mut().expect("bytes") ^= 1;
+    fs::write(blob, &damaged).expect("damage");
+
+    let ended = run(&polity, &["--resume", "--json"]).expect_code(0);
+    let lines = json_lines(&ended.stdout);
+    assert_eq!(events(&lines, "artifact_unreadable").len(), 1, "{}", ended.stdout);
+    let request = server.requests().pop().expect("a request");
+    assert!(!holds_base64_of(&request.raw, PICTURE) && !holds_base64_of(&request.raw, &damaged));
+    let text = request.conversation().last_user_text();
+    assert!(text.contains("读取失败"), "{text}");
+}
