@@ -21,6 +21,9 @@ pub(crate) enum Failure {
         /// Why.
         source: std::io::Error,
     },
+    /// What the person named is no file.
+    #[error("{0} is not a regular file; attach files only")]
+    NotAFile(PathBuf),
     /// A file is larger than an artifact may be.
     #[error("{path} has {size} bytes; limits.maxArtifactBytes in app.json allows {limit}")]
     AttachmentTooLarge {
@@ -88,6 +91,7 @@ impl Failure {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::Attachment { .. }
+            | Self::NotAFile(_)
             | Self::AttachmentTooLarge { .. }
             | Self::StandardInput(_)
             | Self::NoConfig(_)
@@ -118,13 +122,16 @@ pub(crate) fn exit_code(outcome: Outcome) -> u8 {
     }
 }
 
-/// An error with all that caused it, in one line.
+/// An error with all that caused it, in one line. Some errors say what caused them themselves.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
         source = cause.source();
     }
     text

@@ -67,6 +67,11 @@ impl Output {
         Ok(())
     }
 
+    /// Says that there was nothing to go on with.
+    pub(crate) fn nothing_left(&self) {
+        complain("nothing was left to do; this is how the latest task ended");
+    }
+
     /// Shows something that was said to the person, once.
     pub(crate) async fn letter(&mut self, society: &Society, letter: &Letter) -> Result<(), Failure> {
         let artifacts = society

@@ -12,6 +12,7 @@ use polity_registry::{Environment, Registry, Watch};
 use polity_rehearsal::RehearsalModel;
 use polity_runtime::{Event, NewArtifact, Parts, Prompt, Society};
 use polity_society::id::TaskId;
+use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
@@ -75,11 +76,17 @@ fn read_prompt(argument: &str) -> Result<String, Failure> {
 
 fn read_attachment(path: &Path, limit: u64) -> Result<NewArtifact, Failure> {
     let unreadable = |source| Failure::Attachment { path: path.to_owned(), source };
-    let size = std::fs::metadata(path).map_err(unreadable)?.len();
-    if size > limit {
-        return Err(Failure::AttachmentTooLarge { path: path.to_owned(), size, limit });
+    let file = File::open(path).map_err(unreadable)?;
+    let facts = file.metadata().map_err(unreadable)?;
+    if !facts.is_file() {
+        return Err(Failure::NotAFile(path.to_owned()));
     }
-    let bytes = std::fs::read(path).map_err(unreadable)?;
+    // A file can grow while it is read; more than one byte too many is never read.
+    let mut bytes = Vec::new();
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > limit {
+        return Err(Failure::AttachmentTooLarge { path: path.to_owned(), size: facts.len(), limit });
+    }
     let filename = path.file_name().map(|name| name.to_string_lossy().into_owned());
     Ok(NewArtifact { bytes: bytes.into(), filename, ..NewArtifact::default() })
 }
@@ -97,14 +104,16 @@ async fn attend(
     for letter in society.unshown().await.map_err(broken)? {
         output.letter(society, &letter).await?;
     }
-    let begun = begin(society).await?;
-    let task = match begun {
+    let task = match begin(society).await? {
         Some(task) => task,
-        None => society
-            .latest_task()
-            .await
-            .map_err(broken)?
-            .ok_or_else(|| Failure::NothingToResume(data.to_owned()))?,
+        None => {
+            let latest = society.latest_task().await.map_err(broken)?;
+            let latest = latest.ok_or_else(|| Failure::NothingToResume(data.to_owned()))?;
+            if society.open_tasks().await.map_err(broken)?.is_empty() {
+                output.nothing_left();
+            }
+            latest
+        }
     };
     tokio::select! {
         idle = follow(society, output) => idle?,

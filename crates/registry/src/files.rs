@@ -61,7 +61,12 @@ pub fn write_defaults(config_dir: &Path) -> Result<Vec<PathBuf>, WriteDefaultsEr
 /// Writes a file so that it is there whole or not at all, whenever the power fails.
 fn write_whole(path: &Path, text: &str) -> io::Result<()> {
     let unfinished = path.with_extension("json.new");
-    let mut file = File::create(&unfinished)?;
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true);
+    // Keys may be written into it.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(&unfinished)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
     fs::rename(&unfinished, path)

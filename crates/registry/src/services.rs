@@ -61,8 +61,10 @@ pub struct Service {
 /// Whether a service says what it can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Declaration {
-    /// Its `capabilities` are there and valid.
+    /// Its `capabilities` are there and valid, `output` among them.
     Declared,
+    /// They say what it takes, and nothing about what it gives.
+    InputOnly,
     /// They are not; text in and out is assumed.
     Assumed,
 }
@@ -137,7 +139,7 @@ impl Service {
     pub fn tools_allowed(&self) -> bool {
         match self.declared {
             Declaration::Declared => self.capabilities.has(&Capability::TOOL_CALLING, Direction::Output),
-            Declaration::Assumed => true,
+            Declaration::InputOnly | Declaration::Assumed => true,
         }
     }
 }
@@ -227,9 +229,9 @@ fn read_service(
     service.description = fields.read_or("description", String::new(), fields::text);
     service.capability_tags = fields.read_or("capabilityTags", Vec::new(), fields::texts);
     service.capability_tags.retain(|tag| !tag.is_empty());
-    if let Some(declared) = capabilities::read(&mut fields, &whose) {
-        service.capabilities = declared;
-        service.declared = Declaration::Declared;
+    if let Some((capabilities, declared)) = capabilities::read(&mut fields, &whose) {
+        service.capabilities = capabilities;
+        service.declared = declared;
     }
     service.max_concurrent = fields.read("maxConcurrentRequests", "there is no limit", |value| {
         fields::count(value).and_then(|count: usize| NonZeroUsize::new(count).ok_or("must be above zero"))

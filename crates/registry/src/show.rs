@@ -37,7 +37,7 @@ fn show(service: &Service) -> Value {
         "model": endpoint.model,
         "apiKey": whence(endpoint.api_key.expose_secret()),
         "capabilities": service.capabilities,
-        "capabilitiesDeclared": service.declared == Declaration::Declared,
+        "capabilitiesDeclared": service.declared != Declaration::Assumed,
         "givenTools": service.tools_allowed(),
         "capabilityTags": service.capability_tags,
         "dialect": endpoint.dialect,

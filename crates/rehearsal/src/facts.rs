@@ -64,7 +64,9 @@ pub(crate) fn look_at(bytes: &[u8]) -> Facts {
         return Facts::Pdf { version: version.map(|&byte| char::from(byte)).collect() };
     }
     match bytes {
-        [b'I', b'D', b'3', ..] | [0xff, 0xe2..=0xff, ..] => Facts::Audio { format: "MP3" },
+        [b'I', b'D', b'3', ..] => Facts::Audio { format: "MP3" },
+        // A frame of layer 3 with a bit rate and a sampling rate that there are; the mark of a UTF-16 text is none.
+        [0xff, second, third, ..] if is_layer_3(*second, *third) => Facts::Audio { format: "MP3" },
         [b'O', b'g', b'g', b'S', ..] => Facts::Audio { format: "Ogg" },
         [b'f', b'L', b'a', b'C', ..] => Facts::Audio { format: "FLAC" },
         [_, _, _, _, b'f', b't', b'y', b'p', ..] => Facts::Video { format: "MP4" },
@@ -190,6 +192,12 @@ impl TextFacts {
     }
 }
 
+fn is_layer_3(second: u8, third: u8) -> bool {
+    let (version, layer) = (second >> 3 & 0b11, second >> 1 & 0b11);
+    let (bit_rate, sampling_rate) = (third >> 4, third >> 2 & 0b11);
+    second >> 5 == 0b111 && version != 0b01 && layer == 0b01 && bit_rate != 0b1111 && sampling_rate != 0b11
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -235,6 +243,8 @@ mod tests {
         );
         check(b"RIFF\0\0\0\0WAVEfmt ", "WAV audio without a complete header, 16 bytes");
         check(b"ID3\x04\0\0\0\0\0\0", "MP3 audio, 10 bytes");
+        check(b"\xff\xfb\x90\x64\0\0", "MP3 audio, 6 bytes");
+        assert!(!is_layer_3(0xfe, 0x68), "the mark of a UTF-16 text");
     }
 
     #[test]

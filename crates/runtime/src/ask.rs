@@ -139,8 +139,14 @@ pub(crate) async fn ask(
         }
         // Configuration may have changed meanwhile; a service that is still there is asked as it is now.
         snapshot = handles.registry.refresh().await;
-        if let Some(current) = snapshot.catalogue.service(&service.id) {
-            service = Arc::clone(current);
+        match snapshot.catalogue.service(&service.id) {
+            Some(current) => service = Arc::clone(current),
+            // It is gone: the default takes over, and starts afresh.
+            None => {
+                service = Arc::clone(snapshot.catalogue.default_service());
+                tried_services.push(service.id.clone());
+                tried = Tried { attempts: 0, media: MediaUse::Shown, ..tried };
+            }
         }
     }
 }
@@ -270,7 +276,14 @@ fn answered(reply: Reply, service: &Service, snapshot: &Snapshot, attempts: u32,
 }
 
 fn failed(service: &Service, failure: &CallError) -> Asked {
-    Asked::Failed { service: service.id.clone(), reason: failure.to_string() }
+    // Where nobody answers, the address is what one looks at first.
+    let reason = match failure.kind {
+        FailureKind::Unreachable | FailureKind::TimedOut => {
+            format!("{failure} ({})", service.endpoint.base_url)
+        }
+        _ => failure.to_string(),
+    };
+    Asked::Failed { service: service.id.clone(), reason }
 }
 
 /// The capabilities on the strength of which media were sent.

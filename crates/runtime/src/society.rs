@@ -54,6 +54,16 @@ pub enum PromptError {
     /// It says nothing.
     #[error("the prompt is empty; say what you want done")]
     Empty,
+    /// It says too much.
+    #[error(
+        "the prompt has {characters} characters; limits.maxMessageChars in app.json allows {limit}; attach it as a file instead"
+    )]
+    TooLong {
+        /// How long it is.
+        characters: u64,
+        /// The limit.
+        limit: u64,
+    },
     /// There is no such service.
     #[error("there is no service `{id}`; there are: {known}")]
     UnknownService {
@@ -140,6 +150,11 @@ impl Society {
         let snapshot = self.handles.registry.current();
         if prompt.text.trim().is_empty() {
             return Err(PromptError::Empty);
+        }
+        let (characters, limit) =
+            (prompt.text.chars().count() as u64, snapshot.settings.limits.max_message_chars);
+        if characters > limit {
+            return Err(PromptError::TooLong { characters, limit });
         }
         if let Some(id) = prompt.service.as_ref().filter(|id| snapshot.catalogue.service(id).is_none()) {
             let known: Vec<&str> =
@@ -311,6 +326,10 @@ async fn note_reports(
             Err(broadcast::error::RecvError::Lagged(_)) => continue,
             Err(broadcast::error::RecvError::Closed) => return,
         };
+        if report.differences.is_empty() && report.problems.is_empty() {
+            // A comment, or a file that was mended: what is in force is the same.
+            continue;
+        }
         let problems = report.problems.iter().map(ToString::to_string).collect();
         let event = if report.differences.is_empty() {
             Event::ConfigRefused { revision: report.revision, problems }

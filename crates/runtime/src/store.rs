@@ -45,7 +45,9 @@ static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file cannot be opened or made.
-    #[error("failed to open the database {path}")]
+    #[error(
+        "failed to open the database {path}; if it is damaged, restore a copy, or use another data directory"
+    )]
     Open {
         /// The file.
         path: PathBuf,
@@ -142,6 +144,8 @@ impl Store {
     /// Opens the database in a data directory, makes or updates its schema, and starts the writer.
     pub(crate) async fn open(file: &Path, durability: Durability) -> Result<(Self, Signals), Error> {
         let open = |source| Error::Open { path: file.to_owned(), source };
+        // SQLite gives the files beside it the rights of this one: what people tell a society is theirs.
+        create_private(file).map_err(|error| open(sqlx::Error::Io(error)))?;
         let options = SqliteConnectOptions::new()
             .filename(file)
             .create_if_missing(true)
@@ -192,6 +196,14 @@ impl Store {
         self.readers.close().await;
         self.writer.close().await;
     }
+}
+
+fn create_private(file: &Path) -> std::io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(file).map(drop)
 }
 
 async fn migrate(connection: &mut SqliteConnection, file: &Path) -> Result<(), Error> {

@@ -102,8 +102,6 @@ pub(crate) fn describe(event: &Event) -> Option<String> {
                 format!("{taken} {}", bad(&one_line(&problems.join("; "))))
             }
         }
-        // Files that were mended have nothing wrong any more, and nothing new either.
-        Event::ConfigRefused { problems, .. } if problems.is_empty() => return None,
         Event::ConfigRefused { revision, problems } => {
             bad(&format!("configuration {revision} goes on: {}", one_line(&problems.join("; "))))
         }

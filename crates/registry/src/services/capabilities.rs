@@ -2,12 +2,13 @@
 
 use crate::fields::Fields;
 use crate::problem::Severity;
+use crate::services::Declaration;
 use polity_society::content::{Capabilities, Capability};
 use serde_json::Value;
 
 /// Reads the capabilities, or reports why they cannot be taken. One bad entry makes all of them void: half of a
 /// declaration says something that nobody meant.
-pub(super) fn read(fields: &mut Fields<'_>, whose: &str) -> Option<Capabilities> {
+pub(super) fn read(fields: &mut Fields<'_>, whose: &str) -> Option<(Capabilities, Declaration)> {
     let done = format!("{whose} counts as text only");
     let mut object = fields.open("capabilities", &done)?;
     let input = read_side(&mut object, "input", &done);
@@ -21,7 +22,10 @@ pub(super) fn read(fields: &mut Fields<'_>, whose: &str) -> Option<Capabilities>
         return None;
     }
     let text = || vec![Capability::TEXT];
-    Some(Capabilities { input: input.unwrap_or_else(text), output: output.unwrap_or_else(text) })
+    let declared = if output.is_some() { Declaration::Declared } else { Declaration::InputOnly };
+    let capabilities =
+        Capabilities { input: input.unwrap_or_else(text), output: output.unwrap_or_else(text) };
+    Some((capabilities, declared))
 }
 
 /// A side of a declaration that cannot be taken; what is wrong with it has been reported.

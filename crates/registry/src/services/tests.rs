@@ -134,7 +134,7 @@ fn every_field_is_read() {
                 Capability(text),
             ],
         },
-        declared: Declared,
+        declared: InputOnly,
         endpoint: Endpoint {
             base_url: "https://a.example/v1",
             model: "m",
@@ -309,7 +309,7 @@ fn tools_are_given_unless_a_declared_output_lacks_them() {
     check(Value::Null, true);
     check(json!({"output": ["text", "tool_calling"]}), true);
     check(json!({"output": ["text"]}), false);
-    check(json!({"input": ["text"]}), false);
+    check(json!({"input": ["text", "vision"]}), true);
     check(json!({"input": ["tool_calling"], "output": []}), false);
     check(json!({"output": "nonsense"}), true);
 }
@@ -394,11 +394,16 @@ proptest! {
         }
         let valid = !declared.is_empty()
             && ![&input, &output].into_iter().any(|side| matches!(side, WrittenSide::Bad(_)));
-        let (services, problems) = parse(&file_with(json!({"capabilities": declared}))).unwrap();
+        let (services, problems) = parse(&file_with(json!({"capabilities": declared.clone()}))).unwrap();
         let service = &services[0];
         if valid {
             prop_assert_eq!(lines(&problems), "");
-            prop_assert_eq!(service.declared, Declaration::Declared);
+            let says_output = declared.contains_key("output");
+            let expected = if says_output { Declaration::Declared } else { Declaration::InputOnly };
+            prop_assert_eq!(service.declared, expected);
+            // Tools are withheld only where an output is declared that lacks them.
+            let gives_tools = service.capabilities.has(&Capability::TOOL_CALLING, Direction::Output);
+            prop_assert_eq!(service.tools_allowed(), gives_tools || !says_output);
             prop_assert_eq!(&service.capabilities.input, &expected_side(&input));
             prop_assert_eq!(&service.capabilities.output, &expected_side(&output));
         } else {
