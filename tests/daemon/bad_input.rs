@@ -55,7 +55,7 @@ fn an_attachment_that_is_not_there() {
 #[test]
 fn a_directory_as_attachment() {
     let (_server, polity) = answering();
-    check(run(&polity, &["look", "--attach", "config"]), &["config", "directory"]);
+    check(run(&polity, &["look", "--attach", "config"]), &["config", "not a regular file"]);
     assert_works(&polity);
 }
 
