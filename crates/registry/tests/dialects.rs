@@ -1,7 +1,5 @@
 //! The same conversation, as each service of the template is sent it.
 
-#![expect(clippy::unwrap_used, reason = "a failure here is a failed test")]
-
 use polity_llm::{Arguments, Body, Data, Dialect, Media, Message, Part, Request, Tool, ToolCall, ToolChoice};
 use polity_registry::{Environment, Registry};
 use serde_json::{Map, Value, json};
