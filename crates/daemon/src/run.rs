@@ -159,7 +159,11 @@ async fn follow(society: &Society, output: &mut Output) -> Result<(), Failure> {
             }
         }
         if look == Look::AtTasks && society.open_tasks().await.map_err(broken)?.is_empty() {
-            return Ok(());
+            if society.events_after(seen, 1).await.map_err(broken)?.is_empty() {
+                return Ok(());
+            }
+            // Something was written between the last page and the question whether anything is left: it is shown first.
+            continue;
         }
         look = Look::AtEvents;
         if newest.changed().await.is_err() {

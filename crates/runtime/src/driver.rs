@@ -38,7 +38,10 @@ async fn take_up(handles: &Handles, conversation: &Conversation) -> Result<Optio
     let mut open = turns::open(&mut reader, conversation).await?;
     if open.is_none() && messages::any_queued(&mut reader, conversation).await? {
         let conversation = conversation.clone();
+        // Others read while this waits for the writer.
+        drop(reader);
         open = handles.store.write(move |tx| Box::pin(async move { begin(tx, &conversation).await })).await?;
+        reader = handles.store.reader().await?;
     }
     let Some(open) = open else { return Ok(None) };
     let expects =

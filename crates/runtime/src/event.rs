@@ -93,6 +93,11 @@ pub enum Event {
         /// Whether it is the last word.
         finality: Finality,
     },
+    /// A message to the person that was sent with a delay is due.
+    MessageDue {
+        /// The task.
+        task: TaskId,
+    },
     /// A message could not be delivered, because its receiver has ended.
     MessageBounced {
         /// The message.
@@ -275,6 +280,7 @@ impl Event {
             | Self::RoleCreated { task, .. }
             | Self::AgentCreated { task, .. }
             | Self::MessageAccepted { task, .. }
+            | Self::MessageDue { task }
             | Self::ArtifactStored { task, .. }
             | Self::TurnStarted { task, .. }
             | Self::TurnEnded { task, .. }
@@ -307,6 +313,7 @@ impl Event {
             Self::MessageAccepted { to, .. } | Self::MessageBounced { to, .. } => Some(to),
             Self::TaskStarted { .. }
             | Self::TaskIdle { .. }
+            | Self::MessageDue { .. }
             | Self::ConfigTaken { .. }
             | Self::ConfigRefused { .. }
             | Self::ArtifactUnreadable { .. } => None,

@@ -20,7 +20,7 @@ use polity_society::content::{Artifact, Capabilities};
 use polity_society::id::{ArtifactId, CallId, ServiceId};
 use polity_society::limits::Limits;
 use polity_society::message::{Body, Message};
-use polity_society::present::present;
+use polity_society::present::{defuse, present};
 use polity_society::text::{TextKey, Texts};
 use std::collections::{BTreeSet, HashMap};
 
@@ -131,7 +131,7 @@ pub(crate) fn render(
     let mut content = Content::new(sight, fetched, old);
     let mut messages = Vec::with_capacity(records.len() + 1);
     if let Some(summary) = summary {
-        let text = sight.texts.fill(TextKey::SystemSummary, &[("summary", summary)]);
+        let text = sight.texts.fill(TextKey::SystemSummary, &[("summary", &defuse(summary, sight.texts))]);
         messages.push(Wire::User(vec![Part::Text(text)]));
     }
     let mut calls: HashMap<&str, &ToolCall> = HashMap::new();
@@ -144,7 +144,7 @@ pub(crate) fn render(
             }
             Record::Noticed { notice } => {
                 let header = sight.texts.get(TextKey::MessageFromSystem);
-                let text = format!("{header}\n{}", notice.text(sight.texts));
+                let text = format!("{header}\n{}", defuse(&notice.text(sight.texts), sight.texts));
                 messages.push(Wire::User(vec![Part::Text(text)]));
             }
             Record::Replied(replied) => {

@@ -183,6 +183,7 @@ impl Society {
             .store
             .write(move |tx| {
                 Box::pin(async move {
+                    sqlx::query("SAVEPOINT prompt").execute(&mut tx.connection).await?;
                     tasks::insert(tx, &task, service.as_ref()).await?;
                     events::append(tx, &Event::TaskStarted { task: task.clone() }).await?;
                     let user = Conversation { agent: AgentId::user(), task };
@@ -191,7 +192,13 @@ impl Society {
                     }
                     let to = AgentId::root().to_string();
                     let draft = Draft { to, payload, answering: Answering::Oldest, due_at: None };
-                    door::send(tx, &snapshot, &user, draft, LastWord::UnlessWaiting).await
+                    let sent = door::send(tx, &snapshot, &user, draft, LastWord::UnlessWaiting).await?;
+                    if sent.is_err() {
+                        // A prompt that is refused begins no task.
+                        sqlx::query("ROLLBACK TO prompt").execute(&mut tx.connection).await?;
+                    }
+                    sqlx::query("RELEASE prompt").execute(&mut tx.connection).await?;
+                    Ok(sent)
                 })
             })
             .await?;

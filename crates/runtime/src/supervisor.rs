@@ -97,6 +97,10 @@ impl Supervisor {
             tokio::select! {
                 () = stop.cancelled() => return Ok(()),
                 bell = self.bells.recv() => match bell {
+                    // The person is no agent: nobody is woken, but the task may be over now.
+                    Some(Bell::Mailbox(conversation)) if conversation.agent.is_user() => {
+                        self.settle(conversation.task).await?;
+                    }
                     Some(Bell::Mailbox(conversation)) => self.wake(conversation),
                     Some(Bell::Timer) => due = self.next_due().await?,
                     Some(Bell::Ended(agent)) => self.abort(&agent),
@@ -180,7 +184,11 @@ impl Supervisor {
         tracing::error!(agent = %conversation.agent, %failure, failures, "an agent's turn was interrupted");
         if *failures >= FAILURES {
             self.failures.remove(&conversation);
-            driver::abandon(&self.handles, &conversation, failure).await?;
+            if let Err(error) = driver::abandon(&self.handles, &conversation, failure).await {
+                // It stays as it is until the next start; the others go on.
+                tracing::error!(agent = %conversation.agent, error = %in_full(&error), "a turn cannot even be given up");
+                return Ok(());
+            }
         }
         // What is still in its mailbox is taken up again.
         self.wake(conversation);
@@ -225,6 +233,9 @@ impl Supervisor {
         let deliver = self.handles.store.write(|tx| {
             Box::pin(async move {
                 for mailbox in messages::deliver_due(tx).await? {
+                    if mailbox.agent.is_user() {
+                        events::append(tx, &Event::MessageDue { task: mailbox.task.clone() }).await?;
+                    }
                     tx.ring(Bell::Mailbox(mailbox));
                 }
                 Ok(())

@@ -150,7 +150,12 @@ impl World {
         let snapshot = Arc::clone(&self.snapshot);
         let run = self.write(move |tx| {
             Box::pin(async move {
-                let context = Context { caller: &caller, snapshot: &snapshot, prepared: &prepared };
+                let context = Context {
+                    caller: &caller,
+                    last_word: polity_society::rules::LastWord::UnlessWaiting,
+                    snapshot: &snapshot,
+                    prepared: &prepared,
+                };
                 tools::run(tx, &context, &call).await
             })
         });

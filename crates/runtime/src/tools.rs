@@ -20,6 +20,7 @@ use polity_artifacts::Prepared;
 use polity_llm::ToolCall;
 use polity_registry::Snapshot;
 use polity_society::refusal::Refusal;
+use polity_society::rules::LastWord;
 use serde_json::Value;
 use std::collections::HashMap;
 
@@ -27,6 +28,8 @@ use std::collections::HashMap;
 pub(crate) struct Context<'a> {
     /// Who calls, in which task.
     pub(crate) caller: &'a Conversation,
+    /// Whether what it tells the person is final even while it waits for others.
+    pub(crate) last_word: LastWord,
     /// The configuration in force.
     pub(crate) snapshot: &'a Snapshot,
     /// The bytes of this batch's `put_artifact` calls, already on disk, by call.

@@ -125,7 +125,8 @@ impl Turn {
 
     /// Whether it was reminded of its children.
     pub(crate) fn reminded(&self) -> Reminded {
-        self.reminded
+        // Whoever is to sum up cannot write to anybody any more.
+        if self.summing_up == SummingUp::Asked { Reminded::Once } else { self.reminded }
     }
 
     /// What to do next. `max_rounds` is how many answers with tool calls it may get.

@@ -24,7 +24,10 @@ pub fn present(message: &Message, texts: &Texts) -> Presentation {
     let payload = match &message.body {
         Body::Notice(notice) => {
             let header = texts.get(TextKey::MessageFromSystem);
-            return Presentation { opening: format!("{header}\n{}", notice.text(texts)), closing: None };
+            return Presentation {
+                opening: format!("{header}\n{}", defuse(&notice.text(texts), texts)),
+                closing: None,
+            };
         }
         Body::Payload(payload) => payload,
     };

@@ -110,6 +110,7 @@ pub(crate) fn describe(event: &Event) -> Option<String> {
         }
         Event::TaskStarted { .. }
         | Event::TaskIdle { .. }
+        | Event::MessageDue { .. }
         | Event::ContactAdded { .. }
         | Event::TurnStarted { .. }
         | Event::TurnEnded { failure: None, .. }

@@ -186,8 +186,12 @@ impl Advance {
 
     async fn run_society_tool(&self, tx: &mut Tx, turn: &mut Turn, call: &ToolCall) -> Result<(), Error> {
         let done = if tools::is_society_tool(&call.name) {
-            let context =
-                Context { caller: &self.conversation, snapshot: &self.snapshot, prepared: &self.prepared };
+            let context = Context {
+                caller: &self.conversation,
+                last_word: closing::last_word(tx, &self.open).await?,
+                snapshot: &self.snapshot,
+                prepared: &self.prepared,
+            };
             tools::run(tx, &context, call).await?
         } else {
             tools::Done::refused(&tools::unknown(&call.name), &self.snapshot)

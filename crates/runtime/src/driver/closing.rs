@@ -12,7 +12,7 @@ use polity_society::change::Change;
 use polity_society::id::{AgentId, ServiceId};
 use polity_society::message::{Body, Message, Payload, Sender};
 use polity_society::notice::Notice;
-use polity_society::rules::{self, Answering, Beginning, Closing, ClosingFacts, Draft, Nudge};
+use polity_society::rules::{self, Answering, Beginning, Closing, ClosingFacts, Draft, LastWord, Nudge};
 
 /// Ends a turn well. Its messages are consumed in the same transaction, and exactly those.
 pub(super) async fn finish(
@@ -63,6 +63,15 @@ async fn say(
         tracing::warn!(agent = %conversation.agent, %to, code = refusal.code(), "a closing text was refused");
     }
     Ok(())
+}
+
+/// Whether what a turn tells the person is final in any case: it is where the system has reminded the agent.
+pub(super) async fn last_word(tx: &mut Tx, open: &OpenTurn) -> Result<LastWord, Error> {
+    let began_by = messages::get(&mut tx.connection, &open.began_by).await?;
+    Ok(match began_by.map(|message| beginning(&message).nudge) {
+        Some(Nudge::Yes) => LastWord::Yes,
+        Some(Nudge::No) | None => LastWord::UnlessWaiting,
+    })
 }
 
 fn beginning(message: &Message) -> Beginning {

@@ -333,3 +333,35 @@ async fn a_result_that_is_too_long_becomes_an_artifact() {
     let hash = polity_artifacts::BlobHash::new(blob[0].as_str());
     assert_eq!(world.blobs.read(&hash).await.unwrap(), expected.as_bytes());
 }
+
+#[tokio::test]
+async fn what_is_sent_after_a_reminder_is_final_even_while_others_are_awaited() {
+    let world = World::new().await;
+    world.say("user", "root", json!("do it")).await;
+    let reader = world.hire("root", "reader", json!({})).await;
+    world.say("root", &reader, json!("read")).await;
+    drive_root(&world, vec![Say::Text("waiting")], Vec::new()).await;
+    let (task, snapshot) = (world.task.clone(), Arc::clone(&world.snapshot));
+    world
+        .write(move |tx| {
+            Box::pin(async move {
+                let id = messages::next_id(tx).await?;
+                let nudge = polity_society::rules::notice(
+                    id,
+                    task,
+                    AgentId::root(),
+                    polity_society::notice::Notice::Nudge,
+                );
+                let change = polity_society::change::Change::MessageAccepted(Box::new(nudge));
+                crate::store::apply::apply(tx, &snapshot, vec![change]).await
+            })
+        })
+        .await;
+    let send = json!({"to": "user", "payload": "this is all"});
+    drive_root(&world, vec![Say::Call("send_message", send), Say::Text("done")], Vec::new()).await;
+    let finality: Vec<Finality> = world.mail("user").await.iter().map(|message| message.finality).collect();
+    assert_eq!(finality, [Finality::Interim, Finality::Final]);
+    let mut connection = world.store.reader().await.unwrap();
+    let standing = tasks::standing(&mut connection, &world.task).await.unwrap().unwrap();
+    assert!(!standing.unanswered, "{standing:?}");
+}

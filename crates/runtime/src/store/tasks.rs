@@ -14,7 +14,8 @@ const STOP: &str = "UPDATE tasks SET stopped_by = ?2 WHERE id = ?1 AND stopped_b
 const NUDGE: &str = "UPDATE tasks SET nudged = 1 WHERE id = ?1";
 const STANDING: &str = "SELECT t.state = 'open' AS open, t.nudged, t.stopped_by IS NOT NULL AS limited,
     EXISTS (SELECT 1 FROM turns WHERE task = t.id AND state = 'open') AS turning,
-    EXISTS (SELECT 1 FROM messages WHERE task = t.id AND state IN ('queued', 'delayed') AND receiver <> 'user') AS mail,
+    EXISTS (SELECT 1 FROM messages WHERE task = t.id AND state IN ('queued', 'delayed')
+            AND (state = 'delayed' OR receiver <> 'user')) AS mail,
     EXISTS (SELECT 1 FROM messages WHERE task = t.id AND sender = 'user' AND expects = 'answer'
             AND answered_by IS NULL) AS unanswered,
     EXISTS (SELECT 1 FROM messages WHERE task = t.id AND receiver = 'user' AND expects = 'answer'

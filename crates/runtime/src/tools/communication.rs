@@ -11,7 +11,7 @@ use polity_society::content::{Capability, Direction};
 use polity_society::message::Payload;
 use polity_society::problem::{Fault, FieldProblem};
 use polity_society::refusal::Refusal;
-use polity_society::rules::{Answering, Draft, LastWord};
+use polity_society::rules::{Answering, Draft};
 use serde_json::{Value, json};
 
 /// How many entries `compress_context` keeps where it is not told.
@@ -34,7 +34,7 @@ pub(super) async fn send_message(
     let mut refused = Vec::new();
     for to in arguments.to.0 {
         let draft = Draft { to: to.clone(), payload: payload.clone(), answering: Answering::Oldest, due_at };
-        match door::send(tx, context.snapshot, context.caller, draft, LastWord::UnlessWaiting).await? {
+        match door::send(tx, context.snapshot, context.caller, draft, context.last_word).await? {
             Ok(id) => sent.push(json!({"to": to, "id": id})),
             Err(refusal) => refused.push((to, refusal)),
         }

@@ -241,7 +241,8 @@ pub(super) async fn terminate(
     let meant = arguments.agent_id.trim();
     let mut by_role = below.iter().filter(|row| row.standing == Standing::Active && row.role_name == meant);
     let unique = by_role.next().filter(|_| by_role.next().is_none());
-    let meant = unique.map_or(meant, |row| row.id.as_str());
+    let is_id = below.iter().any(|row| row.id.as_str() == meant);
+    let meant = if is_id { meant } else { unique.map_or(meant, |row| row.id.as_str()) };
     let reason = arguments.reason.as_deref().unwrap_or_default();
     match rules::end_subtree(&caller.agent, meant, reason, &descendants) {
         Ok(changes) => {
