@@ -159,9 +159,18 @@ fn no_refusal_changes_anything() {
         })
         .unwrap();
     // What is never refused shows nothing.
-    for expected in
-        ["artifact_not_found", "invalid_arguments", "invalid_message", "unknown_contact", "unknown_tool"]
-    {
+    for expected in [
+        "agent_terminated",
+        "artifact_not_found",
+        "invalid_arguments",
+        "invalid_message",
+        "invalid_task_brief",
+        "limit_reached",
+        "not_child_role",
+        "not_descendant",
+        "unknown_contact",
+        "unknown_tool",
+    ] {
         assert!(refused.contains_key(expected), "{expected} in {refused:?}");
     }
 }
