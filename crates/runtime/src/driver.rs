@@ -137,7 +137,7 @@ async fn call_model(handles: &Handles, conversation: &Conversation, round: Round
         Asked::Limited { limit, value } => return Ok(Happened::Limited { limit, value }),
     };
     let snapshot = handles.registry.current();
-    let stored = take_bytes_out(handles, &snapshot, &mut replied.calls).await?;
+    let taken_out = take_bytes_out(handles, &snapshot, &mut replied).await?;
     let event = Event::ModelAnswered {
         task: conversation.task.clone(),
         agent: conversation.agent.clone(),
@@ -148,7 +148,7 @@ async fn call_model(handles: &Handles, conversation: &Conversation, round: Round
         attempts: served.attempts,
         content: shown,
     };
-    Ok(Happened::Replied { replied, event, served, stored })
+    Ok(Happened::Replied { replied, event, served, taken_out })
 }
 
 /// Ends a turn that cannot be driven: its driver failed again and again for a reason of ours.

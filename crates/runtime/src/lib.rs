@@ -18,6 +18,7 @@ mod turn;
 mod store;
 
 mod door;
+mod inline;
 mod tools;
 
 mod render;

@@ -7,10 +7,8 @@ use crate::event::Event;
 use crate::handles::Handles;
 use crate::idle::{Verdict, verdict};
 use crate::store::{Conversation, Error, apply, events, messages, tasks, turns};
-use polity_society::change::Change;
 use polity_society::id::{AgentId, TaskId};
 use polity_society::notice::Notice;
-use polity_society::rules;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -210,9 +208,7 @@ impl Supervisor {
                     Verdict::Leave => Ok(()),
                     Verdict::Nudge => {
                         tasks::set_nudged(tx, &task).await?;
-                        let id = messages::next_id(tx).await?;
-                        let nudge = rules::notice(id, task, AgentId::root(), Notice::Nudge);
-                        apply::apply(tx, &snapshot, vec![Change::MessageAccepted(Box::new(nudge))]).await
+                        apply::tell(tx, &snapshot, &task, &AgentId::root(), Notice::Nudge).await
                     }
                     Verdict::Idle(outcome) => {
                         tasks::set_idle(tx, &task).await?;

@@ -1,10 +1,11 @@
 //! The transaction of a turn: what happened, and all that follows from it without asking anybody.
 
-use super::bytes::{prepare_pending, put_on_disk};
+use super::bytes::{TakenOut, prepare_pending, put_on_disk};
 use super::closing;
 use super::outside::outside_tool;
 use crate::event::Event;
 use crate::handles::Handles;
+use crate::mint;
 use crate::record::{Record, Replied, ToolResult};
 use crate::store::messages::{self, Settled};
 use crate::store::turns::{self, OpenTurn};
@@ -27,7 +28,7 @@ pub(super) enum Happened {
     /// Nothing: the turn was just taken up.
     Nothing,
     /// The model answered.
-    Replied { replied: Replied, event: Event, served: usage::Served, stored: Vec<Prepared> },
+    Replied { replied: Replied, event: Event, served: usage::Served, taken_out: TakenOut },
     /// A tool that reaches outside came to its end.
     ToolEnded { call: ToolCall, result: ToolResult, refused: Option<&'static str> },
     /// The model gave no answer, for good.
@@ -97,13 +98,17 @@ impl Advance {
     async fn take_down(&self, tx: &mut Tx, turn: &mut Turn, happened: Happened) -> Result<(), Error> {
         match happened {
             Happened::Nothing => Ok(()),
-            Happened::Replied { replied, event, served, stored } => {
+            Happened::Replied { replied, event, served, taken_out } => {
                 usage::insert(tx, &self.conversation, self.open.id, &served).await?;
                 events::append(tx, &event).await?;
-                for prepared in stored {
+                for prepared in taken_out.stored {
                     tools::store(tx, &self.conversation, prepared).await?;
                 }
-                self.record(tx, turn, Record::Replied(replied)).await
+                self.record(tx, turn, Record::Replied(replied)).await?;
+                for (call, refusal) in &taken_out.refused {
+                    self.refuse(tx, turn, call, refusal).await?;
+                }
+                Ok(())
             }
             Happened::ToolEnded { call, result, refused } => {
                 self.finish_call(tx, turn, &call, result, refused).await
@@ -157,6 +162,7 @@ impl Advance {
                 }
                 closing::finish(
                     tx,
+                    &self.handles,
                     &self.snapshot,
                     &self.conversation,
                     &self.open,
@@ -249,7 +255,7 @@ impl Advance {
             label: Some("tool_result".to_owned()),
             ..NewArtifact::default()
         };
-        let prepared = put_on_disk(&self.handles, artifact).await?;
+        let prepared = put_on_disk(&self.handles, mint::artifact(), artifact).await?;
         let reference = prepared.artifact.id.reference();
         tools::store(tx, &self.conversation, prepared).await?;
         // A text in JSON is longer than the text: how much longer depends on what is in it.

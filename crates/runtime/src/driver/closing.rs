@@ -1,48 +1,69 @@
 //! The end of a turn, within the transaction that ends it: what becomes of the closing text, of the messages that the
 //! turn took in, and who is told where it failed.
 
+use super::bytes::put_on_disk;
 use crate::door;
 use crate::event::Event;
+use crate::handles::Handles;
+use crate::mint;
 use crate::store::messages::{self, Settled};
 use crate::store::turns::{self, OpenTurn};
 use crate::store::{Conversation, Error, Tx, agents, apply, events, usage};
+use crate::tools;
+use polity_artifacts::NewArtifact;
 use polity_registry::Snapshot;
-use polity_society::agent::Standing;
-use polity_society::change::Change;
-use polity_society::id::{AgentId, ServiceId};
+use polity_routing::inline_text;
+use polity_society::content::Artifact;
+use polity_society::id::{AgentId, MessageId, ServiceId};
 use polity_society::message::{Body, Message, Payload, Sender};
 use polity_society::notice::Notice;
+use polity_society::refusal::Refusal;
 use polity_society::rules::{self, Answering, Beginning, Closing, ClosingFacts, Draft, LastWord, Nudge};
 
 /// Ends a turn well. Its messages are consumed in the same transaction, and exactly those.
 pub(super) async fn finish(
     tx: &mut Tx,
+    handles: &Handles,
     snapshot: &Snapshot,
     conversation: &Conversation,
     open: &OpenTurn,
     text: Option<&str>,
     heard: u64,
 ) -> Result<(), Error> {
-    if let Some(text) = text {
-        say(tx, snapshot, conversation, open, text).await?;
-    }
+    let unsaid = match text {
+        Some(text) => say(tx, handles, snapshot, conversation, open, text).await?,
+        None => None,
+    };
     let hit = messages::settle(tx, open.id, Settled::Done).await?;
     if hit != heard {
         return Err(Error::WrongRows { what: "consuming the messages of a turn", expected: heard, hit });
     }
     turns::end(tx, open.id, turns::Ended::Done).await?;
+    if let Some(Unsaid { to, request, reason }) = unsaid {
+        messages::fail(tx, &request).await?;
+        let notice = Notice::ReceiverFailed { agent: conversation.agent.clone(), message: request, reason };
+        apply::tell(tx, snapshot, &conversation.task, &to, notice).await?;
+    }
     note_end(tx, conversation, None).await
+}
+
+/// An answer that could not be delivered: whoever waits for it must not wait for ever.
+struct Unsaid {
+    to: AgentId,
+    request: MessageId,
+    reason: String,
 }
 
 async fn say(
     tx: &mut Tx,
+    handles: &Handles,
     snapshot: &Snapshot,
     conversation: &Conversation,
     open: &OpenTurn,
     text: &str,
-) -> Result<(), Error> {
+) -> Result<Option<Unsaid>, Error> {
     let Some(began_by) = messages::get(&mut tx.connection, &open.began_by).await? else {
-        return Ok(());
+        return Ok(None);
     };
     let mut waits_for = messages::awaited(&mut tx.connection, conversation).await?;
     waits_for.extend(messages::unheard(&mut tx.connection, conversation).await?);
@@ -54,15 +75,56 @@ async fn say(
     };
     let (to, request, last_word) = match rules::closing(&facts) {
         Closing::Answer { to, request, last_word } => (to, request, last_word),
-        Closing::Note => return Ok(()),
+        Closing::Note => return Ok(None),
     };
+    let request_or_beginning = request.clone().unwrap_or(began_by.id);
     let answering = request.map_or(Answering::Nothing, Answering::This);
-    let draft = Draft { to: to.to_string(), payload: Payload::text(text), answering, due_at: None };
-    if let Err(refusal) = door::send(tx, snapshot, conversation, draft, last_word).await? {
-        // It stays in the history of the one who said it; the one it was for is told by the notices of its own case.
-        tracing::warn!(agent = %conversation.agent, %to, code = refusal.code(), "a closing text was refused");
+    let draft = |text: &str| Draft {
+        to: to.to_string(),
+        payload: Payload::text(text),
+        answering: answering.clone(),
+        due_at: None,
+    };
+    let mut refusal = match door::send(tx, snapshot, conversation, draft(text), last_word).await? {
+        Ok(_) => return Ok(None),
+        Err(refusal) => refusal,
+    };
+    if matches!(refusal, Refusal::LimitReached { limit: "maxMessageChars", .. }) {
+        let whole = keep_whole(tx, handles, conversation, text).await?;
+        let mut shown = snapshot.settings.limits.max_message_chars;
+        // A text in JSON is longer than the text, and the note needs room too: how much is found by trying.
+        while shown > 0 {
+            shown /= 2;
+            let characters = usize::try_from(shown).unwrap_or(usize::MAX);
+            let beginning = inline_text(text, &whole, characters, &snapshot.prompts.texts);
+            match door::send(tx, snapshot, conversation, draft(&beginning), last_word).await? {
+                Ok(_) => return Ok(None),
+                Err(again) => refusal = again,
+            }
+        }
     }
-    Ok(())
+    tracing::warn!(agent = %conversation.agent, %to, code = refusal.code(), "a closing text was refused");
+    let reason = refusal.message(&snapshot.prompts.texts);
+    Ok(Some(Unsaid { to, request: request_or_beginning, reason }))
+}
+
+/// Stores a text that is too long for a message, for its writer and whoever is told of it.
+async fn keep_whole(
+    tx: &mut Tx,
+    handles: &Handles,
+    conversation: &Conversation,
+    text: &str,
+) -> Result<Artifact, Error> {
+    let artifact = NewArtifact {
+        bytes: text.to_owned().into(),
+        declared_mime: Some("text/markdown".to_owned()),
+        label: Some("answer".to_owned()),
+        ..NewArtifact::default()
+    };
+    let prepared = put_on_disk(handles, mint::artifact(), artifact).await?;
+    let artifact = prepared.artifact.clone();
+    tools::store(tx, conversation, prepared).await?;
+    Ok(artifact)
 }
 
 /// Whether what a turn tells the person is final in any case: it is where the system has reminded the agent.
@@ -105,7 +167,7 @@ pub(super) async fn fail(
         service: service.clone(),
         reason: reason.to_owned(),
     };
-    tell(tx, snapshot, conversation, parent.clone(), failed).await?;
+    apply::tell(tx, snapshot, &conversation.task, &parent, failed).await?;
     for message in taken {
         let Sender::Party(sender) = message.from else {
             continue;
@@ -116,7 +178,7 @@ pub(super) async fn fail(
                 message: message.id,
                 reason: reason.to_owned(),
             };
-            tell(tx, snapshot, conversation, sender, notice).await?;
+            apply::tell(tx, snapshot, &conversation.task, &sender, notice).await?;
         }
     }
     Ok(())
@@ -140,24 +202,7 @@ pub(super) async fn tell_limit(
         value: value.to_string(),
         branches: branches.join("; "),
     };
-    tell(tx, snapshot, conversation, AgentId::user(), notice).await
-}
-
-/// Has the system say something to somebody who can still hear it.
-async fn tell(
-    tx: &mut Tx,
-    snapshot: &Snapshot,
-    conversation: &Conversation,
-    to: AgentId,
-    notice: Notice,
-) -> Result<(), Error> {
-    let receiver = agents::get(&mut tx.connection, &to).await?;
-    if receiver.is_none_or(|receiver| receiver.standing == Standing::Ended) {
-        return Ok(());
-    }
-    let id = messages::next_id(tx).await?;
-    let message = rules::notice(id, conversation.task.clone(), to, notice);
-    apply::apply(tx, snapshot, vec![Change::MessageAccepted(Box::new(message))]).await
+    apply::tell(tx, snapshot, &conversation.task, &AgentId::user(), notice).await
 }
 
 /// Notes that a turn has ended.

@@ -345,15 +345,8 @@ async fn what_is_sent_after_a_reminder_is_final_even_while_others_are_awaited() 
     world
         .write(move |tx| {
             Box::pin(async move {
-                let id = messages::next_id(tx).await?;
-                let nudge = polity_society::rules::notice(
-                    id,
-                    task,
-                    AgentId::root(),
-                    polity_society::notice::Notice::Nudge,
-                );
-                let change = polity_society::change::Change::MessageAccepted(Box::new(nudge));
-                crate::store::apply::apply(tx, &snapshot, vec![change]).await
+                let nudge = polity_society::notice::Notice::Nudge;
+                crate::store::apply::tell(tx, &snapshot, &task, &AgentId::root(), nudge).await
             })
         })
         .await;
@@ -364,4 +357,104 @@ async fn what_is_sent_after_a_reminder_is_final_even_while_others_are_awaited() 
     let mut connection = world.store.reader().await.unwrap();
     let standing = tasks::standing(&mut connection, &world.task).await.unwrap().unwrap();
     assert!(!standing.unanswered, "{standing:?}");
+}
+
+#[tokio::test]
+async fn a_call_that_is_refused_leaves_no_bytes_behind() {
+    let world = World::with(&json!({"maxArtifactBytes": 100})).await;
+    let encoded = base64::engine::general_purpose::STANDARD.encode([7; 300]);
+    world.say("user", "root", json!("store it")).await;
+    let put = json!({"type": "blob", "content": encoded, "encoding": "base64"});
+    let script =
+        drive_root(&world, vec![Say::Call("put_artifact", put), Say::Text("too large")], Vec::new()).await;
+    let refused = &results(&world).await[0];
+    assert_eq!((&refused["error"], &refused["limit"]), (&json!("limit_reached"), &json!("maxArtifactBytes")));
+    let everything =
+        world.query("SELECT body FROM records UNION ALL SELECT body FROM events").await.join("\n")
+            + &format!("{:?}{:?}", world.dump().await, script.asked.lock().unwrap());
+    assert!(!everything.contains(&encoded[..64]));
+}
+
+#[tokio::test]
+async fn bytes_that_are_said_reach_the_giver_as_an_artifact() {
+    let world = World::new().await;
+    world.say("user", "root", json!("draw")).await;
+    let drawn: &'static str = Box::leak(
+        format!(
+            "here: data:image/png;base64,{}",
+            base64::engine::general_purpose::STANDARD
+                .encode([b"\x89PNG\r\n\x1a\n".as_slice(), &[1; 92]].concat())
+        )
+        .into_boxed_str(),
+    );
+    drive_root(&world, vec![Say::Text(drawn)], Vec::new()).await;
+    let said = &world.query("SELECT body FROM messages WHERE receiver = 'user'").await[0];
+    let id = polity_society::id::ArtifactId::all_in(said).remove(0);
+    assert_eq!(said, &json!({"text": format!("here: {}", id.reference())}).to_string());
+    let opened = world.call("user", "get_artifact", json!({"ref": id.reference()})).await;
+    assert_eq!(opened["opened"], json!(id.reference()));
+}
+
+/// A reader whom root has asked something, ready to answer.
+async fn asked_reader(limits: &Value) -> (World, String) {
+    let world = World::with(limits).await;
+    world.say("user", "root", json!("go")).await;
+    world.begin_turn("root").await;
+    let reader = world.hire("root", "reader", json!({})).await;
+    world.say("root", &reader, json!("read")).await;
+    (world, reader)
+}
+
+async fn drive_agent(world: &World, agent: &str, says: Vec<Say>) {
+    let script = script(world, says);
+    run(&world.handles(script.clone(), Vec::new()), &world.of(agent)).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_long_for_a_message_is_answered_by_its_beginning_and_a_reference() {
+    let (world, reader) = asked_reader(&json!({"maxMessageChars": 400})).await;
+    let long: &'static str = Box::leak("\"page\"\n".repeat(200).into_boxed_str());
+    drive_agent(&world, &reader, vec![Say::Text(long)]).await;
+    let mail = world.mail("root").await;
+    let answer = mail.last().unwrap();
+    assert!(answer.in_reply_to.is_some());
+    let polity_society::message::Body::Payload(payload) = &answer.body else { panic!("{answer:?}") };
+    assert!(payload.words().unwrap().starts_with("\"page\"\n"));
+    let id = polity_society::id::ArtifactId::all_in(payload.words().unwrap()).remove(0);
+    let opened = world.call("root", "get_artifact", json!({"ref": id.reference()})).await;
+    assert_eq!(opened["opened"], json!(id.reference()));
+    let blob = world.query("SELECT blob FROM artifacts").await;
+    let hash = polity_artifacts::BlobHash::new(blob[0].as_str());
+    assert_eq!(world.blobs.read(&hash).await.unwrap(), long.as_bytes());
+}
+
+/// Nobody waits for ever for an answer that could not be delivered.
+async fn check_the_asker_is_told(world: &World) {
+    let mail = world.mail("root").await;
+    let request = world.query("SELECT id || state FROM messages WHERE sender = 'root'").await;
+    let told = mail.iter().filter_map(|message| match &message.body {
+        polity_society::message::Body::Notice(polity_society::notice::Notice::ReceiverFailed {
+            message,
+            ..
+        }) => Some(format!("{message}failed")),
+        _ => None,
+    });
+    assert_eq!(told.collect::<Vec<_>>(), request);
+    let mut reader = world.store.reader().await.unwrap();
+    assert_eq!(messages::awaited(&mut reader, &world.of("root")).await.unwrap(), BTreeSet::new());
+}
+
+#[tokio::test]
+async fn an_answer_that_no_message_can_hold_fails_and_the_asker_is_told() {
+    let (world, reader) = asked_reader(&json!({"maxMessageChars": 20})).await;
+    drive_agent(&world, &reader, vec![Say::Text("much longer than any message may be")]).await;
+    check_the_asker_is_told(&world).await;
+}
+
+#[tokio::test]
+async fn an_answer_to_a_full_mailbox_fails_and_the_asker_is_told() {
+    let (world, reader) = asked_reader(&json!({"maxQueue": 1})).await;
+    world.say("user", "root", json!("and another thing")).await;
+    drive_agent(&world, &reader, vec![Say::Text("done")]).await;
+    check_the_asker_is_told(&world).await;
 }

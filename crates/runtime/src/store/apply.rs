@@ -130,7 +130,9 @@ async fn return_mail(tx: &mut Tx, snapshot: &Snapshot, agent: &AgentId) -> Resul
         let event = Event::MessageBounced { message: message.id.clone(), to: agent.clone() };
         events::append(tx, &event).await?;
         let notice = Notice::Bounced { to: agent.clone(), message: message.id };
-        tell(tx, snapshot, message.task, message.from, notice).await?;
+        if let Sender::Party(sender) = &message.from {
+            tell(tx, snapshot, &message.task, sender, notice).await?;
+        }
     }
     Ok(())
 }
@@ -145,30 +147,30 @@ async fn close_requests(
     reason: &str,
 ) -> Result<(), Error> {
     for request in messages::close_requests(tx, agent).await? {
-        if request.from.party() == Some(by) {
-            continue;
-        }
         let notice = Notice::Terminated { agent: agent.clone(), reason: reason.to_owned() };
-        tell(tx, snapshot, request.task, request.from, notice).await?;
+        if let Sender::Party(asker) = &request.from
+            && asker != by
+        {
+            tell(tx, snapshot, &request.task, asker, notice).await?;
+        }
     }
     Ok(())
 }
 
-/// Has the system say something to a sender who can still hear it.
-async fn tell(
+/// Has the system say something to somebody, if they can still hear it.
+pub(crate) async fn tell(
     tx: &mut Tx,
     snapshot: &Snapshot,
-    task: TaskId,
-    sender: Sender,
+    task: &TaskId,
+    to: &AgentId,
     notice: Notice,
 ) -> Result<(), Error> {
-    let Sender::Party(to) = sender else { return Ok(()) };
-    let row = agents::get(&mut tx.connection, &to).await?;
+    let row = agents::get(&mut tx.connection, to).await?;
     if row.is_none_or(|row| row.standing == Standing::Ended) {
         return Ok(());
     }
     let id = messages::next_id(tx).await?;
-    accept(tx, snapshot, &rules::notice(id, task, to, notice)).await
+    accept(tx, snapshot, &rules::notice(id, task.clone(), to.clone(), notice)).await
 }
 
 fn excerpt(text: &str) -> String {

@@ -27,6 +27,8 @@ const TAKE_ALL: &str = "UPDATE messages SET state = 'in_turn', turn = ?3
     WHERE receiver = ?1 AND task = ?2 AND state = 'queued' RETURNING seq, id";
 const SETTLE: &str = "UPDATE messages SET state = ?2 WHERE turn = ?1 AND state = 'in_turn'";
 const ANSWER: &str = "UPDATE messages SET answered_by = ?2 WHERE id = ?1 AND answered_by IS NULL";
+const FAIL: &str = "UPDATE messages SET state = 'failed'
+    WHERE id = ?1 AND answered_by IS NULL AND state IN ('in_turn', 'done')";
 /// What was not read yet cannot be answered. The person can still be answered where a turn has failed.
 const OPEN_TO: &str =
     "SELECT id, sender FROM messages WHERE receiver = ?1 AND task = ?2 AND expects = 'answer'
@@ -71,6 +73,7 @@ pub(super) const STATEMENTS: &[&str] = &[
     TAKE_ALL,
     SETTLE,
     ANSWER,
+    FAIL,
     OPEN_TO,
     AWAITED,
     UNHEARD,
@@ -213,6 +216,12 @@ pub(crate) async fn settle(tx: &mut Tx, turn: i64, settled: Settled) -> Result<u
 /// Notes that a request has its answer. The first answer counts.
 pub(crate) async fn answer(tx: &mut Tx, request: &MessageId, answer: &MessageId) -> Result<(), Error> {
     sqlx::query(ANSWER).bind(request.as_str()).bind(answer.as_str()).execute(&mut tx.connection).await?;
+    Ok(())
+}
+
+/// Notes that a message that was read will not be answered.
+pub(crate) async fn fail(tx: &mut Tx, id: &MessageId) -> Result<(), Error> {
+    sqlx::query(FAIL).bind(id.as_str()).execute(&mut tx.connection).await?;
     Ok(())
 }
 

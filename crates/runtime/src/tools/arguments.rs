@@ -1,5 +1,6 @@
 //! What each tool takes. The schemas that models see are made from these types, and the same types read what they send.
 
+use crate::inline;
 use polity_llm::{Arguments, ToolCall};
 use polity_society::brief::TaskBrief;
 use polity_society::content::Direction;
@@ -56,6 +57,8 @@ impl Call {
     /// Reads a call, or says what is wrong with it.
     pub(super) fn parse(call: &ToolCall) -> Result<Self, Refusal> {
         let invalid = |field: &str, problem: String| {
+            // What is quoted may be bytes that somebody wrote down.
+            let problem = inline::leave_out(&problem);
             Refusal::InvalidArguments(vec![FieldProblem::new(field, Fault::Rule(problem))])
         };
         let arguments = match &call.arguments {

@@ -2,15 +2,15 @@
 //!
 //! Bytes are on disk before the transaction that writes their row begins: [`incoming`] says what to put there.
 
-use super::arguments::{Encoding, GetArtifact, PutArtifact};
+use super::arguments::{Call, Encoding, GetArtifact, PutArtifact};
 use super::{Context, Done, Ran};
 use crate::event::Event;
+use crate::inline;
 use crate::record::ToolResult;
 use crate::store::{Conversation, Error, Tx, agents, artifacts, events};
-use base64::Engine;
 use bytes::Bytes;
 use polity_artifacts::{NewArtifact, Prepared};
-use polity_llm::{Arguments, ToolCall};
+use polity_llm::ToolCall;
 use polity_society::content::Artifact;
 use polity_society::id::ArtifactId;
 use polity_society::limits::Limits;
@@ -31,16 +31,17 @@ pub(crate) enum Incoming {
     Reference,
 }
 
-/// What a call wants stored. `None` for other tools, and for arguments that running the call will refuse.
+/// What a call wants stored, or why it cannot be. `None` for other tools.
 pub(crate) fn incoming(call: &ToolCall, limits: &Limits) -> Option<Result<Incoming, Refusal>> {
     if call.name != "put_artifact" {
         return None;
     }
-    let Arguments::Object(object) = &call.arguments else {
-        return None;
-    };
-    let arguments: PutArtifact = serde_json::from_value(Value::Object(object.clone())).ok()?;
-    Some(read(arguments, limits))
+    Some(match Call::parse(call) {
+        Ok(Call::PutArtifact(arguments)) => read(arguments, limits),
+        // Cannot happen: the name says which arguments were read.
+        Ok(_) => return None,
+        Err(refusal) => Err(refusal),
+    })
 }
 
 fn read(arguments: PutArtifact, limits: &Limits) -> Result<Incoming, Refusal> {
@@ -54,17 +55,25 @@ fn read(arguments: PutArtifact, limits: &Limits) -> Result<Incoming, Refusal> {
     };
     let mut declared_mime = said(["mimeType", "mime_type"]);
     let filename = said(["filename", "name"]);
-    let encoded = arguments.encoding == Some(Encoding::Base64);
-    let bytes = match &arguments.content {
-        Value::String(text) if encoded => {
-            let compact: String = text.chars().filter(|character| !character.is_ascii_whitespace()).collect();
-            let decoded = base64::engine::general_purpose::STANDARD.decode(compact);
-            decoded.map_err(|error| invalid(Fault::Rule(format!("not base64: {error}"))))?
+    let written = match (arguments.encoding, &arguments.content) {
+        (Some(Encoding::Base64), Value::String(text)) => {
+            let decoded = inline::decode(text);
+            Some(decoded.map_err(|error| invalid(Fault::Rule(format!("not base64: {error}"))))?)
         }
-        _ if encoded => return Err(invalid(Fault::NotA("a string where encoding is base64"))),
-        Value::String(text) if is_reference(text) => return Ok(Incoming::Reference),
-        Value::String(text) => text.clone().into_bytes(),
-        structured => {
+        (Some(Encoding::Base64), _) => return Err(invalid(Fault::NotA("a string where encoding is base64"))),
+        (None, Value::String(text)) if is_reference(text) => return Ok(Incoming::Reference),
+        // Models forget to say what they have written.
+        (None, Value::String(text)) => inline::nothing_but_bytes(text),
+        (None | Some(Encoding::Utf8), _) => None,
+    };
+    let encoded = written.is_some();
+    let bytes = match (written, arguments.content) {
+        (Some(written), _) => {
+            declared_mime = declared_mime.or(written.mime);
+            written.bytes
+        }
+        (None, Value::String(text)) => text.into_bytes(),
+        (None, structured) => {
             declared_mime = declared_mime.or_else(|| Some("application/json".to_owned()));
             structured.to_string().into_bytes()
         }

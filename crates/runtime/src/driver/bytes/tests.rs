@@ -1,0 +1,221 @@
+use super::*;
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
+use proptest::prelude::*;
+use proptest::sample::select;
+use serde_json::{Map, json};
+
+/// Bytes that carry the signature of a format, so that base64 alone tells what they are.
+fn picture(rest: &[u8]) -> Vec<u8> {
+    [b"\x89PNG\r\n\x1a\n".as_slice(), rest].concat()
+}
+
+fn call(name: &str, arguments: Arguments) -> ToolCall {
+    ToolCall { id: "call_1".to_owned(), name: name.to_owned(), arguments, extra: Map::new() }
+}
+
+fn object(value: Value) -> Arguments {
+    match value {
+        Value::Object(object) => Arguments::Object(object),
+        other => Arguments::Malformed(other.to_string()),
+    }
+}
+
+/// What becomes of bytes, by where and how a model writes them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Becomes {
+    Artifact,
+    Refused(&'static str),
+    LeftOut,
+}
+
+type Place = (&'static str, fn(&str, &str) -> Replied, Becomes);
+
+fn with_call(call: ToolCall) -> Replied {
+    Replied { calls: vec![call], ..Replied::default() }
+}
+
+/// Every place of an answer in which bytes may stand: the base64 alone, and as a data URL.
+const PLACES: [Place; 13] = [
+    (
+        "content, with its encoding",
+        |base64, _| {
+            with_call(call(
+                "put_artifact",
+                object(json!({"type": "a", "content": base64, "encoding": "base64"})),
+            ))
+        },
+        Becomes::Artifact,
+    ),
+    (
+        "content, without its encoding",
+        |base64, _| with_call(call("put_artifact", object(json!({"type": "a", "content": base64})))),
+        Becomes::Artifact,
+    ),
+    (
+        "content that is a data URL",
+        |_, url| with_call(call("put_artifact", object(json!({"type": "a", "content": url})))),
+        Becomes::Artifact,
+    ),
+    (
+        "content without a type",
+        |base64, _| with_call(call("put_artifact", object(json!({"content": base64, "encoding": "base64"})))),
+        Becomes::Refused("invalid_arguments"),
+    ),
+    (
+        "content in an encoding that does not exist",
+        |base64, _| {
+            with_call(call(
+                "put_artifact",
+                object(json!({"type": "a", "content": base64, "encoding": "base85"})),
+            ))
+        },
+        Becomes::Refused("invalid_arguments"),
+    ),
+    (
+        "content that is broken",
+        |base64, _| {
+            let broken = format!("{base64}!");
+            with_call(call(
+                "put_artifact",
+                object(json!({"type": "a", "content": broken, "encoding": "base64"})),
+            ))
+        },
+        Becomes::Refused("invalid_arguments"),
+    ),
+    (
+        "content within an object",
+        |base64, _| {
+            with_call(call(
+                "put_artifact",
+                object(json!({"type": "a", "content": {"bytes": [base64]}, "encoding": "base64"})),
+            ))
+        },
+        Becomes::Refused("invalid_arguments"),
+    ),
+    (
+        "arguments that break off",
+        |base64, _| {
+            let text = format!(r#"{{"type": "a", "encoding": "base64", "content": "{base64}"#);
+            with_call(call("put_artifact", Arguments::Malformed(text)))
+        },
+        Becomes::Refused("invalid_arguments"),
+    ),
+    (
+        "broken arguments of another tool",
+        |_, url| with_call(call("send_message", Arguments::Malformed(format!("to: root {url}")))),
+        Becomes::LeftOut,
+    ),
+    (
+        "a message",
+        |_, url| {
+            with_call(call(
+                "send_message",
+                object(json!({"to": "root", "payload": {"text": format!("look: {url}.")}})),
+            ))
+        },
+        Becomes::Artifact,
+    ),
+    (
+        "an attachment",
+        |_, url| {
+            with_call(call("send_message", object(json!({"to": "root", "payload": {"attachments": [url]}}))))
+        },
+        Becomes::Artifact,
+    ),
+    (
+        "what the model says",
+        |_, url| Replied { text: Some(format!("![drawn]({url})")), ..Replied::default() },
+        Becomes::Artifact,
+    ),
+    (
+        "a field that only the server understands",
+        |_, url| {
+            let images = json!([{"type": "image_url", "image_url": {"url": url}}]);
+            Replied { extra: Map::from_iter([("images".to_owned(), images)]), ..Replied::default() }
+        },
+        Becomes::Artifact,
+    ),
+];
+
+fn in_base64(bytes: &[u8], form: usize) -> String {
+    match form {
+        0 => STANDARD.encode(bytes),
+        1 => STANDARD_NO_PAD.encode(bytes),
+        2 => URL_SAFE.encode(bytes),
+        _ => URL_SAFE_NO_PAD.encode(bytes),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// Contract section 3: no binary data, in base64 or any other form, is ever in a text.
+    #[test]
+    fn no_bytes_are_left_in_what_is_recorded(
+        place in select(PLACES.to_vec()),
+        rest in proptest::collection::vec(any::<u8>(), 65..400),
+        form in 0..4usize,
+    ) {
+        let bytes = picture(&rest);
+        let base64 = in_base64(&bytes, form);
+        let (name, written, becomes) = place;
+        let mut replied = written(&base64, &format!("data:image/png;base64,{base64}"));
+        let (found, refused) = find(&mut replied, &Limits::default());
+        let recorded = serde_json::to_string(&replied).unwrap() + &format!("{refused:?}");
+        for start in 0..=base64.len() - 64 {
+            prop_assert!(!recorded.contains(&base64[start..start + 64]), "{name}: {recorded}");
+        }
+        match becomes {
+            Becomes::Artifact => {
+                prop_assert_eq!(found.len(), 1, "{}", name);
+                prop_assert_eq!(&found[0].1.bytes, &bytes);
+                prop_assert!(recorded.contains(&found[0].0.reference()), "{name}: {recorded}");
+                prop_assert!(refused.is_empty());
+            }
+            Becomes::Refused(code) => {
+                prop_assert!(found.is_empty());
+                prop_assert_eq!(refused.iter().map(|(_, refusal)| refusal.code()).collect::<Vec<_>>(), [code]);
+            }
+            Becomes::LeftOut => prop_assert!(found.is_empty() && refused.is_empty()),
+        }
+    }
+
+    /// What is too large is refused where it was to be stored, left out elsewhere, and recorded nowhere.
+    #[test]
+    fn what_is_too_large_is_recorded_nowhere(
+        place in select(PLACES.to_vec()),
+        rest in proptest::collection::vec(any::<u8>(), 65..400),
+    ) {
+        let base64 = STANDARD.encode(picture(&rest));
+        let mut replied = (place.1)(&base64, &format!("data:image/png;base64,{base64}"));
+        let (found, _) = find(&mut replied, &Limits { max_artifact_bytes: 64, ..Limits::default() });
+        prop_assert!(found.is_empty());
+        let recorded = serde_json::to_string(&replied).unwrap();
+        prop_assert!(!recorded.contains(&base64[..64]), "{}: {recorded}", place.0);
+    }
+}
+
+#[test]
+fn a_text_that_holds_a_data_url_is_stored_as_it_is() {
+    let page = format!("<img src='data:image/png;base64,{}'>", STANDARD.encode(picture(&[1; 90])));
+    let mut replied = with_call(call(
+        "put_artifact",
+        object(json!({"type": "page", "content": page, "encoding": "utf-8"})),
+    ));
+    let before = replied.clone();
+    let (found, refused) = find(&mut replied, &Limits::default());
+    assert!(found.is_empty() && refused.is_empty());
+    assert_eq!(replied, before);
+}
+
+#[test]
+fn fields_without_bytes_are_kept() {
+    let extra = Map::from_iter([
+        ("reasoning_content".to_owned(), json!("a data: URL would be nice")),
+        ("signature".to_owned(), json!(STANDARD.encode([3; 300]))),
+    ]);
+    let mut replied = Replied { text: Some("so".to_owned()), extra: extra.clone(), ..Replied::default() };
+    find(&mut replied, &Limits::default());
+    assert_eq!((replied.extra, replied.text.as_deref()), (extra, Some("so")));
+}
