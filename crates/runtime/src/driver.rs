@@ -13,14 +13,16 @@ use crate::event::Event;
 use crate::handles::Handles;
 use crate::record::Record;
 use crate::store::turns::{self, OpenTurn};
-use crate::store::{Conversation, Error, Tx, agents, events, messages, records};
+use crate::store::{Conversation, Error, Tx, agents, apply, events, holds, messages, records};
 use crate::tools;
 use crate::turn::{self, Step, Turn};
 use advance::{Happened, advance};
 use bytes::take_bytes_out;
 use outside::{First, run_outside};
 use polity_society::agent::Standing;
+use polity_society::id::AgentId;
 use polity_society::message::Expects;
+use polity_society::notice::Notice;
 use polity_society::refusal::Refusal;
 use std::sync::Arc;
 
@@ -35,6 +37,9 @@ pub(crate) async fn run(handles: &Arc<Handles>, conversation: &Conversation) -> 
 /// The turn that goes on, or a new one for the message that has waited longest.
 async fn take_up(handles: &Handles, conversation: &Conversation) -> Result<Option<(OpenTurn, Turn)>, Error> {
     let mut reader = handles.store.reader().await?;
+    if holds::held(&mut reader, conversation).await? {
+        return Ok(None);
+    }
     let mut open = turns::open(&mut reader, conversation).await?;
     if open.is_none() && messages::any_queued(&mut reader, conversation).await? {
         let conversation = conversation.clone();
@@ -151,18 +156,27 @@ async fn call_model(handles: &Handles, conversation: &Conversation, round: Round
     Ok(Happened::Replied { replied, event, served, taken_out })
 }
 
+/// What was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Abandoned {
+    /// The open turn.
+    Turn,
+    /// No turn was open.
+    Nothing,
+}
+
 /// Ends a turn that cannot be driven: its driver failed again and again for a reason of ours.
 pub(crate) async fn abandon(
     handles: &Handles,
     conversation: &Conversation,
     reason: String,
-) -> Result<(), Error> {
+) -> Result<Abandoned, Error> {
     let snapshot = handles.registry.current();
     let conversation = conversation.clone();
     let write = handles.store.write(move |tx| {
         Box::pin(async move {
             let Some(open) = turns::open(&mut tx.connection, &conversation).await? else {
-                return Ok(());
+                return Ok(Abandoned::Nothing);
             };
             // Whoever asks the model again must find every call answered.
             let written = records::of_turn(&mut tx.connection, open.id).await?;
@@ -173,7 +187,34 @@ pub(crate) async fn abandon(
             }
             records::append(tx, &conversation, open.id, &Record::Failed { reason: reason.clone() }).await?;
             let service = snapshot.catalogue.default_service().id.clone();
-            closing::fail(tx, &snapshot, &conversation, &open, &service, &reason).await
+            closing::fail(tx, &snapshot, &conversation, &open, &service, &reason).await?;
+            Ok(Abandoned::Turn)
+        })
+    });
+    write.await
+}
+
+/// Parks an agent that cannot go on: it does nothing until somebody resumes it, and its parent is told.
+pub(crate) async fn park(
+    handles: &Handles,
+    conversation: &Conversation,
+    reason: String,
+) -> Result<(), Error> {
+    let snapshot = handles.registry.current();
+    let conversation = conversation.clone();
+    let write = handles.store.write(move |tx| {
+        Box::pin(async move {
+            if !holds::insert(tx, &conversation, &reason).await? {
+                return Ok(());
+            }
+            let Conversation { agent, task } = conversation;
+            let parked =
+                Event::AgentParked { task: task.clone(), agent: agent.clone(), reason: reason.clone() };
+            events::append(tx, &parked).await?;
+            let row = agents::get(&mut tx.connection, &agent).await?;
+            let (parent, role) = row.map(|row| (row.parent, row.role_name)).unwrap_or_default();
+            let notice = Notice::Parked { agent, role, reason };
+            apply::tell(tx, &snapshot, &task, &parent.unwrap_or_else(AgentId::user), notice).await
         })
     });
     write.await

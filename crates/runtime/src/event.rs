@@ -57,6 +57,22 @@ pub enum Event {
         /// Why.
         reason: String,
     },
+    /// An agent failed again and again: it does not go on until somebody says so.
+    AgentParked {
+        /// The task.
+        task: TaskId,
+        /// The agent.
+        agent: AgentId,
+        /// What failed.
+        reason: String,
+    },
+    /// An agent that was parked goes on.
+    AgentResumed {
+        /// The task.
+        task: TaskId,
+        /// The agent.
+        agent: AgentId,
+    },
     /// Somebody can write to somebody from now on.
     ContactAdded {
         /// Whose registry it is.
@@ -284,6 +300,8 @@ impl Event {
             | Self::ArtifactStored { task, .. }
             | Self::TurnStarted { task, .. }
             | Self::TurnEnded { task, .. }
+            | Self::AgentParked { task, .. }
+            | Self::AgentResumed { task, .. }
             | Self::ModelAnswered { task, .. }
             | Self::ModelFailed { task, .. }
             | Self::ToolCalled { task, .. }
@@ -302,6 +320,8 @@ impl Event {
         match self {
             Self::AgentCreated { agent, .. }
             | Self::AgentEnded { agent, .. }
+            | Self::AgentParked { agent, .. }
+            | Self::AgentResumed { agent, .. }
             | Self::TurnStarted { agent, .. }
             | Self::TurnEnded { agent, .. }
             | Self::ModelAnswered { agent, .. }

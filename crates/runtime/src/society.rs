@@ -6,8 +6,8 @@ use crate::handles::{Gates, Handles};
 use crate::idle;
 use crate::kept::Kept;
 use crate::mint;
-use crate::store::{Conversation, Durability, Error, Store, artifacts, events, messages, tasks};
-use crate::supervisor::Supervisor;
+use crate::store::{Conversation, Durability, Error, Store, artifacts, events, holds, messages, tasks};
+use crate::supervisor::{Bell, Supervisor};
 use crate::tools;
 use crate::tools::outside::OutsideTool;
 use polity_artifacts::{BlobStore, NewArtifact, prepare};
@@ -206,6 +206,22 @@ impl Society {
             Ok(_) => Ok(id),
             Err(refusal) => Err(PromptError::Refused(refusal.message(&texts.texts))),
         }
+    }
+
+    /// Lets every agent that was parked go on.
+    pub async fn resume_parked(&self) -> Result<(), Error> {
+        let write = self.handles.store.write(|tx| {
+            Box::pin(async move {
+                for released in holds::release_all(tx).await? {
+                    let Conversation { agent, task } = released.clone();
+                    tasks::reopen(tx, &task).await?;
+                    events::append(tx, &Event::AgentResumed { task, agent }).await?;
+                    tx.ring(Bell::Mailbox(released));
+                }
+                Ok(())
+            })
+        });
+        write.await
     }
 
     /// The number of the newest event when the society was started: what came after it is new.

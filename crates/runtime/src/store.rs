@@ -8,6 +8,7 @@ pub(crate) mod agents;
 pub(crate) mod apply;
 pub(crate) mod contacts;
 pub(crate) mod events;
+pub(crate) mod holds;
 pub(crate) mod messages;
 pub(crate) mod records;
 pub(crate) mod roles;
@@ -110,6 +111,26 @@ pub enum Error {
     /// The writer has ended, because the daemon is ending.
     #[error("the database is closed")]
     Closed,
+}
+
+impl Error {
+    /// Whether it lies with the disk or the operating system, and may pass: the same work is tried again then.
+    pub(crate) fn may_pass(&self) -> bool {
+        match self {
+            Self::Sql(error) => !matches!(
+                error,
+                sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) | sqlx::Error::RowNotFound
+            ),
+            Self::Blob(_) | Self::Commit(_) => true,
+            Self::Open { .. }
+            | Self::Newer { .. }
+            | Self::Migrate { .. }
+            | Self::Damaged { .. }
+            | Self::WrongRows { .. }
+            | Self::Panicked
+            | Self::Closed => false,
+        }
+    }
 }
 
 /// How much a commit waits for the disk.

@@ -2,18 +2,19 @@
 //!
 //! Rows are the truth, bells are doorbells: a bell may be lost, doubled or rung for nothing without harm.
 
-use crate::driver;
+use crate::driver::{self, Abandoned};
 use crate::event::Event;
 use crate::handles::Handles;
 use crate::idle::{Verdict, verdict};
 use crate::store::{Conversation, Error, apply, events, messages, tasks, turns};
 use polity_society::id::{AgentId, TaskId};
 use polity_society::notice::Notice;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// Something that the supervisor should look at.
@@ -29,6 +30,12 @@ pub(crate) enum Bell {
 
 /// How often a conversation may fail for a reason of ours before its turn is given up.
 const FAILURES: u32 = 3;
+
+/// The pause before a conversation is taken up again doubles up to this many times: 100 ms, 200 ms, … 25.6 s.
+const LONGEST_PAUSE: u32 = 8;
+
+/// How long the supervisor waits before it tries again to read or write what it could not.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// How long the supervisor sleeps at most while messages are delayed: the clock may be set meanwhile.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30);
@@ -56,6 +63,19 @@ pub(crate) struct Supervisor {
     names: HashMap<tokio::task::Id, Conversation>,
     failures: HashMap<Conversation, u32>,
     tasks: JoinSet<Result<(), Error>>,
+    /// When the next delayed message is due, in milliseconds since 1970.
+    due: Option<i64>,
+    /// The tasks that are to be looked at again, and when.
+    unsettled: BTreeSet<TaskId>,
+    look_again: Instant,
+}
+
+/// Why an agent's task ended before its work was done.
+enum Failure {
+    /// The disk or the operating system: it may pass.
+    Passing(String),
+    /// Damage, or a defect of polity.
+    Ours(String),
 }
 
 impl Supervisor {
@@ -75,6 +95,9 @@ impl Supervisor {
             names: HashMap::new(),
             failures: HashMap::new(),
             tasks: JoinSet::new(),
+            due: None,
+            unsettled: BTreeSet::new(),
+            look_again: Instant::now(),
         }
     }
 
@@ -90,24 +113,26 @@ impl Supervisor {
     async fn serve(&mut self) -> Result<(), Error> {
         let stop = self.stop.clone();
         self.take_up_all().await?;
-        let mut due = self.next_due().await?;
+        self.look_for_due().await;
         loop {
             tokio::select! {
                 () = stop.cancelled() => return Ok(()),
                 bell = self.bells.recv() => match bell {
                     // The person is no agent: nobody is woken, but the task may be over now.
                     Some(Bell::Mailbox(conversation)) if conversation.agent.is_user() => {
-                        self.settle(conversation.task).await?;
+                        self.settle(conversation.task).await;
                     }
                     Some(Bell::Mailbox(conversation)) => self.wake(conversation),
-                    Some(Bell::Timer) => due = self.next_due().await?,
+                    Some(Bell::Timer) => self.look_for_due().await,
                     Some(Bell::Ended(agent)) => self.abort(&agent),
                     None => return Ok(()),
                 },
-                Some(ended) = self.tasks.join_next_with_id() => self.ended(ended).await?,
-                () = sleep_until(due), if due.is_some() => {
-                    self.deliver_due().await?;
-                    due = self.next_due().await?;
+                Some(ended) = self.tasks.join_next_with_id() => self.ended(ended).await,
+                () = sleep_until(self.due), if self.due.is_some() => self.deliver_due().await,
+                () = tokio::time::sleep_until(self.look_again), if !self.unsettled.is_empty() => {
+                    for task in std::mem::take(&mut self.unsettled) {
+                        self.settle(task).await;
+                    }
                 }
             }
         }
@@ -124,7 +149,7 @@ impl Supervisor {
             self.wake(conversation);
         }
         for task in open {
-            self.settle(task).await?;
+            self.settle(task).await;
         }
         Ok(())
     }
@@ -139,7 +164,7 @@ impl Supervisor {
             (conversation.clone(), self.failures.get(&conversation).copied().unwrap_or_default());
         let abort = self.tasks.spawn(async move {
             if after > 0 {
-                tokio::time::sleep(Duration::from_millis(100 << after.min(10))).await;
+                tokio::time::sleep(Duration::from_millis(100 << after.min(LONGEST_PAUSE))).await;
             }
             driver::run(&handles, &name).await
         });
@@ -155,49 +180,81 @@ impl Supervisor {
         }
     }
 
-    async fn ended(
-        &mut self,
-        ended: Result<(tokio::task::Id, Result<(), Error>), JoinError>,
-    ) -> Result<(), Error> {
+    async fn ended(&mut self, ended: Result<(tokio::task::Id, Result<(), Error>), JoinError>) {
         let (id, failure) = match ended {
             Ok((id, Ok(()))) => (id, None),
-            Ok((id, Err(error))) => (id, Some(in_full(&error))),
+            Ok((id, Err(error))) if error.may_pass() => (id, Some(Failure::Passing(in_full(&error)))),
+            Ok((id, Err(error))) => (id, Some(Failure::Ours(in_full(&error)))),
             Err(error) if error.is_cancelled() => (error.id(), None),
-            Err(error) => (error.id(), Some(format!("a defect of polity: {error}"))),
+            Err(error) => (error.id(), Some(Failure::Ours(format!("a defect of polity: {error}")))),
         };
-        let Some(conversation) = self.names.remove(&id) else {
-            return Ok(());
-        };
+        let Some(conversation) = self.names.remove(&id) else { return };
         let again = self.running.remove(&conversation).map_or(Again::Quiet, |running| running.again);
         let Some(failure) = failure else {
             self.failures.remove(&conversation);
-            if again == Again::Rung {
-                self.wake(conversation);
-                return Ok(());
-            }
-            return self.settle(conversation.task).await;
+            return match again {
+                Again::Rung => self.wake(conversation),
+                Again::Quiet => self.settle(conversation.task).await,
+            };
         };
         let failures = self.failures.entry(conversation.clone()).or_default();
-        *failures += 1;
-        tracing::error!(agent = %conversation.agent, %failure, failures, "an agent's turn was interrupted");
-        if *failures >= FAILURES {
-            self.failures.remove(&conversation);
-            if let Err(error) = driver::abandon(&self.handles, &conversation, failure).await {
-                // It stays as it is until the next start; the others go on.
-                tracing::error!(agent = %conversation.agent, error = %in_full(&error), "a turn cannot even be given up");
-                return Ok(());
+        *failures = failures.saturating_add(1);
+        let failures = *failures;
+        match failure {
+            Failure::Passing(reason) => {
+                tracing::error!(agent = %conversation.agent, %reason, failures, "an agent's turn is tried again later");
+                self.wake(conversation);
+            }
+            Failure::Ours(reason) => {
+                tracing::error!(agent = %conversation.agent, %reason, failures, "an agent's turn was interrupted");
+                if failures >= FAILURES {
+                    self.give_up(conversation, reason).await;
+                } else {
+                    self.wake(conversation);
+                }
             }
         }
-        // What is still in its mailbox is taken up again.
-        self.wake(conversation);
-        Ok(())
+    }
+
+    /// Gives up the turn that fails again and again. An agent that cannot even begin one, or whose turn cannot be given
+    /// up, is parked.
+    async fn give_up(&mut self, conversation: Conversation, reason: String) {
+        match driver::abandon(&self.handles, &conversation, reason.clone()).await {
+            Ok(Abandoned::Turn) => {
+                self.failures.remove(&conversation);
+                // What is still in its mailbox is taken up again.
+                return self.wake(conversation);
+            }
+            Ok(Abandoned::Nothing) => {}
+            // The next failure gives it up.
+            Err(error) if error.may_pass() => return self.wake(conversation),
+            Err(error) => {
+                tracing::error!(agent = %conversation.agent, error = %in_full(&error), "a turn cannot be given up");
+            }
+        }
+        self.failures.remove(&conversation);
+        match driver::park(&self.handles, &conversation, reason).await {
+            Ok(()) => self.settle(conversation.task).await,
+            // It stays as it is until the next start; the others go on.
+            Err(error) => {
+                tracing::error!(agent = %conversation.agent, error = %in_full(&error), "an agent cannot be parked");
+            }
+        }
     }
 
     /// Looks whether a task is over; if so, says it, or has root say something first.
-    async fn settle(&mut self, task: TaskId) -> Result<(), Error> {
+    async fn settle(&mut self, task: TaskId) {
         if self.running.keys().any(|running| running.task == task) {
-            return Ok(());
+            return;
         }
+        if let Err(error) = self.try_to_settle(task.clone()).await {
+            tracing::error!(%task, error = %in_full(&error), "whether a task is over is looked at again later");
+            self.unsettled.insert(task);
+            self.look_again = Instant::now() + AGAIN;
+        }
+    }
+
+    async fn try_to_settle(&self, task: TaskId) -> Result<(), Error> {
         let snapshot = self.handles.registry.current();
         let settle = self.handles.store.write(move |tx| {
             Box::pin(async move {
@@ -220,12 +277,23 @@ impl Supervisor {
         settle.await
     }
 
+    /// Finds out when the next delayed message is due.
+    async fn look_for_due(&mut self) {
+        self.due = match self.next_due().await {
+            Ok(due) => due,
+            Err(error) => {
+                tracing::error!(error = %in_full(&error), "delayed messages are looked at again later");
+                Some(crate::clock::now().saturating_add(1000))
+            }
+        };
+    }
+
     async fn next_due(&self) -> Result<Option<i64>, Error> {
         let mut reader = self.handles.store.reader().await?;
         messages::next_due(&mut reader).await
     }
 
-    async fn deliver_due(&self) -> Result<(), Error> {
+    async fn deliver_due(&mut self) {
         let deliver = self.handles.store.write(|tx| {
             Box::pin(async move {
                 for mailbox in messages::deliver_due(tx).await? {
@@ -237,7 +305,13 @@ impl Supervisor {
                 Ok(())
             })
         });
-        deliver.await
+        match deliver.await {
+            Ok(()) => self.look_for_due().await,
+            Err(error) => {
+                tracing::error!(error = %in_full(&error), "delayed messages are delivered later");
+                self.due = Some(crate::clock::now().saturating_add(1000));
+            }
+        }
     }
 }
 
@@ -258,3 +332,6 @@ fn in_full(error: &Error) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests;

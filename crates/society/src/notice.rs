@@ -35,6 +35,15 @@ pub enum Notice {
         /// What failed.
         reason: String,
     },
+    /// An agent failed again and again, and does nothing until somebody resumes it.
+    Parked {
+        /// The agent.
+        agent: AgentId,
+        /// Its role.
+        role: String,
+        /// What failed.
+        reason: String,
+    },
     /// The task is idle and the person has heard nothing final.
     Nudge,
     /// The turn ends with children that were hired and never written to.
@@ -85,6 +94,8 @@ impl Notice {
                 TextKey::NoticeAgentFailed,
                 &[("id", agent.as_str()), ("role", role), ("service", service.as_str()), ("reason", reason)],
             ),
+            Self::Parked { agent, role, reason } => texts
+                .fill(TextKey::NoticeParked, &[("id", agent.as_str()), ("role", role), ("reason", reason)]),
             Self::Nudge => texts.get(TextKey::NoticeNudge).to_owned(),
             Self::UnwrittenChildren { agents } => {
                 let ids: Vec<&str> = agents.iter().map(AgentId::as_str).collect();

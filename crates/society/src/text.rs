@@ -187,6 +187,8 @@ text_keys! {
 
     /// To the sender: the message could not be delivered because its receiver has ended.
     NoticeBounced = "notice.bounced" ["id", "message"];
+    /// An agent was parked.
+    NoticeParked = "notice.parked" ["id", "role", "reason"];
     /// To the sender of a request: its receiver failed while working on it.
     NoticeReceiverFailed = "notice.receiver_failed" ["id", "message", "reason"];
     /// To the parent, or the person: an agent's model call failed for good.

@@ -1,5 +1,7 @@
 //! What happens, in a line each, for somebody who watches.
 
+use super::one_line;
+use super::terminal::harmless;
 use anstyle::{AnsiColor, Style};
 use polity_runtime::{Event, NextAttempt};
 use polity_society::content::Capability;
@@ -9,11 +11,16 @@ const DIM: Style = Style::new().dimmed();
 const NAME: Style = AnsiColor::Cyan.on_default();
 const BAD: Style = AnsiColor::Red.on_default();
 
-/// A line for an event; none for those that a person would not miss.
+/// How much of a text fits beside the rest of a line, in characters.
+const SHOWN_CHARS: usize = 100;
+
+/// A line for an event, for a terminal; none for those that a person would not miss. Nothing in it comes from the event
+/// unless by one of the four closures, so the terminal obeys the styles alone.
 pub(crate) fn describe(event: &Event) -> Option<String> {
-    let name = |text: &str| format!("{NAME}{text}{NAME:#}");
-    let dim = |text: &str| format!("{DIM}{text}{DIM:#}");
-    let bad = |text: &str| format!("{BAD}{text}{BAD:#}");
+    let name = |text: &str| format!("{NAME}{}{NAME:#}", harmless(text));
+    let dim = |text: &str| format!("{DIM}{}{DIM:#}", harmless(text));
+    let bad = |text: &str| format!("{BAD}{}{BAD:#}", harmless(text));
+    let beginning = |text: &str| harmless(&one_line(text, SHOWN_CHARS)).into_owned();
     Some(match event {
         Event::RoleCreated { name: role, creator, service, .. } => {
             format!(
@@ -24,9 +31,15 @@ pub(crate) fn describe(event: &Event) -> Option<String> {
             )
         }
         Event::AgentCreated { agent, parent, objective, .. } => {
-            format!("{} hired {}: {}", name(parent.as_str()), name(agent.as_str()), one_line(objective))
+            format!("{} hired {}: {}", name(parent.as_str()), name(agent.as_str()), beginning(objective))
         }
-        Event::AgentEnded { agent, reason } => format!("{} ended {}", name(agent.as_str()), dim(reason)),
+        Event::AgentParked { agent, reason, .. } => {
+            format!("{} was parked {}", name(agent.as_str()), dim(&beginning(reason)))
+        }
+        Event::AgentResumed { agent, .. } => format!("{} goes on", name(agent.as_str())),
+        Event::AgentEnded { agent, reason } => {
+            format!("{} ended {}", name(agent.as_str()), dim(&beginning(reason)))
+        }
         Event::ContactAdded { owner, agent, introduced_by: Some(introducer), .. } => {
             format!(
                 "{} introduced {} to {}",
@@ -48,7 +61,7 @@ pub(crate) fn describe(event: &Event) -> Option<String> {
                 name(from),
                 name(to.as_str()),
                 dim(message_type),
-                one_line(text)
+                beginning(text)
             )
         }
         Event::MessageBounced { message, to } => bad(&format!("{message} to {to} came back: {to} has ended")),
@@ -57,8 +70,8 @@ pub(crate) fn describe(event: &Event) -> Option<String> {
             format!(
                 "{} stored {} {}",
                 name(owner.as_str()),
-                artifact.reference(),
-                dim(&format!("({called}, {size} bytes)"))
+                beginning(&artifact.reference()),
+                dim(&format!("({}, {size} bytes)", beginning(called)))
             )
         }
         Event::ModelAnswered { agent, service, model, usage, .. } => {
@@ -84,29 +97,29 @@ pub(crate) fn describe(event: &Event) -> Option<String> {
             };
             bad(&format!(
                 "{agent}: attempt {attempt} at {service} failed ({}); {next}{advice}",
-                one_line(reason)
+                beginning(reason)
             ))
         }
         Event::ToolCalled { agent, tool, error: Some(error), .. } => {
-            format!("{} {}", name(agent.as_str()), bad(&format!("was refused {tool}: {error}")))
+            format!("{} {}", name(agent.as_str()), bad(&format!("was refused {}: {error}", beginning(tool))))
         }
         Event::LimitReached { agent, limit, value, .. } => bad(&format!("{agent} reached {limit} ({value})")),
         Event::ArtifactUnreadable { artifact, reason } => {
-            bad(&format!("{} cannot be read: {}", artifact.reference(), one_line(reason)))
+            bad(&format!("{} cannot be read: {}", artifact.reference(), beginning(reason)))
         }
         Event::ConfigTaken { revision, differences, problems } => {
-            let taken = format!("configuration {revision}: {}", one_line(&differences.join("; ")));
+            let taken = format!("configuration {revision}: {}", beginning(&differences.join("; ")));
             if problems.is_empty() {
                 taken
             } else {
-                format!("{taken} {}", bad(&one_line(&problems.join("; "))))
+                format!("{taken} {}", bad(&beginning(&problems.join("; "))))
             }
         }
         Event::ConfigRefused { revision, problems } => {
-            bad(&format!("configuration {revision} goes on: {}", one_line(&problems.join("; "))))
+            bad(&format!("configuration {revision} goes on: {}", beginning(&problems.join("; "))))
         }
         Event::TurnEnded { agent, failure: Some(failure), .. } => {
-            bad(&format!("{agent} could not go on: {}", one_line(failure)))
+            bad(&format!("{agent} could not go on: {}", beginning(failure)))
         }
         Event::TaskStarted { .. }
         | Event::TaskIdle { .. }
@@ -118,15 +131,90 @@ pub(crate) fn describe(event: &Event) -> Option<String> {
     })
 }
 
-/// How much of a text fits beside the rest of a line.
-const SHOWN_CHARS: usize = 100;
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, ServiceId, TaskId};
 
-fn one_line(text: &str) -> String {
-    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if flat.chars().count() <= SHOWN_CHARS {
-        return flat;
+    fn message(to: AgentId, text: &str) -> Event {
+        Event::MessageAccepted {
+            task: TaskId::new("task"),
+            message: MessageId::from_sequence(1),
+            from: "root".to_owned(),
+            to,
+            message_type: "general".to_owned(),
+            text: text.to_owned(),
+            attachments: vec![ArtifactId::new("abc")],
+            in_reply_to: None,
+            finality: Finality::Final,
+        }
     }
-    let mut cut: String = flat.chars().take(SHOWN_CHARS).collect();
-    cut.push('…');
-    cut
+
+    #[track_caller]
+    fn without_styles(event: &Event) -> String {
+        anstream::adapter::strip_str(&describe(event).expect("a line")).to_string()
+    }
+
+    #[test]
+    fn lines() {
+        let check = |event: &Event, expect: &str| assert_eq!(without_styles(event), expect);
+        check(
+            &message(AgentId::new("reader-7k2f"), "look\nat it"),
+            "root → reader-7k2f general look at it (+1 attached)",
+        );
+        let refused = Event::ToolCalled {
+            task: TaskId::new("task"),
+            agent: AgentId::root(),
+            tool: "walk".to_owned(),
+            error: Some("unknown_tool".to_owned()),
+        };
+        check(&refused, "root was refused walk: unknown_tool");
+    }
+
+    #[test]
+    fn what_is_said_to_the_person_is_no_progress() {
+        assert_eq!(describe(&message(AgentId::user(), "42")), None);
+    }
+
+    /// Each text that a model, a server or a file has a say in.
+    #[test]
+    fn no_event_brings_its_own_escape_sequences_or_lines() {
+        let hostile = || "a\u{1b}]0;title\u{7}\r\n\u{9b}2J\u{202E}b".to_owned();
+        let (task, agent) = (TaskId::new("task"), AgentId::root());
+        let events = [
+            message(AgentId::root(), &hostile()),
+            Event::RoleCreated {
+                task: task.clone(),
+                role: RoleId::new("role"),
+                name: "a\u{1b}]0;title\u{7}\u{9b}2J\u{202E}b".to_owned(),
+                creator: agent.clone(),
+                service: ServiceId::new("a\u{1b}]0;title\u{7}"),
+            },
+            Event::AgentCreated {
+                task: task.clone(),
+                agent: agent.clone(),
+                parent: agent.clone(),
+                role: RoleId::new("role"),
+                objective: hostile(),
+            },
+            Event::AgentEnded { agent: agent.clone(), reason: hostile() },
+            Event::ToolCalled {
+                task: task.clone(),
+                agent: agent.clone(),
+                tool: hostile(),
+                error: Some("unknown_tool".to_owned()),
+            },
+            Event::ArtifactUnreadable { artifact: ArtifactId::new("abc"), reason: hostile() },
+            Event::ConfigTaken { revision: 2, differences: vec![hostile()], problems: vec![hostile()] },
+            Event::ConfigRefused { revision: 2, problems: vec![hostile()] },
+            Event::TurnEnded { task, agent, failure: Some(hostile()) },
+        ];
+        for event in events {
+            let line = describe(&event).expect("a line");
+            assert!(!line.contains(['\n', '\r', '\u{7}', '\u{9b}', '\u{202E}']), "{line:?}");
+            // Styles begin otherwise.
+            assert!(!line.contains("\u{1b}]"), "{line:?}");
+            assert!(line.contains("<U+001B>]0;title<U+0007>"), "{line:?}");
+        }
+    }
 }

@@ -13,9 +13,12 @@ const IDLE: &str = "UPDATE tasks SET state = 'idle' WHERE id = ?1";
 const STOP: &str = "UPDATE tasks SET stopped_by = ?2 WHERE id = ?1 AND stopped_by IS NULL";
 const NUDGE: &str = "UPDATE tasks SET nudged = 1 WHERE id = ?1";
 const STANDING: &str = "SELECT t.state = 'open' AS open, t.nudged, t.stopped_by IS NOT NULL AS limited,
-    EXISTS (SELECT 1 FROM turns WHERE task = t.id AND state = 'open') AS turning,
+    EXISTS (SELECT 1 FROM turns WHERE task = t.id AND state = 'open'
+            AND agent NOT IN (SELECT agent FROM holds WHERE task = t.id)) AS turning,
     EXISTS (SELECT 1 FROM messages WHERE task = t.id AND state IN ('queued', 'delayed')
-            AND (state = 'delayed' OR receiver <> 'user')) AS mail,
+            AND (state = 'delayed' OR receiver <> 'user')
+            AND receiver NOT IN (SELECT agent FROM holds WHERE task = t.id)) AS mail,
+    EXISTS (SELECT 1 FROM holds WHERE task = t.id AND agent = 'root') AS root_parked,
     EXISTS (SELECT 1 FROM messages WHERE task = t.id AND sender = 'user' AND expects = 'answer'
             AND answered_by IS NULL) AS unanswered,
     EXISTS (SELECT 1 FROM messages WHERE task = t.id AND receiver = 'user' AND expects = 'answer'
@@ -37,15 +40,15 @@ pub(crate) struct Standing {
     pub(crate) nudged: bool,
     /// A limit has stopped it.
     pub(crate) limited: bool,
-    /// A turn is open.
+    /// A turn is open, and its agent is not parked.
     pub(crate) turning: bool,
-    /// A message waits for an agent, or will be due.
+    /// A message waits for an agent that is not parked, or will be due.
     pub(crate) mail: bool,
     /// The person has asked for something and has no final answer.
     pub(crate) unanswered: bool,
     /// An agent has asked the person something.
     pub(crate) asks_user: bool,
-    /// The last thing that root did was to fail.
+    /// The last thing that root did was to fail, or it is parked: nothing more is to be heard from it.
     pub(crate) root_failed: bool,
     /// Some model has answered some call of it.
     pub(crate) model_answered: bool,
@@ -91,7 +94,7 @@ pub(crate) async fn standing(
         mail: row.get("mail"),
         unanswered: row.get("unanswered"),
         asks_user: row.get("asks_user"),
-        root_failed: row.get::<Option<bool>, _>("root_failed").unwrap_or_default(),
+        root_failed: row.get::<Option<bool>, _>("root_failed").unwrap_or_default() || row.get("root_parked"),
         model_answered: row.get("model_answered"),
     }))
 }

@@ -10,6 +10,7 @@ const STATEMENTS: &[&[&str]] = &[
     artifacts::STATEMENTS,
     contacts::STATEMENTS,
     events::STATEMENTS,
+    holds::STATEMENTS,
     messages::STATEMENTS,
     records::STATEMENTS,
     roles::STATEMENTS,
@@ -45,6 +46,7 @@ fn every_statement_is_in_the_list_of_its_file() {
     check("agents", include_str!("agents.rs"), agents::STATEMENTS);
     check("contacts", include_str!("contacts.rs"), contacts::STATEMENTS);
     check("events", include_str!("events.rs"), events::STATEMENTS);
+    check("holds", include_str!("holds.rs"), holds::STATEMENTS);
     check("messages", include_str!("messages.rs"), messages::STATEMENTS);
     check("records", include_str!("records.rs"), records::STATEMENTS);
     check("roles", include_str!("roles.rs"), roles::STATEMENTS);
@@ -125,6 +127,25 @@ async fn a_job_that_fails_or_panics_leaves_nothing_and_takes_nobody_with_it() {
         rung.push(bell);
     }
     assert_eq!(rung, ["t-first", "t-last", "t-after"].map(bell));
+}
+
+#[tokio::test]
+async fn a_transaction_that_breaks_tells_every_caller_and_the_next_one_is_whole() {
+    let world = World::new().await;
+    let store = world.store.clone();
+    // Ends the transaction behind the writer's back, so that its savepoint is gone.
+    let breaking = store.write::<(), _>(|tx| {
+        Box::pin(async move {
+            sqlx::query("ROLLBACK").execute(&mut tx.connection).await?;
+            Ok(())
+        })
+    });
+    let (first, broken, last) = tokio::join!(begin(&store, "t-first"), breaking, begin(&store, "t-last"));
+    for told in [first, broken, last] {
+        assert!(matches!(told, Err(Error::Commit(_))), "{told:?}");
+    }
+    begin(&store, "t-after").await.unwrap();
+    assert_eq!(task_ids(&store).await, ["t-1", "t-after"]);
 }
 
 #[tokio::test]

@@ -186,26 +186,35 @@ impl Writer {
 
     async fn transaction(&mut self, jobs: Vec<Job>, answers: &mut Vec<Answer>) -> Result<(), sqlx::Error> {
         // A read transaction that becomes a write one can fail with a snapshot error that no timeout retries.
-        if let Err(error) = self.execute("BEGIN IMMEDIATE").await {
-            let reason = error.to_string();
-            for job in jobs {
-                answers.push(job(Err(&reason)).await.answer);
-            }
+        let mut so_far = self.execute("BEGIN IMMEDIATE").await;
+        for job in jobs {
+            so_far = match so_far {
+                Ok(()) => self.run_job(job, answers).await,
+                // Its caller is told why, and can try again.
+                Err(error) => {
+                    answers.push(job(Err(&error.to_string())).await.answer);
+                    Err(error)
+                }
+            };
+        }
+        so_far?;
+        self.execute("COMMIT").await
+    }
+
+    async fn run_job(&mut self, job: Job, answers: &mut Vec<Answer>) -> Result<(), sqlx::Error> {
+        let (bells, newest_event) = (self.tx.bells.len(), self.tx.newest_event);
+        if let Err(error) = self.execute("SAVEPOINT job").await {
+            answers.push(job(Err(&error.to_string())).await.answer);
             return Err(error);
         }
-        for job in jobs {
-            let (bells, newest_event) = (self.tx.bells.len(), self.tx.newest_event);
-            self.execute("SAVEPOINT job").await?;
-            let ran = job(Ok(&mut self.tx)).await;
-            answers.push(ran.answer);
-            if ran.outcome == Outcome::Undo {
-                self.tx.bells.truncate(bells);
-                self.tx.newest_event = newest_event;
-                self.execute("ROLLBACK TO job").await?;
-            }
-            self.execute("RELEASE job").await?;
+        let ran = job(Ok(&mut self.tx)).await;
+        answers.push(ran.answer);
+        if ran.outcome == Outcome::Undo {
+            self.tx.bells.truncate(bells);
+            self.tx.newest_event = newest_event;
+            self.execute("ROLLBACK TO job").await?;
         }
-        self.execute("COMMIT").await
+        self.execute("RELEASE job").await
     }
 
     async fn execute(&mut self, sql: &'static str) -> Result<(), sqlx::Error> {

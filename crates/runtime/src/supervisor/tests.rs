@@ -1,0 +1,105 @@
+use super::*;
+use crate::event::Outcome;
+use crate::testing::World;
+use polity_llm::{CallError, ChatModel, Endpoint, Reply, Request};
+use serde_json::json;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A model that answers in text, and counts how often.
+#[derive(Default)]
+struct Answers {
+    asked: AtomicUsize,
+}
+
+impl ChatModel for Answers {
+    fn call<'a>(
+        &'a self,
+        _: &'a Endpoint,
+        _: &'a Request,
+    ) -> futures::future::BoxFuture<'a, Result<Reply, CallError>> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async { Ok(Reply { text: Some("done".to_owned()), ..Reply::default() }) })
+    }
+}
+
+/// Runs the society of a world until its tasks are idle; says how each stands, and how often a model was asked.
+async fn run_until_idle(mut world: World, tasks: &[&str]) -> (World, Vec<Outcome>, usize) {
+    let model = Arc::new(Answers::default());
+    let handles = world.handles(model.clone(), Vec::new());
+    let stop = CancellationToken::new();
+    let (broken, _) = watch::channel(None);
+    let (_, unused) = mpsc::unbounded_channel();
+    let bells = std::mem::replace(&mut world.signals.bells, unused);
+    let running = tokio::spawn(Supervisor::new(handles, bells, stop.clone(), broken).run());
+    let outcomes = loop {
+        world.signals.events.changed().await.unwrap();
+        let mut reader = world.store.reader().await.unwrap();
+        let events = events::after(&mut reader, 0, 10_000).await.unwrap();
+        let idle = |wanted: &&str| {
+            events.iter().rev().find_map(|entry| match &entry.event {
+                Event::TaskIdle { task, outcome } if task.as_str() == *wanted => Some(*outcome),
+                _ => None,
+            })
+        };
+        let outcomes: Vec<Outcome> = tasks.iter().filter_map(idle).collect();
+        if outcomes.len() == tasks.len() {
+            break outcomes;
+        }
+    };
+    stop.cancel();
+    running.await.unwrap();
+    let asked = model.asked.load(Ordering::SeqCst);
+    (world, outcomes, asked)
+}
+
+#[tokio::test]
+async fn an_agent_whose_message_cannot_be_read_is_parked_and_the_others_go_on() {
+    let world = World::new().await;
+    world.say("user", "root", json!("go")).await;
+    world.begin_turn("root").await;
+    let reader = world.hire("root", "reader", json!({})).await;
+    let writer = world.hire("root", "writer", json!({})).await;
+    world.say("root", &reader, json!("read")).await;
+    world.say("root", &writer, json!("write")).await;
+    let damaged = reader.clone();
+    world
+        .write(move |tx| {
+            Box::pin(async move {
+                let query = sqlx::query("UPDATE messages SET body = 'no JSON' WHERE receiver = ?1");
+                query.bind(damaged).execute(&mut tx.connection).await?;
+                Ok(())
+            })
+        })
+        .await;
+    let (world, outcomes, _) = run_until_idle(world, &["t-1"]).await;
+    assert_eq!(outcomes, [Outcome::Answered]);
+    assert_eq!(world.query("SELECT agent FROM holds").await, [reader.clone()]);
+    let told = world.query("SELECT body FROM messages WHERE receiver = 'root' AND sender = 'system'").await;
+    assert!(told.iter().any(|body| body.contains("parked") && body.contains(&reader)), "{told:?}");
+    let done = world.query("SELECT DISTINCT agent FROM turns WHERE state = 'done' ORDER BY agent").await;
+    assert_eq!(done, ["root".to_owned(), writer]);
+}
+
+#[tokio::test]
+async fn a_conversation_whose_records_cannot_be_read_is_parked_and_another_task_goes_on() {
+    let world = World::new().await;
+    world.say("user", "root", json!("go")).await;
+    let turn = world.begin_turn("root").await;
+    world
+        .write(move |tx| {
+            Box::pin(async move {
+                let query = sqlx::query("UPDATE records SET body = '{}' WHERE turn = ?1").bind(turn);
+                query.execute(&mut tx.connection).await?;
+                Ok(())
+            })
+        })
+        .await;
+    world.add_task("t-2").await;
+    let other = Conversation { agent: AgentId::user(), task: TaskId::new("t-2") };
+    world.call_in(other, "send_message", json!({"to": "root", "payload": "another thing"})).await;
+    let (world, outcomes, asked) = run_until_idle(world, &["t-1", "t-2"]).await;
+    assert_eq!((outcomes, asked), (vec![Outcome::NoModel, Outcome::Answered], 1));
+    assert_eq!(world.query("SELECT agent || task FROM holds").await, ["roott-1"]);
+    let told = world.query("SELECT body FROM messages WHERE receiver = 'user' AND task = 't-1'").await;
+    assert!(told.len() == 1 && told[0].contains("parked"), "{told:?}");
+}
