@@ -82,6 +82,26 @@ fn a_prompt_that_says_nothing() {
 }
 
 #[test]
+fn a_prompt_longer_than_a_message_may_be() {
+    let server = ScriptedServer::start(|_| Answer::say("42"));
+    // As long as `{"text":"what?"}`.
+    let polity = home(&server, &json!({"limits": {"maxMessageChars": 16}}));
+    check(run(&polity, &["what??"]), &["17 characters", "maxMessageChars", "allows 16", "attach"]);
+    assert!(!polity.data_dir().join("polity.db").exists());
+    assert!(server.requests().is_empty());
+    assert_works(&polity);
+}
+
+#[test]
+fn what_is_refused_leaves_no_data_directory() {
+    let (_server, polity) = answering();
+    for arguments in [&[" "][..], &["what?", "--service", "two"], &["look", "--attach", "missing.png"]] {
+        complaint(polity.run(&[&["run", "--data", "fresh"], arguments].concat()));
+        assert!(!polity.home().join("fresh").exists(), "{arguments:?}");
+    }
+}
+
+#[test]
 fn a_configuration_that_does_not_parse() {
     let (_server, polity) = answering();
     let right = std::fs::read_to_string(polity.config_dir().join("llmservices.json")).expect("a file");
@@ -101,9 +121,19 @@ fn a_service_without_an_address() {
     let bad = json!({"id": "bad", "model": "m"});
     let alone = json!({"services": [bad]});
     polity.write_config("llmservices.json", &alone.to_string());
-    let ended = run(&polity, &["what?"]).expect_code(2);
-    assert!(ended.stderr.contains("/services/0/baseURL"), "{}", ended.stderr);
-    assert!(!ended.stderr.contains("panicked"));
+    for arguments in [&["run", "what?", "--data", "data"][..], &["config", "check"], &["config", "show"]] {
+        let ended = polity.run(arguments).expect_code(2);
+        let lines: Vec<&str> = ended.stderr.lines().collect();
+        assert_eq!(
+            lines,
+            [
+                "polity: cannot use the configuration in ./config:",
+                "polity: llmservices.json: /services/0/baseURL: missing; the service \"bad\" is left out",
+                "polity: llmservices.json: /services: none of the services is valid; the file is not taken",
+            ]
+        );
+        assert_eq!(ended.stdout, "");
+    }
 
     let both = json!({"services": [bad, service("good", &server, &["text"])]});
     polity.write_config("llmservices.json", &both.to_string());

@@ -5,6 +5,7 @@ use std::fs;
 use polity_tests::{Answer, Polity, ScriptedServer};
 use serde_json::json;
 
+use crate::support::database::Database;
 use crate::support::files::{PICTURE, files_below, from_data_url, holds_base64_of, write};
 use crate::support::{app, events, home_with, json_lines, last_asked, run, service, text_of};
 
@@ -114,4 +115,29 @@ fn bytes_that_changed_on_disk_are_told_as_unreadable_and_never_sent() {
     assert!(!holds_base64_of(&request.raw, PICTURE) && !holds_base64_of(&request.raw, &damaged));
     let text = request.conversation().last_user_text();
     assert!(text.contains("读取失败"), "{text}");
+}
+
+#[test]
+fn a_row_that_was_damaged_is_told_as_unreadable_and_nothing_is_sent() {
+    for damage in [
+        "UPDATE artifacts SET kind = 'sculpture'",
+        "UPDATE artifacts SET meta = '{\"page\":'",
+        "UPDATE artifacts SET mime_type = ''",
+        "UPDATE artifacts SET blob = '../../../etc/passwd'",
+    ] {
+        let server = ScriptedServer::start(|_| Answer::say("unreadable"));
+        let polity = home_with(&server, &["text", "vision", "file"]);
+        let path = write(&polity, "picture.png", PICTURE);
+        let stored = run(&polity, &["look", "--attach", &path, "--timeout", "0s"]);
+        assert_eq!(stored.code, Some(124), "{}", stored.stderr);
+        Database::write(&polity.data_dir()).execute(damage);
+
+        let ended = run(&polity, &["--resume", "--json"]).expect_code(0);
+        let lines = json_lines(&ended.stdout);
+        assert_eq!(events(&lines, "artifact_unreadable").len(), 1, "{damage}: {}", ended.stdout);
+        let request = server.requests().pop().expect("a request");
+        assert!(!holds_base64_of(&request.raw, PICTURE), "{damage}");
+        let text = request.conversation().last_user_text();
+        assert!(text.contains("读取失败") && text.contains("picture.png"), "{damage}: {text}");
+    }
 }

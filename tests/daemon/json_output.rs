@@ -4,7 +4,7 @@ use polity_tests::{Answer, ScriptedServer};
 use serde_json::{Value, json};
 
 use crate::support::hiring::{Gate, boss_and_worker};
-use crate::support::{events, home, json_lines, letters};
+use crate::support::{events, home, json_lines, letters, run};
 
 fn long() -> String {
     (0..1000).map(|word| format!("{word:04}\n")).collect()
@@ -38,6 +38,27 @@ fn every_line_is_an_object_that_says_what_it_is() {
         (&last["event"], &last["exitCode"], &last["outcome"]),
         (&json!("finished"), &json!(0), &json!("answered"))
     );
+}
+
+#[test]
+fn the_first_line_says_which_files_count() {
+    let first = &lines()[0];
+    assert_eq!((&first["configDir"], &first["dataDir"]), (&json!("./config"), &json!("data")));
+    assert_eq!(first["services"], json!(["one"]));
+}
+
+#[test]
+fn no_control_character_is_in_a_line() {
+    let said = "\u{1b}[31mred\u{7f}\u{9b}2J\u{202e}";
+    let server = ScriptedServer::start(move |_| Answer::say(said));
+    let ended = run(&home(&server, &json!({})), &["what?", "--json"]).expect_code(0);
+    for line in ended.stdout.lines() {
+        assert!(
+            !line.contains(|character: char| character.is_control() || character == '\u{202e}'),
+            "{line}"
+        );
+    }
+    assert_eq!(letters(&json_lines(&ended.stdout))[0]["text"], said);
 }
 
 #[test]

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use polity_tests::{Answer, Polity, ScriptedServer};
+use polity_tests::{Answer, Conversation, Polity, ScriptedServer};
 use serde_json::{Value, json};
 
 use crate::support::files::{PICTURE, write};
-use crate::support::{app, events, json_lines, run};
+use crate::support::hiring::{Gate, hire, hired};
+use crate::support::{app, asked_by, events, json_lines, run};
 
 const TIMES: u32 = 200;
 const FILE: &str = "llmservices.json";
@@ -137,4 +138,100 @@ fn what_cannot_be_taken_changes_nothing_and_says_why_and_a_good_file_later_is_ta
     let taken = events(&lines, "config_taken");
     assert_eq!(taken.len(), 1, "{taken:?}");
     assert!(taken[0]["differences"].to_string().contains("service seeing added"), "{taken:?}");
+}
+
+/// Root has a picture and a helper that answers each message with a line; `before_answer` happens before each of them.
+#[track_caller]
+fn conversation(
+    replies: usize,
+    before_answer: impl Fn(usize, &Path, &str) + Send + Sync + 'static,
+) -> Vec<Conversation> {
+    let place: Arc<OnceLock<(PathBuf, String)>> = Arc::default();
+    let at = Arc::clone(&place);
+    // Root asks nothing more between two messages once it has said that it waits.
+    let gates: Vec<Gate> = (0..replies).map(|_| Gate::default()).collect();
+    let server = ScriptedServer::start(move |asked| {
+        let (config, base_url) = at.get().expect("the place of the configuration");
+        let sent = asked.results_of("send_message").len();
+        if asked.agent_id() != "root" {
+            let answer = said(asked, "this");
+            gates[answer - 1].pass();
+            before_answer(answer, config, base_url);
+            return Answer::say("noted");
+        }
+        if let Some(hiring) = hire(asked, "helper", "note this") {
+            return hiring;
+        }
+        let answers = answers_heard(asked);
+        if answers == replies {
+            return Answer::say("done");
+        }
+        if answers > sent {
+            let helper = hired(asked, "helper").expect("a helper");
+            return Answer::call("send_message", json!({"to": helper, "payload": "and this"}));
+        }
+        gates[answers].open();
+        Answer::say("waiting")
+    });
+    let polity = Polity::new(&catalogue(&server.base_url(), 0), &app(&json!({})));
+    place.set((polity.config_dir(), server.base_url())).expect("set once");
+    let path = write(&polity, "picture.png", PICTURE);
+    run(&polity, &["look", "--attach", &path]).expect_code(0);
+    asked_by(&server, "root")
+}
+
+/// How many messages of a request say that; in whatever language their headers are.
+fn said(asked: &Conversation, words: &str) -> usize {
+    let messages = asked.messages().iter().filter(|message| message["role"] == "user");
+    messages.filter(|message| message["content"].to_string().contains(words)).count()
+}
+
+/// How many answers of the helper a request knows of.
+fn answers_heard(asked: &Conversation) -> usize {
+    said(asked, "noted")
+}
+
+#[test]
+fn a_service_that_is_switched_to_vision_and_back_between_messages_shows_the_picture_in_between() {
+    let requests = conversation(2, |answer, config, base_url| {
+        // Turn 1 sees, turn 2 does not.
+        let turn = u32::try_from(answer).expect("a small number");
+        fs::write(config.join(FILE), catalogue(base_url, turn).to_string()).expect("written");
+    });
+    for (answers, pictures) in [(0, 0), (1, 1), (2, 0)] {
+        let of_phase: Vec<&Conversation> =
+            requests.iter().filter(|asked| answers_heard(asked) == answers).collect();
+        assert!(!of_phase.is_empty());
+        for asked in of_phase {
+            assert_eq!(asked.image_urls().len(), pictures, "after {answers} answers");
+            assert_eq!(asked.text_contains("【收到附件】"), pictures == 0, "after {answers} answers");
+        }
+    }
+}
+
+#[test]
+fn prompts_and_settings_that_change_between_messages_are_in_the_next_call() {
+    let requests = conversation(3, |answer, config, _| match answer {
+        1 => {
+            let directory = config.join("my-prompts/en");
+            fs::create_dir_all(&directory).expect("a directory");
+            fs::write(directory.join("base.txt"), "You are the first edition.").expect("written");
+            let settings = app(&json!({"language": "en", "prompts": "my-prompts"}));
+            fs::write(config.join("app.json"), settings.to_string()).expect("written");
+        }
+        2 => {
+            fs::write(config.join("my-prompts/en/base.txt"), "You are the second edition.").expect("written")
+        }
+        _ => fs::remove_file(config.join("my-prompts/en/base.txt")).expect("deleted"),
+    });
+    let expected =
+        ["你是", "You are the first edition.", "You are the second edition.", "You are an agent in"];
+    for (answers, expected) in expected.into_iter().enumerate() {
+        let of_phase: Vec<&Conversation> =
+            requests.iter().filter(|asked| answers_heard(asked) == answers).collect();
+        assert!(!of_phase.is_empty());
+        for asked in of_phase {
+            assert!(asked.system().starts_with(expected), "after {answers} answers: {}", asked.system());
+        }
+    }
 }

@@ -7,13 +7,14 @@ mod support;
 
 mod bad_input;
 mod crash;
-
 mod exit_codes;
 mod fit;
 mod http_media;
 mod http_routing;
 mod json_output;
 mod layers;
+mod left_work;
 mod live;
+mod output;
 mod protocol;
 mod rehearsal;

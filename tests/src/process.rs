@@ -98,9 +98,18 @@ impl Polity {
 
     /// Starts a command.
     pub fn spawn(&self, arguments: &[&str]) -> Running {
+        Running::start(self.command(arguments))
+    }
+
+    /// Starts a command whose standard output goes elsewhere: none of it is kept.
+    pub fn spawn_into(&self, arguments: &[&str], stdout: impl Into<Stdio>) -> Running {
+        Running::start_into(self.command(arguments), stdout.into())
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(binary());
         command.args(arguments);
-        Running::start(self.at_home(command))
+        self.at_home(command)
     }
 
     fn at_home(&self, mut command: Command) -> Command {
@@ -129,10 +138,14 @@ pub struct Running {
 }
 
 impl Running {
-    fn start(mut command: Command) -> Self {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    fn start(command: Command) -> Self {
+        Self::start_into(command, Stdio::piped())
+    }
+
+    fn start_into(mut command: Command, stdout: Stdio) -> Self {
+        command.stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped());
         let mut child = command.spawn().expect("a process");
-        let stdout = Written::collect(child.stdout.take().expect("piped"));
+        let stdout = child.stdout.take().map_or_else(Written::nothing, Written::collect);
         let stderr = Written::collect(child.stderr.take().expect("piped"));
         Self { child, stdout, stderr }
     }
@@ -264,6 +277,11 @@ impl SoFar {
 }
 
 impl Written {
+    fn nothing() -> Arc<Self> {
+        let nothing = SoFar { bytes: Vec::new(), closed: true };
+        Arc::new(Self { so_far: Mutex::new(nothing), changed: Condvar::new() })
+    }
+
     fn collect(mut pipe: impl Read + Send + 'static) -> Arc<Self> {
         let written = Arc::new(Self::default());
         let collected = Arc::clone(&written);
@@ -395,6 +413,16 @@ mod tests {
     fn output_and_code_are_kept_apart() {
         let ended = shell(&polity(), "echo out; echo err >&2; exit 3").wait().expect_code(3);
         assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("out\n", "err\n"));
+    }
+
+    #[test]
+    fn output_that_goes_elsewhere_is_not_kept() {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo out; echo err >&2"]);
+        let ended = Running::start_into(polity().at_home(command), writer.into()).wait().expect_code(0);
+        assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("", "err\n"));
+        assert_eq!(std::io::read_to_string(reader).expect("text"), "out\n");
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! What bytes are: first what was said about them, then what they themselves give away.
 
 use crate::mime::{self, kind_of};
-use crate::signature::{self, Expected, OLE, ZIP};
+use crate::signature::{self, OLE, ZIP, is_package_of};
 use crate::text_test::Looks;
 use polity_society::content::Kind;
 use serde::Serialize;
 
 /// What is assumed of bytes that nothing is known about.
-const UNKNOWN: &str = "application/octet-stream";
+pub(crate) const UNKNOWN: &str = "application/octet-stream";
 
 /// Whether the bytes to look at are all there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,10 +46,17 @@ pub struct Contradiction {
 #[doc(alias = "detectBinaryType")]
 pub fn detect(declared_mime: Option<&str>, filename: Option<&str>, bytes: &[u8], extent: Extent) -> Detected {
     let looks = Looks::of(bytes, extent);
-    let said = what_was_said(declared_mime.and_then(mime::parse), filename, looks);
+    let declared = declared_mime.and_then(mime::parse);
+    let name = filename.map_or(NameSays::Nothing, |filename| NameSays::of(filename, looks));
+    let hint = match (&declared, &name) {
+        (Some(mime_type), _) | (None, NameSays::Text(mime_type) | NameSays::Type(mime_type)) => {
+            kind_of(mime_type)
+        }
+        (None, NameSays::Nothing) => None,
+    };
+    let found = signature::of(bytes, looks, hint).map(|found| named_container(found, filename));
+    let said = what_was_said(declared, name, found.as_deref());
     let said_kind = said.mime_type.as_deref().and_then(kind_of);
-    let expected = if said_kind == Some(Kind::Text) { Expected::Text } else { Expected::Anything };
-    let found = signature::of(bytes, looks, expected).map(|found| named_container(found, filename));
 
     match (said.mime_type, found) {
         (None, None) if looks == Looks::Text => settled(Kind::Text, "text/plain".to_owned(), None),
@@ -57,7 +64,8 @@ pub fn detect(declared_mime: Option<&str>, filename: Option<&str>, bytes: &[u8],
         (None, Some(found)) => settled(kind_of(&found).unwrap_or(Kind::Other), found, None),
         (Some(said), Some(found)) if !goes_with(&said, &found) => {
             // A plain archive that turns out to be a document was not called anything wrong.
-            let contradiction = (said != ZIP && said != OLE).then_some(said);
+            let is_general = is_package_of(&said, bytes) || general_name_of(&found) == Some(said.as_str());
+            let contradiction = (!is_general).then_some(said);
             settled(kind_of(&found).unwrap_or(Kind::Other), found, contradiction)
         }
         (Some(mime_type), _) => match said_kind {
@@ -76,6 +84,24 @@ fn settled(kind: Kind, mime_type: String, declared: Option<String>) -> Detected 
     Detected { kind, mime_type, contradiction }
 }
 
+/// What a file name says.
+enum NameSays {
+    /// That the file is text of this type, and the bytes agree.
+    Text(String),
+    /// This type.
+    Type(String),
+    /// Nothing.
+    Nothing,
+}
+
+impl NameSays {
+    fn of(filename: &str, looks: Looks) -> Self {
+        let as_text = Some(filename).filter(|_| looks == Looks::Text).and_then(mime::of_text_file);
+        let as_text = as_text.map(Self::Text);
+        as_text.or_else(|| mime::of_file(filename).map(Self::Type)).unwrap_or(Self::Nothing)
+    }
+}
+
 /// What the metadata says, taken together.
 struct Said {
     mime_type: Option<String>,
@@ -83,18 +109,22 @@ struct Said {
     outvoted: Option<String>,
 }
 
-fn what_was_said(declared: Option<String>, filename: Option<&str>, looks: Looks) -> Said {
-    let as_text = filename.filter(|_| looks == Looks::Text).and_then(mime::of_text_file);
-    let by_name = as_text.clone().or_else(|| filename.and_then(mime::of_file));
-    let Some(declared) = declared else {
-        return Said { mime_type: by_name, outvoted: None };
-    };
-    // A `.ts` called MPEG or a `.csv` called Excel, as systems do that look at the extension alone: the bytes are text.
-    if let Some(as_text) = as_text.filter(|_| kind_of(&declared) != Some(Kind::Text)) {
-        let outvoted = kind_of(&declared).is_some().then_some(declared);
-        return Said { mime_type: Some(as_text), outvoted };
+fn what_was_said(declared: Option<String>, name: NameSays, found: Option<&str>) -> Said {
+    match (declared, name) {
+        // A `.ts` called MPEG or a `.csv` called Excel, as systems do that look at the extension alone: the bytes are
+        // text. But a PDF that happens to be all letters is what it is declared to be, under any name.
+        (Some(declared), NameSays::Text(mime_type))
+            if kind_of(&declared) != Some(Kind::Text) && found != Some(declared.as_str()) =>
+        {
+            let outvoted = kind_of(&declared).is_some().then_some(declared);
+            Said { mime_type: Some(mime_type), outvoted }
+        }
+        (Some(declared), _) => Said { mime_type: Some(declared), outvoted: None },
+        (None, NameSays::Text(mime_type) | NameSays::Type(mime_type)) => {
+            Said { mime_type: Some(mime_type), outvoted: None }
+        }
+        (None, NameSays::Nothing) => Said { mime_type: None, outvoted: None },
     }
-    Said { mime_type: Some(declared), outvoted: None }
 }
 
 /// A plain archive under a file name that stands for a document made of one is that document.
@@ -105,6 +135,15 @@ fn named_container(found: String, filename: Option<&str>) -> String {
     let by_name = filename.and_then(mime::of_file);
     let fits = |name: &String| kind_of(name) == Some(Kind::Document) && goes_with(name, &found);
     by_name.filter(fits).unwrap_or(found)
+}
+
+/// A name that stands for sound and pictures alike, where the type has one.
+fn general_name_of(mime_type: &str) -> Option<&'static str> {
+    match mime_type {
+        "audio/ogg" | "video/ogg" | "audio/opus" => Some("application/ogg"),
+        "audio/mp4" | "video/mp4" | "video/x-m4v" => Some("application/mp4"),
+        _ => None,
+    }
 }
 
 /// Formats that are always what their signature says, so that another type of the same kind is wrong too.
@@ -140,25 +179,23 @@ fn goes_with(said: &str, found: &str) -> bool {
     }
     let said_kind = kind_of(said);
     let found_kind = kind_of(found).unwrap_or(Kind::Other);
-    let Some(said_kind) = said_kind else {
-        return matches!(found_kind, Kind::Text | Kind::Other);
-    };
-    if said_kind == found_kind {
-        return said_kind == Kind::Text || !EXACT.contains(&found);
+    match said_kind {
+        None => matches!(found_kind, Kind::Text | Kind::Other),
+        Some(Kind::Text) => found_kind == Kind::Text,
+        Some(Kind::Document) if found == ZIP => !NEVER_ZIP.contains(&said),
+        Some(Kind::Document) if found == OLE => true,
+        // Both are said to be documents: what is packed as an archive is none of those that never are.
+        Some(Kind::Document) if NEVER_ZIP.contains(&said) && is_zip_document(found) => false,
+        Some(said_kind) => said_kind == found_kind && !EXACT.contains(&said) && !EXACT.contains(&found),
     }
-    // Containers: the same first bytes for sound and pictures, or for archives and documents.
-    match found {
-        ZIP => said_kind == Kind::Document && !NEVER_ZIP.contains(&said),
-        OLE => said_kind == Kind::Document,
-        "video/mp4" | "video/quicktime" | "video/x-m4v" | "video/3gpp" => {
-            ["audio/mp4", "audio/aac", "audio/3gpp", "audio/quicktime"].contains(&said)
-        }
-        "audio/mp4" => ["video/mp4", "video/x-m4v", "video/quicktime"].contains(&said),
-        "audio/ogg" | "audio/opus" => ["video/ogg", "application/ogg"].contains(&said),
-        "video/webm" | "video/x-matroska" => ["audio/webm", "audio/x-matroska"].contains(&said),
-        "video/x-ms-wmv" | "video/x-ms-asf" => said == "audio/x-ms-wma",
-        _ => false,
-    }
+}
+
+/// Whether documents of this type are zip archives.
+fn is_zip_document(mime_type: &str) -> bool {
+    ["application/vnd.openxmlformats-officedocument.", "application/vnd.oasis.opendocument."]
+        .iter()
+        .any(|start| mime_type.starts_with(start))
+        || mime_type.ends_with("+zip")
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 //! Free functions over a connection, so that any of them can be part of any transaction.
 
 use crate::blobs::BlobHash;
+use crate::detect::UNKNOWN;
+use crate::mime;
 use polity_society::content::{Artifact, Kind};
 use polity_society::id::{AgentId, ArtifactId, TaskId};
 use serde_json::{Map, Value, json};
@@ -21,6 +23,8 @@ pub struct Stored {
     pub owner: AgentId,
     /// The task that it belongs to.
     pub task: TaskId,
+    /// What is wrong with the row; nothing of a damaged one is relied on to send its bytes.
+    pub damage: Option<String>,
 }
 
 /// Every statement of this module, for a test that prepares them on the real schema.
@@ -47,7 +51,7 @@ const LIST: &str = "SELECT a.id, a.task, a.owner, a.blob, a.kind, a.mime_type, a
 
 /// Writes an artifact down, and that its owner may open it. Fails where the id is taken.
 pub async fn insert(conn: &mut SqliteConnection, stored: &Stored) -> Result<(), sqlx::Error> {
-    let Stored { artifact, blob, owner, task } = stored;
+    let Stored { artifact, blob, owner, task, damage: _ } = stored;
     sqlx::query(INSERT)
         .bind(artifact.id.as_str())
         .bind(task.as_str())
@@ -69,7 +73,7 @@ pub async fn insert(conn: &mut SqliteConnection, stored: &Stored) -> Result<(), 
 /// The artifact of that id, whoever asks.
 ///
 /// A row that is damaged still names an artifact: what cannot be read of it is replaced by what says least
-/// ([`Kind::Other`], no `meta`), and logged.
+/// ([`Kind::Other`], no `meta`), and [`Stored::damage`] tells.
 pub async fn get(conn: &mut SqliteConnection, id: &ArtifactId) -> Result<Option<Stored>, sqlx::Error> {
     let row = sqlx::query(GET).bind(id.as_str()).fetch_optional(conn).await?;
     row.as_ref().map(read).transpose()
@@ -118,36 +122,43 @@ pub async fn list(
 }
 
 fn read(row: &SqliteRow) -> Result<Stored, sqlx::Error> {
-    let id: String = row.try_get("id")?;
+    let mut damage: Vec<String> = Vec::new();
     let kind_name: String = row.try_get("kind")?;
     let kind = Kind::from_name(&kind_name);
     if kind.as_str() != kind_name {
-        tracing::warn!(artifact = %id, kind = %kind_name, "the kind of an artifact is damaged; it counts as other");
+        damage.push(format!("kind is {kind_name:?}"));
+    }
+    let mime_type: String = row.try_get("mime_type")?;
+    if mime_type != UNKNOWN && mime::parse(&mime_type).is_none() {
+        damage.push(format!("mime_type is {mime_type:?}"));
     }
     let meta: String = row.try_get("meta")?;
     let meta: Map<String, Value> = serde_json::from_str(&meta).unwrap_or_else(|error| {
-        tracing::warn!(artifact = %id, %error, "the metadata of an artifact is damaged; it counts as empty");
+        damage.push(format!("meta is no JSON object: {error}"));
         Map::new()
     });
     let size: i64 = row.try_get("size")?;
     let size = u64::try_from(size).unwrap_or_else(|_| {
-        tracing::warn!(artifact = %id, size, "the size of an artifact is damaged; it counts as 0");
+        damage.push(format!("size is {size}"));
         0
     });
     let artifact = Artifact {
-        id: ArtifactId::new(id),
+        id: ArtifactId::new(row.try_get::<String, _>("id")?),
         kind,
-        mime_type: row.try_get("mime_type")?,
+        mime_type,
         filename: row.try_get("filename")?,
         label: row.try_get("label")?,
         size,
         created_at: row.try_get("created_at")?,
         meta,
     };
-    let blob: String = row.try_get("blob")?;
-    let owner: String = row.try_get("owner")?;
-    let task: String = row.try_get("task")?;
-    Ok(Stored { artifact, blob: BlobHash::new(blob), owner: AgentId::new(owner), task: TaskId::new(task) })
+    Ok(Stored {
+        artifact,
+        blob: BlobHash::new(row.try_get::<String, _>("blob")?),
+        owner: AgentId::new(row.try_get::<String, _>("owner")?),
+        task: TaskId::new(row.try_get::<String, _>("task")?),
+        damage: (!damage.is_empty()).then(|| damage.join("; ")),
+    })
 }
 
 #[cfg(test)]
@@ -188,6 +199,7 @@ mod tests {
             blob: BlobHash::of(id.as_bytes()),
             owner: AgentId::new(owner),
             task: TaskId::new(task),
+            damage: None,
         }
     }
 
@@ -265,11 +277,18 @@ mod tests {
         };
         let read = check(&mut conn, "UPDATE artifacts SET kind = 'sculpture'").await;
         assert_eq!((read.artifact.kind, &read.artifact.meta), (Kind::Other, &sound.artifact.meta));
-        let read = check(&mut conn, "UPDATE artifacts SET meta = '{\"page\":'").await;
+        assert_eq!(read.damage.as_deref(), Some("kind is \"sculpture\""));
+        let read = check(&mut conn, "UPDATE artifacts SET kind = 'document', meta = '{\"page\":'").await;
         assert_eq!((&read.artifact.meta, &read.blob), (&Map::new(), &sound.blob));
-        let read = check(&mut conn, "UPDATE artifacts SET meta = '[1]', size = -5, blob = '../../x'").await;
+        assert!(read.damage.unwrap().contains("meta is no JSON object"));
+        let read = check(&mut conn, "UPDATE artifacts SET meta = '{}', size = -5, blob = '../../x'").await;
         assert_eq!((read.artifact.size, read.blob.as_str()), (0, "../../x"));
+        assert_eq!(read.damage.as_deref(), Some("size is -5"));
+        let read = check(&mut conn, "UPDATE artifacts SET size = 5, mime_type = 'no type'").await;
+        assert_eq!(read.damage.as_deref(), Some("mime_type is \"no type\""));
         assert_eq!(read.artifact.filename, sound.artifact.filename);
+        let read = check(&mut conn, "UPDATE artifacts SET mime_type = 'application/pdf'").await;
+        assert_eq!(read.damage, None);
     }
 
     #[tokio::test]

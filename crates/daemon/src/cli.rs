@@ -21,7 +21,8 @@ pub(crate) enum Command {
     /// Messages to you go to standard output as they come; on a terminal, what happens is shown on standard error.
     ///
     /// Exit codes: 0 answered; 2 bad usage, configuration or data directory; 3 no answer; 4 a limit stopped the task;
-    /// 5 no model could be reached; 6 an agent waits for your answer; 124 timeout; 130 interrupted.
+    /// 5 no model could be reached; 6 an agent waits for your answer; 124 timeout; 130 interrupted, or nobody reads
+    /// standard output any more; 1 standard output cannot be written to, or a defect of polity.
     Run(RunArguments),
     /// Look at the configuration.
     #[command(subcommand)]

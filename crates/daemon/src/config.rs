@@ -2,11 +2,14 @@
 
 use crate::cli::ConfigCommand;
 use crate::failure::{Failure, USAGE};
-use crate::output::complain;
+use crate::output::{complain, print};
 use crate::places;
-use polity_registry::{Discovered, Environment, Registry, Severity};
-use std::io::Write;
-use std::path::PathBuf;
+use polity_registry::{Discovered, Environment, Problem, Registry, Severity};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long local servers may take to answer when they are looked for.
+const DISCOVERY: Duration = Duration::from_millis(300);
 
 /// Runs the command; gives the exit code.
 pub(crate) async fn run(command: ConfigCommand) -> Result<u8, Failure> {
@@ -18,41 +21,44 @@ pub(crate) async fn run(command: ConfigCommand) -> Result<u8, Failure> {
 
 /// Prints all problems. Exits with 2 where something that is declared is not in force.
 async fn check(dir: Option<PathBuf>) -> Result<u8, Failure> {
-    let (registry, problems) = load(dir).await?;
+    let (registry, mut problems) = load(dir).await?;
+    // A run says so when it makes the call; a file can be right on a machine that has no keys.
+    problems.extend(registry.unset_variables(|name| std::env::var(name).ok()).await);
     for problem in &problems {
-        complain(&problem.to_string());
+        match problem.severity {
+            Severity::Error => complain(&problem.to_string()),
+            Severity::Warning => complain(&format!("warning: {problem}")),
+        }
     }
     if problems.iter().any(|problem| problem.severity == Severity::Error) {
         return Ok(USAGE);
     }
     let snapshot = registry.current();
-    let mut stdout = anstream::stdout();
     let (count, origin) = (snapshot.catalogue.services().len(), snapshot.catalogue.origin());
-    writeln!(stdout, "{}: good; services: {count} ({origin})", registry.config_dir().display())?;
+    print(&format!("{}: good; services: {count} ({origin})", registry.config_dir().display()))?;
     Ok(0)
 }
 
 /// Prints what is in force, as JSON.
 async fn show(config: Option<PathBuf>) -> Result<u8, Failure> {
     let (registry, _) = load(config).await?;
-    let shown = serde_json::to_string_pretty(&registry.current().to_json())
-        .map_err(|error| Failure::Defect(error.to_string()))?;
-    writeln!(anstream::stdout(), "{shown}")?;
+    print(&format!("{:#}", registry.current().to_json()))?;
     Ok(0)
 }
 
-async fn load(dir: Option<PathBuf>) -> Result<(Registry, Vec<polity_registry::Problem>), Failure> {
-    let config = places::config(dir)?;
+async fn load(dir: Option<PathBuf>) -> Result<(Registry, Vec<Problem>), Failure> {
+    read(&places::config(dir)?.path).await
+}
+
+/// Reads a configuration directory, with the environment and the servers of this machine.
+pub(crate) async fn read(dir: &Path) -> Result<(Registry, Vec<Problem>), Failure> {
     let environment = Environment::look_up(|name| std::env::var(name).ok());
-    Ok(Registry::load(&config, environment, Box::new(|| Box::pin(discover()))).await?)
+    Ok(Registry::load(dir, environment, Box::new(|| Box::pin(discover()))).await?)
 }
 
 /// Looks for a model server on this machine.
-pub(crate) async fn discover() -> Option<Discovered> {
+async fn discover() -> Option<Discovered> {
     let found = polity_llm::discover(DISCOVERY).await?;
     let model = found.models.into_iter().next()?;
     Some(Discovered { server_name: found.server.to_string(), base_url: found.base_url, model })
 }
-
-/// How long local servers may take to answer when they are looked for.
-const DISCOVERY: std::time::Duration = std::time::Duration::from_millis(300);

@@ -1,11 +1,12 @@
-//! Why the program ends without having done what it was asked: one line for the person, and the exit code of contract
-//! section 11. Whose fault it is, is decided here and nowhere else.
+//! Why the program ends without having done what it was asked: a line for the person, more where a configuration has
+//! more problems, and the exit code of contract section 11. Whose fault it is, is decided here and nowhere else.
 
-use polity_runtime::{Outcome, PromptError};
+use polity_runtime::{Outcome, PromptError, in_full};
 use std::path::PathBuf;
 
 /// Bad usage, configuration or data directory.
 pub(crate) const USAGE: u8 = 2;
+/// A defect of polity, or of what it runs on: the disk, the place that standard output goes to.
 const DEFECT: u8 = 1;
 const TIMED_OUT: u8 = 124;
 const INTERRUPTED: u8 = 130;
@@ -35,16 +36,16 @@ pub(crate) enum Failure {
         limit: u64,
     },
     /// Standard input is not text.
-    #[error("cannot read the prompt from standard input: {0}")]
+    #[error("cannot read the prompt from standard input: {0}; write it as UTF-8 text")]
     StandardInput(std::io::Error),
     /// There is no such configuration directory.
     #[error("there is no directory {0}; make it, or leave --config out to use the defaults")]
     NoConfig(PathBuf),
     /// The configuration cannot be used.
-    #[error("{0}")]
+    #[error("{}", problems(.0))]
     Config(#[from] polity_registry::LoadError),
     /// The defaults cannot be written.
-    #[error("cannot write the default configuration: {0}; name another directory with --config")]
+    #[error("{}; name another directory with --config", in_full(.0))]
     Defaults(#[from] polity_registry::WriteDefaultsError),
     /// The home directory is not known.
     #[error("cannot tell where your {0} directory is; name one with --{1}")]
@@ -61,17 +62,20 @@ pub(crate) enum Failure {
     #[error("another polity is using the data directory {0}; stop it, or name another directory with --data")]
     InUse(PathBuf),
     /// The database cannot be opened.
-    #[error("{}", chain(.0))]
+    #[error("{}", in_full(.0))]
     Open(#[source] polity_runtime::Error),
     /// The prompt was not taken.
-    #[error("{}", chain(.0))]
+    #[error("{}", in_full(.0))]
     Prompt(#[from] PromptError),
     /// There is nothing to go on with.
     #[error("there is nothing to resume in {0}; give a prompt instead: polity run \"…\"")]
     NothingToResume(PathBuf),
-    /// Standard output was closed.
-    #[error("cannot write to standard output: {0}")]
-    Output(#[from] std::io::Error),
+    /// Whoever read standard output has gone.
+    #[error("standard output was closed")]
+    OutputClosed,
+    /// Standard output takes no more.
+    #[error("cannot write to standard output: {0}; `polity run --resume` shows what is missing")]
+    Output(std::io::Error),
     /// The time is over.
     #[error("stopped by --timeout; `polity run --resume` goes on")]
     TimedOut,
@@ -81,12 +85,20 @@ pub(crate) enum Failure {
     /// The society stopped.
     #[error("the society stopped: {0}")]
     Broken(String),
+    /// What the society has written cannot be read.
+    #[error("cannot tell what the society has done: {}", in_full(.0))]
+    Unreadable(#[from] polity_runtime::Error),
     /// Nobody but us is to blame.
     #[error("{0}")]
     Defect(String),
 }
 
 impl Failure {
+    /// What it means that standard output could not be written to.
+    pub(crate) fn of_output(error: std::io::Error) -> Self {
+        if error.kind() == std::io::ErrorKind::BrokenPipe { Self::OutputClosed } else { Self::Output(error) }
+    }
+
     /// The exit code.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
@@ -104,9 +116,9 @@ impl Failure {
             | Self::NothingToResume(_) => USAGE,
             Self::Prompt(PromptError::Store(_)) => DEFECT,
             Self::Prompt(_) => USAGE,
-            Self::Output(_) | Self::Interrupted => INTERRUPTED,
+            Self::OutputClosed | Self::Interrupted => INTERRUPTED,
             Self::TimedOut => TIMED_OUT,
-            Self::Broken(_) | Self::Defect(_) => DEFECT,
+            Self::Output(_) | Self::Broken(_) | Self::Unreadable(_) | Self::Defect(_) => DEFECT,
         }
     }
 }
@@ -122,17 +134,14 @@ pub(crate) fn exit_code(outcome: Outcome) -> u8 {
     }
 }
 
-/// An error with all that caused it, in one line. Some errors say what caused them themselves.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
+/// The problems of a configuration, a line each.
+fn problems(error: &polity_registry::LoadError) -> String {
+    if let [problem] = error.problems.as_slice() {
+        return format!("cannot use the configuration in {}: {problem}", error.config_dir.display());
+    }
+    let mut text = format!("cannot use the configuration in {}:", error.config_dir.display());
+    for problem in &error.problems {
+        text.push_str(&format!("\n{problem}"));
     }
     text
 }

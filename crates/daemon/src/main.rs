@@ -7,6 +7,7 @@ mod failure;
 mod models;
 mod output;
 mod places;
+mod prompt;
 mod run;
 mod signals;
 
@@ -24,10 +25,11 @@ fn main() -> ExitCode {
     let arguments = match cli::Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
-            let code = if error.use_stderr() { failure::USAGE } else { 0 };
-            // Nothing can be done where even this cannot be printed.
-            let _ = error.print();
-            return ExitCode::from(code);
+            return match error.print() {
+                Err(unprinted) if !error.use_stderr() => report(&Failure::of_output(unprinted)),
+                // Nothing can be done where a complaint cannot be printed.
+                Ok(()) | Err(_) => ExitCode::from(if error.use_stderr() { failure::USAGE } else { 0 }),
+            };
         }
     };
     log();
@@ -42,7 +44,7 @@ fn main() -> ExitCode {
             cli::Command::Config(command) => config::run(command).await,
         }
     });
-    // A read of standard input that is still waiting must not keep the process.
+    // Work on a thread of its own, such as reading a large artifact, is not waited for: nobody needs it any more.
     runtime.shutdown_background();
     match code {
         Ok(code) => ExitCode::from(code),
@@ -55,10 +57,21 @@ fn main() -> ExitCode {
 fn log() {
     let wanted = std::env::var("POLITY_LOG").unwrap_or_else(|_| "error".to_owned());
     let filter = EnvFilter::new(format!("{wanted},async_openai=off,hyper=off,hyper_util=off,reqwest=off"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
+    let coloured = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(coloured)
+        .with_target(false)
+        // These would be printed in a way that panics where standard error cannot be written to.
+        .log_internal_errors(false)
+        .init();
 }
 
+/// Says why the program ends. Nothing is said where nobody reads on: that is how `polity run … | head -1` ends.
 fn report(failure: &Failure) -> ExitCode {
-    output::complain(&failure.to_string());
+    if !matches!(failure, Failure::OutputClosed) {
+        output::complain(&failure.to_string());
+    }
     ExitCode::from(failure.exit_code())
 }

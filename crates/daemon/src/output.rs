@@ -1,30 +1,57 @@
 //! What the person sees: messages on standard output, what happens on standard error; or everything as JSON lines.
+//!
+//! Whatever cannot be written to standard output ends the program, which loses nothing; whatever cannot be written to
+//! standard error is let go.
 
 mod progress;
+mod terminal;
+mod titles;
+
+pub(crate) use titles::Titles;
 
 use crate::failure::Failure;
+use crate::places::ConfigDirectory;
 use polity_registry::{Catalogue, Origin, Problem};
 use polity_runtime::{Entry, Letter, Outcome, Society};
 use polity_society::id::TaskId;
-use polity_society::message::Finality;
-use serde_json::{Value, json};
+use polity_society::message::{Finality, Sender};
+use serde::Serialize;
+use serde_json::json;
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 
-/// Says on standard error what went wrong.
+/// Says something to the person on standard error, each line under the name of the program.
 pub(crate) fn complain(text: &str) {
-    let mut stderr = anstream::stderr();
+    let mut stderr = std::io::stderr().lock();
+    let lines: String = fit(text, &stderr).lines().map(|line| format!("polity: {line}\n")).collect();
     // Nothing can be done where even this cannot be printed.
-    let _ = writeln!(stderr, "polity: {text}");
+    let _ = stderr.write_all(lines.as_bytes());
+}
+
+/// Prints lines on standard output.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut stdout = std::io::stdout().lock();
+    let text = fit(text, &stdout);
+    writeln!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(Failure::of_output)
+}
+
+/// A text as a stream may get it: byte for byte, but for what a terminal would obey.
+fn fit<'t>(text: &'t str, stream: &impl IsTerminal) -> Cow<'t, str> {
+    if stream.is_terminal() { terminal::harmless(text) } else { Cow::Borrowed(text) }
 }
 
 /// Where things are shown.
 pub(crate) struct Output {
     form: Form,
     progress: Progress,
+    /// How the task of a message is called above it.
+    pub(crate) titles: Titles,
 }
 
+/// What standard output is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+pub(crate) enum Form {
     /// Messages, as text.
     Text,
     /// Everything, one JSON object a line.
@@ -40,10 +67,10 @@ enum Progress {
 
 impl Output {
     /// An output; what happens is shown only where somebody looks.
-    pub(crate) fn new(json: bool) -> Self {
-        let form = if json { Form::Json } else { Form::Text };
+    pub(crate) fn new(form: Form) -> Self {
         let watched = std::io::stderr().is_terminal() && form == Form::Text;
-        Self { form, progress: if watched { Progress::Shown } else { Progress::Quiet } }
+        let progress = if watched { Progress::Shown } else { Progress::Quiet };
+        Self { form, progress, titles: Titles::default() }
     }
 
     /// Says what is wrong with the configuration but does not stand in the way.
@@ -53,16 +80,31 @@ impl Output {
         }
     }
 
-    /// Says where the models come from.
-    pub(crate) fn origin(&mut self, catalogue: &Catalogue) -> Result<(), Failure> {
+    /// Says which files count and where the models come from.
+    pub(crate) fn sources(
+        &self,
+        config: &ConfigDirectory,
+        data: &Path,
+        catalogue: &Catalogue,
+    ) -> Result<(), Failure> {
         let services: Vec<&str> = catalogue.services().iter().map(|service| service.id.as_str()).collect();
+        let origin = catalogue.origin();
         if self.form == Form::Json {
-            let origin = catalogue.origin().to_string();
-            return line(&json!({"event": "services", "origin": origin, "services": services}));
+            return print_json(&json!({
+                "event": "services",
+                "origin": origin.to_string(),
+                "services": services,
+                "configDir": config.path.to_string_lossy(),
+                "dataDir": data.to_string_lossy(),
+            }));
+        }
+        if self.progress == Progress::Shown {
+            complain(&format!("configuration: {config}"));
+            complain(&format!("data: {}", data.display()));
         }
         // That no real model answers must not be missed, even where nobody watches.
-        if self.progress == Progress::Shown || *catalogue.origin() == Origin::Rehearsal {
-            complain(&format!("services: {} ({})", services.join(", "), catalogue.origin()));
+        if self.progress == Progress::Shown || *origin == Origin::Rehearsal {
+            complain(&format!("services: {} ({origin})", services.join(", ")));
         }
         Ok(())
     }
@@ -73,65 +115,52 @@ impl Output {
     }
 
     /// Shows something that was said to the person, once.
-    pub(crate) async fn letter(&mut self, society: &Society, letter: &Letter) -> Result<(), Failure> {
-        let artifacts = society
-            .artifact_names(&letter.message)
-            .await
-            .map_err(|error| Failure::Broken(error.to_string()))?;
+    pub(crate) async fn letter(&self, society: &Society, letter: &Letter) -> Result<(), Failure> {
         match self.form {
-            Form::Text => print_letter(letter, &artifacts)?,
+            Form::Text => {
+                let artifacts = society.artifact_names(&letter.message).await?;
+                print(&in_words(letter, &artifacts, self.titles.of(&letter.message.task)))?;
+            }
             Form::Json => self.told_before(society, letter).await?,
         }
         // Shown first, noted then: a crash between the two shows it twice, which is better than never.
-        let noted = society.mark_shown(letter.message.id.clone()).await;
-        noted.map_err(|error| Failure::Broken(error.to_string()))
+        Ok(society.mark_shown(letter.message.id.clone()).await?)
     }
 
     /// The events of this run tell what is said to the person; what was said before it has to be told now.
     async fn told_before(&self, society: &Society, letter: &Letter) -> Result<(), Failure> {
-        let event =
-            society.event_of(&letter.message).await.map_err(|error| Failure::Broken(error.to_string()))?;
-        match event {
-            Some(entry) if entry.seq <= society.first_event() => self.json(&entry),
+        match society.event_of(&letter.message).await? {
+            Some(entry) if entry.seq <= society.first_event() => print_json(&entry),
             Some(_) | None => Ok(()),
         }
     }
 
-    fn json(&self, entry: &Entry) -> Result<(), Failure> {
-        let value = serde_json::to_value(entry).map_err(|error| Failure::Defect(error.to_string()))?;
-        line(&value)
-    }
-
     /// Shows something that happened.
-    pub(crate) fn event(&mut self, entry: &Entry) -> Result<(), Failure> {
-        match self.form {
-            Form::Json => {
-                let value =
-                    serde_json::to_value(entry).map_err(|error| Failure::Defect(error.to_string()))?;
-                line(&value)
-            }
-            Form::Text => {
-                if self.progress == Progress::Shown
-                    && let Some(text) = progress::describe(&entry.event)
-                {
-                    let mut stderr = anstream::stderr();
-                    writeln!(stderr, "{text}")?;
-                }
-                Ok(())
-            }
+    pub(crate) fn event(&self, entry: &Entry) -> Result<(), Failure> {
+        if self.form == Form::Json {
+            return print_json(entry);
         }
+        if self.progress == Progress::Shown
+            && let Some(text) = progress::describe(&entry.event)
+        {
+            // Nothing can be done where even this cannot be printed.
+            let _ = writeln!(anstream::stderr(), "{text}");
+        }
+        Ok(())
     }
 
     /// Says how it ended.
     pub(crate) async fn outcome(
-        &mut self,
+        &self,
         society: &Society,
         task: &TaskId,
         outcome: Outcome,
         code: u8,
     ) -> Result<(), Failure> {
         if self.form == Form::Json {
-            return line(&json!({"event": "finished", "task": task, "outcome": outcome, "exitCode": code}));
+            return print_json(
+                &json!({"event": "finished", "task": task, "outcome": outcome, "exitCode": code}),
+            );
         }
         match outcome {
             Outcome::Answered => {}
@@ -143,14 +172,9 @@ impl Output {
                 );
             }
             Outcome::AwaitsUser => {
-                let questions =
-                    society.questions(task).await.map_err(|error| Failure::Broken(error.to_string()))?;
-                for question in questions {
-                    complain(&format!(
-                        "{} waits for your answer: {}",
-                        question.message.from.as_str(),
-                        question.text
-                    ));
+                for question in society.questions(task).await? {
+                    let asker = question.message.from.as_str();
+                    complain(&format!("{asker} waits for your answer: {}", question.text));
                 }
             }
         }
@@ -158,27 +182,90 @@ impl Output {
     }
 }
 
-/// Prints a message. Who says it is named unless it is root, whom everybody expects.
-fn print_letter(letter: &Letter, artifacts: &[String]) -> Result<(), Failure> {
-    let mut stdout = anstream::stdout().lock();
-    let sender = letter.message.from.as_str();
-    if sender != "root" && sender != "system" {
-        writeln!(stdout, "[{} {sender}]", letter.message.from_role)?;
+/// A message in words. Who says it is named unless it is root, whom everybody expects, or the system.
+fn in_words(letter: &Letter, artifacts: &[String], title: Option<&str>) -> String {
+    let mut words = title.map_or_else(String::new, |title| format!("[task: {title}]\n"));
+    if let Sender::Party(sender) = &letter.message.from
+        && !sender.is_root()
+    {
+        words.push_str(&format!("[{} {sender}]\n", letter.message.from_role));
     }
     if letter.message.finality == Finality::Interim {
-        write!(stdout, "… ")?;
+        words.push_str("… ");
     }
-    writeln!(stdout, "{}", letter.text)?;
+    words.push_str(&letter.text);
     for artifact in artifacts {
-        writeln!(stdout, "+ {artifact}")?;
+        words.push_str("\n+ ");
+        words.push_str(artifact);
     }
-    stdout.flush()?;
-    Ok(())
+    words
 }
 
-fn line(value: &Value) -> Result<(), Failure> {
-    let mut stdout = std::io::stdout().lock();
-    writeln!(stdout, "{value}")?;
-    stdout.flush()?;
-    Ok(())
+/// Prints an object on a line of its own.
+fn print_json(object: &impl Serialize) -> Result<(), Failure> {
+    let json = serde_json::to_string(object).map_err(|error| Failure::Defect(error.to_string()))?;
+    print(&terminal::harmless_json(&json))
+}
+
+/// A text in one line of at most so many characters, and `…` where there is more.
+fn one_line(text: &str, characters: usize) -> String {
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match flat.char_indices().nth(characters) {
+        Some((end, _)) => format!("{}…", &flat[..end]),
+        None => flat,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use polity_society::id::{AgentId, MessageId};
+    use polity_society::message::{Body, Expects, Message, Payload};
+
+    fn letter(from: Sender, finality: Finality) -> Letter {
+        let text = "two\nlines";
+        let message = Message {
+            id: MessageId::from_sequence(1),
+            task: TaskId::new("task-1"),
+            from,
+            from_role: "reader".to_owned(),
+            to: AgentId::user(),
+            body: Body::Payload(Payload::text(text)),
+            in_reply_to: None,
+            expects: Expects::Nothing,
+            finality,
+            introduction: None,
+            introduced: None,
+            due_at: None,
+        };
+        Letter { message, text: text.to_owned() }
+    }
+
+    #[test]
+    fn messages_in_words() {
+        let check = |from: Sender, finality, artifacts: &[&str], title: Option<&str>, expect: &str| {
+            let artifacts: Vec<String> = artifacts.iter().copied().map(str::to_owned).collect();
+            assert_eq!(in_words(&letter(from, finality), &artifacts, title), expect);
+        };
+        let root = || Sender::Party(AgentId::root());
+        let reader = || Sender::Party(AgentId::new("reader-7k2f"));
+        check(root(), Finality::Final, &[], None, "two\nlines");
+        check(Sender::System, Finality::Final, &[], None, "two\nlines");
+        check(root(), Finality::Interim, &[], None, "… two\nlines");
+        check(reader(), Finality::Final, &[], None, "[reader reader-7k2f]\ntwo\nlines");
+        check(root(), Finality::Final, &["a.md", "b"], None, "two\nlines\n+ a.md\n+ b");
+        check(root(), Finality::Final, &[], Some("what?"), "[task: what?]\ntwo\nlines");
+        let all = "[task: what?]\n[reader reader-7k2f]\n… two\nlines\n+ a.md";
+        check(reader(), Finality::Interim, &["a.md"], Some("what?"), all);
+    }
+
+    #[test]
+    fn texts_in_one_line() {
+        let check = |text: &str, expect: &str| assert_eq!(one_line(text, 4), expect, "{text:?}");
+        check("", "");
+        check("四个字符", "四个字符");
+        check("四个字符。", "四个字符…");
+        check(" a\n\tb ", "a b");
+        check("a b c", "a b …");
+    }
 }

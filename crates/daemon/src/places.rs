@@ -2,27 +2,65 @@
 
 use crate::failure::Failure;
 use etcetera::{BaseStrategy, choose_base_strategy};
+use std::fmt;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
 const NAME: &str = "polity";
+/// Any of these makes `./config` a configuration directory.
+const FILES: [&str; 2] = ["app.json", "llmservices.json"];
 const LOCK: &str = "polity.lock";
+
+/// A configuration directory.
+pub(crate) struct ConfigDirectory {
+    /// Where it is.
+    pub(crate) path: PathBuf,
+    reason: Reason,
+}
+
+/// Why a configuration directory counts.
+enum Reason {
+    /// It was named.
+    Named,
+    /// This file of it is in the current directory.
+    Here(&'static str),
+    /// It is the person's own.
+    Own,
+    /// It is the person's own, and files of it were just made.
+    Made,
+}
+
+impl fmt::Display for ConfigDirectory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path.display())?;
+        match &self.reason {
+            Reason::Named | Reason::Own => Ok(()),
+            Reason::Here(file) => {
+                write!(f, " (because {} is here; --config names another)", self.path.join(file).display())
+            }
+            Reason::Made => f.write_str(" (what was missing was made with the defaults)"),
+        }
+    }
+}
 
 /// The configuration directory: the one that was named, else `./config`, else the person's own, made from the built-in
 /// defaults at first use.
-pub(crate) fn config(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
-    if let Some(named) = named {
-        return if named.is_dir() { Ok(named) } else { Err(Failure::NoConfig(named)) };
+pub(crate) fn config(named: Option<PathBuf>) -> Result<ConfigDirectory, Failure> {
+    if let Some(path) = named {
+        if !path.is_dir() {
+            return Err(Failure::NoConfig(path));
+        }
+        return Ok(ConfigDirectory { path, reason: Reason::Named });
     }
-    let here = PathBuf::from("config");
-    let is_ours = ["app.json", "llmservices.json"].iter().any(|file| here.join(file).is_file());
-    if is_ours {
-        return Ok(here);
+    let here = PathBuf::from("./config");
+    if let Some(file) = FILES.into_iter().find(|file| here.join(file).is_file()) {
+        return Ok(ConfigDirectory { path: here, reason: Reason::Here(file) });
     }
     let base = choose_base_strategy().map_err(|_| Failure::NoHome("configuration", "config"))?;
-    let own = base.config_dir().join(NAME);
-    polity_registry::write_defaults(&own)?;
-    Ok(own)
+    let path = base.config_dir().join(NAME);
+    let made = polity_registry::write_defaults(&path)?;
+    let reason = if made.is_empty() { Reason::Own } else { Reason::Made };
+    Ok(ConfigDirectory { path, reason })
 }
 
 /// A data directory that no other process has. It is free again when this is dropped, or the process ends.
@@ -59,4 +97,23 @@ fn make_private(path: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configuration_directory_says_why_it_counts() {
+        let check = |path: &str, reason: Reason, expect: &str| {
+            let directory = ConfigDirectory { path: PathBuf::from(path), reason };
+            assert_eq!(directory.to_string(), expect);
+        };
+        check("elsewhere", Reason::Named, "elsewhere");
+        let here = "./config (because ./config/app.json is here; --config names another)";
+        check("./config", Reason::Here("app.json"), here);
+        let own = "/home/me/.config/polity";
+        check(own, Reason::Own, own);
+        check(own, Reason::Made, &format!("{own} (what was missing was made with the defaults)"));
+    }
 }

@@ -4,16 +4,16 @@ use crate::cli::RunArguments;
 use crate::config;
 use crate::failure::{self, Failure};
 use crate::models::Models;
-use crate::output::Output;
+use crate::output::{Form, Output, Titles};
 use crate::places;
+use crate::prompt;
 use crate::signals::Interruption;
 use polity_llm::HttpModel;
-use polity_registry::{Environment, Registry, Watch};
+use polity_registry::Watch;
 use polity_rehearsal::RehearsalModel;
-use polity_runtime::{Event, NewArtifact, Parts, Prompt, Society};
+use polity_runtime::{Event, Parts, Prompt, Society, in_full};
 use polity_society::id::TaskId;
-use std::fs::File;
-use std::io::Read;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,26 +23,21 @@ const PAGE: u32 = 500;
 
 /// Runs the command; gives the exit code.
 pub(crate) async fn run(arguments: RunArguments) -> Result<u8, Failure> {
-    let prompt = arguments.prompt.as_deref().map(read_prompt).transpose()?;
-    let config_dir = places::config(arguments.config)?;
-    let environment = Environment::look_up(|name| std::env::var(name).ok());
-    let (registry, problems) =
-        Registry::load(&config_dir, environment, Box::new(|| Box::pin(config::discover()))).await?;
-    let limit = registry.current().settings.limits.max_artifact_bytes;
-    let attachments =
-        arguments.attach.iter().map(|path| read_attachment(path, limit)).collect::<Result<Vec<_>, _>>()?;
+    let config_dir = places::config(arguments.config.clone())?;
+    let (registry, problems) = config::read(&config_dir.path).await?;
+    let prompt = prompt::read(&arguments, &registry.current())?;
     let data = places::data(arguments.data)?;
 
-    let mut output = Output::new(arguments.json);
+    let mut output = Output::new(if arguments.json { Form::Json } else { Form::Text });
     output.problems(&problems);
-    output.origin(&registry.current().catalogue)?;
+    output.sources(&config_dir, &data.path, &registry.current().catalogue)?;
     let registry = Arc::new(registry);
     let watch = Watch::start(&registry);
     if let Err(error) = &watch {
         // Changes are still seen, at the next model call.
         tracing::warn!(%error, "changes of the configuration are not watched");
     }
-    let http = HttpModel::new().map_err(|error| Failure::Defect(error.to_string()))?;
+    let http = HttpModel::new().map_err(|error| Failure::Defect(in_full(&error)))?;
     let parts = Parts {
         registry,
         model: Arc::new(Models { http, rehearsal: RehearsalModel }),
@@ -50,83 +45,75 @@ pub(crate) async fn run(arguments: RunArguments) -> Result<u8, Failure> {
         extractor: std::env::current_exe().ok(),
     };
     // Before any agent works, so that no signal ends the process in another way.
-    let mut interruption = Interruption::listen().map_err(|error| Failure::Defect(error.to_string()))?;
+    let mut interruption = Interruption::listen()
+        .map_err(|error| Failure::Defect(format!("cannot listen for signals: {error}")))?;
     let society = Society::start(&data.path, parts).await.map_err(Failure::Open)?;
-    let outcome =
-        attend(&society, &mut output, &data.path, arguments.timeout, &mut interruption, async |society| {
-            let Some(text) = prompt else { return Ok(None) };
-            let prompt = Prompt { text, attachments, service: arguments.service };
-            Ok(Some(society.prompt(prompt).await?))
-        })
-        .await;
+    let code = match begin(&society, &mut output, &data.path, prompt).await {
+        Ok(task) => attend(&society, &output, &task, arguments.timeout, &mut interruption).await,
+        Err(failure) => Err(failure),
+    };
     society.stop().await;
     // Held until here, so that no other process sees the data of a society that is still stopping.
     drop(data);
-    outcome
+    code
 }
 
-fn read_prompt(argument: &str) -> Result<String, Failure> {
-    if argument != "-" {
-        return Ok(argument.to_owned());
-    }
-    let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text).map_err(Failure::StandardInput)?;
-    Ok(text)
-}
-
-fn read_attachment(path: &Path, limit: u64) -> Result<NewArtifact, Failure> {
-    let unreadable = |source| Failure::Attachment { path: path.to_owned(), source };
-    let file = File::open(path).map_err(unreadable)?;
-    let facts = file.metadata().map_err(unreadable)?;
-    if !facts.is_file() {
-        return Err(Failure::NotAFile(path.to_owned()));
-    }
-    // A file can grow while it is read; more than one byte too many is never read.
-    let mut bytes = Vec::new();
-    file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > limit {
-        return Err(Failure::AttachmentTooLarge { path: path.to_owned(), size: facts.len(), limit });
-    }
-    let filename = path.file_name().map(|name| name.to_string_lossy().into_owned());
-    Ok(NewArtifact { bytes: bytes.into(), filename, ..NewArtifact::default() })
-}
-
-/// Shows what happens until the society is idle; gives the exit code.
-async fn attend(
+/// Shows what nobody has seen yet, and begins the task of the prompt, or finds the latest one.
+async fn begin(
     society: &Society,
     output: &mut Output,
     data: &Path,
+    prompt: Option<Prompt>,
+) -> Result<TaskId, Failure> {
+    if prompt.is_none() {
+        society.resume_parked().await?;
+    }
+    // In this order: a task that comes to its end in between is among both.
+    let open = society.open_tasks().await?;
+    let unshown = society.unshown().await?;
+    let mut left: BTreeSet<TaskId> = open.iter().cloned().collect();
+    left.extend(unshown.iter().map(|letter| letter.message.task.clone()));
+    let several = left.len() + usize::from(prompt.is_some()) > 1;
+    if several {
+        output.titles = Titles::read(society, &left).await?;
+    }
+    for letter in &unshown {
+        output.letter(society, letter).await?;
+    }
+    let Some(prompt) = prompt else {
+        let latest = society.latest_task().await?;
+        if latest.is_some() && open.is_empty() {
+            output.nothing_left();
+        }
+        return latest.ok_or_else(|| Failure::NothingToResume(data.to_owned()));
+    };
+    let text = prompt.text.clone();
+    let task = society.prompt(prompt).await?;
+    if several {
+        output.titles.add(task.clone(), &text);
+    }
+    Ok(task)
+}
+
+/// Shows what happens until the society is idle; gives the exit code of the task.
+async fn attend(
+    society: &Society,
+    output: &Output,
+    task: &TaskId,
     timeout: Option<Duration>,
     interruption: &mut Interruption,
-    begin: impl AsyncFnOnce(&Society) -> Result<Option<TaskId>, Failure>,
 ) -> Result<u8, Failure> {
-    // What came before is shown first: nobody has seen it.
-    for letter in society.unshown().await.map_err(broken)? {
-        output.letter(society, &letter).await?;
-    }
-    let task = match begin(society).await? {
-        Some(task) => task,
-        None => {
-            let latest = society.latest_task().await.map_err(broken)?;
-            let latest = latest.ok_or_else(|| Failure::NothingToResume(data.to_owned()))?;
-            if society.open_tasks().await.map_err(broken)?.is_empty() {
-                output.nothing_left();
-            }
-            latest
-        }
-    };
     tokio::select! {
         idle = follow(society, output) => idle?,
         () = interruption.happened() => return Err(Failure::Interrupted),
         () = elapsed(timeout) => return Err(Failure::TimedOut),
         reason = society.broken() => return Err(Failure::Broken(reason)),
     }
-    let outcome = society.outcome(&task).await.map_err(broken)?;
-    let Some(outcome) = outcome else {
+    let Some(outcome) = society.outcome(task).await? else {
         return Err(Failure::Defect(format!("the task {task} has gone")));
     };
     let code = failure::exit_code(outcome);
-    output.outcome(society, &task, outcome, code).await?;
+    output.outcome(society, task, outcome, code).await?;
     Ok(code)
 }
 
@@ -138,14 +125,14 @@ async fn elapsed(timeout: Option<Duration>) {
 }
 
 /// Shows events as they come, until no task is open.
-async fn follow(society: &Society, output: &mut Output) -> Result<(), Failure> {
+async fn follow(society: &Society, output: &Output) -> Result<(), Failure> {
     let mut newest = society.newest_event();
     let mut seen = society.first_event();
     let mut look = Look::AtTasks;
     loop {
         newest.mark_unchanged();
         loop {
-            let page = society.events_after(seen, PAGE).await.map_err(broken)?;
+            let page = society.events_after(seen, PAGE).await?;
             let Some(last) = page.last() else { break };
             seen = last.seq;
             for entry in &page {
@@ -154,12 +141,12 @@ async fn follow(society: &Society, output: &mut Output) -> Result<(), Failure> {
                     look = Look::AtTasks;
                 }
             }
-            for letter in society.unshown().await.map_err(broken)? {
+            for letter in society.unshown().await? {
                 output.letter(society, &letter).await?;
             }
         }
-        if look == Look::AtTasks && society.open_tasks().await.map_err(broken)?.is_empty() {
-            if society.events_after(seen, 1).await.map_err(broken)?.is_empty() {
+        if look == Look::AtTasks && society.open_tasks().await?.is_empty() {
+            if society.events_after(seen, 1).await?.is_empty() {
                 return Ok(());
             }
             // Something was written between the last page and the question whether anything is left: it is shown first.
@@ -178,8 +165,4 @@ async fn follow(society: &Society, output: &mut Output) -> Result<(), Failure> {
 enum Look {
     AtTasks,
     AtEvents,
-}
-
-fn broken(error: polity_runtime::Error) -> Failure {
-    Failure::Broken(error.to_string())
 }

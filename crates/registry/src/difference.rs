@@ -1,96 +1,97 @@
 //! What differs between two snapshots, in words. Values that could be secret are never said.
 
+use crate::catalogue::Catalogue;
 use crate::registry::Snapshot;
 use crate::services::Service;
-use crate::settings::Settings;
-use polity_society::content::Capability;
+use crate::show;
+use polity_society::id::ServiceId;
 use secrecy::ExposeSecret;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Says what differs, a line for each thing.
+/// Of these fields of a service it is only said that they changed: they hold secrets, or texts for people.
+const UNSAID: [&str; 5] = ["name", "description", "apiKey", "headers", "extraBody"];
+
+/// Says what differs, a line for each thing, under the names that things have in the files.
 pub(crate) fn differences(before: &Snapshot, after: &Snapshot) -> Vec<String> {
     let mut lines = Vec::new();
-    if !Arc::ptr_eq(&before.settings, &after.settings) {
-        settings(&before.settings, &after.settings, &mut lines);
-    }
-    services(before, after, &mut lines);
+    compare("", &show::settings(&before.settings), &show::settings(&after.settings), &mut lines);
+    services(&before.catalogue, &after.catalogue, &mut lines);
     if !Arc::ptr_eq(&before.prompts, &after.prompts) {
         lines.push("prompts changed".to_owned());
     }
     lines
 }
 
-fn settings(before: &Settings, after: &Settings, lines: &mut Vec<String>) {
-    let mut compare = |name: &str, before: String, after: String| {
-        if before != after {
-            lines.push(format!("{name}: {before} → {after}"));
-        }
-    };
-    compare("language", before.language.as_str().to_owned(), after.language.as_str().to_owned());
-    compare("prompts", format!("{:?}", before.prompts), format!("{:?}", after.prompts));
-    compare("discover", format!("{:?}", before.discover), format!("{:?}", after.discover));
-    compare("synchronous", format!("{:?}", before.synchronous), format!("{:?}", after.synchronous));
-    compare("shutdownGraceMs", millis(before.shutdown_grace), millis(after.shutdown_grace));
-    compare("retry", format!("{:?}", before.retry), format!("{:?}", after.retry));
-    let (before, after) = (serde_json::to_value(before.limits), serde_json::to_value(after.limits));
-    let (Ok(Value::Object(before)), Ok(Value::Object(after))) = (before, after) else { return };
-    for (name, value) in &after {
-        let old = before.get(name).unwrap_or(&Value::Null);
-        compare(&format!("limits.{name}"), old.to_string(), value.to_string());
+/// Compares two values, and objects field by field.
+fn compare(name: &str, before: &Value, after: &Value, lines: &mut Vec<String>) {
+    if before == after {
+        return;
+    }
+    if !before.is_object() && !after.is_object() {
+        lines.push(format!("{name}: {} → {}", in_words(before), in_words(after)));
+        return;
+    }
+    let names =
+        |value: &Value| value.as_object().into_iter().flat_map(|object| object.keys().cloned()).collect();
+    let (old, new): (Vec<String>, Vec<String>) = (names(before), names(after));
+    let added = new.iter().filter(|name| !old.contains(name));
+    for field in old.iter().chain(added) {
+        let inner = if name.is_empty() { field.clone() } else { format!("{name}.{field}") };
+        let of = |value: &Value| value.get(field).cloned().unwrap_or(Value::Null);
+        compare(&inner, &of(before), &of(after), lines);
     }
 }
 
-fn millis(duration: std::time::Duration) -> String {
-    duration.as_millis().to_string()
+fn in_words(value: &Value) -> String {
+    match value {
+        Value::Null => "none".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) if items.is_empty() => "none".to_owned(),
+        Value::Array(items) => items.iter().map(in_words).collect::<Vec<_>>().join(","),
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
+    }
 }
 
-fn services(before: &Snapshot, after: &Snapshot, lines: &mut Vec<String>) {
-    let (old, new) = (&before.catalogue, &after.catalogue);
-    if old.origin() != new.origin() {
-        lines.push(format!("services now come from {}", new.origin()));
+fn services(before: &Catalogue, after: &Catalogue, lines: &mut Vec<String>) {
+    if before.origin() != after.origin() {
+        lines.push(format!("services now come from {}", after.origin()));
     }
-    for service in new.services() {
-        match old.service(&service.id) {
+    for service in after.services() {
+        match before.service(&service.id) {
             None => lines.push(format!("service {} added", service.id)),
             Some(was) => {
-                lines.extend(
-                    service_lines(was, service)
-                        .into_iter()
-                        .map(|line| format!("service {}: {line}", service.id)),
-                );
+                let of_service = service_lines(was, service);
+                lines.extend(of_service.into_iter().map(|line| format!("service {}: {line}", service.id)));
             }
         }
     }
-    let gone = old.services().iter().filter(|was| new.service(&was.id).is_none());
+    let gone = before.services().iter().filter(|was| after.service(&was.id).is_none());
     lines.extend(gone.map(|was| format!("service {} removed", was.id)));
-    if old.default_service().id != new.default_service().id {
-        lines.push(format!("default service: {} → {}", old.default_service().id, new.default_service().id));
+    if kept(before, after) != kept(after, before) {
+        lines.push("the services stand in another order".to_owned());
+    }
+    let (was, is) = (&before.default_service().id, &after.default_service().id);
+    if was != is {
+        lines.push(format!("default service: {was} → {is}"));
     }
 }
 
+/// The services of one catalogue that another one has too, in the order of the first.
+fn kept<'a>(of: &'a Catalogue, other: &Catalogue) -> Vec<&'a ServiceId> {
+    of.services().iter().map(|service| &service.id).filter(|id| other.service(id).is_some()).collect()
+}
+
 fn service_lines(was: &Service, is: &Service) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut shown = |name: &str, was: String, is: String| {
-        if was != is {
-            lines.push(format!("{name}: {was} → {is}"));
+    let said = |service: &Service| {
+        let mut shown = show::service(service);
+        if let Value::Object(fields) = &mut shown {
+            fields.retain(|name, _| !UNSAID.contains(&name.as_str()));
         }
+        shown
     };
-    shown("model", was.endpoint.model.clone(), is.endpoint.model.clone());
-    shown("baseURL", was.endpoint.base_url.clone(), is.endpoint.base_url.clone());
-    shown("capabilities.input", names(&was.capabilities.input), names(&is.capabilities.input));
-    shown("capabilities.output", names(&was.capabilities.output), names(&is.capabilities.output));
-    shown("capabilityTags", was.capability_tags.join(","), is.capability_tags.join(","));
-    shown("fileTypes", was.file_types.join(","), is.file_types.join(","));
-    shown("fallback", optional(was.fallback.as_ref()), optional(is.fallback.as_ref()));
-    shown("maxConcurrentRequests", optional(was.max_concurrent), optional(is.max_concurrent));
-    shown("contextWindow", optional(was.context_window), optional(is.context_window));
-    shown("maxImageBytes", optional(was.max_image_bytes), optional(is.max_image_bytes));
-    shown("maxImageEdge", optional(was.max_image_edge), optional(is.max_image_edge));
-    shown("maxRequestBytes", optional(was.max_request_bytes), optional(is.max_request_bytes));
-    shown("maxTokens", optional(was.endpoint.max_tokens), optional(is.endpoint.max_tokens));
-    shown("timeoutMs", millis(was.endpoint.timeout), millis(is.endpoint.timeout));
-    shown("stripMetadata", format!("{:?}", was.strip_metadata), format!("{:?}", is.strip_metadata));
+    let mut lines = Vec::new();
+    compare("", &said(was), &said(is), &mut lines);
 
     let headers = |service: &Service| {
         let pairs = service.endpoint.headers.iter();
@@ -103,17 +104,11 @@ fn service_lines(was: &Service, is: &Service) -> Vec<String> {
         ("apiKey", same_key),
         ("headers", headers(was) == headers(is)),
         ("extraBody", was.endpoint.extra_body == is.endpoint.extra_body),
-        ("dialect", was.endpoint.dialect == is.endpoint.dialect),
-        ("price", was.price == is.price),
+        ("unknown fields", was.unknown.as_map() == is.unknown.as_map()),
     ];
     lines.extend(unsaid.into_iter().filter(|(_, same)| !same).map(|(name, _)| format!("{name} changed")));
     lines
 }
 
-fn names(capabilities: &[Capability]) -> String {
-    capabilities.iter().map(Capability::as_str).collect::<Vec<_>>().join(",")
-}
-
-fn optional<T: ToString>(value: Option<T>) -> String {
-    value.map_or_else(|| "none".to_owned(), |value| value.to_string())
-}
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! Reads the fields of JSON objects that people wrote, one by one, so that one bad field spoils no other.
 
 use crate::problem::{Place, Problem, Severity};
+use crate::similar;
 use jsonc_parser::ParseOptions;
 use jsonc_parser::errors::ParseErrorKind;
 use serde_json::{Map, Value};
@@ -47,6 +48,8 @@ pub(crate) struct Fields<'a> {
     file: &'a str,
     pointer: String,
     rest: Map<String, Value>,
+    /// The fields that were asked for: those that there are.
+    known: Vec<String>,
     problems: &'a mut Vec<Problem>,
 }
 
@@ -58,7 +61,7 @@ impl<'a> Fields<'a> {
         object: Map<String, Value>,
         problems: &'a mut Vec<Problem>,
     ) -> Self {
-        Self { file, pointer: pointer.into(), rest: object, problems }
+        Self { file, pointer: pointer.into(), rest: object, known: Vec::new(), problems }
     }
 
     /// Reports a problem with a field.
@@ -69,19 +72,32 @@ impl<'a> Fields<'a> {
     }
 
     /// Reports a problem with one item of the list in a field.
-    pub(crate) fn report_item(&mut self, field: &str, index: usize, what: &str, done: &str) {
+    pub(crate) fn report_item(
+        &mut self,
+        severity: Severity,
+        (field, index): (&str, usize),
+        what: impl Into<String>,
+        done: &str,
+    ) {
         let place = Place::Pointer(format!("{}/{index}", self.pointer_to(field)));
-        let (file, what, done) = (self.file.to_owned(), what.to_owned(), done.to_owned());
-        self.problems.push(Problem { file, place, severity: Severity::Error, what, done });
+        let file = self.file.to_owned();
+        self.problems.push(Problem { file, place, severity, what: what.into(), done: done.to_owned() });
     }
 
     fn pointer_to(&self, field: &str) -> String {
-        format!("{}/{}", self.pointer, field.replace('~', "~0").replace('/', "~1"))
+        format!("{}/{}", self.pointer, escaped(field))
     }
 
     /// Takes a field out. `null` counts as absent.
     pub(crate) fn take(&mut self, field: &str) -> Option<Value> {
+        self.known.push(field.to_owned());
         self.rest.shift_remove(field).filter(|value| !value.is_null())
+    }
+
+    /// A field that is there and was perhaps meant to be `field`.
+    pub(crate) fn written_like(&self, field: &str) -> Option<&str> {
+        let mut names = self.rest.keys().map(String::as_str);
+        names.find(|written| *written != field && similar::field(written, [field]).is_some())
     }
 
     /// Whether a field is there and `null`.
@@ -131,10 +147,26 @@ impl<'a> Fields<'a> {
     pub(crate) fn finish(mut self, done: &str) -> Map<String, Value> {
         let unknown = std::mem::take(&mut self.rest);
         for field in unknown.keys() {
-            self.report(Severity::Warning, field, "there is no such field", done);
+            let what = match similar::field(field, self.known.iter().map(String::as_str)) {
+                Some(meant) => format!("there is no such field (did you mean {meant:?}?)"),
+                None => "there is no such field".to_owned(),
+            };
+            self.report(Severity::Warning, field, what, done);
         }
         unknown
     }
+}
+
+/// A name as it stands in a JSON pointer.
+pub(crate) fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+/// Whether an environment variable can have that name.
+pub(crate) fn is_variable_name(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with(|first: char| first.is_ascii_digit())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 /// Reads an object.

@@ -36,12 +36,26 @@ pub struct Registry {
 /// What a change of the files led to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
+    /// Whether it was taken.
+    pub outcome: Outcome,
     /// The revision in force.
     pub revision: u64,
-    /// What differs from the revision before; nothing where the change was not taken.
+    /// What differs from the revision before; something exactly where the outcome is `Taken`.
     pub differences: Vec<String>,
     /// What is wrong with the files as they are now.
     pub problems: Vec<Problem>,
+}
+
+/// Whether a change of the files was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Something in force differs. The problems say what of the change was not taken, if anything.
+    Taken,
+    /// Nothing in force differs, because of what is wrong with the change: the last good configuration goes on.
+    Kept,
+    /// Nothing in force differs, and nothing had to be refused: the file was mended, something changed that means
+    /// nothing, or there is a new warning.
+    Unchanged,
 }
 
 /// One whole revision of everything. It never changes, so whoever holds one sees no half-made change.
@@ -156,6 +170,14 @@ impl Registry {
         &self.config_dir
     }
 
+    /// Warns of each `${NAME}` in a key or a header of the services in force whose variable is not set, or is empty.
+    /// `variable` looks one up. These are no problems of a snapshot, because the variables are read when a call is made.
+    pub async fn unset_variables(&self, variable: impl Fn(&str) -> Option<String>) -> Vec<Problem> {
+        let accepted = self.accepted.lock().await;
+        let text = accepted.services_text.as_deref();
+        text.map(|text| services::unset_variables(text, variable)).unwrap_or_default()
+    }
+
     /// What changes of the files lead to, from now on.
     pub fn reports(&self) -> broadcast::Receiver<Report> {
         self.reports.subscribe()
@@ -184,9 +206,10 @@ impl Registry {
         let before = self.current();
         accepted.reading = Reading::of(&self.config_dir, &before.settings);
         let mut problems = Vec::new();
+        let mut gone = Vec::new();
 
         let app = App::read(&self.config_dir, &mut problems);
-        let app = app.filter(|app| is_there(settings::FILE, &app.text, &accepted.app_text, &mut problems));
+        let app = app.filter(|app| is_there(settings::FILE, &app.text, &accepted.app_text, &mut gone));
         let settings = match app {
             Some(app) => {
                 accepted.app_text = app.text;
@@ -196,15 +219,16 @@ impl Registry {
         };
 
         let services = Services::read(&self.config_dir, &self.environment, &mut problems);
-        let services = services
-            .filter(|read| is_there(services::FILE, &read.text, &accepted.services_text, &mut problems));
+        let services =
+            services.filter(|read| is_there(services::FILE, &read.text, &accepted.services_text, &mut gone));
         let mut services_changed = false;
         if let Some(services) = services {
-            let other_text = services.text != accepted.services_text;
+            // Comments and white space alone change nothing.
+            let says_other = !services::same(services.text.as_deref(), accepted.services_text.as_deref());
             let taken = match services.declared {
-                Declared::Services(taken) if other_text => Some(taken),
+                Declared::Services(taken) if says_other => Some(taken),
                 // What was found once stays: a server that restarts must not hand its agents to another model.
-                Declared::Nothing if other_text || settings.discover != before.settings.discover => {
+                Declared::Nothing if says_other || settings.discover != before.settings.discover => {
                     Some(found(settings.discover, &self.discovery).await)
                 }
                 Declared::Services(_) | Declared::Nothing => None,
@@ -235,6 +259,10 @@ impl Registry {
 
         let same = same_catalogue && same_prompts && settings == before.settings;
         let revision = if same { before.revision } else { next };
+        let is_refusal = |problem: &&Problem| problem.severity == Severity::Error;
+        let refused =
+            problems.iter().filter(is_refusal).chain(&gone).any(|problem| !before.problems.contains(problem));
+        problems.extend(gone);
         let snapshot = Arc::new(Snapshot { revision, catalogue, settings, prompts, problems });
         self.current.store(Arc::clone(&snapshot));
         if snapshot.settings.prompts != before.settings.prompts || !same_language {
@@ -243,9 +271,14 @@ impl Registry {
         }
         if !same || snapshot.problems != before.problems {
             let differences = differences(&before, &snapshot);
+            let outcome = match (differences.is_empty(), refused) {
+                (false, _) => Outcome::Taken,
+                (true, true) => Outcome::Kept,
+                (true, false) => Outcome::Unchanged,
+            };
             let problems = snapshot.problems.clone();
             // Nobody may be listening.
-            let _ = self.reports.send(Report { revision, differences, problems });
+            let _ = self.reports.send(Report { outcome, revision, differences, problems });
         }
         if same { Reloaded::Unchanged(snapshot) } else { Reloaded::Changed(snapshot) }
     }

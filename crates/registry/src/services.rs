@@ -2,8 +2,10 @@
 
 mod capabilities;
 mod connection;
+mod variables;
 
 pub(crate) use connection::base_url;
+pub(crate) use variables::unset_variables;
 
 use crate::fields::{self, Fields};
 use crate::problem::{Place, Problem, Severity};
@@ -150,6 +152,23 @@ impl Service {
 ///
 /// All problems, where nothing of the file can be taken: it does not parse, or every service in it is invalid.
 pub(crate) fn parse(text: &str) -> Result<(Vec<Service>, Vec<Problem>), Vec<Problem>> {
+    let (declared, problems) = read(text)?;
+    Ok((declared.into_iter().map(|declared| declared.service).collect(), problems))
+}
+
+/// Whether two texts of the file say the same, comments and white space apart.
+pub(crate) fn same(one: Option<&str>, other: Option<&str>) -> bool {
+    let says = |text: Option<&str>| text.and_then(|text| fields::parse_object(FILE, text).ok());
+    one == other || says(one).is_some_and(|says_one| says(other) == Some(says_one))
+}
+
+/// A service and where it stands in the file.
+struct Declared {
+    pointer: String,
+    service: Service,
+}
+
+fn read(text: &str) -> Result<(Vec<Declared>, Vec<Problem>), Vec<Problem>> {
     let root = fields::parse_object(FILE, text).map_err(|problem| vec![problem])?;
     let mut problems = Vec::new();
     let mut file = Fields::new(FILE, "", root, &mut problems);
@@ -173,7 +192,7 @@ pub(crate) fn parse(text: &str) -> Result<(Vec<Service>, Vec<Problem>), Vec<Prob
             continue;
         };
         taken.insert(service.id.clone());
-        services.push((pointer, service));
+        services.push(Declared { pointer, service });
     }
     if services.is_empty() && count > 0 {
         let place = Place::Pointer("/services".to_owned());
@@ -182,10 +201,10 @@ pub(crate) fn parse(text: &str) -> Result<(Vec<Service>, Vec<Problem>), Vec<Prob
         problems.push(Problem { file: FILE.to_owned(), place, severity: Severity::Error, what, done });
         return Err(problems);
     }
-    for (pointer, service) in &mut services {
+    for Declared { pointer, service } in &mut services {
         check_fallback(pointer, service, &taken, &mut problems);
     }
-    Ok((services.into_iter().map(|(_, service)| service).collect(), problems))
+    Ok((services, problems))
 }
 
 fn read_service(
@@ -255,7 +274,11 @@ fn required<T>(
     read: impl FnOnce(Value) -> Result<T, &'static str>,
 ) -> Option<T> {
     let Some(value) = fields.take(field) else {
-        fields.report(Severity::Error, field, "missing", left_out);
+        let what = match fields.written_like(field) {
+            Some(written) => format!("missing (is {written:?} meant to be it?)"),
+            None => "missing".to_owned(),
+        };
+        fields.report(Severity::Error, field, what, left_out);
         return None;
     };
     match read(value) {

@@ -1,15 +1,17 @@
 //! What is in force, as JSON for people and programs. Secrets are not in it: of a key it says where it comes from.
 
 use crate::registry::Snapshot;
-use crate::services::{Declaration, Service, StripMetadata};
-use crate::settings::{Discover, Settings, Synchronous};
+use crate::services::{Declaration, Price, Service, StripMetadata};
+use crate::settings::{Discover, Retry, Settings, Synchronous};
+use polity_llm::Endpoint;
 use secrecy::ExposeSecret;
 use serde_json::{Map, Value, json};
+use std::time::Duration;
 
 impl Snapshot {
     /// Everything that is in force, and what is wrong with the files.
     pub fn to_json(&self) -> Value {
-        let services: Vec<Value> = self.catalogue.services().iter().map(|service| show(service)).collect();
+        let services: Vec<Value> = self.catalogue.services().iter().map(|shown| service(shown)).collect();
         json!({
             "revision": self.revision,
             "origin": self.catalogue.origin().to_string(),
@@ -21,39 +23,58 @@ impl Snapshot {
     }
 }
 
-fn show(service: &Service) -> Value {
-    let endpoint = &service.endpoint;
-    let headers: Map<String, Value> = endpoint
-        .headers
-        .iter()
-        .map(|(name, value)| (name.clone(), json!(whence(value.expose_secret()))))
-        .collect();
-    let extra: Vec<&String> = endpoint.extra_body.keys().collect();
+/// A service, under the names that its fields have in the file. All fields are named here, so that none is forgotten.
+pub(crate) fn service(service: &Service) -> Value {
+    let Service {
+        id,
+        name,
+        description,
+        capability_tags,
+        capabilities,
+        declared,
+        endpoint,
+        max_concurrent,
+        context_window,
+        fallback,
+        file_types,
+        max_image_bytes,
+        max_image_edge,
+        max_request_bytes,
+        strip_metadata,
+        price,
+        // Nobody knows what they are, and a misspelt `apiKey` may be among them.
+        unknown: _,
+    } = service;
+    let Endpoint { base_url, model, api_key, headers, timeout, max_tokens, extra_body, dialect } = endpoint;
+    let headers: Map<String, Value> =
+        headers.iter().map(|(name, value)| (name.clone(), json!(whence(value.expose_secret())))).collect();
+    let extra: Vec<&String> = extra_body.keys().collect();
     let mut shown = json!({
-        "id": service.id,
-        "name": service.name,
-        "description": service.description,
-        "baseURL": endpoint.base_url,
-        "model": endpoint.model,
-        "apiKey": whence(endpoint.api_key.expose_secret()),
-        "capabilities": service.capabilities,
-        "capabilitiesDeclared": service.declared != Declaration::Assumed,
+        "id": id,
+        "name": name,
+        "description": description,
+        "baseURL": base_url,
+        "model": model,
+        "apiKey": whence(api_key.expose_secret()),
+        "capabilities": capabilities,
+        "capabilitiesDeclared": *declared != Declaration::Assumed,
         "givenTools": service.tools_allowed(),
-        "capabilityTags": service.capability_tags,
-        "dialect": endpoint.dialect,
-        "fileTypes": service.file_types,
-        "timeoutMs": u64::try_from(endpoint.timeout.as_millis()).unwrap_or(u64::MAX),
-        "stripMetadata": service.strip_metadata == StripMetadata::Strip,
+        "capabilityTags": capability_tags,
+        "dialect": dialect,
+        "fileTypes": file_types,
+        "timeoutMs": millis(*timeout),
+        "stripMetadata": *strip_metadata == StripMetadata::Strip,
     });
+    let price = price.map(|Price { input, output }| json!({"input": input, "output": output}));
     let optional = [
-        ("maxTokens", endpoint.max_tokens.map(|value| json!(value))),
-        ("maxConcurrentRequests", service.max_concurrent.map(|value| json!(value))),
-        ("contextWindow", service.context_window.map(|value| json!(value))),
-        ("fallback", service.fallback.as_ref().map(|value| json!(value))),
-        ("maxImageBytes", service.max_image_bytes.map(|value| json!(value))),
-        ("maxImageEdge", service.max_image_edge.map(|value| json!(value))),
-        ("maxRequestBytes", service.max_request_bytes.map(|value| json!(value))),
-        ("price", service.price.map(|price| json!({"input": price.input, "output": price.output}))),
+        ("maxTokens", max_tokens.map(|value| json!(value))),
+        ("maxConcurrentRequests", max_concurrent.map(|value| json!(value))),
+        ("contextWindow", context_window.map(|value| json!(value))),
+        ("fallback", fallback.as_ref().map(|value| json!(value))),
+        ("maxImageBytes", max_image_bytes.map(|value| json!(value))),
+        ("maxImageEdge", max_image_edge.map(|value| json!(value))),
+        ("maxRequestBytes", max_request_bytes.map(|value| json!(value))),
+        ("price", price),
         ("headers", (!headers.is_empty()).then_some(Value::Object(headers))),
         ("extraBody", (!extra.is_empty()).then(|| json!(extra))),
     ];
@@ -75,24 +96,32 @@ fn whence(secret: &str) -> &str {
     }
 }
 
-fn settings(settings: &Settings) -> Value {
-    let millis = |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+/// The settings, under their names in the file. All of them are named here, so that none is forgotten.
+pub(crate) fn settings(settings: &Settings) -> Value {
+    let Settings { language, default_service, discover, prompts, limits, synchronous, shutdown_grace, retry } =
+        settings;
+    let Retry { max_attempts, base_delay, max_delay } = retry;
     json!({
-        "language": settings.language.as_str(),
-        "discover": settings.discover == Discover::On,
-        "prompts": settings.prompts,
-        "limits": settings.limits,
-        "synchronous": match settings.synchronous {
+        "language": language.as_str(),
+        "defaultService": default_service,
+        "discover": *discover == Discover::On,
+        "prompts": prompts,
+        "limits": limits,
+        "synchronous": match synchronous {
             Synchronous::Full => "full",
             Synchronous::Normal => "normal",
         },
-        "shutdownGraceMs": millis(settings.shutdown_grace),
+        "shutdownGraceMs": millis(*shutdown_grace),
         "retry": {
-            "maxAttempts": settings.retry.max_attempts,
-            "baseDelayMs": millis(settings.retry.base_delay),
-            "maxDelayMs": millis(settings.retry.max_delay),
+            "maxAttempts": max_attempts,
+            "baseDelayMs": millis(*base_delay),
+            "maxDelayMs": millis(*max_delay),
         },
     })
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -29,6 +29,8 @@ mod result;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
+mod table;
+#[cfg(test)]
 mod testing;
 
 pub use attachment::{AttachmentBlock, BlockReason, parse_attachment_block};

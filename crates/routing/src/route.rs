@@ -113,51 +113,6 @@ mod tests {
         Capabilities { input, output: vec![Capability::TEXT] }
     }
 
-    /// The table of what is shown to whom: a row per kind of content, a column per set of capabilities.
-    #[test]
-    #[rustfmt::skip]
-    fn table_of_kinds_and_capabilities() {
-        let columns: [&[&str]; 8] = [
-            &[],
-            &["text"],
-            &["text", "vision"],
-            &["text", "audio"],
-            &["text", "video"],
-            &["text", "file"],
-            &["text", "vision", "audio", "video", "file"],
-            &["text", "smell"],
-        ];
-        let check = |kind: Kind, mime_type: &str, expect: [&str; 8]| {
-            for (names, expect) in columns.iter().zip(expect) {
-                let route = route(
-                    &Content { kind, mime_type },
-                    &inputs(names),
-                    &FileTypes::default(),
-                );
-                let shown = match route {
-                    Route::Text => "text".to_owned(),
-                    Route::Image => "image".to_owned(),
-                    Route::Audio(format) => format.as_str().to_owned(),
-                    Route::File => "file".to_owned(),
-                    Route::Describe(Reason::MissingCapability(capability)) => format!("-{capability}"),
-                    Route::Describe(Reason::FileTypeNotTaken) => "not taken".to_owned(),
-                };
-                assert_eq!(shown, expect, "{kind:?} {mime_type} for {names:?}");
-            }
-        };
-        // Capabilities:                      none       text       vision     audio      video      file       all      custom
-        check(Kind::Text, "text/plain",      ["text",    "text",    "text",    "text",    "text",    "text",    "text",  "text"]);
-        check(Kind::Text, "image/svg+xml",   ["text",    "text",    "text",    "text",    "text",    "text",    "text",  "text"]);
-        check(Kind::Image, "image/png",      ["-vision", "-vision", "image",   "-vision", "-vision", "-vision", "image", "-vision"]);
-        check(Kind::Image, "image/tiff",     ["-vision", "-vision", "image",   "-vision", "-vision", "-vision", "image", "-vision"]);
-        check(Kind::Audio, "audio/wav",      ["-audio",  "-audio",  "-audio",  "wav",     "-audio",  "-audio",  "wav",   "-audio"]);
-        check(Kind::Audio, "audio/mpeg",     ["-audio",  "-audio",  "-audio",  "mp3",     "-audio",  "-audio",  "mp3",   "-audio"]);
-        check(Kind::Audio, "audio/ogg",      ["-audio",  "-audio",  "-audio",  "file",    "-audio",  "-audio",  "file",  "-audio"]);
-        check(Kind::Video, "video/mp4",      ["-video",  "-video",  "-video",  "-video",  "file",    "-video",  "file",  "-video"]);
-        check(Kind::Document, "application/pdf", ["-file", "-file", "-file",   "-file",   "-file",   "file",    "file",  "-file"]);
-        check(Kind::Other, "application/zip", ["-file",  "-file",   "-file",   "-file",   "-file",   "file",    "file",  "-file"]);
-    }
-
     #[test]
     fn file_types_restrict_only_what_goes_as_a_file() {
         let (only_pdf, bad) = FileTypes::parse(&["application/pdf".to_owned()]);

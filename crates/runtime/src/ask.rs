@@ -13,13 +13,14 @@ use crate::store::records::History;
 use crate::store::usage::{Served, Used};
 use crate::store::{Conversation, Error, agents, artifacts, contacts, records, roles, tasks, usage};
 use crate::tools;
+use crate::trust::OfAll;
 use crate::turn::{Tools, with_unique_ids};
 use polity_artifacts::index::Stored;
 use polity_llm::{CallError, FailureKind, Message, Reply, Request, Tool, ToolChoice};
 use polity_registry::{Service, Snapshot};
 use polity_routing::FileTypes;
 use polity_society::content::{Capability, Kind};
-use polity_society::id::ServiceId;
+use polity_society::id::{ArtifactId, ServiceId};
 use polity_society::limits::Limits;
 use std::sync::Arc;
 
@@ -93,6 +94,7 @@ pub(crate) async fn ask(
     loop {
         let (request, shown) =
             request(handles, &scene, &snapshot, &service, tried.media, round.tools).await?;
+        let media = media_in(&shown);
         tried.sent = sent(&request);
         tried.fallback = match untried_fallback(&snapshot, &service, &tried_services) {
             Some(_) => Fallback::Untried,
@@ -102,6 +104,7 @@ pub(crate) async fn ask(
         made += 1;
         let failure = match attempt(handles, &service, &request).await {
             Ok(mut reply) => {
+                handles.trusts.taken(&snapshot, &service.id, &media);
                 let taken = scene.history.call_ids();
                 reply.tool_calls = with_unique_ids(reply.tool_calls, &taken, round.turn, round.number);
                 return Ok(answered(reply, &service, &snapshot, made, shown));
@@ -110,7 +113,10 @@ pub(crate) async fn ask(
         };
         let next = policy::next(&failure, tried, &snapshot.settings.retry, fastrand::f64());
         let suspects = match failure.kind {
-            FailureKind::MediaRefused => capabilities_used(&shown, &scene.stored),
+            FailureKind::MediaRefused => {
+                handles.trusts.refused(&snapshot, &service.id, &media);
+                capabilities_used(&media, &scene.stored)
+            }
             _ => Vec::new(),
         };
         let attempt =
@@ -190,6 +196,7 @@ async fn request(
     tools: Tools,
 ) -> Result<(Request, Vec<Shown>), Error> {
     let limits = &snapshot.settings.limits;
+    let distrust = handles.trusts.distrust(snapshot, &service.id);
     let contacts = known(scene.contacts.clone(), &snapshot.catalogue);
     let (file_types, _) = FileTypes::parse(&service.file_types);
     let sight = Sight {
@@ -203,7 +210,8 @@ async fn request(
         limits,
         texts: &snapshot.prompts.texts,
         contacts: &contacts,
-        media,
+        media: if distrust.of_all == OfAll::Yes { MediaUse::Described } else { media },
+        refused: &distrust.refused,
     };
     let fetched = fetch(handles, service, &scene.stored, &sight).await?;
     let rendered = render::render(&scene.history, &fetched, &sight);
@@ -286,14 +294,17 @@ fn failed(service: &Service, failure: &CallError) -> Asked {
     Asked::Failed { service: service.id.clone(), reason }
 }
 
+/// The artifacts that were sent as media.
+fn media_in(shown: &[Shown]) -> Vec<ArtifactId> {
+    let media = shown.iter().filter(|shown| !matches!(shown.routing.as_str(), "text" | "described"));
+    media.map(|shown| shown.artifact.clone()).collect()
+}
+
 /// The capabilities on the strength of which media were sent.
-fn capabilities_used(shown: &[Shown], stored: &[Stored]) -> Vec<Capability> {
+fn capabilities_used(media: &[ArtifactId], stored: &[Stored]) -> Vec<Capability> {
     let mut used = Vec::new();
-    for shown in shown.iter().filter(|shown| !matches!(shown.routing.as_str(), "text" | "described")) {
-        let kind = stored
-            .iter()
-            .find(|stored| stored.artifact.id == shown.artifact)
-            .map(|stored| stored.artifact.kind);
+    for id in media {
+        let kind = stored.iter().find(|stored| stored.artifact.id == *id).map(|stored| stored.artifact.kind);
         let capability = kind.map(Kind::needs).filter(|capability| !used.contains(capability));
         used.extend(capability);
     }

@@ -28,6 +28,7 @@ pub(crate) async fn fetch(
     let mut fetched = HashMap::with_capacity(stored.len());
     for stored in stored {
         let got = match route_of(&stored.artifact, sight) {
+            _ if let Some(damage) = &stored.damage => Err(format!("its row is damaged: {damage}")),
             Route::Text => read(handles, stored).await.map(Fetch::Text),
             Route::Image => picture(handles, stored, bounds(service)).await,
             Route::Audio(_) | Route::File => whole(handles, stored).await,

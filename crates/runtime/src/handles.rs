@@ -3,6 +3,7 @@
 use crate::kept::Kept;
 use crate::store::Store;
 use crate::tools::outside::OutsideTool;
+use crate::trust::Trusts;
 use polity_artifacts::BlobStore;
 use polity_llm::{ChatModel, Gate};
 use polity_registry::{Registry, Service};
@@ -24,6 +25,8 @@ pub(crate) struct Handles {
     pub(crate) model: Arc<dyn ChatModel>,
     /// Who may ask now.
     pub(crate) gates: Gates,
+    /// Which media the services have refused.
+    pub(crate) trusts: Trusts,
     /// What was made of stored bytes for earlier requests.
     pub(crate) kept: Kept,
     /// The program that gets text out of documents, if there is one.

@@ -9,6 +9,7 @@
 //! It must not know: HTTP, the command line, how a model is spoken to.
 
 mod clock;
+mod in_full;
 mod mint;
 
 mod event;
@@ -27,6 +28,7 @@ mod ask;
 mod fetch;
 mod kept;
 mod policy;
+mod trust;
 
 mod driver;
 mod handles;
@@ -40,6 +42,7 @@ mod society;
 mod testing;
 
 pub use event::{Entry, Event, NextAttempt, Outcome, Shown};
+pub use in_full::in_full;
 pub use polity_artifacts::NewArtifact;
 pub use society::{Letter, Parts, Prompt, PromptError, Society};
 pub use store::Error;

@@ -22,7 +22,7 @@ use polity_society::limits::Limits;
 use polity_society::message::{Body, Message};
 use polity_society::present::{defuse, present};
 use polity_society::text::{TextKey, Texts};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 /// What a conversation is rendered for.
 pub(crate) struct Sight<'a> {
@@ -42,6 +42,8 @@ pub(crate) struct Sight<'a> {
     pub(crate) contacts: &'a [KnownParty],
     /// Whether media are shown at all.
     pub(crate) media: MediaUse,
+    /// The artifacts that the service has refused.
+    pub(crate) refused: &'a BTreeSet<ArtifactId>,
 }
 
 /// Whether media are shown to a model that takes them.
@@ -114,8 +116,8 @@ fn artifacts_in(record: &Record, messages: &HashMap<String, Message>) -> Vec<Art
 pub(crate) fn route_of(artifact: &Artifact, sight: &Sight<'_>) -> Route {
     let blind = Capabilities::default();
     let capabilities = match sight.media {
-        MediaUse::Shown => sight.capabilities,
-        MediaUse::Described => &blind,
+        MediaUse::Shown if !sight.refused.contains(&artifact.id) => sight.capabilities,
+        MediaUse::Shown | MediaUse::Described => &blind,
     };
     route(&Routable::of(artifact), capabilities, sight.file_types)
 }
@@ -127,7 +129,7 @@ pub(crate) fn render(
     sight: &Sight<'_>,
 ) -> Rendered {
     let (summary, records) = visible(&history.records);
-    let old = too_old(records, history, fetched, sight);
+    let old = too_old(records, history, fetched, sight.media_bytes);
     let mut content = Content::new(sight, fetched, old);
     let mut messages = Vec::with_capacity(records.len() + 1);
     if let Some(summary) = summary {
@@ -240,23 +242,34 @@ fn visible(records: &[(i64, Record)]) -> (Option<&str>, &[(i64, Record)]) {
 }
 
 /// The media that no longer fit into a request, oldest first, by where they stand.
+///
+/// Where the media outgrow their room, so many of the oldest go that what is left takes half of it: the next media then
+/// fit without another change further up, and a server that keeps the beginning of a prompt finds it again.
 fn too_old(
     records: &[(i64, Record)],
     history: &History,
     fetched: &HashMap<ArtifactId, Fetched>,
-    sight: &Sight<'_>,
+    room: u64,
 ) -> BTreeSet<usize> {
-    let mut room = sight.media_bytes;
+    let mut shown: VecDeque<(usize, u64)> = VecDeque::new();
+    let mut taken = 0;
     let mut old = BTreeSet::new();
-    for (position, (_, record)) in records.iter().enumerate().rev() {
+    for (position, (_, record)) in records.iter().enumerate() {
         let media = artifacts_in(record, &history.messages);
-        let encoded = media.iter().filter_map(|id| fetched.get(id)).map(encoded_size).sum();
-        match room.checked_sub(encoded) {
-            Some(rest) if old.is_empty() => room = rest,
-            _ if encoded > 0 => {
-                old.insert(position);
-            }
-            _ => {}
+        let encoded: u64 = media.iter().filter_map(|id| fetched.get(id)).map(encoded_size).sum();
+        if encoded == 0 {
+            continue;
+        }
+        shown.push_back((position, encoded));
+        taken += encoded;
+        if taken <= room {
+            continue;
+        }
+        // The newest stays as long as it fits by itself.
+        while taken > room / 2 && (shown.len() > 1 || taken > room) {
+            let Some((position, encoded)) = shown.pop_front() else { break };
+            old.insert(position);
+            taken -= encoded;
         }
     }
     old

@@ -10,9 +10,10 @@ use crate::store::{Conversation, Durability, Error, Store, artifacts, events, ho
 use crate::supervisor::{Bell, Supervisor};
 use crate::tools;
 use crate::tools::outside::OutsideTool;
+use crate::trust::Trusts;
 use polity_artifacts::{BlobStore, NewArtifact, prepare};
 use polity_llm::ChatModel;
-use polity_registry::{Registry, Report, Synchronous};
+use polity_registry::{Outcome as ReportOutcome, Registry, Report, Snapshot, Synchronous};
 use polity_society::id::{AgentId, MessageId, ServiceId, TaskId};
 use polity_society::message::{Message, Payload};
 use polity_society::present::present;
@@ -90,6 +91,27 @@ pub enum PromptError {
     Store(#[from] Error),
 }
 
+impl Prompt {
+    /// Whether it would be taken, apart from the sizes of its attachments.
+    pub fn check(&self, snapshot: &Snapshot) -> Result<(), PromptError> {
+        if self.text.trim().is_empty() {
+            return Err(PromptError::Empty);
+        }
+        // Counted as the door does, which measures a message as JSON.
+        let characters = Payload::text(self.text.as_str()).to_json_text().chars().count() as u64;
+        let limit = snapshot.settings.limits.max_message_chars;
+        if characters > limit {
+            return Err(PromptError::TooLong { characters, limit });
+        }
+        if let Some(id) = self.service.as_ref().filter(|id| snapshot.catalogue.service(id).is_none()) {
+            let known = snapshot.catalogue.services().iter().map(|service| service.id.as_str());
+            let known = known.collect::<Vec<_>>().join(", ");
+            return Err(PromptError::UnknownService { id: id.clone(), known });
+        }
+        Ok(())
+    }
+}
+
 /// Something that was said to the person.
 #[derive(Clone, Debug)]
 pub struct Letter {
@@ -130,6 +152,7 @@ impl Society {
             registry: parts.registry,
             model: parts.model,
             gates: Gates::default(),
+            trusts: Trusts::default(),
             kept: Kept::default(),
             extractor: parts.extractor,
             outside: parts.outside_tools,
@@ -148,19 +171,7 @@ impl Society {
     /// Begins a task with a prompt of the person. Once this returns, the prompt is not lost any more.
     pub async fn prompt(&self, prompt: Prompt) -> Result<TaskId, PromptError> {
         let snapshot = self.handles.registry.current();
-        if prompt.text.trim().is_empty() {
-            return Err(PromptError::Empty);
-        }
-        let (characters, limit) =
-            (prompt.text.chars().count() as u64, snapshot.settings.limits.max_message_chars);
-        if characters > limit {
-            return Err(PromptError::TooLong { characters, limit });
-        }
-        if let Some(id) = prompt.service.as_ref().filter(|id| snapshot.catalogue.service(id).is_none()) {
-            let known: Vec<&str> =
-                snapshot.catalogue.services().iter().map(|service| service.id.as_str()).collect();
-            return Err(PromptError::UnknownService { id: id.clone(), known: known.join(", ") });
-        }
+        prompt.check(&snapshot)?;
         let limit = snapshot.settings.limits.max_artifact_bytes;
         let mut prepared = Vec::with_capacity(prompt.attachments.len());
         for attachment in prompt.attachments {
@@ -349,15 +360,14 @@ async fn note_reports(
             Err(broadcast::error::RecvError::Lagged(_)) => continue,
             Err(broadcast::error::RecvError::Closed) => return,
         };
-        if report.differences.is_empty() && report.problems.is_empty() {
-            // A comment, or a file that was mended: what is in force is the same.
-            continue;
-        }
-        let problems = report.problems.iter().map(ToString::to_string).collect();
-        let event = if report.differences.is_empty() {
-            Event::ConfigRefused { revision: report.revision, problems }
-        } else {
-            Event::ConfigTaken { revision: report.revision, differences: report.differences, problems }
+        let problems: Vec<String> = report.problems.iter().map(ToString::to_string).collect();
+        let event = match report.outcome {
+            // A file that was mended: what is in force is the same.
+            ReportOutcome::Unchanged if problems.is_empty() => continue,
+            ReportOutcome::Kept => Event::ConfigRefused { revision: report.revision, problems },
+            ReportOutcome::Taken | ReportOutcome::Unchanged => {
+                Event::ConfigTaken { revision: report.revision, differences: report.differences, problems }
+            }
         };
         if let Err(error) = handles.store.note(event).await {
             tracing::error!(%error, "a change of the configuration could not be recorded");

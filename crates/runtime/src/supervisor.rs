@@ -6,6 +6,7 @@ use crate::driver::{self, Abandoned};
 use crate::event::Event;
 use crate::handles::Handles;
 use crate::idle::{Verdict, verdict};
+use crate::in_full;
 use crate::store::{Conversation, Error, apply, events, messages, tasks, turns};
 use polity_society::id::{AgentId, TaskId};
 use polity_society::notice::Notice;
@@ -319,18 +320,6 @@ impl Supervisor {
 async fn sleep_until(due: Option<i64>) {
     let left = due.unwrap_or_default().saturating_sub(crate::clock::now()).max(0).unsigned_abs();
     tokio::time::sleep(Duration::from_millis(left).min(LONGEST_SLEEP)).await;
-}
-
-/// An error with all that caused it, in one line.
-fn in_full(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -110,6 +110,7 @@ impl World {
             registry: Arc::clone(&self.registry),
             model,
             gates: Gates::default(),
+            trusts: crate::trust::Trusts::default(),
             kept: crate::kept::Kept::default(),
             extractor: None,
             outside,

@@ -78,6 +78,8 @@ text_keys! {
     /// The priority.
     BriefPriority = "brief.priority" ["value"];
 
+    /// Stands in the place of the tool rules where the model cannot call tools.
+    SystemNoTools = "system.no_tools" [];
     /// The heading of the runtime facts in the system prompt.
     SystemRuntimeHeading = "system.runtime_heading" [];
     /// The heading of the contact list in the system prompt.

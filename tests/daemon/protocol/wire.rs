@@ -1,8 +1,10 @@
 //! Servers that fail, and what goes back to them.
 
-use std::sync::Mutex;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock};
 
-use polity_tests::{Answer, Conversation, Polity, ScriptedServer};
+use polity_tests::{Answer, Captured, Conversation, Polity, ScriptedServer};
 use serde_json::{Value, json};
 
 use crate::support::files::{PICTURE, write};
@@ -115,6 +117,34 @@ fn a_picture_that_is_refused_is_described() {
     assert_eq!(events(&lines, "model_failed")[0]["next"], "describe_media");
     assert_eq!(server.requests().len(), 2);
     assert!(last_asked(&server).text_contains("picture.png"));
+}
+
+#[test]
+fn a_picture_that_was_refused_is_not_sent_again_until_the_configuration_changes() {
+    let place: Arc<OnceLock<PathBuf>> = Arc::default();
+    let at = Arc::clone(&place);
+    let server = ScriptedServer::start(move |asked| {
+        let rounds = asked.results_of("list_contacts").len();
+        if !asked.image_urls().is_empty() {
+            let what = json!({"error": {"message": "image input is not supported"}});
+            // The correction that the second try meets.
+            return if rounds < 2 { Answer::error(400, what) } else { Answer::say("I see it") };
+        }
+        if rounds == 1 {
+            let file = at.get().expect("the place of the configuration").join("llmservices.json");
+            let text = fs::read_to_string(&file).expect("a catalogue");
+            fs::write(file, text.replace("one-model", "another-model")).expect("written");
+        }
+        Answer::call("list_contacts", json!({}))
+    });
+    let polity = home_with(&server, &["text", "vision"]);
+    place.set(polity.config_dir()).expect("set once");
+    let path = write(&polity, "picture.png", PICTURE);
+    let ended = run(&polity, &["look", "--attach", &path, "--json"]).expect_code(0);
+    let refused = events(&json_lines(&ended.stdout), "model_failed").len();
+    let shown = |captured: &Captured| captured.conversation().image_urls().len();
+    let shown: Vec<usize> = server.requests().iter().map(shown).collect();
+    assert_eq!((refused, shown), (1, vec![1, 0, 0, 1]));
 }
 
 /// The assistant messages of a request.

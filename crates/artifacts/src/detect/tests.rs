@@ -51,6 +51,20 @@ fn tar() -> Vec<u8> {
     bytes
 }
 
+/// A program that says where the one proper begins.
+fn program() -> Vec<u8> {
+    let mut bytes = vec![0; 0x44];
+    bytes[..4].copy_from_slice(b"MZ\x90\0");
+    bytes[0x3c] = 0x40;
+    bytes[0x40..].copy_from_slice(b"PE\0\0");
+    padded(&bytes)
+}
+
+/// A directory of one icon (1) or pointer (2).
+fn icon(sort: u8) -> Vec<u8> {
+    padded(&[0, 0, sort, 0, 1, 0, 16, 16, 0, 0, 1, 0, 32, 0, 64, 0, 0, 0, 22, 0, 0, 0])
+}
+
 fn box_of(brand: &[u8]) -> Vec<u8> {
     padded(&[b"\0\0\0\x18ftyp", brand, b"\0\0\x02\0", brand].concat())
 }
@@ -62,20 +76,22 @@ fn formats_by_their_bytes() {
     };
     check(b"\x89PNG\r\n\x1a\n", Kind::Image, "image/png");
     check(b"\xff\xd8\xff\xe0\0\x10JFIF", Kind::Image, "image/jpeg");
-    check(b"GIF89a", Kind::Image, "image/gif");
+    check(&padded(b"GIF89a"), Kind::Image, "image/gif");
     check(b"GIF87a\x01\0\x01\0", Kind::Image, "image/gif");
     check(&padded(b"RIFF\x24\0\0\0WEBPVP8 "), Kind::Image, "image/webp");
     check(b"BM\x36\0\0\0\0\0\0\0\x36\0\0\0", Kind::Image, "image/bmp");
     check(&padded(b"II*\0"), Kind::Image, "image/tiff");
     check(&padded(b"MM\0*"), Kind::Image, "image/tiff");
-    check(&padded(b"\0\0\x01\0\x01\0"), Kind::Image, "image/x-icon");
+    check(&icon(1), Kind::Image, "image/x-icon");
+    check(&icon(2), Kind::Image, "image/x-win-bitmap");
     check(&padded(b"8BPS\0\x01"), Kind::Image, "image/vnd.adobe.photoshop");
-    check(&box_of(b"heic"), Kind::Image, "image/heif");
+    check(&box_of(b"heic"), Kind::Image, "image/heic");
+    check(&box_of(b"hevc"), Kind::Image, "image/heif");
     check(&box_of(b"avif"), Kind::Image, "image/avif");
     check(&padded(b"\0\0\0\x0cJXL \r\n\x87\n"), Kind::Image, "image/jxl");
     check(&padded(b"RIFF\x24\0\0\0WAVEfmt "), Kind::Audio, "audio/wav");
-    check(&padded(b"ID3\x03\0"), Kind::Audio, "audio/mpeg");
-    check(&padded(b"\xff\xfb\x90\x64"), Kind::Audio, "audio/mpeg");
+    check(&padded(b"ID3\x03\0\0\0\0\x02\0"), Kind::Audio, "audio/mpeg");
+    check(&[b"\xff\xfb\x90\x64".as_slice(), &[0; 413]].concat(), Kind::Audio, "audio/mpeg");
     check(&padded(b"fLaC\0\0\0\x22"), Kind::Audio, "audio/flac");
     check(&padded(b"OggS\0\x02"), Kind::Audio, "audio/ogg");
     check(&box_of(b"M4A "), Kind::Audio, "audio/mp4");
@@ -125,14 +141,14 @@ fn formats_by_their_bytes() {
     check(&padded(b"Rar!\x1a\x07\x01\0"), Kind::Other, "application/vnd.rar");
     check(&padded(b"7z\xbc\xaf\x27\x1c"), Kind::Other, "application/x-7z-compressed");
     check(&padded(b"\x1f\x8b\x08"), Kind::Other, "application/gzip");
-    check(&padded(b"BZh9"), Kind::Other, "application/x-bzip2");
+    check(&padded(b"BZh91AY&SY"), Kind::Other, "application/x-bzip2");
     check(&padded(b"\xfd7zXZ\0"), Kind::Other, "application/x-xz");
     check(&padded(b"\x28\xb5\x2f\xfd"), Kind::Other, "application/zstd");
     check(&tar(), Kind::Other, "application/x-tar");
     check(&padded(b"SQLite format 3\0"), Kind::Other, "application/vnd.sqlite3");
     check(&padded(b"\0asm\x01\0\0\0"), Kind::Other, "application/wasm");
     check(&padded(b"\x7fELF\x02\x01\x01"), Kind::Other, "application/x-executable");
-    check(&padded(b"MZ\x90\0"), Kind::Other, "application/vnd.microsoft.portable-executable");
+    check(&program(), Kind::Other, "application/vnd.microsoft.portable-executable");
     check(&padded(b"wOFF\0\x01\0\0"), Kind::Other, "font/woff");
     check(&padded(b"wOF2\0\x01\0\0"), Kind::Other, "font/woff2");
     check(&padded(b"bplist00"), Kind::Other, "application/x-bplist");
@@ -256,7 +272,7 @@ fn the_declared_type_comes_first() {
     // Containers.
     check("audio/webm", None, &padded(b"\x1a\x45\xdf\xa3\x42\x82\x84webm"), Kind::Audio, "audio/webm");
     check("video/ogg", None, &padded(b"OggS\0\x02"), Kind::Video, "video/ogg");
-    check("audio/aac", None, &padded(b"ID3\x03\0"), Kind::Audio, "audio/aac");
+    check("audio/aac", None, &padded(b"ID3\x03\0\0\0\0\x02\0"), Kind::Audio, "audio/aac");
     check(
         "application/vnd.ms-outlook",
         None,
@@ -304,17 +320,11 @@ fn signatures_win_over_what_was_said() {
     check("image/png", None, b"<!DOCTYPE html><p>not found", Kind::Text, "text/html");
     check("image/png", None, b"<svg xmlns='x'>", Kind::Text, "image/svg+xml");
     check("application/pdf", None, b"<?xml version='1.0'?><Error/>", Kind::Text, "text/xml");
-    check(
-        "image/png",
-        None,
-        &padded(b"MZ\x90\0"),
-        Kind::Other,
-        "application/vnd.microsoft.portable-executable",
-    );
+    check("image/png", None, &program(), Kind::Other, "application/vnd.microsoft.portable-executable");
     check("application/pdf", None, &zip(&[("a", "b")]), Kind::Other, ZIP);
     check("text/csv", None, &zip(&[("xl/workbook.xml", "b")]), Kind::Document, XLSX);
     check("image/svg+xml", None, &padded(b"\x1f\x8b\x08"), Kind::Other, "application/gzip");
-    check("audio/wav", None, &padded(b"ID3\x03\0"), Kind::Audio, "audio/mpeg");
+    check("audio/wav", None, &padded(b"ID3\x03\0\0\0\0\x02\0"), Kind::Audio, "audio/mpeg");
     // Called text, and not UTF-8.
     check("text/plain", None, b"caf\xe9", Kind::Other, UNKNOWN);
     check("application/json", None, b"\xff\xfe{\0}\0", Kind::Other, UNKNOWN);
@@ -389,6 +399,8 @@ proptest! {
             prop_assert!(std::str::from_utf8(&bytes).is_ok());
         }
         prop_assert_eq!(mime::kind_of(&detected.mime_type).unwrap_or(detected.kind), detected.kind);
+        let parsed = mime::parse(&detected.mime_type);
+        prop_assert!(detected.mime_type == UNKNOWN || parsed.as_ref() == Some(&detected.mime_type));
         if let Some(contradiction) = &detected.contradiction {
             prop_assert_eq!(&contradiction.found, &detected.mime_type);
             prop_assert_ne!(&contradiction.declared, &detected.mime_type);
@@ -399,4 +411,95 @@ proptest! {
             prop_assert_eq!(again, Detected { contradiction: None, ..detected });
         }
     }
+
+    #[test]
+    fn readable_text_is_text_whatever_it_begins_with(
+        start in proptest::sample::select(LETTERS), gap in "[a-z ]{0,8}", rest in "\\PC{0,80}",
+    ) {
+        let text = format!("{start}{gap}{rest}");
+        prop_assert_eq!(detect(None, None, text.as_bytes(), Extent::Whole).kind, Kind::Text);
+        let shifted = format!("{gap}{start} {rest}");
+        prop_assert_eq!(detect(None, None, shifted.as_bytes(), Extent::Whole).kind, Kind::Text);
+    }
+
+    #[test]
+    fn text_in_another_encoding_is_never_taken_for_media(
+        start in proptest::sample::select(LETTERS), rest in "[ -~\u{a0}-\u{ff}]{1,80}",
+    ) {
+        let text = format!("{start} {rest}é.");
+        let latin: Vec<u8> = text.chars().filter_map(|letter| u8::try_from(letter).ok()).collect();
+        let wide = |bytes_of: fn(u16) -> [u8; 2]| -> Vec<u8> {
+            "\u{feff}".encode_utf16().chain(text.encode_utf16()).flat_map(bytes_of).collect()
+        };
+        for bytes in [latin, wide(u16::to_le_bytes), wide(u16::to_be_bytes)] {
+            let detected = detect(None, None, &bytes, Extent::Whole);
+            prop_assert_eq!(detected.kind, Kind::Other, "{:?}", detected.mime_type);
+            let declared = detect(Some("text/plain"), Some("a.txt"), &bytes, Extent::Whole);
+            prop_assert_eq!(declared.kind, Kind::Other);
+        }
+    }
 }
+
+/// Words that begin with, or have at some place, the letters of a signature.
+const LETTERS: &[&str] = &[
+    "GIF",
+    "GIF is",
+    "BM",
+    "BMW",
+    "MZ",
+    "ID3",
+    "ID3 tags",
+    "RIFF",
+    "RIFFabcdWAVE",
+    "RIFF in WEBP",
+    "Use the WEBP",
+    "FORM",
+    "FORMabcdAIFF",
+    "OggS",
+    "fLaC",
+    "MThd",
+    "MAC address",
+    "DSD sound",
+    "8BPS",
+    "caff",
+    ".snd",
+    "wvpk",
+    "TTA1",
+    "qoif",
+    "icns",
+    "DDS ",
+    "The ftyp",
+    "The moov",
+    "The mdat",
+    "M4A is",
+    "one ftyp3gp4",
+    "abcdftypisom",
+    "FLV",
+    "FWS",
+    "CWS",
+    "BZh",
+    "PAR1",
+    "PK",
+    "Rar",
+    "7z",
+    "SQLite",
+    "SQLite format",
+    "MSCF",
+    "AC1015",
+    "P5",
+    "P6 and",
+    "BC",
+    "d",
+    "L",
+    "0",
+    "G",
+    "GGGG",
+    "%PDF",
+    "about %PDF-1.7",
+    "%!TEX",
+    "wOFF",
+    "OTTO",
+    "ustar",
+    "LZIP",
+    "Cr24",
+];

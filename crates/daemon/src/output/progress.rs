@@ -108,7 +108,8 @@ pub(crate) fn describe(event: &Event) -> Option<String> {
             bad(&format!("{} cannot be read: {}", artifact.reference(), beginning(reason)))
         }
         Event::ConfigTaken { revision, differences, problems } => {
-            let taken = format!("configuration {revision}: {}", beginning(&differences.join("; ")));
+            let what = if differences.is_empty() { "nothing differs" } else { &*differences.join("; ") };
+            let taken = format!("configuration {revision}: {}", beginning(what));
             if problems.is_empty() {
                 taken
             } else {

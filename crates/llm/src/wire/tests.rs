@@ -201,7 +201,7 @@ fn any_endpoint() -> impl Strategy<Value = Endpoint> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
     fn any_request_is_valid_for_the_strictest_server(request in conversation(), endpoint in any_endpoint()) {

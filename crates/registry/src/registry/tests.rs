@@ -245,3 +245,91 @@ async fn no_secret_is_ever_shown() {
     let broken = format!("{:?}", registry.reload().await);
     assert!(![before, after, broken].iter().any(|shown| shown.contains(secret)));
 }
+
+/// The newest report; there is exactly one.
+fn only(reports: &mut broadcast::Receiver<Report>) -> Report {
+    let report = reports.try_recv().unwrap();
+    assert!(reports.try_recv().is_err());
+    report
+}
+
+#[tokio::test]
+async fn a_report_says_whether_the_change_was_taken() {
+    let three = TWO.replace("]}", r#", {"id": "c", "baseURL": "http://c.example", "model": "m"}]}"#);
+    let with_a_bad_one = three.replace("]}", r#", {"id": "d"}]}"#);
+    let with_an_odd_field = three.replace("\"id\": \"c\"", "\"id\": \"c\", \"colour\": 1");
+    let dir = directory(&[("app.json", "{}"), ("llmservices.json", TWO)]);
+    let registry = loaded(&dir).await;
+    let mut reports = registry.reports();
+    let mut check =
+        async |file: &str, text: Option<&str>, expect: Outcome, differences: &[&str], problems: usize| {
+            match text {
+                Some(text) => write(&dir, file, text),
+                None => fs::remove_file(dir.path().join(file)).unwrap(),
+            }
+            let revision = registry.reload().await;
+            let report = only(&mut reports);
+            assert_eq!((report.outcome, report.problems.len()), (expect, problems), "{report:?}");
+            assert_eq!(report.differences, differences);
+            let (Reloaded::Changed(snapshot) | Reloaded::Unchanged(snapshot)) = revision;
+            assert_eq!((report.revision, &report.problems), (snapshot.revision, &snapshot.problems));
+        };
+    let services = "llmservices.json";
+    check(services, Some(&three), Outcome::Taken, &["service c added"], 0).await;
+    check(services, Some("{"), Outcome::Kept, &[], 1).await;
+    // What is wrong already is wrong with another file, and does not make this change a refused one.
+    check(
+        "app.json",
+        Some(r#"{"language": "en"}"#),
+        Outcome::Taken,
+        &["language: zh → en", "prompts changed"],
+        1,
+    )
+    .await;
+    check("app.json", Some(r#"{"language": "en", "colour": 1}"#), Outcome::Unchanged, &[], 2).await;
+    check("app.json", Some(r#"{"language": "en", "synchronous": 1}"#), Outcome::Kept, &[], 2).await;
+    check("app.json", Some(r#"{"language": "en"}"#), Outcome::Unchanged, &[], 1).await;
+    check(services, Some(&three), Outcome::Unchanged, &[], 0).await;
+    check(services, Some(&with_a_bad_one), Outcome::Kept, &[], 2).await;
+    check(services, Some(&three), Outcome::Unchanged, &[], 0).await;
+    check(services, Some(&with_an_odd_field), Outcome::Taken, &["service c: unknown fields changed"], 1)
+        .await;
+    check(services, None, Outcome::Kept, &[], 1).await;
+    check(services, Some(TWO), Outcome::Taken, &["service c removed"], 0).await;
+    // Half of a change is taken, and the problems say which half is not.
+    check(services, Some(&with_a_bad_one), Outcome::Taken, &["service c added"], 2).await;
+}
+
+#[tokio::test]
+async fn comments_are_no_new_revision_and_nothing_to_report() {
+    let dir = directory(&[("app.json", "{}"), ("llmservices.json", TWO)]);
+    let registry = loaded(&dir).await;
+    let mut reports = registry.reports();
+    write(&dir, "llmservices.json", &format!("// mine\n{TWO}"));
+    write(&dir, "app.json", "{ /* mine */ }");
+    let reloaded = registry.reload().await;
+    assert_eq!(unchanged(&reloaded).revision, 1);
+    assert!(reports.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn variables_are_looked_up_for_the_services_in_force() {
+    let text = TWO.replace("\"id\": \"b\"", "\"id\": \"b\", \"apiKey\": \"${B_KEY}\"");
+    let dir = directory(&[("llmservices.json", &text)]);
+    let registry = loaded(&dir).await;
+    let unset = |_: &str| None;
+    let expect = "llmservices.json: /services/1/apiKey: is read from the environment variable B_KEY, which is not set; \
+                  a call of the service \"b\" fails until it is";
+    // A file that cannot be taken does not count.
+    for text in [&*text, "{"] {
+        write(&dir, "llmservices.json", text);
+        registry.reload().await;
+        let problems = registry.unset_variables(unset).await;
+        assert_eq!(problems.iter().map(Problem::to_string).collect::<Vec<_>>(), [expect]);
+    }
+    let set = |name: &str| (name == "B_KEY").then(|| "sk-1".to_owned());
+    assert_eq!(registry.unset_variables(set).await, []);
+    write(&dir, "llmservices.json", TWO);
+    registry.reload().await;
+    assert_eq!(registry.unset_variables(unset).await, []);
+}

@@ -3,6 +3,7 @@
 use crate::fields::Fields;
 use crate::problem::Severity;
 use crate::services::Declaration;
+use crate::similar::{self, Side};
 use polity_society::content::{Capabilities, Capability};
 use serde_json::Value;
 
@@ -11,8 +12,8 @@ use serde_json::Value;
 pub(super) fn read(fields: &mut Fields<'_>, whose: &str) -> Option<(Capabilities, Declaration)> {
     let done = format!("{whose} counts as text only");
     let mut object = fields.open("capabilities", &done)?;
-    let input = read_side(&mut object, "input", &done);
-    let output = read_side(&mut object, "output", &done);
+    let input = read_side(&mut object, Side::Input, &done);
+    let output = read_side(&mut object, Side::Output, &done);
     object.finish("it has no effect");
     let (Ok(input), Ok(output)) = (input, output) else {
         return None;
@@ -31,23 +32,33 @@ pub(super) fn read(fields: &mut Fields<'_>, whose: &str) -> Option<(Capabilities
 /// A side of a declaration that cannot be taken; what is wrong with it has been reported.
 struct BadSide;
 
-fn read_side(object: &mut Fields<'_>, side: &str, done: &str) -> Result<Option<Vec<Capability>>, BadSide> {
-    let Some(value) = object.take(side) else {
+fn read_side(object: &mut Fields<'_>, side: Side, done: &str) -> Result<Option<Vec<Capability>>, BadSide> {
+    let field = side.as_str();
+    let Some(value) = object.take(field) else {
         return Ok(None);
     };
     let Value::Array(items) = value else {
-        object.report(Severity::Error, side, "must be a list of capabilities", done);
+        object.report(Severity::Error, field, "must be a list of capabilities", done);
         return Err(BadSide);
     };
     let count = items.len();
     let mut capabilities = Vec::with_capacity(count);
     for (index, item) in items.into_iter().enumerate() {
         let Some(capability) = item.as_str().and_then(Capability::new) else {
-            object.report_item(side, index, "must be a text that is not empty", done);
+            object.report_item(Severity::Error, (field, index), "must be a text that is not empty", done);
             continue;
         };
         if !capability.is_standard() {
-            tracing::debug!(%capability, side, "custom capability");
+            tracing::debug!(%capability, side = field, "custom capability");
+        }
+        if let Some((meant, where_it_belongs)) = similar::capability(&capability, side) {
+            let place = if where_it_belongs == side {
+                String::new()
+            } else {
+                format!(" in {:?}", where_it_belongs.as_str())
+            };
+            let what = format!("is a word of your own (did you mean {meant:?}{place}?)");
+            object.report_item(Severity::Warning, (field, index), what, "it is kept as it is");
         }
         capabilities.push(capability);
     }

@@ -58,15 +58,9 @@ fn secret(value: Value) -> Result<SecretString, &'static str> {
     if !text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
         return Err("must be printable ASCII on one line");
     }
-    if let Some(rest) = text.strip_prefix("${") {
-        let is_name = |name: &str| {
-            !name.is_empty()
-                && !name.starts_with(|first: char| first.is_ascii_digit())
-                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-        };
-        if !rest.strip_suffix('}').is_some_and(is_name) {
-            return Err("must name one environment variable, such as ${OPENAI_API_KEY}, and nothing else");
-        }
+    let reference = text.strip_prefix("${");
+    if reference.is_some_and(|rest| !rest.strip_suffix('}').is_some_and(fields::is_variable_name)) {
+        return Err("must name one environment variable, such as ${OPENAI_API_KEY}, and nothing else");
     }
     Ok(SecretString::from(text))
 }

@@ -458,3 +458,15 @@ async fn an_answer_to_a_full_mailbox_fails_and_the_asker_is_told() {
     drive_agent(&world, &reader, vec![Say::Text("done")]).await;
     check_the_asker_is_told(&world).await;
 }
+
+#[tokio::test]
+async fn a_parked_agent_does_nothing_until_it_is_released() {
+    let world = World::new().await;
+    world.say("user", "root", json!("go")).await;
+    let handles = world.handles(script(&world, Vec::new()), Vec::new());
+    park(&handles, &world.of("root"), "a defect".to_owned()).await.unwrap();
+    drive_root(&world, Vec::new(), Vec::new()).await;
+    let released = world.write(|tx| Box::pin(async move { holds::release_all(tx).await })).await;
+    assert_eq!(released, [world.of("root")]);
+    drive_root(&world, vec![Say::Text("done")], Vec::new()).await;
+}

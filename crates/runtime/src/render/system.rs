@@ -41,7 +41,12 @@ pub(crate) fn system_message(facts: &SystemFacts<'_>) -> String {
             filled.trim().to_owned()
         }
     };
-    let mut sections = vec![prompts.base.trim().to_owned(), prompts.tool_rules.trim().to_owned(), role];
+    let tool_rules = if facts.service.tools_allowed() {
+        prompts.tool_rules.trim()
+    } else {
+        texts.get(TextKey::SystemNoTools)
+    };
+    let mut sections = vec![prompts.base.trim().to_owned(), tool_rules.to_owned(), role];
     if let Some(brief) = facts.brief {
         let lines = brief_lines(brief, texts).join("\n");
         sections.push(format!("{}\n{lines}", texts.get(TextKey::BriefHeading)));

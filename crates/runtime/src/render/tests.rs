@@ -4,7 +4,7 @@ use super::*;
 use crate::testing::brief;
 use base64::Engine as _;
 use polity_llm::Arguments;
-use polity_registry::Service;
+use polity_registry::{Declaration, Service};
 use polity_society::brief::TaskBrief;
 use polity_society::content::Kind;
 use polity_society::id::AgentId;
@@ -51,6 +51,16 @@ fn system(service: &Service) -> String {
         .replace(prompts.base.trim(), "(base)")
         .replace(prompts.tool_rules.trim(), "(tools)")
         .replace(role.trim(), "(role)")
+}
+
+#[test]
+fn a_model_without_tools_is_not_told_how_to_call_them() {
+    let with_tools = system(service("words"));
+    let declared = Declaration::Declared;
+    let without = system(&Service { declared, ..service("words").clone() });
+    let no_tools = SNAPSHOT.prompts.texts.get(TextKey::SystemNoTools);
+    assert!(with_tools.contains("(tools)") && !with_tools.contains(no_tools));
+    assert!(without.contains(no_tools) && !without.contains("(tools)"));
 }
 
 #[test]
@@ -196,9 +206,10 @@ fn leaks(text: &str, bytes: &[u8]) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Binary content is never in a text, whatever the model can read; one that reads text alone gets nothing else.
+    /// Seed artifact-content-routing, INV-1, over the whole request: binary content is never in a text, whatever the model
+    /// can read; one that reads text alone gets nothing else.
     #[test]
-    fn no_text_holds_binary_data(pieces in pieces()) {
+    fn inv_1_no_text_of_a_request_holds_binary_data(pieces in pieces()) {
         let (story, media) = told(&pieces);
         for id in ["words", "eyes", "all"] {
             let rendered = story.shown_to(service(id), PLENTY);
@@ -236,7 +247,22 @@ proptest! {
         // A message or a result goes as a whole, and none holds more than two media here.
         let dropped = all.len() - shown.len();
         if dropped > 0 {
-            prop_assert!(size(&all[dropped.saturating_sub(2)..]) > budget, "more was left out than had to be");
+            prop_assert!(size(&all[dropped.saturating_sub(2)..]) > budget / 2, "more was left out than had to be");
+        } else {
+            prop_assert!(size(&all) <= budget);
+        }
+    }
+
+    /// What was described once stays described, so that the beginning of a request is the same at the next call.
+    #[test]
+    fn what_is_too_old_stays_so(pieces in pieces(), budget in 0u64..3000) {
+        let (story, _) = told(&pieces);
+        let records = &story.history.records;
+        let mut before = BTreeSet::new();
+        for end in 0..=records.len() {
+            let now = too_old(&records[..end], &story.history, &story.fetched, budget);
+            prop_assert!(now.is_superset(&before), "{before:?} {now:?}");
+            before = now;
         }
     }
 

@@ -73,7 +73,7 @@ async fn an_agent_whose_message_cannot_be_read_is_parked_and_the_others_go_on() 
         .await;
     let (world, outcomes, _) = run_until_idle(world, &["t-1"]).await;
     assert_eq!(outcomes, [Outcome::Answered]);
-    assert_eq!(world.query("SELECT agent FROM holds").await, [reader.clone()]);
+    assert_eq!(world.query("SELECT agent FROM holds").await, [reader.as_str()]);
     let told = world.query("SELECT body FROM messages WHERE receiver = 'root' AND sender = 'system'").await;
     assert!(told.iter().any(|body| body.contains("parked") && body.contains(&reader)), "{told:?}");
     let done = world.query("SELECT DISTINCT agent FROM turns WHERE state = 'done' ORDER BY agent").await;

@@ -156,15 +156,7 @@ impl From<Value> for Receivers {
     /// One id, or several. What is neither names nobody, and is refused as such.
     fn from(value: Value) -> Self {
         match value {
-            Value::Array(items) => {
-                let mut ids: Vec<String> = Vec::with_capacity(items.len());
-                for id in items.iter().map(in_words) {
-                    if !ids.contains(&id) {
-                        ids.push(id);
-                    }
-                }
-                Self(ids)
-            }
+            Value::Array(items) => Self(items.iter().map(in_words).collect()),
             one => Self(vec![in_words(&one)]),
         }
     }

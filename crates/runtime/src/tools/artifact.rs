@@ -110,8 +110,13 @@ pub(crate) async fn store(tx: &mut Tx, owner: &Conversation, prepared: Prepared)
         filename: artifact.filename.clone(),
     };
     let id = artifact.id.clone();
-    let stored =
-        artifacts::Stored { artifact, blob: blob.hash, owner: owner.agent.clone(), task: owner.task.clone() };
+    let stored = artifacts::Stored {
+        artifact,
+        blob: blob.hash,
+        owner: owner.agent.clone(),
+        task: owner.task.clone(),
+        damage: None,
+    };
     artifacts::insert(&mut tx.connection, &stored).await?;
     artifacts::grant(&mut tx.connection, &owner.agent, &id).await?;
     for ancestor in agents::ancestors(&mut tx.connection, &owner.agent).await? {

@@ -6,13 +6,14 @@ use crate::door;
 use crate::record::Record;
 use crate::store::{Conversation, Error, Tx, agents};
 use polity_society::agent::{Party, Standing};
-use polity_society::contact::KnownParty;
+use polity_society::contact::{self, KnownParty};
 use polity_society::content::{Capability, Direction};
 use polity_society::message::Payload;
 use polity_society::problem::{Fault, FieldProblem};
 use polity_society::refusal::Refusal;
 use polity_society::rules::{Answering, Draft};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// How many entries `compress_context` keeps where it is not told.
 const KEEP_RECENT: u64 = 6;
@@ -30,9 +31,17 @@ pub(super) async fn send_message(
         return Ok(Err(Refusal::InvalidArguments(vec![FieldProblem::new("to", Fault::Empty)])));
     }
     let due_at = arguments.delay_ms.map(|delay| tx.now.saturating_add_unsigned(delay));
+    let contacts =
+        door::known_parties(&mut tx.connection, &context.snapshot.catalogue, context.caller).await?;
+    let mut receivers = BTreeSet::new();
     let mut sent = Vec::new();
     let mut refused = Vec::new();
     for to in arguments.to.0 {
+        // The same agent may be named by its id and by its role.
+        let receiver = contact::find(&contacts, &to).map_or(to.as_str(), |known| known.party.id.as_str());
+        if !receivers.insert(receiver.to_owned()) {
+            continue;
+        }
         let draft = Draft { to: to.clone(), payload: payload.clone(), answering: Answering::Oldest, due_at };
         match door::send(tx, context.snapshot, context.caller, draft, context.last_word).await? {
             Ok(id) => sent.push(json!({"to": to, "id": id})),

@@ -148,7 +148,7 @@ fn in_base64(bytes: &[u8], form: usize) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(512))]
 
     /// Contract section 3: no binary data, in base64 or any other form, is ever in a text.
     #[test]

@@ -123,6 +123,7 @@ impl Story {
             texts: &SNAPSHOT.prompts.texts,
             contacts: &contacts,
             media: MediaUse::Shown,
+            refused: &BTreeSet::new(),
         };
         render(&self.history, &self.fetched, &sight)
     }

@@ -32,15 +32,17 @@ async fn the_likeliest_contact_comes_first() {
 async fn of_several_receivers_each_has_its_own_answer() {
     let world = World::new().await;
     let known = world.hire("root", "读者", json!({})).await;
-    let to = json!([known, "nobody-1", known, "读者"]);
+    let other = world.hire("root", "作者", json!({})).await;
+    let to = json!([known, "nobody-1", "作者"]);
     let sent = world.call("root", "send_message", json!({"to": to, "payload": "看"})).await;
     let ids = sent["messageIds"].as_array().unwrap();
-    assert_eq!(ids.iter().map(|sent| &sent["to"]).collect::<Vec<_>>(), [&json!(known), &json!("读者")]);
+    assert_eq!(ids.iter().map(|sent| &sent["to"]).collect::<Vec<_>>(), [&json!(known), &json!("作者")]);
     assert_eq!(
         (&sent["refused"][0]["to"], code(&sent["refused"][0])),
         (&json!("nobody-1"), "unknown_contact")
     );
-    let stored: Vec<Value> = world.mail(&known).await.iter().map(|message| json!(message.id)).collect();
+    let mut stored: Vec<Value> = world.mail(&known).await.iter().map(|message| json!(message.id)).collect();
+    stored.extend(world.mail(&other).await.iter().map(|message| json!(message.id)));
     assert_eq!(stored, ids.iter().map(|sent| sent["id"].clone()).collect::<Vec<_>>());
     let all_refused =
         world.call("root", "send_message", json!({"to": ["a-1", "b-1"], "payload": "看"})).await;
@@ -187,4 +189,15 @@ async fn tasks_do_not_mix() {
     assert!(!structure.to_string().contains(&here), "{structure}");
     let ended = world.call_in(there(), "terminate_agent", json!({"agentId": here})).await;
     assert_eq!(code(&ended), "not_descendant");
+}
+
+#[tokio::test]
+async fn an_agent_that_is_named_twice_gets_one_message() {
+    let world = World::new().await;
+    let reader = world.hire("root", "读者", json!({})).await;
+    let to = json!([reader, "读者", format!(" {reader} "), "nobody-1111", "nobody-1111"]);
+    let sent = world.call("root", "send_message", json!({"to": to, "payload": "看"})).await;
+    assert_eq!(sent["messageIds"].as_array().unwrap().len(), 1, "{sent}");
+    assert_eq!(sent["refused"].as_array().unwrap().len(), 1, "{sent}");
+    assert_eq!(world.mail(&reader).await.len(), 1);
 }

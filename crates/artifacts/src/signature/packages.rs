@@ -1,0 +1,99 @@
+//! What archives and compound files hold: the first bytes of a document and of a bag of files are the same.
+
+use super::{contains, position};
+use crate::mime;
+use polity_society::content::Kind;
+
+pub(crate) const ZIP: &str = "application/zip";
+pub(crate) const OLE: &str = "application/x-ole-storage";
+
+const OLE_START: &[u8] = &[0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1];
+
+/// The folder that the main part of a package is in, and the type that the package then is.
+const PACKAGES: &[(&[u8], &str)] = &[
+    (b"word/", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
+    (b"xl/", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
+    (b"ppt/", "application/vnd.openxmlformats-officedocument.presentationml.presentation"),
+    (b"visio/", "application/vnd.ms-visio.drawing"),
+];
+
+/// A stream of a compound file, and the type that the file then is.
+const STREAMS: &[(&str, &str)] = &[
+    ("WordDocument", "application/msword"),
+    ("Workbook", "application/vnd.ms-excel"),
+    ("PowerPoint Document", "application/vnd.ms-powerpoint"),
+    ("VisioDocument", "application/vnd.visio"),
+    ("__substg1.0_", "application/vnd.ms-outlook"),
+];
+
+/// Whether the bytes are packed in the way that `package` names: nobody who says so has said anything wrong.
+pub(crate) fn is_package_of(package: &str, bytes: &[u8]) -> bool {
+    match package {
+        ZIP => bytes.starts_with(b"PK"),
+        OLE => bytes.starts_with(OLE_START),
+        _ => false,
+    }
+}
+
+/// What a zip archive holds, by the names of its first entries; `None` for an ordinary archive.
+///
+/// The library looks at three entries and gives the wrong answer where a document is put together in another order.
+pub(super) fn inside_zip(head: &[u8]) -> Option<String> {
+    let (first, body) = zip_entry(head)?;
+    if first == b"mimetype" {
+        // Stored as it is, at the beginning, for readers like this one; the next header ends it.
+        let body = body.get(..200).unwrap_or(body);
+        let declared = body.get(..position(body, b"PK").unwrap_or(body.len()))?;
+        let declared = mime::parse(std::str::from_utf8(declared).ok()?)?;
+        // An archive may say anything of itself, but is never a film.
+        let is_package = mime::kind_of(&declared) == Some(Kind::Document) || declared == "image/openraster";
+        return is_package.then_some(declared);
+    }
+    let usual = [b"[Content_Types].xml".as_slice(), b"_rels/", b"docProps/", b"customXml/"];
+    let is_package = usual.iter().chain(PACKAGES.iter().map(|(folder, _)| folder));
+    if !is_package.into_iter().any(|start| first.starts_with(start)) {
+        return None;
+    }
+    let mut rest = head;
+    while let Some(at) = position(rest, b"PK\x03\x04") {
+        rest = rest.get(at..)?;
+        if let Some((name, _)) = zip_entry(rest)
+            && let Some((_, mime_type)) = PACKAGES.iter().find(|(folder, _)| name.starts_with(folder))
+        {
+            return Some((*mime_type).to_owned());
+        }
+        rest = rest.get(4..)?;
+    }
+    None
+}
+
+/// The name of the entry whose local header stands here, and what follows the header.
+fn zip_entry(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let length_at =
+        |at: usize| Some(usize::from(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?)));
+    let name_end = 30 + length_at(26)?;
+    let body = name_end + length_at(28)?;
+    Some((bytes.get(30..name_end)?, bytes.get(body..).unwrap_or_default()))
+}
+
+/// What an OLE compound file holds, by the names of the streams in its directory; `None` for any other file.
+pub(super) fn inside_ole(bytes: &[u8]) -> Option<&'static str> {
+    if !bytes.starts_with(OLE_START) {
+        return None;
+    }
+    let directory = ole_directory(bytes).unwrap_or_default();
+    let has = |name: &str| {
+        contains(directory, &name.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>())
+    };
+    Some(STREAMS.iter().find(|(name, _)| has(name)).map_or(OLE, |(_, mime_type)| mime_type))
+}
+
+/// The beginning of the directory of an OLE compound file, which its header says the place of.
+fn ole_directory(bytes: &[u8]) -> Option<&[u8]> {
+    let sector_shift = u32::from(u16::from_le_bytes(bytes.get(30..32)?.try_into().ok()?));
+    let sector = u32::from_le_bytes(bytes.get(48..52)?.try_into().ok()?);
+    let sector_size = 1u64.checked_shl(sector_shift).filter(|size| *size <= 4096)?;
+    let start = usize::try_from((u64::from(sector) + 1) * sector_size).ok()?;
+    let directory = bytes.get(start..)?;
+    Some(directory.get(..4096).unwrap_or(directory))
+}

@@ -1,0 +1,1 @@
+CREATE TABLE agent (id TEXT PRIMARY KEY);

@@ -1,0 +1,4 @@
+export interface Agent {
+  id: string;
+  children: Agent[];
+}

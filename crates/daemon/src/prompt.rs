@@ -1,0 +1,48 @@
+//! The prompt of `polity run`: what the person wrote and attached, read and checked before anything is started for it.
+
+use crate::cli::RunArguments;
+use crate::failure::Failure;
+use polity_registry::Snapshot;
+use polity_runtime::{NewArtifact, Prompt};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// Reads the prompt, where there is one. What would be refused is refused here, because a society that is started takes
+/// up whatever was left in its data directory.
+pub(crate) fn read(arguments: &RunArguments, snapshot: &Snapshot) -> Result<Option<Prompt>, Failure> {
+    let Some(argument) = arguments.prompt.as_deref() else { return Ok(None) };
+    let text = if argument == "-" { read_standard_input()? } else { argument.to_owned() };
+    let mut prompt = Prompt { text, attachments: Vec::new(), service: arguments.service.clone() };
+    prompt.check(snapshot)?;
+    let limit = snapshot.settings.limits.max_artifact_bytes;
+    for path in &arguments.attach {
+        prompt.attachments.push(read_attachment(path, limit)?);
+    }
+    Ok(Some(prompt))
+}
+
+fn read_standard_input() -> Result<String, Failure> {
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text).map_err(Failure::StandardInput)?;
+    Ok(text)
+}
+
+fn read_attachment(path: &Path, limit: u64) -> Result<NewArtifact, Failure> {
+    let unreadable = |source| Failure::Attachment { path: path.to_owned(), source };
+    // Looked at before it is opened: opening a pipe waits for somebody to write into it.
+    if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+        return Err(Failure::NotAFile(path.to_owned()));
+    }
+    let file = File::open(path).map_err(unreadable)?;
+    let size = file.metadata().map_err(unreadable)?.len();
+    // A file can grow while it is read; more than one byte too many is never read.
+    let mut bytes = Vec::new();
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(unreadable)?;
+    let read = bytes.len() as u64;
+    if read > limit {
+        return Err(Failure::AttachmentTooLarge { path: path.to_owned(), size: size.max(read), limit });
+    }
+    let filename = path.file_name().map(|name| name.to_string_lossy().into_owned());
+    Ok(NewArtifact { bytes: bytes.into(), filename, ..NewArtifact::default() })
+}

@@ -1,0 +1,218 @@
+//! What somebody meant who wrote a name that means nothing here, or something else than it seems.
+
+use polity_society::content::Capability;
+
+/// How much of a name must be right, where it is neither the same but for case and punctuation nor a usual other word.
+const NEAR: f64 = 0.8;
+
+/// A name, and other words for it as [`fold`] leaves them.
+type OtherWords = (&'static str, &'static [&'static str]);
+
+/// What other programs call the fields.
+const FIELDS: &[OtherWords] = &[
+    ("baseURL", &["url", "base", "endpoint", "apibase", "apiurl", "apiendpoint", "openaibaseurl", "host"]),
+    ("model", &["modelname", "modelid"]),
+    ("apiKey", &["key", "token", "apitoken", "openaiapikey", "secret"]),
+    ("capabilities", &["capability", "modalities"]),
+    ("capabilityTags", &["tags", "labels"]),
+    ("contextWindow", &["context", "contextlength", "contextsize", "contexttokens", "maxcontext", "numctx"]),
+    ("maxTokens", &["maxoutputtokens", "maxcompletiontokens", "numpredict"]),
+    ("maxConcurrentRequests", &["concurrency", "maxconcurrency", "maxconcurrent", "parallel", "maxparallel"]),
+    ("timeoutMs", &["timeout", "timeoutseconds", "requesttimeout"]),
+    ("fileTypes", &["mimetypes", "files"]),
+    ("price", &["prices", "pricing", "cost"]),
+    ("extraBody", &["extra", "body", "extraparams"]),
+    ("fallback", &["fallbackservice", "fallbacks"]),
+    ("defaultService", &["service", "default", "defaultserviceid"]),
+    ("language", &["lang", "locale"]),
+    ("shutdownGraceMs", &["shutdowngrace", "grace"]),
+    ("maxAttempts", &["attempts", "retries", "maxretries"]),
+    ("baseDelayMs", &["basedelay", "delay", "delayms"]),
+    ("maxDelayMs", &["maxdelay"]),
+];
+
+/// What people call what a model takes in.
+const INPUTS: &[OtherWords] = &[
+    ("text", &["texts", "txt", "chat", "文本", "文字", "文本对话"]),
+    ("vision", &["image", "images", "img", "picture", "pictures", "visual", "imageurl", "imageinput"]),
+    ("vision", &["图片", "图像", "视觉", "视觉理解", "图像理解"]),
+    ("audio", &["sound", "sounds", "voice", "speech", "inputaudio", "音频", "语音", "音频理解"]),
+    ("video", &["videos", "movie", "movies", "视频", "视频理解"]),
+    ("file", &["files", "pdf", "pdfs", "document", "documents", "doc", "docs", "文件", "文档", "文件阅读"]),
+];
+
+/// What people call what a model gives out. Pictures and sound are none of these: a model that makes them says so by
+/// words of its own.
+const OUTPUTS: &[OtherWords] = &[
+    ("text", &["texts", "txt", "chat", "文本", "文字", "文本对话"]),
+    ("structured_output", &["json", "jsonschema", "jsonmode", "jsonobject", "structured", "responseformat"]),
+    ("structured_output", &["structuredoutputs", "结构化输出"]),
+    ("tool_calling", &["tool", "tools", "tooluse", "toolcall", "toolcalls", "工具", "工具调用"]),
+    ("tool_calling", &["function", "functions", "functioncall", "functioncalls", "functioncalling"]),
+];
+
+/// A side of `capabilities`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Input,
+    Output,
+}
+
+impl Side {
+    /// The name of its field.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Input => "input",
+            Self::Output => "output",
+        }
+    }
+}
+
+/// Which of the fields that there are is meant by one that there is not.
+pub(crate) fn field<'k>(written: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    let known: Vec<&str> = known.into_iter().collect();
+    meant(written, &known, FIELDS)
+}
+
+/// Which capability that counts for something is perhaps meant by a word of one's own, and on which side it belongs.
+pub(crate) fn capability(written: &Capability, side: Side) -> Option<(&'static str, Side)> {
+    const COUNTING: [&str; 7] =
+        ["text", "vision", "audio", "video", "file", "structured_output", "tool_calling"];
+    if COUNTING.contains(&written.as_str()) {
+        return None;
+    }
+    let of_outputs = || meant(written.as_str(), &COUNTING, OUTPUTS);
+    match side {
+        Side::Output => of_outputs().map(|name| (name, Side::Output)),
+        Side::Input => match meant(written.as_str(), &COUNTING, INPUTS).or_else(of_outputs)? {
+            name @ ("structured_output" | "tool_calling") => Some((name, Side::Output)),
+            name => Some((name, Side::Input)),
+        },
+    }
+}
+
+/// The same but for case and punctuation; else another word for it; else the nearest, if it is near.
+fn meant<'k>(written: &str, known: &[&'k str], words: &[OtherWords]) -> Option<&'k str> {
+    let written = fold(written);
+    if let Some(same) = known.iter().find(|name| fold(name) == written) {
+        return Some(same);
+    }
+    let word = words.iter().find(|(name, others)| known.contains(name) && others.contains(&&*written));
+    if let Some((name, _)) = word {
+        return known.iter().find(|known| *known == name).copied();
+    }
+    let scored =
+        known.iter().map(|name| (strsim::normalized_damerau_levenshtein(&written, &fold(name)), *name));
+    let nearest = scored.filter(|(score, _)| *score >= NEAR).max_by(|(a, _), (b, _)| a.total_cmp(b));
+    nearest.map(|(_, name)| name)
+}
+
+/// A name without case and punctuation.
+fn fold(name: &str) -> String {
+    name.chars().filter(|character| character.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_that_look_like_others() {
+        const SERVICE: [&str; 15] = [
+            "id",
+            "baseURL",
+            "model",
+            "apiKey",
+            "headers",
+            "timeoutMs",
+            "maxTokens",
+            "extraBody",
+            "dialect",
+            "capabilities",
+            "capabilityTags",
+            "contextWindow",
+            "maxImageBytes",
+            "maxImageEdge",
+            "price",
+        ];
+        let check =
+            |written: &str, expect: Option<&str>| assert_eq!(field(written, SERVICE), expect, "{written}");
+        check("base_url", Some("baseURL"));
+        check("baseUrl", Some("baseURL"));
+        check("BASE-URL", Some("baseURL"));
+        check("url", Some("baseURL"));
+        check("apikey", Some("apiKey"));
+        check("api_key", Some("apiKey"));
+        check("apiKeys", Some("apiKey"));
+        check("contextwindow", Some("contextWindow"));
+        check("context_length", Some("contextWindow"));
+        check("headres", Some("headers"));
+        check("modle", Some("model"));
+        check("timeout", Some("timeoutMs"));
+        check("capability", Some("capabilities"));
+        check("capabilitie", Some("capabilities"));
+        check("maxImageByte", Some("maxImageBytes"));
+        check("extra_body", Some("extraBody"));
+        // Another word for a field that is not among them.
+        check("lang", None);
+        check("colour", None);
+        check("version", None);
+        check("temperature", None);
+        check("", None);
+        check("_", None);
+        assert_eq!(field("model", []), None);
+    }
+
+    #[test]
+    fn capabilities_that_look_like_others() {
+        let check = |written: &str, side: Side, expect: Option<(&str, Side)>| {
+            let capability = Capability::new(written).unwrap();
+            assert_eq!(super::capability(&capability, side), expect, "{written}");
+        };
+        let input =
+            |written: &str, expect: &'static str| check(written, Side::Input, Some((expect, Side::Input)));
+        let output =
+            |written: &str, expect: &'static str| check(written, Side::Output, Some((expect, Side::Output)));
+        input("Vision", "vision");
+        input("VISION", "vision");
+        input("visoin", "vision");
+        input("image", "vision");
+        input("images", "vision");
+        input("image_url", "vision");
+        input("图片", "vision");
+        input("Audio", "audio");
+        input("speech", "audio");
+        input("Video", "video");
+        input("pdf", "file");
+        input("documents", "file");
+        input("Text", "text");
+        output("tools", "tool_calling");
+        output("tool_use", "tool_calling");
+        output("toolCalling", "tool_calling");
+        output("tool-calling", "tool_calling");
+        output("function_calling", "tool_calling");
+        output("json", "structured_output");
+        output("json_schema", "structured_output");
+        output("structured_outputs", "structured_output");
+        // What is on the wrong side belongs on the other.
+        check("tools", Side::Input, Some(("tool_calling", Side::Output)));
+        // A model may well make pictures and speak.
+        check("image", Side::Output, None);
+        check("speech", Side::Output, None);
+        // Words of one's own, and those that count.
+        for own in ["smell", "嗅觉", "reasoning", "code", "test", "video", "text", "vision"] {
+            check(own, Side::Input, None);
+            check(own, Side::Output, None);
+        }
+    }
+
+    /// A word that is not folded would never be found, and of two that are the same the second neither.
+    #[test]
+    fn other_words_are_folded_and_each_stands_for_one_name() {
+        for words in [FIELDS, INPUTS, OUTPUTS] {
+            let all: Vec<&str> = words.iter().flat_map(|(_, others)| others.iter().copied()).collect();
+            assert!(all.iter().all(|word| fold(word) == *word));
+            assert!(all.iter().enumerate().all(|(at, word)| !all[..at].contains(word)));
+        }
+    }
+}

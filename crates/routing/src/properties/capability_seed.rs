@@ -1,0 +1,154 @@
+//! The correctness properties 2 to 5 of `docs/seeds/capability-routing.design.md`.
+
+use super::inputs::*;
+use crate::*;
+use polity_society::content::Kind;
+use proptest::prelude::*;
+
+/// The labels of the lines of a block, as the seed has them, and in English: type, file name, reference, size, MIME type,
+/// and whom to forward it to.
+const LABELS: [[&str; 6]; 2] = [
+    ["类型: ", "文件名: ", "工件ID: ", "文件大小: ", "MIME类型: ", "建议转发给: "],
+    ["Type: ", "File name: ", "Artifact ID: ", "File size: ", "MIME type: ", "Suggested recipients: "],
+];
+
+/// What stands after `label` on the only line that begins with it.
+fn value_after<'a>(text: &'a str, label: &str) -> Option<&'a str> {
+    let mut values = text.split('\n').filter_map(|line| line.strip_prefix(label));
+    let value = values.next()?;
+    assert_eq!(values.next(), None, "{label:?} twice in {text}");
+    Some(value)
+}
+
+/// What is meant by a name on a line: the name, or what its JSON string says.
+fn meant_by(shown: &str) -> String {
+    serde_json::from_str(shown).unwrap_or_else(|_| shown.to_owned())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    /// Capability routing, Property 2: the data of an attachment that the model supports are in what is sent, unchanged,
+    /// in the field of its kind.
+    #[test]
+    fn capability_property_2_capability_routing_for_supported_types_includes_the_attachment_data(
+        artifact in artifacts(binary_kinds().boxed()), mut capabilities in capabilities(), base64 in long_base64(),
+        place in any::<prop::sample::Index>(),
+    ) {
+        let place = place.index(capabilities.input.len() + 1);
+        capabilities.input.insert(place, artifact.kind.needs());
+        let route = route(&Content::of(&artifact), &capabilities, &FileTypes::default());
+        let result = route_result(&route, &artifact, Material::Base64(&base64), &LANGUAGES[0]);
+        match (artifact.kind, result.routed) {
+            (Kind::Image, Routed::ImageUrl { image_url: Some(part) }) => {
+                prop_assert_eq!(part.image_url.url, format!("data:{};base64,{base64}", artifact.mime_type));
+            }
+            (Kind::Audio | Kind::Video | Kind::Document | Kind::Other, Routed::File { file: Some(part) }) => {
+                prop_assert_eq!(part.file.data, base64);
+                prop_assert_eq!(part.file.mime_type, artifact.mime_type);
+                let name = artifact.filename.unwrap_or_else(|| artifact.id.to_string());
+                prop_assert_eq!(part.file.filename, name);
+            }
+            (kind, routed) => prop_assert!(false, "{kind:?} became {routed:?}"),
+        }
+    }
+
+    /// Capability routing, Property 3: whatever else the model can, an attachment that it does not support becomes a text
+    /// description, and its raw data are nowhere.
+    #[test]
+    fn capability_property_3_fallback_conversion_for_unsupported_types_leaves_the_raw_data_out(
+        artifact in artifacts(binary_kinds().boxed()), mut capabilities in capabilities(), file_types in file_types(),
+        base64 in long_base64(),
+    ) {
+        let needed = artifact.kind.needs();
+        capabilities.input.retain(|capability| *capability != needed);
+        // What it gives is not what it takes.
+        capabilities.output.push(needed.clone());
+        let route = route(&Content::of(&artifact), &capabilities, &file_types);
+        prop_assert_eq!(&route, &Route::Describe(Reason::MissingCapability(needed)));
+        for texts in &*LANGUAGES {
+            let result = route_result(&route, &artifact, Material::Base64(&base64), texts);
+            prop_assert_eq!(content_of(&result), Some(&*describe_unreadable(&artifact, texts)));
+            prop_assert!(!leaks(&serde_json::to_string(&result).unwrap(), &base64));
+        }
+    }
+
+    /// Capability routing, Property 4: a description says the reference, the type, the file's name and its size where they
+    /// are known, each on a line of its own, and whom to forward it to.
+    #[test]
+    fn capability_property_4_content_adapter_output_completeness(block in blocks()) {
+        for (texts, labels) in LANGUAGES.iter().zip(LABELS) {
+            let text = block.text(texts);
+            let [kind, filename, reference, size, mime_type, forward_to] =
+                labels.map(|label| value_after(&text, label));
+            prop_assert_eq!(kind, Some(words::kind_name(block.kind, texts)));
+            prop_assert_eq!(filename.map(meant_by), block.filename.as_deref().map(str::to_owned));
+            prop_assert_eq!(reference, Some(&*format!("artifact:{}", block.artifact)));
+            prop_assert_eq!(size.map(str::to_owned), block.size.map(|size| size.to_string()));
+            prop_assert_eq!(mime_type.map(meant_by), block.mime_type.clone());
+            match &block.reason {
+                BlockReason::ReadFailed => {
+                    prop_assert_eq!(forward_to, None);
+                    prop_assert!(text.contains("get_artifact"));
+                }
+                BlockReason::Unsupported { forward_to: agents } if agents.is_empty() => {
+                    let said = forward_to.unwrap_or_default();
+                    prop_assert!(said.contains("introduction_request") && said.contains("create_role"));
+                    prop_assert!(said.contains(block.kind.needs().as_str()));
+                }
+                BlockReason::Unsupported { forward_to: agents } => {
+                    let ids: Vec<&str> = agents.iter().map(|id| id.as_str()).collect();
+                    prop_assert_eq!(forward_to, Some(&*ids.join(", ")));
+                    prop_assert!(text.contains("send_message"));
+                }
+            }
+        }
+    }
+
+    /// Capability routing, Property 4, for what `get_artifact` says: name and reference, type and size, and what to do.
+    #[test]
+    fn capability_property_4_content_adapter_output_completeness_for_get_artifact(
+        artifact in artifacts(binary_kinds().boxed()),
+    ) {
+        for (texts, [kind, _, _, _, _, _]) in LANGUAGES.iter().zip(LABELS) {
+            let text = describe_unreadable(&artifact, texts);
+            let lines: Vec<&str> = text.split('\n').collect();
+            prop_assert_eq!(lines.len(), 4, "{}", text);
+            let name = artifact.filename.clone().unwrap_or_else(|| artifact.id.to_string());
+            let shown = lines[0].split_once("] ").and_then(|(_, rest)| rest.strip_suffix(&format!(" (artifact:{})", artifact.id)));
+            prop_assert_eq!(shown.map(meant_by), Some(name));
+            let type_name = texts.type_name(&artifact.mime_type).to_owned();
+            prop_assert_eq!(lines[1].strip_prefix(kind).map(meant_by), Some(type_name));
+            let size = format!(": {}", HumanSize::of_bytes(artifact.size));
+            prop_assert!(lines[2].ends_with(&size));
+            prop_assert!(!lines[3].is_empty());
+        }
+    }
+
+    /// Capability routing, Property 5: a block reads back into the same fields, whatever the file is called.
+    #[test]
+    fn capability_property_5_structured_output_format_parses_back(block in blocks()) {
+        for texts in &*LANGUAGES {
+            let text = block.text(texts);
+            prop_assert_eq!(parse_attachment_block(&text, texts), Some(block.clone()), "{}", text);
+        }
+    }
+
+    /// Capability routing, Property 5, the other way: a block that somebody has changed is read without failing, and where
+    /// it still reads as a block, that block is written and read as the same.
+    #[test]
+    fn capability_property_5_structured_output_format_of_a_changed_block(
+        block in blocks(), cut in (any::<prop::sample::Index>(), 0usize..12), piece in mean_pieces(),
+    ) {
+        for texts in &*LANGUAGES {
+            let characters: Vec<char> = block.text(texts).chars().collect();
+            let from = cut.0.index(characters.len());
+            let to = (from + cut.1).min(characters.len());
+            let changed: String =
+                characters[..from].iter().copied().chain(piece.chars()).chain(characters[to..].iter().copied()).collect();
+            if let Some(read) = parse_attachment_block(&changed, texts) {
+                prop_assert_eq!(parse_attachment_block(&read.text(texts), texts), Some(read));
+            }
+        }
+    }
+}

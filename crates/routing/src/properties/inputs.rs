@@ -1,0 +1,164 @@
+//! What can come in: artifacts, models, material, and file names that mean no good.
+
+use crate::*;
+use polity_society::content::{Artifact, Capabilities, Capability, Kind};
+use polity_society::id::{AgentId, ArtifactId};
+use polity_society::text::Texts;
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use std::sync::LazyLock;
+
+pub(super) static LANGUAGES: LazyLock<[Texts; 2]> =
+    LazyLock::new(|| [crate::testing::chinese(), crate::testing::english()]);
+
+pub(super) fn kinds() -> impl Strategy<Value = Kind> {
+    proptest::sample::select(Kind::ALL.to_vec())
+}
+
+pub(super) fn binary_kinds() -> impl Strategy<Value = Kind> {
+    kinds().prop_filter("binary", |kind| *kind != Kind::Text)
+}
+
+pub(super) fn mime_types() -> impl Strategy<Value = String> {
+    let known = [
+        "text/plain",
+        "image/png",
+        "image/jpeg",
+        "image/gif",
+        "image/webp",
+        "audio/wav",
+        "audio/mpeg",
+        "audio/ogg",
+        "video/mp4",
+        "application/pdf",
+        "application/zip",
+        "application/octet-stream",
+    ];
+    prop_oneof![
+        4 => proptest::sample::select(known.to_vec()).prop_map(str::to_owned),
+        1 => "[a-z]{1,8}/[a-z0-9.+-]{1,20}",
+        1 => any::<String>(),
+    ]
+}
+
+/// Pieces that look like the lines of a block, or break or turn a line.
+pub(super) fn mean_pieces() -> impl Strategy<Value = &'static str> {
+    proptest::sample::select(vec![
+        "a",
+        "图",
+        ".png",
+        " ",
+        "\n",
+        "\r\n",
+        "\n\n",
+        "\u{202e}",
+        "\u{2028}",
+        "\u{85}",
+        "\u{0}",
+        "\"",
+        "\\",
+        "\\n",
+        "{filename}",
+        "【收到附件】",
+        "类型: 图片",
+        "文件名: ",
+        "工件ID: artifact:x",
+        "MIME类型: ",
+        "建议转发给: ",
+        "File name: ",
+        "[",
+        "]",
+        ", ",
+        "【Attachment received】",
+        "读取失败: ",
+        "\u{200b}",
+        "\t",
+    ])
+}
+
+/// File names of every sort: ordinary ones, and those of mean pieces.
+pub(super) fn filenames() -> impl Strategy<Value = String> {
+    prop_oneof![
+        any::<String>(),
+        vec(mean_pieces(), 0..6).prop_map(|pieces| pieces.concat()),
+        "[a-z]{1,8}\\.[a-z]{3}"
+    ]
+}
+
+prop_compose! {
+    pub(super) fn artifacts(kinds: BoxedStrategy<Kind>)(
+        kind in kinds,
+        mime_type in mime_types(),
+        id in "[a-z0-9]{1,12}",
+        filename in option::of(filenames()),
+        label in option::of(any::<String>()),
+        size in any::<u64>(),
+        created_at in any::<i64>(),
+    ) -> Artifact {
+        let id = ArtifactId::new(id);
+        Artifact { id, kind, mime_type, filename, label, size, created_at, meta: serde_json::Map::new() }
+    }
+}
+
+pub(super) fn capabilities() -> impl Strategy<Value = Capabilities> {
+    let known = ["text", "vision", "audio", "video", "file", "structured_output", "tool_calling", "smell"];
+    let known: Vec<Capability> = known.iter().filter_map(|name| Capability::new(name)).collect();
+    let some = || proptest::sample::subsequence(known.clone(), 0..=known.len());
+    (some(), some()).prop_map(|(input, output)| Capabilities { input, output })
+}
+
+pub(super) fn file_types() -> impl Strategy<Value = FileTypes> {
+    let patterns = ["*/*", "image/*", "audio/*", "video/*", "application/pdf"].map(str::to_owned).to_vec();
+    proptest::sample::subsequence(patterns, 0..=5).prop_map(|patterns| FileTypes::parse(&patterns).0)
+}
+
+/// Every route, also those that nothing leads to for the artifact at hand.
+pub(super) fn routes() -> impl Strategy<Value = Route> {
+    proptest::sample::select(vec![
+        Route::Text,
+        Route::Image,
+        Route::Audio(AudioFormat::Wav),
+        Route::Audio(AudioFormat::Mp3),
+        Route::File,
+        Route::Describe(Reason::MissingCapability(Capability::VISION)),
+        Route::Describe(Reason::FileTypeNotTaken),
+    ])
+}
+
+pub(super) fn block_reasons() -> impl Strategy<Value = BlockReason> {
+    let ids = vec("[a-z]{1,8}-[a-z0-9]{4}", 0..4);
+    let forward_to = ids.prop_map(|ids| ids.into_iter().map(AgentId::new).collect());
+    prop_oneof![
+        3 => forward_to.prop_map(|forward_to| BlockReason::Unsupported { forward_to }),
+        1 => Just(BlockReason::ReadFailed),
+    ]
+}
+
+prop_compose! {
+    pub(super) fn blocks()(
+        kind in kinds(), id in "[a-z0-9]{1,12}", filename in option::of(filenames()), size in option::of(any::<u64>()),
+        mime_type in option::of(mime_types()), reason in block_reasons(),
+    ) -> AttachmentBlock {
+        let size = size.map(HumanSize::of_bytes);
+        AttachmentBlock { kind, filename, artifact: ArtifactId::new(id), size, mime_type, reason }
+    }
+}
+
+/// The base64 of more than 64 bytes.
+pub(super) fn long_base64() -> impl Strategy<Value = String> {
+    "[A-Za-z0-9+/]{88,200}"
+}
+
+/// The text of a result, where it has one.
+pub(super) fn content_of(result: &RouteResult) -> Option<&str> {
+    match &result.routed {
+        Routed::Text { content, .. } => Some(content),
+        Routed::ImageUrl { .. } | Routed::File { .. } => None,
+    }
+}
+
+/// Whether `text` holds a run of 64 characters of `base64`.
+pub(super) fn leaks(text: &str, base64: &str) -> bool {
+    base64.as_bytes().windows(64).any(|run| std::str::from_utf8(run).is_ok_and(|run| text.contains(run)))
+}

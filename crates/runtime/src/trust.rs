@@ -1,0 +1,149 @@
+//! Which media a service has taken and which it has refused, as it is configured now: a server that refuses a picture
+//! would refuse every later request with the same picture in it.
+//!
+//! Kept in memory alone. What is said here is forgotten at the next revision of the configuration, because a correction
+//! of the declared capabilities is what is hoped for.
+
+use polity_registry::Snapshot;
+use polity_society::id::{ArtifactId, ServiceId};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, PoisonError};
+
+/// So many media refused, and never one taken, say that the service takes none.
+const ENOUGH: usize = 3;
+
+/// What is known of one service.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Trust {
+    revision: u64,
+    taken: BTreeSet<ArtifactId>,
+    refused: BTreeSet<ArtifactId>,
+}
+
+/// What to make of the media of the next request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Distrust {
+    /// The artifacts that were refused.
+    pub(crate) refused: BTreeSet<ArtifactId>,
+    /// Whether others are expected to be refused too.
+    pub(crate) of_all: OfAll,
+}
+
+/// Whether a service seems to take no media at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum OfAll {
+    /// It has refused several and taken none.
+    Yes,
+    /// Not as far as is known.
+    #[default]
+    No,
+}
+
+impl Trust {
+    /// The service has answered a request with these media.
+    fn take(&mut self, shown: &[ArtifactId]) {
+        self.taken.extend(shown.iter().cloned());
+    }
+
+    /// The service has refused a request with these media: those are blamed that it has not taken before, or all of them
+    /// where it has taken each.
+    fn refuse(&mut self, shown: &[ArtifactId]) {
+        let new: Vec<&ArtifactId> = shown.iter().filter(|id| !self.taken.contains(*id)).collect();
+        if new.is_empty() {
+            for id in shown {
+                self.taken.remove(id);
+                self.refused.insert(id.clone());
+            }
+        }
+        self.refused.extend(new.into_iter().cloned());
+    }
+
+    fn distrust(&self) -> Distrust {
+        let of_all =
+            if self.taken.is_empty() && self.refused.len() >= ENOUGH { OfAll::Yes } else { OfAll::No };
+        Distrust { refused: self.refused.clone(), of_all }
+    }
+}
+
+/// What is known of every service.
+#[derive(Debug, Default)]
+pub(crate) struct Trusts(Mutex<HashMap<ServiceId, Trust>>);
+
+impl Trusts {
+    /// What a service is expected to refuse.
+    pub(crate) fn distrust(&self, snapshot: &Snapshot, service: &ServiceId) -> Distrust {
+        self.with(snapshot, service, |trust| trust.distrust())
+    }
+
+    /// Notes that a service has taken these media.
+    pub(crate) fn taken(&self, snapshot: &Snapshot, service: &ServiceId, shown: &[ArtifactId]) {
+        self.with(snapshot, service, |trust| trust.take(shown));
+    }
+
+    /// Notes that a service has refused a request with these media.
+    pub(crate) fn refused(&self, snapshot: &Snapshot, service: &ServiceId, shown: &[ArtifactId]) {
+        self.with(snapshot, service, |trust| trust.refuse(shown));
+    }
+
+    fn with<T>(&self, snapshot: &Snapshot, service: &ServiceId, act: impl FnOnce(&mut Trust) -> T) -> T {
+        // Whatever a panic elsewhere leaves is still a set of ids.
+        let mut trusts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let trust = trusts.entry(service.clone()).or_default();
+        let revision = snapshot.catalogue.revision();
+        if trust.revision != revision {
+            *trust = Trust { revision, ..Trust::default() };
+        }
+        act(trust)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::snapshot;
+    use serde_json::json;
+
+    fn ids(names: &[&str]) -> Vec<ArtifactId> {
+        names.iter().map(|name| ArtifactId::new(*name)).collect()
+    }
+
+    enum Did {
+        Took(&'static [&'static str]),
+        Refused(&'static [&'static str]),
+    }
+    use Did::{Refused, Took};
+
+    #[track_caller]
+    fn check(happened: &[Did], refused: &[&str], of_all: OfAll) {
+        let mut trust = Trust::default();
+        for did in happened {
+            match did {
+                Took(shown) => trust.take(&ids(shown)),
+                Refused(shown) => trust.refuse(&ids(shown)),
+            }
+        }
+        let refused = ids(refused).into_iter().collect();
+        assert_eq!(trust.distrust(), Distrust { refused, of_all });
+    }
+
+    #[test]
+    fn who_is_blamed() {
+        check(&[], &[], OfAll::No);
+        check(&[Refused(&["a"])], &["a"], OfAll::No);
+        check(&[Took(&["a"]), Refused(&["a", "b"])], &["b"], OfAll::No);
+        check(&[Took(&["a"]), Refused(&["a"])], &["a"], OfAll::No);
+        check(&[Refused(&["a", "b", "c"])], &["a", "b", "c"], OfAll::Yes);
+        check(&[Refused(&["a"]), Refused(&["b"]), Refused(&["c"])], &["a", "b", "c"], OfAll::Yes);
+        check(&[Took(&["z"]), Refused(&["a", "b", "c"])], &["a", "b", "c"], OfAll::No);
+    }
+
+    #[tokio::test]
+    async fn services_are_told_apart() {
+        let snapshot = snapshot(&json!({})).await;
+        let trusts = Trusts::default();
+        let (eyes, all) = (ServiceId::new("eyes"), ServiceId::new("all"));
+        trusts.refused(&snapshot, &eyes, &ids(&["a"]));
+        assert_eq!(trusts.distrust(&snapshot, &eyes).refused.len(), 1);
+        assert_eq!(trusts.distrust(&snapshot, &all), Distrust::default());
+    }
+}

@@ -1,0 +1,91 @@
+//! A data directory with work that another process has left.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use polity_tests::{Answer, Conversation, Polity, ScriptedServer};
+use serde_json::json;
+
+use crate::support::{home, run, start};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const FIRST: &str = "the first question";
+const SECOND: &str = "the second question";
+
+/// A data directory in which these prompts were begun and none is answered, and a server that answers from now on.
+fn left(prompts: &[&str]) -> (ScriptedServer, Polity) {
+    let answers = Arc::new(AtomicBool::new(false));
+    let switch = Arc::clone(&answers);
+    let server = ScriptedServer::start(move |asked| match switch.load(Ordering::SeqCst) {
+        true => Answer::say(answer(asked)),
+        false => Answer::hang(),
+    });
+    let polity = home(&server, &json!({}));
+    for (left, prompt) in prompts.iter().enumerate() {
+        let before = server.request_count();
+        let running = start(&polity, &[prompt]);
+        // Each process asks for what those before have left, and for its own.
+        server.wait_until(PATIENCE, |requests| requests.len() == before + left + 1);
+        running.kill9();
+    }
+    answers.store(true, Ordering::SeqCst);
+    (server, polity)
+}
+
+fn answer(asked: &Conversation) -> &'static str {
+    let questions = [(FIRST, "the first answer"), (SECOND, "the second answer")];
+    let asked = questions.into_iter().find(|(question, _)| asked.text_contains(question));
+    asked.map_or("another answer", |(_, answer)| answer)
+}
+
+#[test]
+fn what_is_refused_takes_nothing_up() {
+    let (server, polity) = left(&[FIRST]);
+    let before = server.request_count();
+    for arguments in [
+        &[""][..],
+        &[" \n"],
+        &["-"],
+        &["what?", "--service", "two"],
+        &["look", "--attach", "missing.png"],
+        &["look", "--attach", "config"],
+    ] {
+        let ended = run(&polity, arguments).expect_code(2);
+        assert_eq!(ended.stdout, "", "{arguments:?}");
+        assert_eq!(ended.stderr.lines().count(), 1, "{arguments:?}: {}", ended.stderr);
+    }
+    assert_eq!(server.request_count(), before);
+    assert_eq!(run(&polity, &["--resume"]).expect_code(0).stdout, "the first answer\n");
+}
+
+#[test]
+fn answers_of_several_tasks_say_which_they_are_of() {
+    let (_server, polity) = left(&[FIRST, SECOND]);
+    let printed = run(&polity, &["--resume"]).expect_code(0).stdout;
+    let mut answers: Vec<&str> = printed.split_inclusive("answer\n").collect();
+    // Which is there first is up to the machine.
+    answers.sort_unstable();
+    assert_eq!(
+        answers,
+        [
+            "[task: the first question]\nthe first answer\n",
+            "[task: the second question]\nthe second answer\n",
+        ]
+    );
+}
+
+#[test]
+fn a_new_prompt_beside_what_was_left_is_named_too() {
+    let (_server, polity) = left(&[FIRST]);
+    let new = "something else,\nas said below";
+    let printed = run(&polity, &[new]).expect_code(0).stdout;
+    let mut answers: Vec<&str> = printed.split_inclusive("answer\n").collect();
+    answers.sort_unstable();
+    assert_eq!(
+        answers,
+        ["[task: something else,]\nanother answer\n", "[task: the first question]\nthe first answer\n"]
+    );
+    let alone = run(&polity, &["and now?"]).expect_code(0).stdout;
+    assert_eq!(alone, "another answer\n", "one task alone needs no name");
+}

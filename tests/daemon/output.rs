@@ -1,0 +1,96 @@
+//! What becomes of the output: where it cannot go, and that a pipe gets what a model said byte for byte.
+
+use polity_tests::{Answer, Output, Polity, ScriptedServer};
+use serde_json::json;
+
+use crate::support::{home, run};
+
+const RUN: &[&str] = &["run", "what?", "--data", "data"];
+
+fn answering(said: &'static str) -> (ScriptedServer, Polity) {
+    let server = ScriptedServer::start(move |_| Answer::say(said));
+    let polity = home(&server, &json!({}));
+    (server, polity)
+}
+
+/// Runs with a standard output that nobody reads.
+#[track_caller]
+fn run_closed(polity: &Polity, arguments: &[&str]) -> Output {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    polity.spawn_into(arguments, writer).wait()
+}
+
+/// What was said is printed by the next process, and the model is not asked for it again.
+#[track_caller]
+fn assert_kept(server: &ScriptedServer, polity: &Polity) {
+    assert_eq!(run(polity, &["--resume"]).expect_code(0).stdout, "42\n");
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn a_reader_that_has_gone_ends_it_in_silence_and_nothing_is_lost() {
+    let (server, polity) = answering("42");
+    let ended = run_closed(&polity, RUN).expect_code(130);
+    assert_eq!(ended.stderr, "");
+    assert_kept(&server, &polity);
+}
+
+#[test]
+fn a_reader_that_has_gone_ends_json_before_anything_is_begun() {
+    let (server, polity) = answering("42");
+    let ended = run_closed(&polity, &["run", "what?", "--data", "data", "--json"]).expect_code(130);
+    assert_eq!(ended.stderr, "");
+    assert!(server.requests().is_empty());
+}
+
+#[test]
+fn other_commands_end_in_silence_too() {
+    let (_server, polity) = answering("42");
+    for arguments in [&["config", "show"][..], &["config", "check"], &["--help"], &["--version"]] {
+        let ended = run_closed(&polity, arguments).expect_code(130);
+        assert_eq!(ended.stderr, "", "{arguments:?}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod full {
+    use std::fs::File;
+
+    use super::*;
+
+    #[track_caller]
+    fn run_full(polity: &Polity, arguments: &[&str]) {
+        let full = File::options().write(true).open("/dev/full").expect("a device that is always full");
+        let ended = polity.spawn_into(arguments, full).wait().expect_code(1);
+        let [line] = &ended.stderr.lines().collect::<Vec<_>>()[..] else {
+            panic!("not one line:\n{}", ended.stderr)
+        };
+        let complaint = "polity: cannot write to standard output: No space left on device";
+        assert!(line.starts_with(complaint), "{arguments:?}: {line}");
+    }
+
+    #[test]
+    fn a_full_disk_is_1_and_nothing_is_lost() {
+        let (server, polity) = answering("42");
+        run_full(&polity, RUN);
+        assert_kept(&server, &polity);
+    }
+
+    #[test]
+    fn so_it_is_for_every_command_that_prints() {
+        let (_server, polity) = answering("42");
+        let json = ["run", "what?", "--data", "data", "--json"];
+        for arguments in [&json[..], &["config", "show"], &["config", "check"], &["--help"], &["--version"]] {
+            run_full(&polity, arguments);
+        }
+    }
+}
+
+#[test]
+fn a_pipe_gets_what_was_said_byte_for_byte() {
+    const SAID: &str = "\u{1b}[31mred\u{1b}[0m\r\n\u{9b}2J\u{7f}\u{202e}x\ttab";
+    let (_server, polity) = answering(SAID);
+    let ended = run(&polity, &["what?"]).expect_code(0);
+    assert_eq!(ended.stdout, format!("{SAID}\n"));
+}
