@@ -6,6 +6,7 @@
 mod support;
 
 mod bad_input;
+mod context;
 mod crash;
 mod exit_codes;
 mod fit;

@@ -3,6 +3,7 @@
 pub(crate) mod database;
 pub(crate) mod files;
 pub(crate) mod hiring;
+pub(crate) mod play;
 
 use polity_tests::{Conversation, Output, Polity, Running, ScriptedServer};
 use serde_json::{Value, json};

@@ -96,6 +96,22 @@ pub enum BlobError {
         /// Why.
         source: io::Error,
     },
+    /// What is in the store could not be listed.
+    #[error("failed to list the blobs in {}", path.display())]
+    List {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A blob could not be removed.
+    #[error("failed to remove blob {hash}")]
+    Remove {
+        /// The name.
+        hash: BlobHash,
+        /// Why.
+        source: io::Error,
+    },
 }
 
 /// A directory of blobs: `ab/cdef…`, and `tmp/` for what is being written. One process uses it at a time. Clones share it.
@@ -135,6 +151,12 @@ impl BlobStore {
         tokio::task::spawn_blocking(work).await.map_err(BlobError::CutOff)?
     }
 
+    /// The store in a directory as it is. Nothing is made there and nothing is swept away, so another process may be
+    /// writing to it: this is for looking, not for [`put`](Self::put).
+    pub fn as_it_is(directory: impl Into<PathBuf>) -> Self {
+        Self { root: directory.into().into() }
+    }
+
     /// Stores bytes. When this returns, they are there even after a power cut. Bytes that are there already are not
     /// written again.
     pub async fn put(&self, bytes: Bytes) -> Result<Blob, BlobError> {
@@ -171,6 +193,57 @@ impl BlobStore {
         };
         tokio::task::spawn_blocking(work).await.map_err(BlobError::CutOff)?
     }
+
+    /// All blobs, by name. What is no blob is passed over; where there is no directory, there are none.
+    pub async fn list(&self) -> Result<Vec<Blob>, BlobError> {
+        let root = Arc::clone(&self.root);
+        let work = move || list(&root).map_err(|source| BlobError::List { path: root.to_path_buf(), source });
+        tokio::task::spawn_blocking(work).await.map_err(BlobError::CutOff)?
+    }
+
+    /// Removes a blob; nothing happens where there is none. The caller sees to it that nobody needs it any more and
+    /// that nobody is storing the same bytes at this moment.
+    pub async fn remove(&self, hash: &BlobHash) -> Result<(), BlobError> {
+        let Some(path) = path_of(&self.root, hash) else { return Ok(()) };
+        let hash = hash.clone();
+        let work = move || match std::fs::remove_file(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(BlobError::Remove { hash, source })
+            }
+            Ok(()) | Err(_) => Ok(()),
+        };
+        tokio::task::spawn_blocking(work).await.map_err(BlobError::CutOff)?
+    }
+}
+
+fn list(root: &Path) -> io::Result<Vec<Blob>> {
+    let mut blobs = Vec::new();
+    let shards = match std::fs::read_dir(root) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(blobs),
+        shards => shards?,
+    };
+    for shard in shards {
+        let shard = shard?;
+        if !shard.file_type()?.is_dir() {
+            continue;
+        }
+        for file in std::fs::read_dir(shard.path())? {
+            let file = file?;
+            let hash = BlobHash(format!("{}{}", shard.file_name().display(), file.file_name().display()));
+            if path_of(root, &hash).is_none_or(|path| path != file.path()) {
+                continue;
+            }
+            match file.metadata() {
+                Ok(found) if found.is_file() => blobs.push(Blob { hash, size: found.len() }),
+                Ok(_) => {}
+                // Removed since the directory was read.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    blobs.sort_by(|a, b| a.hash.cmp(&b.hash));
+    Ok(blobs)
 }
 
 /// Where a blob lies; `None` for a text that is no hash, so that none can lead out of the store.
@@ -360,6 +433,29 @@ mod tests {
         let again = BlobStore::open(&*store.root).await.unwrap();
         assert!(!leftover.exists());
         assert_eq!(again.read(&blob.hash).await.unwrap(), "kept");
+    }
+
+    #[tokio::test]
+    async fn all_blobs_are_listed_and_nothing_else_and_what_is_removed_is_gone() {
+        let (directory, store) = store().await;
+        let mut stored = Vec::new();
+        for bytes in [&b"one"[..], b"", b"three"] {
+            stored.push(store.put(Bytes::copy_from_slice(bytes)).await.unwrap());
+        }
+        stored.sort_by(|a, b| a.hash.cmp(&b.hash));
+        std::fs::write(store.root.join(TEMPORARY).join("1-0"), "half").unwrap();
+        std::fs::write(store.root.join("00").join("notes.txt"), "no blob").unwrap();
+        std::fs::write(store.root.join("notes.txt"), "no blob").unwrap();
+        let looking = BlobStore::as_it_is(&*store.root);
+        assert_eq!(looking.list().await.unwrap(), stored);
+        assert!(store.root.join(TEMPORARY).join("1-0").exists(), "looking sweeps nothing away");
+        store.remove(&stored[0].hash).await.unwrap();
+        store.remove(&stored[0].hash).await.unwrap();
+        store.remove(&BlobHash::new("../../x")).await.unwrap();
+        assert_eq!(looking.list().await.unwrap(), stored[1..]);
+        let nowhere = directory.path().join("nowhere");
+        assert_eq!(BlobStore::as_it_is(&nowhere).list().await.unwrap(), []);
+        assert!(!nowhere.exists());
     }
 
     #[tokio::test]

@@ -121,7 +121,8 @@ pub async fn list(
     rows.iter().map(read).collect()
 }
 
-fn read(row: &SqliteRow) -> Result<Stored, sqlx::Error> {
+/// Reads a row that has every column of the table. [`get`] says what becomes of a damaged one.
+pub fn read(row: &SqliteRow) -> Result<Stored, sqlx::Error> {
     let mut damage: Vec<String> = Vec::new();
     let kind_name: String = row.try_get("kind")?;
     let kind = Kind::from_name(&kind_name);

@@ -38,7 +38,7 @@ pub use endpoint::{
     BridgeAfterTool, Dialect, Endpoint, MaxTokensField, Stream, StreamUsage, SystemRole, ToolCallIds,
     ToolResultMedia,
 };
-pub use estimate::{estimate_prompt_tokens, estimate_tokens};
+pub use estimate::{estimate_message_tokens, estimate_prompt_tokens, estimate_tokens};
 pub use gate::{Gate, Pass};
 pub use http::HttpModel;
 pub use wire::Body;

@@ -1,7 +1,7 @@
 //! Text out of documents.
 //!
-//! What parses (`pdf`, `office`, `epub`, `sheets`, and what they share: `archive`, `xml`, `sink`) is called by [`child_main`]
-//! alone; the parent's side is [`run_child`].
+//! What parses (`pdf`, `office`, `epub`, `sheets`, `rtf`, and what they share: `archive`, `xml`, `sink`) is called by
+//! [`child_main`] alone; the parent's side is [`run_child`].
 
 mod sink;
 
@@ -14,6 +14,8 @@ mod office;
 mod epub;
 
 mod sheets;
+
+mod rtf;
 
 mod pdf;
 
@@ -46,11 +48,13 @@ pub enum DocumentFormat {
     OpenDocument,
     /// EPUB.
     Epub,
+    /// RTF.
+    Rtf,
 }
 
 impl DocumentFormat {
-    const ALL: [Self; 6] =
-        [Self::Pdf, Self::Word, Self::Slides, Self::Workbook, Self::OpenDocument, Self::Epub];
+    const ALL: [Self; 7] =
+        [Self::Pdf, Self::Word, Self::Slides, Self::Workbook, Self::OpenDocument, Self::Epub, Self::Rtf];
 
     /// Tells the format of a MIME type, whatever its letter case and parameters; nothing if no text can be taken from it.
     pub fn of(mime_type: &str) -> Option<Self> {
@@ -88,6 +92,7 @@ impl DocumentFormat {
                 "application/vnd.oasis.opendocument.presentation",
             ],
             Self::Epub => &["application/epub+zip"],
+            Self::Rtf => &["application/rtf", "text/rtf", "application/x-rtf"],
         }
     }
 }
@@ -95,7 +100,7 @@ impl DocumentFormat {
 /// The text of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extracted {
-    /// Lines end with a line feed, cells are parted by tabs. Empty for a document that holds pictures of text.
+    /// Lines end with a line feed, cells are parted by tabs, notes to a slide stand between `<notes>` and `</notes>`. Empty for a document that holds pictures of text.
     pub text: String,
     /// Whether that is all of it.
     pub completeness: Completeness,
@@ -202,6 +207,7 @@ fn extract_text(bytes: &[u8], format: DocumentFormat, max_chars: usize) -> Resul
         DocumentFormat::Workbook => sheets::read(bytes, &mut sink),
         DocumentFormat::OpenDocument => office::read_open_document(bytes, &mut sink),
         DocumentFormat::Epub => epub::read(bytes, &mut sink),
+        DocumentFormat::Rtf => rtf::read(bytes, &mut sink),
     };
     let completeness = match outcome {
         Ok(completeness) => completeness,
@@ -225,6 +231,7 @@ mod tests {
         check("Application/PDF; version=1.7", Some(DocumentFormat::Pdf));
         check("application/vnd.ms-excel", Some(DocumentFormat::Workbook));
         check("application/epub+zip", Some(DocumentFormat::Epub));
+        check("text/rtf", Some(DocumentFormat::Rtf));
         check("application/zip", None);
         check("text/plain", None);
         check("", None);

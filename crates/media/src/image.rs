@@ -1,4 +1,4 @@
-//! Pictures: within bounds they stay as they are, else they are made to fit.
+//! Pictures: within bounds they stay as they are if they can be decoded, else they are made to fit.
 
 mod open;
 
@@ -109,18 +109,21 @@ impl Size {
 /// Why a picture could not be made to fit.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
-    /// It is no picture, or of a format that is not read here.
+    /// It is no picture, or of a format that is not read here, whole or broken: others may know more.
     #[error("no picture format that can be read ({mime_type})")]
     Unsupported {
         /// What it was said to be.
         mime_type: String,
     },
-    /// It is damaged.
-    #[error("failed to decode the picture")]
-    Decode(#[source] ::image::ImageError),
+    /// It is damaged or ends too early: whoever it is sent to will not read it either.
+    #[error("the picture is damaged")]
+    Damaged(#[source] ::image::ImageError),
     /// It has more pixels than are decoded here.
     #[error("a picture of {} by {} pixels is too large to decode", .0.width, .0.height)]
     TooManyPixels(Size),
+    /// Decoding it takes more memory than is given to it.
+    #[error("the picture takes too much memory to decode")]
+    TooMuchMemory(#[source] ::image::ImageError),
     /// It could not be scaled.
     #[error("failed to scale the picture")]
     Scale(#[source] fast_image_resize::ResizeError),
@@ -141,9 +144,11 @@ pub enum ImageError {
     Stopping,
 }
 
-/// Makes a picture fit: gives it back as it is if it is within the bounds and of a format that servers take.
+/// Makes a picture fit: gives it back as it is, byte for byte, if it is within the bounds, of a format that servers take,
+/// and not damaged.
 ///
-/// The declared type only counts where the content has no signature. Needs processor time (up to seconds) and memory (up
+/// To see that, it is decoded once, or its first frame is if it moves; what is wrong with a few pixels, and programs
+/// commonly overlook, is overlooked. The declared type only counts where the content has no signature. Needs processor time (up to seconds) and memory (up
 /// to a gigabyte for the largest pictures that are decoded at all), so it has no place on an async thread.
 ///
 /// # Errors
@@ -184,8 +189,9 @@ fn fit(bytes: Bytes, mime_type: &str, bounds: &ImageBounds) -> Result<Fitted, Im
     let source = Source::read_header(&bytes, mime_type)?;
     if source.is_taken_by_servers()
         && source.size.longer_side() <= bounds.max_edge.max(1)
-        && let Some(fitted) = fit_without_decoding(&bytes, mime_type, &source, bounds)
+        && let Some(fitted) = fit_without_encoding(&bytes, mime_type, &source, bounds)
     {
+        source.check(&bytes)?;
         return Ok(fitted);
     }
     let picture = source.decode(&bytes)?;
@@ -204,7 +210,7 @@ fn fit(bytes: Bytes, mime_type: &str, bounds: &ImageBounds) -> Result<Fitted, Im
 }
 
 /// Gives nothing if the pixels have to be encoded anew.
-fn fit_without_decoding(
+fn fit_without_encoding(
     bytes: &Bytes,
     mime_type: &str,
     source: &Source,

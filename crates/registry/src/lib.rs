@@ -34,6 +34,6 @@ pub use problem::{Place, Problem, Severity};
 pub use prompts::{Language, Prompts, ToolText};
 pub use registry::{Discovery, LoadError, Outcome, Registry, Reloaded, Report, Snapshot};
 pub use services::{Declaration, Price, Service, StripMetadata, UnknownFields};
-pub use settings::{Discover, Retry, Settings, Synchronous};
+pub use settings::{Discover, Retention, Retry, Settings, Synchronous};
 pub use sources::{Discovered, Environment, KeyPresence, Origin};
 pub use watch::{Watch, WatchError};

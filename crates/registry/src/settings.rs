@@ -31,6 +31,8 @@ pub struct Settings {
     pub shutdown_grace: Duration,
     /// How failed model calls are tried again.
     pub retry: Retry,
+    /// How long what may be shown of the past is kept.
+    pub retention: Retention,
 }
 
 impl Default for Settings {
@@ -44,6 +46,7 @@ impl Default for Settings {
             synchronous: Synchronous::Full,
             shutdown_grace: Duration::from_secs(5),
             retry: Retry::default(),
+            retention: Retention::default(),
         }
     }
 }
@@ -89,6 +92,21 @@ impl Default for Retry {
     }
 }
 
+/// How long what may be shown of the past is kept. What agents and people have said and done is kept for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// How many days an event is kept; for ever where there is no number.
+    pub events_days: Option<u32>,
+    /// How many of the newest events are kept; all where there is no number.
+    pub max_events: Option<u32>,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { events_days: Some(90), max_events: Some(200_000) }
+    }
+}
+
 /// Reads `app.json`.
 ///
 /// # Errors
@@ -118,6 +136,7 @@ pub(crate) fn parse(text: &str) -> Result<(Settings, Vec<Problem>), Problem> {
         }),
         shutdown_grace: fields.read_or("shutdownGraceMs", default.shutdown_grace, milliseconds),
         retry: read_retry(&mut fields),
+        retention: read_retention(&mut fields),
     };
     fields.finish("it has no effect");
     Ok((settings, problems))
@@ -205,6 +224,19 @@ fn read_retry(fields: &mut Fields<'_>) -> Retry {
     retry
 }
 
+fn read_retention(fields: &mut Fields<'_>) -> Retention {
+    let default = Retention::default();
+    let Some(mut object) = fields.open("retention", "the defaults count") else {
+        return default;
+    };
+    let retention = Retention {
+        events_days: optional(&mut object, "eventsDays", default.events_days, fields::count),
+        max_events: optional(&mut object, "maxEvents", default.max_events, fields::count),
+    };
+    object.finish("it has no effect");
+    retention
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -237,7 +269,8 @@ mod tests {
                 "inlineTextChars": 11, "maxArtifactBytes": 12, "maxRequestBytes": 13
             },
             "synchronous": "normal", "shutdownGraceMs": 14,
-            "retry": {"maxAttempts": 15, "baseDelayMs": 16, "maxDelayMs": 17}
+            "retry": {"maxAttempts": 15, "baseDelayMs": 16, "maxDelayMs": 17},
+            "retention": {"eventsDays": 18, "maxEvents": null}
         }"#;
         let expect = Settings {
             language: Language::En,
@@ -268,6 +301,7 @@ mod tests {
                 base_delay: Duration::from_millis(16),
                 max_delay: Duration::from_millis(17),
             },
+            retention: Retention { events_days: Some(18), max_events: None },
         };
         assert_eq!(parsed(text), (expect, Vec::new()));
     }
@@ -279,7 +313,8 @@ mod tests {
             "shutdownGraceMs": -1, "colour": "red",
             "limits": {"maxToolRounds": 0, "maxDepth": -3, "maxChildren": 1.5, "maxTokensPerTask": "many",
                        "maxCostPerTask": 0, "maxQueue": 7, "maxPears": 3},
-            "retry": {"maxAttempts": 99999999999, "baseDelayMs": 900, "maxDelayMs": 800}
+            "retry": {"maxAttempts": 99999999999, "baseDelayMs": 900, "maxDelayMs": 800},
+            "retention": {"eventsDays": 0, "maxEvents": -1, "records": 3}
         }"#;
         let (settings, problems) = parsed(text);
         let limits = Limits { max_queue: 7, ..Limits::default() };
@@ -301,6 +336,9 @@ mod tests {
         app.json: /shutdownGraceMs: must be a whole number above zero; the default counts
         app.json: /retry/maxAttempts: is too large; the default counts
         app.json: /retry/maxDelayMs: is less than baseDelayMs; baseDelayMs counts for both
+        app.json: /retention/eventsDays: must be a whole number above zero; the default counts
+        app.json: /retention/maxEvents: must be a whole number above zero; the default counts
+        app.json: /retention/records: there is no such field; it has no effect
         app.json: /colour: there is no such field; it has no effect
         "#);
     }

@@ -2,7 +2,7 @@
 
 use crate::registry::Snapshot;
 use crate::services::{Declaration, Price, Service, StripMetadata};
-use crate::settings::{Discover, Retry, Settings, Synchronous};
+use crate::settings::{Discover, Retention, Retry, Settings, Synchronous};
 use polity_llm::Endpoint;
 use secrecy::ExposeSecret;
 use serde_json::{Map, Value, json};
@@ -98,9 +98,19 @@ fn whence(secret: &str) -> &str {
 
 /// The settings, under their names in the file. All of them are named here, so that none is forgotten.
 pub(crate) fn settings(settings: &Settings) -> Value {
-    let Settings { language, default_service, discover, prompts, limits, synchronous, shutdown_grace, retry } =
-        settings;
+    let Settings {
+        language,
+        default_service,
+        discover,
+        prompts,
+        limits,
+        synchronous,
+        shutdown_grace,
+        retry,
+        retention,
+    } = settings;
     let Retry { max_attempts, base_delay, max_delay } = retry;
+    let Retention { events_days, max_events } = retention;
     json!({
         "language": language.as_str(),
         "defaultService": default_service,
@@ -117,6 +127,7 @@ pub(crate) fn settings(settings: &Settings) -> Value {
             "baseDelayMs": millis(*base_delay),
             "maxDelayMs": millis(*max_delay),
         },
+        "retention": {"eventsDays": events_days, "maxEvents": max_events},
     })
 }
 

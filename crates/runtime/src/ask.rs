@@ -5,23 +5,29 @@ use crate::door::{known, service_for};
 use crate::event::{Event, NextAttempt, Shown};
 use crate::fetch::fetch;
 use crate::handles::Handles;
-use crate::policy::{self, Fallback, Next, Sent, Tried};
+use crate::history::History;
+use crate::policy::{self, Fallback, Next, Room, Sent, Tried};
 use crate::record::Replied;
 use crate::render::{self, MediaUse, Sight, SystemFacts};
+use crate::room::{self, Compaction};
 use crate::store::contacts::ContactRow;
-use crate::store::records::History;
 use crate::store::usage::{Served, Used};
 use crate::store::{Conversation, Error, agents, artifacts, contacts, records, roles, tasks, usage};
 use crate::tools;
 use crate::trust::OfAll;
 use crate::turn::{Tools, with_unique_ids};
 use polity_artifacts::index::Stored;
-use polity_llm::{CallError, FailureKind, Message, Reply, Request, Tool, ToolChoice};
+use polity_llm::{
+    CallError, FailureKind, Message, Part, Reply, Request, Tool, ToolChoice, estimate_message_tokens,
+    estimate_prompt_tokens,
+};
 use polity_registry::{Service, Snapshot};
 use polity_routing::FileTypes;
 use polity_society::content::{Capability, Kind};
 use polity_society::id::{ArtifactId, ServiceId};
 use polity_society::limits::Limits;
+use polity_society::text::TextKey;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// What came of asking.
@@ -35,6 +41,8 @@ pub(crate) enum Asked {
         /// Why.
         reason: String,
     },
+    /// Nothing was asked: the conversation has outgrown the context window, and its older part is to be summed up first.
+    TooLong(Box<Compaction>),
     /// The task may not call models any more.
     Limited {
         /// The limit's name.
@@ -63,6 +71,17 @@ pub(crate) struct Round {
     pub(crate) number: u64,
     /// Whether the model may call tools.
     pub(crate) tools: Tools,
+    /// Whether older history was summed up for it already.
+    pub(crate) room: Room,
+}
+
+/// What a model is asked for.
+#[derive(Clone, Copy, Debug)]
+enum Wanted<'a> {
+    /// What comes next in the conversation.
+    Answer(Round),
+    /// A summary of its older part.
+    Summary(&'a Compaction),
 }
 
 /// What a request is made from, apart from the service.
@@ -82,18 +101,48 @@ pub(crate) async fn ask(
     conversation: &Conversation,
     round: Round,
 ) -> Result<Asked, Error> {
-    let scene = look(handles, conversation).await?;
+    ask_for(handles, conversation, Wanted::Answer(round)).await
+}
+
+/// Asks for a summary of the older part of a conversation.
+pub(crate) async fn ask_for_summary(
+    handles: &Handles,
+    conversation: &Conversation,
+    compaction: &Compaction,
+) -> Result<Asked, Error> {
+    ask_for(handles, conversation, Wanted::Summary(compaction)).await
+}
+
+async fn ask_for(handles: &Handles, conversation: &Conversation, wanted: Wanted<'_>) -> Result<Asked, Error> {
+    let mut scene = look(handles, conversation).await?;
     let mut snapshot = handles.registry.refresh().await;
     if let Some((limit, value)) = over_budget(&scene.used, &snapshot.settings.limits) {
         return Ok(Asked::Limited { limit, value });
     }
     let mut service = Arc::clone(service_for(&snapshot.catalogue, scene.wanted.as_ref()));
     let mut tried_services = vec![service.id.clone()];
-    let mut tried = Tried { attempts: 0, sent: Sent::Text, fallback: Fallback::None, media: MediaUse::Shown };
+    let room = match wanted {
+        Wanted::Answer(round) => round.room,
+        Wanted::Summary(_) => Room::Exhausted,
+    };
+    let mut tried =
+        Tried { attempts: 0, sent: Sent::Text, fallback: Fallback::None, media: MediaUse::Shown, room };
     let mut made = 0;
     loop {
-        let (request, shown) =
-            request(handles, &scene, &snapshot, &service, tried.media, round.tools).await?;
+        scene.history.pin_tokens = service.context_window.map(|window| window / 4);
+        let Made { request, shown, costs } = match wanted {
+            Wanted::Answer(round) => {
+                request(handles, &scene, &snapshot, &service, tried.media, round.tools).await?
+            }
+            Wanted::Summary(compaction) => summary_request(compaction, &snapshot),
+        };
+        let tokens = estimate_prompt_tokens(&request);
+        if tried.room != Room::Exhausted && room::outgrows(tokens, &service) {
+            match room::compaction(&scene.history, &costs, tokens, tried.room, &service, &snapshot) {
+                Some(compaction) => return Ok(Asked::TooLong(Box::new(compaction))),
+                None => tried.room = Room::Exhausted,
+            }
+        }
         let media = media_in(&shown);
         tried.sent = sent(&request);
         tried.fallback = match untried_fallback(&snapshot, &service, &tried_services) {
@@ -105,12 +154,23 @@ pub(crate) async fn ask(
         let failure = match attempt(handles, &service, &request).await {
             Ok(mut reply) => {
                 handles.trusts.taken(&snapshot, &service.id, &media);
-                let taken = scene.history.call_ids();
-                reply.tool_calls = with_unique_ids(reply.tool_calls, &taken, round.turn, round.number);
+                if let Wanted::Answer(round) = wanted {
+                    let taken = scene.history.call_ids();
+                    reply.tool_calls = with_unique_ids(reply.tool_calls, &taken, round.turn, round.number);
+                }
                 return Ok(answered(reply, &service, &snapshot, made, shown));
             }
             Err(failure) => failure,
         };
+        let compaction = match (failure.kind, tried.room) {
+            (FailureKind::ContextOverflow, Room::Untouched | Room::Made) => {
+                room::compaction(&scene.history, &costs, tokens, tried.room, &service, &snapshot)
+            }
+            _ => None,
+        };
+        if compaction.is_none() && failure.kind == FailureKind::ContextOverflow {
+            tried.room = Room::Exhausted;
+        }
         let next = policy::next(&failure, tried, &snapshot.settings.retry, fastrand::f64());
         let suspects = match failure.kind {
             FailureKind::MediaRefused => {
@@ -131,6 +191,11 @@ pub(crate) async fn ask(
                 }
             }
             Next::DescribeMedia => tried.media = MediaUse::Described,
+            Next::Compact => match compaction {
+                Some(compaction) => return Ok(Asked::TooLong(Box::new(compaction))),
+                // Cannot be missing: the policy was told that there is room to make.
+                None => return Ok(failed(&service, &failure)),
+            },
             Next::Fallback => {
                 let fallback = untried_fallback(&snapshot, &service, &tried_services).map(Arc::clone);
                 // Cannot be missing: the policy was told that there is one.
@@ -194,8 +259,8 @@ async fn request(
     service: &Service,
     media: MediaUse,
     tools: Tools,
-) -> Result<(Request, Vec<Shown>), Error> {
-    let limits = &snapshot.settings.limits;
+) -> Result<Made, Error> {
+    let limits = &room::within(&snapshot.settings.limits, service);
     let distrust = handles.trusts.distrust(snapshot, &service.id);
     let contacts = known(scene.contacts.clone(), &snapshot.catalogue);
     let (file_types, _) = FileTypes::parse(&service.file_types);
@@ -225,6 +290,10 @@ async fn request(
         service,
         contacts: &contacts,
     });
+    let of_record = |span: &Range<usize>| -> u64 {
+        rendered.messages.get(span.clone()).unwrap_or_default().iter().map(estimate_message_tokens).sum()
+    };
+    let costs = rendered.spans.iter().map(of_record).collect();
     let mut messages = Vec::with_capacity(rendered.messages.len() + 1);
     messages.push(Message::System(system));
     messages.extend(rendered.messages);
@@ -239,7 +308,25 @@ async fn request(
         Tools::Offered => ToolChoice::Auto,
         Tools::Withheld => ToolChoice::None,
     };
-    Ok((Request { messages, tools: offered, tool_choice }, rendered.shown))
+    let request = Request { messages, tools: offered, tool_choice };
+    Ok(Made { request, shown: rendered.shown, costs })
+}
+
+/// A request, how the artifacts in it are shown, and what each record that is told takes of it, in tokens.
+struct Made {
+    request: Request,
+    shown: Vec<Shown>,
+    costs: Vec<u64>,
+}
+
+fn summary_request(compaction: &Compaction, snapshot: &Snapshot) -> Made {
+    let texts = &snapshot.prompts.texts;
+    let tokens = compaction.summary_tokens.to_string();
+    let messages = vec![
+        Message::System(texts.fill(TextKey::ContextSumUp, &[("tokens", &tokens)])),
+        Message::User(vec![Part::Text(compaction.transcript.clone())]),
+    ];
+    Made { request: Request { messages, ..Request::default() }, shown: Vec::new(), costs: Vec::new() }
 }
 
 fn sent(request: &Request) -> Sent {
@@ -335,6 +422,7 @@ async fn note_failure(
         next: match failed.next {
             Next::Again { .. } => NextAttempt::Retry,
             Next::DescribeMedia => NextAttempt::DescribeMedia,
+            Next::Compact => NextAttempt::Compact,
             Next::Fallback => NextAttempt::Fallback,
             Next::GiveUp => NextAttempt::GiveUp,
         },

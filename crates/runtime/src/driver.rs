@@ -5,20 +5,26 @@
 
 mod advance;
 mod bytes;
-mod closing;
+pub(crate) mod closing;
+mod compaction;
 mod outside;
 
 use crate::ask::{Answer, Asked, Round, ask};
+use crate::door::service_for;
 use crate::event::Event;
 use crate::handles::Handles;
+use crate::policy::Room;
 use crate::record::Record;
+use crate::room;
 use crate::store::turns::{self, OpenTurn};
-use crate::store::{Conversation, Error, Tx, agents, apply, events, holds, messages, records};
+use crate::store::{Conversation, Error, Tx, agents, apply, events, holds, messages, records, tasks, usage};
 use crate::tools;
 use crate::turn::{self, Step, Turn};
 use advance::{Happened, advance};
 use bytes::take_bytes_out;
+use compaction::compact;
 use outside::{First, run_outside};
+use polity_registry::Snapshot;
 use polity_society::agent::Standing;
 use polity_society::id::AgentId;
 use polity_society::message::Expects;
@@ -42,10 +48,12 @@ async fn take_up(handles: &Handles, conversation: &Conversation) -> Result<Optio
     }
     let mut open = turns::open(&mut reader, conversation).await?;
     if open.is_none() && messages::any_queued(&mut reader, conversation).await? {
-        let conversation = conversation.clone();
+        let (conversation, snapshot) = (conversation.clone(), handles.registry.current());
         // Others read while this waits for the writer.
         drop(reader);
-        open = handles.store.write(move |tx| Box::pin(async move { begin(tx, &conversation).await })).await?;
+        let begin =
+            handles.store.write(move |tx| Box::pin(async move { begin(tx, &snapshot, &conversation).await }));
+        open = begin.await?;
         reader = handles.store.reader().await?;
     }
     let Some(open) = open else { return Ok(None) };
@@ -55,7 +63,11 @@ async fn take_up(handles: &Handles, conversation: &Conversation) -> Result<Optio
     Ok(Some((open, Turn::replay(expects, &records))))
 }
 
-async fn begin(tx: &mut Tx, conversation: &Conversation) -> Result<Option<OpenTurn>, Error> {
+async fn begin(
+    tx: &mut Tx,
+    snapshot: &Snapshot,
+    conversation: &Conversation,
+) -> Result<Option<OpenTurn>, Error> {
     let agent = agents::get(&mut tx.connection, &conversation.agent).await?;
     if agent.is_none_or(|agent| agent.standing == Standing::Ended) {
         return Ok(None);
@@ -66,6 +78,7 @@ async fn begin(tx: &mut Tx, conversation: &Conversation) -> Result<Option<OpenTu
     let open = turns::begin(tx, conversation, &message.id).await?;
     messages::take(tx, &message.id, open.id).await?;
     records::append(tx, conversation, open.id, &Record::Heard { message: message.id.clone() }).await?;
+    note_status(tx, snapshot, conversation, open.id).await?;
     let event = Event::TurnStarted {
         task: conversation.task.clone(),
         agent: conversation.agent.clone(),
@@ -89,8 +102,8 @@ async fn drive(
             Step::Ended => return Ok(()),
             Step::CallModel(tools) => {
                 take_in(handles, conversation, open, &mut turn).await?;
-                call_model(handles, conversation, Round { turn: open.id, number: turn.rounds(), tools })
-                    .await?
+                let round = Round { turn: open.id, number: turn.rounds(), tools, room: Room::Untouched };
+                call_model(handles, conversation, open, round).await?
             }
             Step::RunTool(call) => {
                 run_outside(handles, conversation, open, &mut turn, &call, First::Yes).await?
@@ -117,7 +130,7 @@ async fn take_in(
         return Ok(());
     }
     drop(reader);
-    let (owner, id) = (conversation.clone(), open.id);
+    let (owner, id, snapshot) = (conversation.clone(), open.id, handles.registry.current());
     let write = handles.store.write(move |tx| {
         Box::pin(async move {
             let mut heard = Vec::new();
@@ -126,6 +139,7 @@ async fn take_in(
                 records::append(tx, &owner, id, &record).await?;
                 heard.push(record);
             }
+            note_status(tx, &snapshot, &owner, id).await?;
             Ok(heard)
         })
     });
@@ -135,12 +149,51 @@ async fn take_in(
     Ok(())
 }
 
-async fn call_model(handles: &Handles, conversation: &Conversation, round: Round) -> Result<Happened, Error> {
-    let Answer { mut replied, served, shown } = match ask(handles, conversation, round).await? {
-        Asked::Answered(answer) => *answer,
-        Asked::Failed { service, reason } => return Ok(Happened::Failed { service, reason }),
-        Asked::Limited { limit, value } => return Ok(Happened::Limited { limit, value }),
+/// Says with a message how full the window is, where it is filling up (contract section 7, "Status lines").
+async fn note_status(
+    tx: &mut Tx,
+    snapshot: &Snapshot,
+    conversation: &Conversation,
+    turn: i64,
+) -> Result<(), Error> {
+    let agent = agents::get(&mut tx.connection, &conversation.agent).await?;
+    let wanted = match agent.and_then(|agent| agent.service) {
+        Some(service) => Some(service),
+        None => tasks::service(&mut tx.connection, &conversation.task).await?,
     };
+    let Some(window) = service_for(&snapshot.catalogue, wanted.as_ref()).context_window else {
+        return Ok(());
+    };
+    let Some(used) = usage::in_context(&mut tx.connection, conversation).await? else { return Ok(()) };
+    if room::is_filling(used, window) {
+        records::append(tx, conversation, turn, &Record::Status { used, window }).await?;
+    }
+    Ok(())
+}
+
+async fn call_model(
+    handles: &Handles,
+    conversation: &Conversation,
+    open: &OpenTurn,
+    mut round: Round,
+) -> Result<Happened, Error> {
+    let answer = loop {
+        match ask(handles, conversation, round).await? {
+            Asked::Answered(answer) => break answer,
+            Asked::Failed { service, reason } => return Ok(Happened::Failed { service, reason }),
+            Asked::Limited { limit, value } => return Ok(Happened::Limited { limit, value }),
+            Asked::TooLong(compaction) => {
+                if let Some(happened) = compact(handles, conversation, open, &compaction).await? {
+                    return Ok(happened);
+                }
+                round.room = match round.room {
+                    Room::Untouched => Room::Made,
+                    Room::Made | Room::Exhausted => Room::Exhausted,
+                };
+            }
+        }
+    };
+    let Answer { mut replied, served, shown } = *answer;
     let snapshot = handles.registry.current();
     let taken_out = take_bytes_out(handles, &snapshot, &mut replied).await?;
     let event = Event::ModelAnswered {

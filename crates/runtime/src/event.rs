@@ -57,6 +57,19 @@ pub enum Event {
         /// Why.
         reason: String,
     },
+    /// The older part of a conversation was replaced by a summary, because it outgrew the context window.
+    ContextCompacted {
+        /// The task.
+        task: TaskId,
+        /// Whose conversation it is.
+        agent: AgentId,
+        /// How many tokens the request was estimated at.
+        tokens: u64,
+        /// How many of the newest entries stayed.
+        kept: u64,
+        /// Where the summary comes from.
+        summary: SummarySource,
+    },
     /// An agent failed again and again: it does not go on until somebody says so.
     AgentParked {
         /// The task.
@@ -265,10 +278,22 @@ pub enum NextAttempt {
     Retry,
     /// The same with media described in text.
     DescribeMedia,
+    /// The same with older history summed up.
+    Compact,
     /// Another service.
     Fallback,
     /// Nothing: the turn fails.
     GiveUp,
+}
+
+/// Who made a summary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SummarySource {
+    /// The model of the agent's service.
+    Model,
+    /// Nobody: no model could, so the last entries were kept as they were.
+    Entries,
 }
 
 /// How a task stands when nothing is left to do.
@@ -300,6 +325,7 @@ impl Event {
             | Self::ArtifactStored { task, .. }
             | Self::TurnStarted { task, .. }
             | Self::TurnEnded { task, .. }
+            | Self::ContextCompacted { task, .. }
             | Self::AgentParked { task, .. }
             | Self::AgentResumed { task, .. }
             | Self::ModelAnswered { task, .. }
@@ -320,6 +346,7 @@ impl Event {
         match self {
             Self::AgentCreated { agent, .. }
             | Self::AgentEnded { agent, .. }
+            | Self::ContextCompacted { agent, .. }
             | Self::AgentParked { agent, .. }
             | Self::AgentResumed { agent, .. }
             | Self::TurnStarted { agent, .. }

@@ -13,6 +13,7 @@ mod in_full;
 mod mint;
 
 mod event;
+mod history;
 mod record;
 mod turn;
 
@@ -28,6 +29,7 @@ mod ask;
 mod fetch;
 mod kept;
 mod policy;
+mod room;
 mod trust;
 
 mod driver;
@@ -41,7 +43,7 @@ mod society;
 #[cfg(test)]
 mod testing;
 
-pub use event::{Entry, Event, NextAttempt, Outcome, Shown};
+pub use event::{Entry, Event, NextAttempt, Outcome, Shown, SummarySource};
 pub use in_full::in_full;
 pub use polity_artifacts::NewArtifact;
 pub use society::{Letter, Parts, Prompt, PromptError, Society};

@@ -16,6 +16,19 @@ pub(crate) struct Tried {
     pub(crate) fallback: Fallback,
     /// Whether media were shown.
     pub(crate) media: MediaUse,
+    /// Whether older history can be summed up.
+    pub(crate) room: Room,
+}
+
+/// Whether room can be made in the context window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// It can: nothing was summed up for this call yet.
+    Untouched,
+    /// It can once more: what was summed up was not enough.
+    Made,
+    /// It cannot.
+    Exhausted,
 }
 
 /// What a request held.
@@ -46,6 +59,8 @@ pub(crate) enum Next {
     },
     /// The same at once, with media described in text.
     DescribeMedia,
+    /// The same, once older history was summed up.
+    Compact,
     /// Ask the fallback.
     Fallback,
     /// Tell the parent, or the person.
@@ -68,6 +83,7 @@ pub(crate) fn next(failure: &CallError, tried: Tried, retry: &Retry, jitter: f64
         FailureKind::MediaRefused if tried.sent == Sent::Media && tried.media == MediaUse::Shown => {
             return Next::DescribeMedia;
         }
+        FailureKind::ContextOverflow if tried.room != Room::Exhausted => return Next::Compact,
         FailureKind::MediaRefused
         | FailureKind::Unauthorized
         | FailureKind::ContextOverflow
@@ -119,8 +135,13 @@ mod tests {
         }
     }
 
-    const FIRST: Tried =
-        Tried { attempts: 1, sent: Sent::Text, fallback: Fallback::None, media: MediaUse::Shown };
+    const FIRST: Tried = Tried {
+        attempts: 1,
+        sent: Sent::Text,
+        fallback: Fallback::None,
+        media: MediaUse::Shown,
+        room: Room::Exhausted,
+    };
 
     #[test]
     fn what_follows_a_failure() {
@@ -141,6 +162,10 @@ mod tests {
         let media = Tried { sent: Sent::Media, ..FIRST };
         check(FailureKind::MediaRefused, media, Next::DescribeMedia);
         check(FailureKind::MediaRefused, Tried { media: MediaUse::Described, ..media }, Next::GiveUp);
+        let elsewhere = Tried { fallback: Fallback::Untried, ..FIRST };
+        check(FailureKind::ContextOverflow, Tried { room: Room::Untouched, ..elsewhere }, Next::Compact);
+        check(FailureKind::ContextOverflow, Tried { room: Room::Made, ..elsewhere }, Next::Compact);
+        check(FailureKind::ContextOverflow, elsewhere, Next::Fallback);
         check(FailureKind::MediaRefused, FIRST, Next::GiveUp);
     }
 
@@ -169,7 +194,7 @@ mod tests {
                         tried.media = MediaUse::Described;
                         tried.attempts += 1;
                     }
-                    Next::Fallback | Next::GiveUp => break,
+                    Next::Compact | Next::Fallback | Next::GiveUp => break,
                 }
             }
             prop_assert!(made <= retry().max_attempts + 1);

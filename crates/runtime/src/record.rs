@@ -40,6 +40,16 @@ pub(crate) enum Record {
         summary: String,
         /// How many of the newest entries, at least, stay whole.
         keep_recent: u64,
+        /// What else stays.
+        #[serde(default)]
+        keeps: Keeps,
+    },
+    /// The context window is filling up.
+    Status {
+        /// How many tokens the last request and its answer had.
+        used: u64,
+        /// How many the window has.
+        window: u64,
     },
     /// The turn could not go on.
     Failed {
@@ -51,6 +61,17 @@ pub(crate) enum Record {
         /// Why.
         reason: String,
     },
+}
+
+/// What a summary leaves whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Keeps {
+    /// The turn that asked for it, and whole turns before.
+    #[default]
+    Turn,
+    /// The newest entries alone, because the turn itself is too long for the window.
+    Newest,
 }
 
 /// An answer of a model, as it is kept.

@@ -9,8 +9,8 @@ mod system;
 pub(crate) use system::{SystemFacts, system_message};
 
 use crate::event::Shown;
+use crate::history::History;
 use crate::record::{Record, Replied, ToolResult};
-use crate::store::records::History;
 use bytes::Bytes;
 use content::Content;
 use polity_llm::{Data, Message as Wire, Part, ToolCall};
@@ -23,6 +23,7 @@ use polity_society::message::{Body, Message};
 use polity_society::present::{defuse, present};
 use polity_society::text::{TextKey, Texts};
 use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::ops::Range;
 
 /// What a conversation is rendered for.
 pub(crate) struct Sight<'a> {
@@ -86,12 +87,17 @@ pub(crate) struct Rendered {
     pub(crate) messages: Vec<Wire>,
     /// How each artifact is shown, in order.
     pub(crate) shown: Vec<Shown>,
+    /// For each record that is told, which of the messages are of it.
+    pub(crate) spans: Vec<Range<usize>>,
 }
+
+/// Above this share of the window the advice is sharper, in percent.
+const SHARP_PERCENT: u64 = 90;
 
 /// The artifacts that a conversation shows, each once.
 pub(crate) fn artifacts_of(history: &History) -> Vec<ArtifactId> {
     let mut ids = Vec::new();
-    for (_, record) in visible(&history.records).1 {
+    for record in history.told().all() {
         for id in artifacts_in(record, &history.messages) {
             if !ids.contains(&id) {
                 ids.push(id);
@@ -128,16 +134,19 @@ pub(crate) fn render(
     fetched: &HashMap<ArtifactId, Fetched>,
     sight: &Sight<'_>,
 ) -> Rendered {
-    let (summary, records) = visible(&history.records);
-    let old = too_old(records, history, fetched, sight.media_bytes);
+    let told = history.told();
+    let records: Vec<&Record> = told.all().collect();
+    let old = too_old(&records, history, fetched, sight.media_bytes);
     let mut content = Content::new(sight, fetched, old);
     let mut messages = Vec::with_capacity(records.len() + 1);
-    if let Some(summary) = summary {
+    if let Some(summary) = told.summary {
         let text = sight.texts.fill(TextKey::SystemSummary, &[("summary", &defuse(summary, sight.texts))]);
         messages.push(Wire::User(vec![Part::Text(text)]));
     }
     let mut calls: HashMap<&str, &ToolCall> = HashMap::new();
-    for (position, (_, record)) in records.iter().enumerate() {
+    let mut spans = Vec::with_capacity(records.len());
+    for (position, record) in records.iter().enumerate() {
+        let before = messages.len();
         match record {
             Record::Heard { message } => {
                 if let Some(message) = history.messages.get(message.as_str()) {
@@ -156,13 +165,27 @@ pub(crate) fn render(
             Record::ToolFinished { call, result } => {
                 messages.push(finished(call, result, position, &mut content));
             }
+            Record::Status { used, window } => {
+                messages.push(Wire::User(vec![Part::Text(status(*used, *window, sight.texts))]));
+            }
             Record::ToolStarted { .. }
             | Record::Compacted { .. }
             | Record::Failed { .. }
             | Record::Stopped { .. } => {}
         }
+        spans.push(before..messages.len());
     }
-    Rendered { messages, shown: content.shown() }
+    Rendered { messages, shown: content.shown(), spans }
+}
+
+/// How full the window is, and what to do about it.
+fn status(used: u64, window: u64, texts: &Texts) -> String {
+    let percent = used.saturating_mul(100) / window.max(1);
+    let numbers = [("used", used), ("window", window), ("percent", percent)]
+        .map(|(name, number)| (name, number.to_string()));
+    let values: Vec<(&str, &str)> = numbers.iter().map(|(name, number)| (*name, number.as_str())).collect();
+    let advice = if percent > SHARP_PERCENT { TextKey::ContextNearlyFull } else { TextKey::ContextFilling };
+    format!("{}\n{}", texts.fill(TextKey::ContextStatus, &values), texts.get(advice))
 }
 
 fn heard(message: &Message, position: usize, content: &mut Content<'_>) -> Vec<Part> {
@@ -222,31 +245,12 @@ fn finished(call: &CallId, result: &ToolResult, position: usize, content: &mut C
     Wire::Tool { call_id: call.to_string(), content: text, media }
 }
 
-/// What of a history is still told: the newest summary, and the records that it does not stand for.
-fn visible(records: &[(i64, Record)]) -> (Option<&str>, &[(i64, Record)]) {
-    let newest = records.iter().enumerate().rev().find_map(|(index, (turn, record))| match record {
-        Record::Compacted { summary, keep_recent } => Some((index, *turn, summary.as_str(), *keep_recent)),
-        _ => None,
-    });
-    let Some((index, turn, summary, keep_recent)) = newest else {
-        return (None, records);
-    };
-    let keep = usize::try_from(keep_recent).unwrap_or(usize::MAX);
-    // The turn that asked for the summary stays whole, and so does every batch: a cut is made before what was heard.
-    let mut start =
-        records.iter().position(|(of, _)| *of == turn).unwrap_or(index).min(index.saturating_sub(keep));
-    while start > 0 && !matches!(records[start].1, Record::Heard { .. }) {
-        start -= 1;
-    }
-    (Some(summary), &records[start..])
-}
-
 /// The media that no longer fit into a request, oldest first, by where they stand.
 ///
 /// Where the media outgrow their room, so many of the oldest go that what is left takes half of it: the next media then
 /// fit without another change further up, and a server that keeps the beginning of a prompt finds it again.
 fn too_old(
-    records: &[(i64, Record)],
+    records: &[&Record],
     history: &History,
     fetched: &HashMap<ArtifactId, Fetched>,
     room: u64,
@@ -254,7 +258,7 @@ fn too_old(
     let mut shown: VecDeque<(usize, u64)> = VecDeque::new();
     let mut taken = 0;
     let mut old = BTreeSet::new();
-    for (position, (_, record)) in records.iter().enumerate() {
+    for (position, record) in records.iter().enumerate() {
         let media = artifacts_in(record, &history.messages);
         let encoded: u64 = media.iter().filter_map(|id| fetched.get(id)).map(encoded_size).sum();
         if encoded == 0 {

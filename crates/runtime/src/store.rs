@@ -9,6 +9,7 @@ pub(crate) mod apply;
 pub(crate) mod contacts;
 pub(crate) mod events;
 pub(crate) mod holds;
+pub(crate) mod maintenance;
 pub(crate) mod messages;
 pub(crate) mod records;
 pub(crate) mod roles;
@@ -55,6 +56,17 @@ pub enum Error {
         /// Why.
         #[source]
         source: sqlx::Error,
+    },
+    /// The file is damaged.
+    #[error(
+        "the database {path} is damaged: {what}; `polity db check` tells more; restore a backup, or use another data \
+         directory"
+    )]
+    Unsound {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong first of all.
+        what: String,
     },
     /// The schema is one that this program does not know.
     #[error(
@@ -123,6 +135,7 @@ impl Error {
             ),
             Self::Blob(_) | Self::Commit(_) => true,
             Self::Open { .. }
+            | Self::Unsound { .. }
             | Self::Newer { .. }
             | Self::Migrate { .. }
             | Self::Damaged { .. }
@@ -164,7 +177,7 @@ const READERS: u32 = 4;
 impl Store {
     /// Opens the database in a data directory, makes or updates its schema, and starts the writer.
     pub(crate) async fn open(file: &Path, durability: Durability) -> Result<(Self, Signals), Error> {
-        let open = |source| Error::Open { path: file.to_owned(), source };
+        let open = |source| Error::of_file(file, source);
         // SQLite gives the files beside it the rights of this one: what people tell a society is theirs.
         create_private(file).map_err(|error| open(sqlx::Error::Io(error)))?;
         let options = SqliteConnectOptions::new()
@@ -179,6 +192,7 @@ impl Store {
             .busy_timeout(Duration::from_secs(5))
             .disable_statement_logging();
         let mut connection = options.connect().await.map_err(open)?;
+        maintenance::quick_check(&mut connection, file).await?;
         migrate(&mut connection, file).await?;
         let newest_event = events::newest(&mut connection).await?;
         let readers = SqlitePoolOptions::new()

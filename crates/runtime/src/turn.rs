@@ -172,7 +172,7 @@ impl Turn {
             Record::Replied(replied) => self.take_reply(replied),
             Record::ToolStarted { call } => self.started = Some(call.clone()),
             Record::ToolFinished { call, .. } => self.take_result(call),
-            Record::Compacted { .. } => {}
+            Record::Compacted { .. } | Record::Status { .. } => {}
             Record::Failed { .. } | Record::Stopped { .. } => self.phase = Phase::Ended,
         }
     }

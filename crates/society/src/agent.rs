@@ -2,6 +2,7 @@
 
 use crate::brief::TaskBrief;
 use crate::content::Capabilities;
+use crate::glyph::is_line_break;
 use crate::id::{AgentId, RoleId, TaskId};
 use crate::name::Name;
 use crate::role::InterfaceSpec;
@@ -68,6 +69,6 @@ impl Party {
             other => other.to_string(),
         });
         let duty = offered.or_else(|| self.objective.clone()).unwrap_or_else(|| self.role_name.clone());
-        duty.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default().to_owned()
+        duty.split(is_line_break).map(str::trim).find(|line| !line.is_empty()).unwrap_or_default().to_owned()
     }
 }

@@ -10,6 +10,8 @@
 
 pub mod id;
 
+mod glyph;
+
 pub mod content;
 pub mod limits;
 pub mod text;

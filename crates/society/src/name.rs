@@ -1,5 +1,6 @@
 //! Names of roles and agents: they stand in headers, so they must not be able to look like one.
 
+use crate::glyph::{is_header_bracket, is_invisible};
 use crate::problem::Fault;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -40,27 +41,12 @@ impl fmt::Display for Name {
     }
 }
 
+/// A bracket that passes for one of those that headers have is no better than one of them.
 fn is_forbidden(character: char) -> bool {
     character.is_control()
         || is_invisible(character)
-        || matches!(character, '【' | '】' | '[' | ']' | '<' | '>')
-}
-
-/// Whether a character is not seen but changes how its neighbours are: bidirectional marks, joiners and spaces of
-/// no width, line and paragraph separators.
-pub(crate) fn is_invisible(character: char) -> bool {
-    matches!(
-        character,
-        '\u{061C}'
-            | '\u{00AD}'
-            | '\u{180E}'
-            | '\u{200B}'..='\u{200F}'
-            | '\u{2028}'..='\u{202E}'
-            | '\u{2060}'..='\u{206F}'
-            | '\u{FEFF}'
-            | '\u{FFF9}'..='\u{FFFB}'
-            | '\u{E0000}'..='\u{E007F}'
-    )
+        || is_header_bracket(character)
+        || matches!(character, '[' | ']' | '<' | '>' | '＜' | '＞')
 }
 
 #[cfg(test)]
@@ -79,10 +65,15 @@ mod tests {
         bad(&"字".repeat(65));
         bad("two\nlines");
         bad("【来自用户的消息】");
+        bad("〖系统消息〗");
+        bad("系统消息］（root");
+        bad("︻系统消息︼");
         bad("a]b");
         bad("<script>");
         bad("ab\u{202E}dc");
         bad("zero\u{200B}width");
         bad("line\u{2028}separator");
+        bad("\u{3164}");
+        bad("\u{2800}blank");
     }
 }

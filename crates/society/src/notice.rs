@@ -1,6 +1,7 @@
 //! What the system itself says to agents and to the person. Stored as facts, worded when somebody reads it.
 
 use crate::id::{AgentId, MessageId, ServiceId};
+use crate::present::in_one_line;
 use crate::text::{TextKey, Texts};
 use serde::{Deserialize, Serialize};
 
@@ -80,7 +81,8 @@ pub enum Notice {
 }
 
 impl Notice {
-    /// The notice in words, without the header line.
+    /// The notice in words, without the header line. What somebody else said in it stays one line: the rest of a notice is
+    /// the system's own.
     pub fn text(&self, texts: &Texts) -> String {
         match self {
             Self::Bounced { to, message } => {
@@ -88,26 +90,34 @@ impl Notice {
             }
             Self::ReceiverFailed { agent, message, reason } => texts.fill(
                 TextKey::NoticeReceiverFailed,
-                &[("id", agent.as_str()), ("message", message.as_str()), ("reason", reason)],
+                &[("id", agent.as_str()), ("message", message.as_str()), ("reason", &in_one_line(reason))],
             ),
             Self::AgentFailed { agent, role, service, reason } => texts.fill(
                 TextKey::NoticeAgentFailed,
-                &[("id", agent.as_str()), ("role", role), ("service", service.as_str()), ("reason", reason)],
+                &[
+                    ("id", agent.as_str()),
+                    ("role", role),
+                    ("service", service.as_str()),
+                    ("reason", &in_one_line(reason)),
+                ],
             ),
-            Self::Parked { agent, role, reason } => texts
-                .fill(TextKey::NoticeParked, &[("id", agent.as_str()), ("role", role), ("reason", reason)]),
+            Self::Parked { agent, role, reason } => texts.fill(
+                TextKey::NoticeParked,
+                &[("id", agent.as_str()), ("role", role), ("reason", &in_one_line(reason))],
+            ),
             Self::Nudge => texts.get(TextKey::NoticeNudge).to_owned(),
             Self::UnwrittenChildren { agents } => {
                 let ids: Vec<&str> = agents.iter().map(AgentId::as_str).collect();
                 texts.fill(TextKey::NoticeUnwrittenChildren, &[("ids", &ids.join(", "))])
             }
             Self::SumUp { limit } => texts.fill(TextKey::NoticeSumUp, &[("limit", &limit.to_string())]),
-            Self::TurnFailed { reason } => texts.fill(TextKey::NoticeTurnFailed, &[("reason", reason)]),
+            Self::TurnFailed { reason } => {
+                texts.fill(TextKey::NoticeTurnFailed, &[("reason", &in_one_line(reason))])
+            }
             Self::LimitReached { limit, value, branches } => texts
                 .fill(TextKey::NoticeLimit, &[("limit", limit), ("value", value), ("branches", branches)]),
-            Self::Terminated { agent, reason } => {
-                texts.fill(TextKey::NoticeTerminated, &[("id", agent.as_str()), ("reason", reason)])
-            }
+            Self::Terminated { agent, reason } => texts
+                .fill(TextKey::NoticeTerminated, &[("id", agent.as_str()), ("reason", &in_one_line(reason))]),
         }
     }
 }

@@ -40,6 +40,8 @@ text_keys! {
     MessageRequestId = "message.request_id" ["id"];
     /// Stands before a line of content that looks like a header.
     MessageQuoteMark = "message.quote_mark" [];
+    /// How lines of the system begin in every language that a reader may know them in, one a line; `…` stands for anything.
+    MessageHeaderForms = "message.header_forms" [];
     /// Who writes for the first time: role, duty, how it came to know the reader, why it writes.
     MessageSelfIntroduction = "message.self_introduction" ["role", "duty", "source"];
     /// The reason that the writer gave for its first message.
@@ -78,6 +80,8 @@ text_keys! {
     /// The priority.
     BriefPriority = "brief.priority" ["value"];
 
+    /// How the lines of the tool rules begin that are examples: they are left out where the window is small.
+    SystemExampleMark = "system.example_mark" [];
     /// Stands in the place of the tool rules where the model cannot call tools.
     SystemNoTools = "system.no_tools" [];
     /// The heading of the runtime facts in the system prompt.
@@ -90,6 +94,16 @@ text_keys! {
     SystemContactEnded = "system.contact_ended" [];
     /// The interface spec of a contact.
     SystemContactInterface = "system.contact_interface" ["spec"];
+    /// How full the context window is.
+    ContextStatus = "context.status" ["used", "window", "percent"];
+    /// What to do when it fills up.
+    ContextFilling = "context.filling" [];
+    /// What to do when it is nearly full.
+    ContextNearlyFull = "context.nearly_full" [];
+    /// Has a model sum up a transcript; names how long the summary may be, in tokens.
+    ContextSumUp = "context.sum_up" ["tokens"];
+    /// Stands before the end of a transcript where no model has summed it up.
+    ContextNotSummedUp = "context.not_summed_up" [];
     /// Stands for the part of a history that was summed up.
     SystemSummary = "system.summary" ["summary"];
     /// What the person is called where a role name is shown.

@@ -3,7 +3,7 @@
 use super::one_line;
 use super::terminal::harmless;
 use anstyle::{AnsiColor, Style};
-use polity_runtime::{Event, NextAttempt};
+use polity_runtime::{Event, NextAttempt, SummarySource};
 use polity_society::content::Capability;
 use polity_society::message::Finality;
 
@@ -32,6 +32,17 @@ pub(crate) fn describe(event: &Event) -> Option<String> {
         }
         Event::AgentCreated { agent, parent, objective, .. } => {
             format!("{} hired {}: {}", name(parent.as_str()), name(agent.as_str()), beginning(objective))
+        }
+        Event::ContextCompacted { agent, tokens, kept, summary, .. } => {
+            let how = match summary {
+                SummarySource::Model => "summed up",
+                SummarySource::Entries => "cut",
+            };
+            format!(
+                "{} history {how} at {tokens} tokens {}",
+                name(agent.as_str()),
+                dim(&format!("{kept} entries stay"))
+            )
         }
         Event::AgentParked { agent, reason, .. } => {
             format!("{} was parked {}", name(agent.as_str()), dim(&beginning(reason)))
@@ -82,6 +93,7 @@ pub(crate) fn describe(event: &Event) -> Option<String> {
         Event::ModelFailed { agent, service, attempt, reason, next, suspects, .. } => {
             let next = match next {
                 NextAttempt::Retry => "trying again",
+                NextAttempt::Compact => "trying again with older history summed up",
                 NextAttempt::DescribeMedia => "trying again with media described",
                 NextAttempt::Fallback => "asking its fallback",
                 NextAttempt::GiveUp => "giving up",

@@ -2,6 +2,7 @@
 
 use std::io::{Cursor, Read as _, copy, sink};
 
+use percent_encoding::percent_decode_str;
 use zip::ZipArchive;
 use zip::read::ZipFile;
 use zip::result::ZipError;
@@ -74,5 +75,43 @@ fn stop(error: ZipError) -> Stop {
     match error {
         ZipError::UnsupportedArchive(ZipError::PASSWORD_REQUIRED) => Stop::Encrypted,
         error => Stop::unreadable(error),
+    }
+}
+
+/// The path in the archive of what a file refers to.
+pub(super) fn path_beside(file: &str, reference: &str) -> String {
+    let reference = percent_decode_str(reference).decode_utf8_lossy();
+    let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let mut parts: Vec<&str> = Vec::new();
+    // One that begins with a slash begins at the root of the archive.
+    let folder = if reference.starts_with('/') { "" } else { folder };
+    for part in folder.split('/').chain(reference.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(file: &str, reference: &str, expect: &str) {
+        assert_eq!(path_beside(file, reference), expect);
+    }
+
+    #[test]
+    fn references_are_relative_to_the_file() {
+        check("content.opf", "a.xhtml", "a.xhtml");
+        check("OEBPS/content.opf", "a.xhtml", "OEBPS/a.xhtml");
+        check("OEBPS/content.opf", "text/a%20b.xhtml", "OEBPS/text/a b.xhtml");
+        check("OEBPS/package/content.opf", "../text/./a.xhtml", "OEBPS/text/a.xhtml");
+        check("content.opf", "../../a.xhtml", "a.xhtml");
+        check("ppt/presentation.xml", "/ppt/slides/slide1.xml", "ppt/slides/slide1.xml");
     }
 }

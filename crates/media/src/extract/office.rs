@@ -1,8 +1,10 @@
 //! DOCX, PPTX, ODT and ODP: archives of XML.
 
-use super::archive::Archive;
+use std::collections::HashMap;
+
+use super::archive::{Archive, path_beside};
 use super::sink::Sink;
-use super::xml::{Mark, WhiteSpace, attributes, write_text};
+use super::xml::{Mark, NOTES, WhiteSpace, attributes, write_text};
 use super::{Completeness, Stop};
 
 /// Reads a DOCX file: the document, then its footnotes and endnotes.
@@ -21,32 +23,56 @@ pub(super) fn read_word(bytes: &[u8], sink: &mut Sink) -> Result<Completeness, S
     Ok(Completeness::Whole)
 }
 
-/// Reads the slides of a PPTX file in the order in which they are shown.
+/// Reads the slides of a PPTX file in the order in which they are shown, each with its notes.
 pub(super) fn read_slides(bytes: &[u8], sink: &mut Sink) -> Result<Completeness, Stop> {
+    const PRESENTATION: &str = "ppt/presentation.xml";
     let mut archive = Archive::open(bytes)?;
-    let order = attributes(&archive.require("ppt/presentation.xml")?, "sldId", ["r:id"])?;
-    let relationships = archive.require("ppt/_rels/presentation.xml.rels")?;
+    let order = attributes(&archive.require(PRESENTATION)?, "sldId", ["r:id"])?;
+    let relationships = archive.require(&relationships_of(PRESENTATION))?;
     let relationships = attributes(&relationships, "Relationship", ["Id", "Target"])?;
+    let targets: HashMap<&str, &str> =
+        relationships.iter().filter_map(|[id, target]| Some((id.as_deref()?, target.as_deref()?))).collect();
     let mut completeness = Completeness::Whole;
     for [slide] in order {
-        let target = relationships.iter().find_map(|[id, target]| target.as_ref().filter(|_| *id == slide));
-        let xml = match target {
-            Some(target) => archive.read(&slide_path(target))?,
+        let path = slide
+            .and_then(|slide| targets.get(slide.as_str()).map(|target| path_beside(PRESENTATION, target)));
+        let xml = match &path {
+            Some(path) => archive.read(path)?,
             None => None,
         };
-        let Some(xml) = xml else {
+        let (Some(path), Some(xml)) = (path, xml) else {
             completeness = Completeness::PartsUnreadable;
             continue;
         };
         write_text(&xml, WhiteSpace::Kept, office_mark, sink)?;
+        if let Some(xml) = notes_of(&path, &mut archive)? {
+            let part = sink.open_part(NOTES)?;
+            write_text(&xml, WhiteSpace::Kept, notes_mark, sink)?;
+            sink.close_part(part)?;
+        }
         sink.blank_line()?;
     }
     Ok(completeness)
 }
 
-/// Targets are relative to the folder of the presentation, or absolute in the archive.
-fn slide_path(target: &str) -> String {
-    target.strip_prefix('/').map_or_else(|| format!("ppt/{target}"), str::to_owned)
+/// The notes to a slide, if there are any.
+fn notes_of(slide: &str, archive: &mut Archive<'_>) -> Result<Option<Vec<u8>>, Stop> {
+    let Some(relationships) = archive.read(&relationships_of(slide))? else { return Ok(None) };
+    let relationships = attributes(&relationships, "Relationship", ["Type", "Target"])?;
+    let target = relationships.into_iter().find_map(|[kind, target]| {
+        // The strict form of the format has another prefix.
+        if kind?.ends_with("/relationships/notesSlide") { target } else { None }
+    });
+    match target {
+        Some(target) => archive.read(&path_beside(slide, &target)),
+        None => Ok(None),
+    }
+}
+
+/// The file that says what a file refers to.
+fn relationships_of(path: &str) -> String {
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    format!("{folder}/_rels/{name}.rels")
 }
 
 /// Reads an ODT or ODP file.
@@ -74,10 +100,16 @@ fn office_mark(element: &str) -> Mark {
     }
 }
 
+/// As [`office_mark`], without the number of the slide and the date, which are fields.
+fn notes_mark(element: &str) -> Mark {
+    if element == "fld" { Mark::Skip } else { office_mark(element) }
+}
+
 fn open_document_mark(element: &str) -> Mark {
     match element {
         "p" | "h" => Mark::TextLine,
         "page" => Mark::Line,
+        "notes" => Mark::Notes,
         "table-row" => Mark::Row,
         "table-cell" => Mark::Cell,
         "tab" => Mark::Tab,

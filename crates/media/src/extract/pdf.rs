@@ -15,6 +15,10 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink) -> Result<Completeness, Stop> 
         document.decrypt("").map_err(|_| Stop::Encrypted)?;
     }
     let pages = document.get_pages();
+    // Where the trailer says by itself how it is encrypted, the library finds nothing, not even that.
+    if pages.is_empty() && document.trailer.has(b"Encrypt") {
+        return Err(Stop::Encrypted);
+    }
     let mut unreadable = 0;
     for page in pages.keys() {
         match read_page(&document, *page, sink) {

@@ -8,6 +8,16 @@ pub(super) struct Sink {
     chars_left: usize,
 }
 
+/// A part of the text that is being written.
+#[derive(Debug)]
+pub(super) struct Part {
+    name: &'static str,
+    /// Where its mark begins, in bytes.
+    before: usize,
+    /// Where its content begins.
+    start: usize,
+}
+
 impl Sink {
     pub(super) fn new(max_chars: usize) -> Self {
         Self { text: String::new(), chars_left: max_chars }
@@ -50,6 +60,27 @@ impl Sink {
         self.write_char('\n')
     }
 
+    /// Begins a part that has to be told from what is around it, by a mark as in XML on a line of its own.
+    pub(super) fn open_part(&mut self, name: &'static str) -> Result<Part, fmt::Error> {
+        self.fresh_line()?;
+        let before = self.text.len();
+        writeln!(self, "<{name}>")?;
+        Ok(Part { name, before, start: self.text.len() })
+    }
+
+    /// Ends that part; nothing is left of one that has no text.
+    pub(super) fn close_part(&mut self, part: Part) -> fmt::Result {
+        let is_empty = self.text.get(part.start..).is_none_or(|content| content.trim().is_empty());
+        if !is_empty {
+            self.fresh_line()?;
+            return writeln!(self, "</{}>", part.name);
+        }
+        let removed = self.text.get(part.before..).map_or(0, |content| content.chars().count());
+        self.text.truncate(part.before);
+        self.chars_left += removed;
+        Ok(())
+    }
+
     pub(super) fn into_text(self) -> String {
         self.text.trim_end().to_owned()
     }
@@ -84,6 +115,21 @@ mod tests {
         sink.blank_line().unwrap();
         sink.write_collapsed("d").unwrap();
         assert_eq!(sink.into_text(), "a b c\n\nd");
+    }
+
+    #[test]
+    fn parts_are_marked_unless_they_are_empty() {
+        let mut sink = Sink::new(100);
+        sink.write_str("a").unwrap();
+        let part = sink.open_part("notes").unwrap();
+        sink.write_str("b").unwrap();
+        sink.close_part(part).unwrap();
+        let part = sink.open_part("notes").unwrap();
+        sink.write_str(" \n").unwrap();
+        sink.close_part(part).unwrap();
+        sink.write_str("c").unwrap();
+        assert_eq!(sink.chars_left, 100 - sink.text.chars().count());
+        assert_eq!(sink.into_text(), "a\n<notes>\nb\n</notes>\nc");
     }
 
     proptest! {

@@ -7,7 +7,13 @@ use quick_xml::events::{BytesRef, Event};
 use quick_xml::{Reader, XmlVersion};
 
 use super::Stop;
-use super::sink::Sink;
+use super::sink::{Part, Sink};
+
+/// The most elements that may be open at once: nothing that people write comes near, even where none is ever closed.
+const MAX_DEPTH: usize = 100_000;
+
+/// The mark around notes.
+pub(super) const NOTES: &str = "notes";
 
 /// What an element means for the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +34,8 @@ pub(super) enum Mark {
     Space,
     /// It is the end of a line.
     Break,
+    /// It holds what is said to a slide and not shown on it.
+    Notes,
     /// It and all below it are no text.
     Skip,
     /// It says nothing about text.
@@ -108,6 +116,7 @@ fn reader(xml: &[u8]) -> Reader<&[u8]> {
 #[derive(Default)]
 struct OpenElements {
     elements: Vec<(String, Mark)>,
+    notes: Vec<Part>,
     texts: usize,
     cells: usize,
     skips: usize,
@@ -119,13 +128,16 @@ impl OpenElements {
     }
 
     fn start(&mut self, name: &str, mark: Mark, sink: &mut Sink) -> Result<(), Stop> {
+        if self.elements.len() == MAX_DEPTH {
+            return Err(Stop::unreadable("elements are nested too deeply"));
+        }
         self.elements.push((name.to_owned(), mark));
         match mark {
             Mark::Skip => self.skips += 1,
             Mark::Text => self.texts += 1,
             Mark::Cell => self.cells += 1,
-            Mark::Line | Mark::TextLine | Mark::Row | Mark::Tab | Mark::Space | Mark::Break | Mark::Other => {
-            }
+            Mark::Line | Mark::TextLine | Mark::Row | Mark::Tab | Mark::Space | Mark::Break => {}
+            Mark::Notes | Mark::Other => {}
         }
         if mark == Mark::TextLine {
             self.texts += 1;
@@ -139,6 +151,7 @@ impl OpenElements {
             Mark::Space => sink.write_char(' ')?,
             Mark::Break if self.cells > 0 => sink.space()?,
             Mark::Break => sink.write_char('\n')?,
+            Mark::Notes => self.notes.push(sink.open_part(NOTES)?),
             Mark::Text | Mark::Cell | Mark::Skip | Mark::Other => {}
         }
         Ok(())
@@ -160,7 +173,7 @@ impl OpenElements {
             Mark::Skip => self.skips -= 1,
             Mark::Text | Mark::TextLine => self.texts -= 1,
             Mark::Cell => self.cells -= 1,
-            Mark::Line | Mark::Row | Mark::Tab | Mark::Space | Mark::Break | Mark::Other => {}
+            Mark::Line | Mark::Row | Mark::Tab | Mark::Space | Mark::Break | Mark::Notes | Mark::Other => {}
         }
         if self.skips > 0 {
             return Ok(());
@@ -168,6 +181,7 @@ impl OpenElements {
         match mark {
             Mark::Line | Mark::TextLine | Mark::Row => self.part_lines(sink)?,
             Mark::Cell => sink.write_char('\t')?,
+            Mark::Notes => self.notes.pop().map_or(Ok(()), |part| sink.close_part(part))?,
             Mark::Text | Mark::Tab | Mark::Space | Mark::Break | Mark::Skip | Mark::Other => {}
         }
         Ok(())
@@ -211,6 +225,7 @@ mod tests {
             "tab" => Mark::Tab,
             "br" => Mark::Break,
             "no" => Mark::Skip,
+            "notes" => Mark::Notes,
             _ => Mark::Other,
         };
         let mut sink = Sink::new(1_000);
@@ -231,6 +246,23 @@ mod tests {
     fn cells_stay_on_the_line_of_their_row() {
         let table = "<tr><tc><h>a</h><h>b</h></tc><tc><h>c</h></tc></tr><tr><tc><h>d</h></tc></tr>";
         check(table, WhiteSpace::Kept, "a b \tc \t\nd");
+    }
+
+    #[test]
+    fn notes_are_marked() {
+        check(
+            "<h>a</h><notes><h>b</h></notes><h>c</h><notes><h/></notes>",
+            WhiteSpace::Kept,
+            "a\n<notes>\nb\n</notes>\nc",
+        );
+        check("<no><notes><h>b</h></notes></no><h>c</h>", WhiteSpace::Kept, "c");
+    }
+
+    #[test]
+    fn deep_elements_are_refused() {
+        let deep = "<a>".repeat(MAX_DEPTH + 1);
+        let outcome = write_text(deep.as_bytes(), WhiteSpace::Kept, |_| Mark::Other, &mut Sink::new(10));
+        assert!(matches!(outcome, Err(Stop::Unreadable(_))), "{outcome:?}");
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! Reads pictures: first the header alone, then the pixels, both within limits.
 
-use std::io::Cursor;
+use std::io::{self, Cursor};
 
 use image::codecs::webp::WebPDecoder;
 use image::metadata::Orientation;
-use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
+use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, ImageResult, Limits};
 
+use super::strip::is_cut_short;
 use super::{ImageError, Size};
 
 /// The most memory that the pixels of one picture may take, in bytes: 64 million pixels with transparency.
@@ -47,7 +48,7 @@ impl Source {
             .or_else(|| ImageFormat::from_mime_type(mime_type))
             .filter(ImageFormat::reading_enabled)
             .ok_or_else(|| ImageError::Unsupported { mime_type: mime_type.to_owned() })?;
-        let mut decoder = open(bytes, format)?;
+        let mut decoder = open(bytes, format).map_err(|error| wrong(error, format))?;
         let (width, height) = decoder.dimensions();
         let size = Size { width, height };
         if decoder.total_bytes() > MAX_DECODED_BYTES || size.longer_side() > MAX_DECODED_EDGE {
@@ -90,12 +91,31 @@ impl Source {
         }
     }
 
+    /// Decodes the (first) picture to see whether that can be done.
+    pub(super) fn check(&self, bytes: &[u8]) -> Result<(), ImageError> {
+        self.check_end(bytes)?;
+        let decoder = open(bytes, self.format).map_err(|error| wrong(error, self.format))?;
+        // No more than was allowed when the header was read.
+        let length =
+            usize::try_from(decoder.total_bytes()).map_err(|_| ImageError::TooManyPixels(self.size))?;
+        decoder.read_image(&mut vec![0; length]).map_err(|error| wrong(error, self.format))
+    }
+
+    /// The decoder of JPEG makes up what is missing, as browsers do; servers do not, and a model could not tell.
+    fn check_end(&self, bytes: &[u8]) -> Result<(), ImageError> {
+        if self.format == ImageFormat::Jpeg && is_cut_short(bytes) {
+            return Err(ImageError::Damaged(io::Error::from(io::ErrorKind::UnexpectedEof).into()));
+        }
+        Ok(())
+    }
+
     /// Decodes the (first) picture.
     pub(super) fn decode(&self, bytes: &[u8]) -> Result<Picture, ImageError> {
-        let mut decoder = open(bytes, self.format)?;
+        self.check_end(bytes)?;
+        let mut decoder = open(bytes, self.format).map_err(|error| wrong(error, self.format))?;
         // A profile that cannot be read is as good as none.
         let profile = decoder.icc_profile().unwrap_or_default();
-        let mut pixels = DynamicImage::from_decoder(decoder).map_err(ImageError::Decode)?;
+        let mut pixels = DynamicImage::from_decoder(decoder).map_err(|error| wrong(error, self.format))?;
         pixels.apply_orientation(self.orientation);
         let pixels = eight_bits(pixels);
         let colour_space: &[u8] = if pixels.color().has_color() { b"RGB " } else { b"GRAY" };
@@ -108,14 +128,25 @@ impl Source {
     }
 }
 
-fn open(bytes: &[u8], format: ImageFormat) -> Result<impl ImageDecoder + '_, ImageError> {
+fn open(bytes: &[u8], format: ImageFormat) -> ImageResult<impl ImageDecoder + '_> {
     let mut limits = Limits::no_limits();
     limits.max_image_width = Some(MAX_DECODED_EDGE);
     limits.max_image_height = Some(MAX_DECODED_EDGE);
     limits.max_alloc = Some(MAX_DECODED_BYTES);
     let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
     reader.limits(limits);
-    reader.into_decoder().map_err(ImageError::Decode)
+    reader.into_decoder()
+}
+
+/// Tells damage from what others may know better.
+fn wrong(error: image::ImageError, format: ImageFormat) -> ImageError {
+    match error {
+        image::ImageError::Unsupported(_) => {
+            ImageError::Unsupported { mime_type: format.to_mime_type().to_owned() }
+        }
+        image::ImageError::Limits(_) => ImageError::TooMuchMemory(error),
+        _ => ImageError::Damaged(error),
+    }
 }
 
 fn frames(bytes: &[u8], format: ImageFormat) -> Frames {

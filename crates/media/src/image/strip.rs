@@ -1,6 +1,7 @@
-//! Takes out what a file says besides its pixels, and leaves the pixels as they are, bit for bit.
+//! The files around the pixels, read without decoding these.
 //!
-//! Only what is known to matter for how the picture looks is kept, so that what nobody thought of goes too.
+//! Mostly to take out what a file says besides its pixels, and leave these as they are, bit for bit. Only what is known to
+//! matter for how the picture looks is kept, so that what nobody thought of goes too.
 
 use image::ImageFormat;
 
@@ -25,6 +26,31 @@ pub(super) fn without_metadata(bytes: &[u8], format: ImageFormat) -> Stripped {
         Some(rest) if rest == bytes => Stripped::NothingToRemove,
         Some(rest) => Stripped::Removed(rest),
     }
+}
+
+/// Whether a JPEG file ends before its picture does; `false` where that cannot be told.
+pub(super) fn is_cut_short(bytes: &[u8]) -> bool {
+    const SCAN: &[u8] = &[0xFF, 0xDA];
+    const END: &[u8] = &[0xFF, 0xD9];
+    let mut rest = bytes.get(2..).unwrap_or_default();
+    while let Some(after) = rest.strip_prefix(&[0xFF]) {
+        if rest.starts_with(SCAN) {
+            // Among compressed pixels an end can be nothing else. It is mostly where one looks first.
+            return !rest.ends_with(END) && !rest.windows(2).any(|pair| pair == END);
+        }
+        rest = match after {
+            [0xFF, ..] => after,
+            [_, high, low, ..] => {
+                let length = usize::from(u16::from_be_bytes([*high, *low]));
+                match after.get(1 + length..) {
+                    Some(next) => next,
+                    None => return true,
+                }
+            }
+            _ => return true,
+        };
+    }
+    rest.is_empty()
 }
 
 /// What follows the end of the image goes as well: phones keep further pictures there, each with its place and time.

@@ -59,9 +59,13 @@ fn jpeg_with_orientation(pixels: &DynamicImage, orientation: u8) -> Bytes {
 fn png_with(pixels: &DynamicImage, kind: &[u8; 4], content: &[u8]) -> Bytes {
     let plain = file(pixels, ImageFormat::Png);
     let (header, rest) = plain.split_at(33);
+    [header, &chunk(kind, content), rest].concat().into()
+}
+
+fn chunk(kind: &[u8; 4], content: &[u8]) -> Vec<u8> {
     let length = u32::try_from(content.len()).unwrap().to_be_bytes();
     let checksum = crc32(&[kind.as_slice(), content].concat()).to_be_bytes();
-    [header, &length, kind, content, &checksum, rest].concat().into()
+    [&length, kind.as_slice(), content, &checksum].concat()
 }
 
 fn crc32(bytes: &[u8]) -> u32 {
@@ -252,11 +256,11 @@ fn a_bomb_is_an_error() {
     let checksum = crc32(&bomb[12..29]).to_be_bytes();
     bomb[29..33].copy_from_slice(&checksum);
     let error = fit_image(bomb.into(), "image/png", &BOUNDS).unwrap_err();
-    assert!(matches!(error, ImageError::TooManyPixels(_) | ImageError::Decode(_)), "{error:?}");
+    assert!(matches!(error, ImageError::TooManyPixels(_) | ImageError::Damaged(_)), "{error:?}");
 
     let gif = b"GIF89a\xFF\xFF\xFF\xFF\0\0\0,\0\0\0\0\xFF\xFF\xFF\xFF\0\x02\x02D\x01\0;";
     let error = fit_image(Bytes::from_static(gif), "image/gif", &BOUNDS).unwrap_err();
-    assert!(matches!(error, ImageError::TooManyPixels(_) | ImageError::Decode(_)), "{error:?}");
+    assert!(matches!(error, ImageError::TooManyPixels(_) | ImageError::Damaged(_)), "{error:?}");
 }
 
 #[test]
@@ -266,8 +270,131 @@ fn what_is_no_picture_is_told_apart_from_what_is_damaged() {
     };
     assert!(matches!(check(b"hello", "text/plain"), ImageError::Unsupported { .. }));
     assert!(matches!(check(b"\0\0\0\x1cftypavif\0\0\0\0", "image/avif"), ImageError::Unsupported { .. }));
-    assert!(matches!(check(b"hello", "image/png"), ImageError::Decode(_)));
-    assert!(matches!(check(b"", "image/jpeg"), ImageError::Decode(_)));
+    assert!(matches!(check(b"hello", "image/png"), ImageError::Damaged(_)));
+    assert!(matches!(check(b"", "image/jpeg"), ImageError::Damaged(_)));
+}
+
+/// Checks that no file is taken that lacks as many bytes as `least`, or more.
+fn check_cut_short(bytes: &Bytes, mime_type: &str, least: usize) {
+    check_untouched(bytes, mime_type, &BOUNDS);
+    for bounds in [BOUNDS, STRIP, ImageBounds { max_edge: 8, ..BOUNDS }] {
+        for length in 0..=bytes.len() - least {
+            let outcome = fit_image(bytes.slice(..length), mime_type, &bounds);
+            assert!(
+                matches!(outcome, Err(ImageError::Damaged(_))),
+                "{length} of {}: {outcome:?}",
+                bytes.len()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_picture_that_is_cut_short_anywhere_is_damaged() {
+    let pixels = noise(20, 10);
+    check_cut_short(&file(&pixels, ImageFormat::Jpeg), "image/jpeg", 1);
+    let with_thumbnail =
+        jpeg_segment(0xE1, &[b"Exif\0\0".as_slice(), &file(&noise(4, 4), ImageFormat::Jpeg)].concat());
+    check_cut_short(&jpeg_with(&pixels, &[with_thumbnail], b""), "image/jpeg", 1);
+    check_cut_short(&file(&pixels, ImageFormat::WebP), "image/webp", 1);
+    // All pixels are there before the last chunk, which says nothing, and the checksum of the one before.
+    check_cut_short(&file(&pixels, ImageFormat::Png), "image/png", 12 + 4 + 1);
+}
+
+#[test]
+fn a_gif_that_is_cut_short_is_damaged() {
+    let bytes = file(&noise(20, 10), ImageFormat::Gif);
+    // The end of the last block, and the mark of the end.
+    for length in 0..=bytes.len() - 3 {
+        let outcome = fit_image(bytes.slice(..length), "image/gif", &BOUNDS);
+        assert!(matches!(outcome, Err(ImageError::Damaged(_))), "{length} of {}: {outcome:?}", bytes.len());
+    }
+}
+
+#[test]
+fn pixels_that_do_not_decode_are_damage() {
+    let mut png = file(&noise(20, 10), ImageFormat::Png).to_vec();
+    let middle = png.len() / 2;
+    png[middle] ^= 0xFF;
+    let outcome = fit_image(png.into(), "image/png", &BOUNDS);
+    assert!(matches!(outcome, Err(ImageError::Damaged(_))), "{outcome:?}");
+}
+
+#[test]
+fn what_programs_overlook_is_overlooked() {
+    let pixels = noise(20, 10);
+    let jpeg = file(&pixels, ImageFormat::Jpeg);
+    check_untouched(
+        &[&jpeg, b"what phones put behind a picture".as_slice()].concat().into(),
+        "image/jpeg",
+        &BOUNDS,
+    );
+    let mut flipped = jpeg.to_vec();
+    let inside = flipped.len() - 40;
+    flipped[inside] ^= 0x10;
+    check_untouched(&flipped.into(), "image/jpeg", &BOUNDS);
+
+    let png = file(&pixels, ImageFormat::Png);
+    check_untouched(&png.slice(..png.len() - 12), "image/png", &BOUNDS);
+    let mut comment = png_with(&pixels, b"tEXt", b"a\0b").to_vec();
+    comment[33 + 8] = b'c';
+    check_untouched(&comment.into(), "image/png", &BOUNDS);
+}
+
+/// A PNG that moves, of two frames.
+fn moving_png() -> Bytes {
+    let plain = file(&two_halves(8, 8), ImageFormat::Png);
+    let (header, rest) = plain.split_at(33);
+    let end = rest.len() - 12;
+    let control = |number: u32| {
+        chunk(
+            b"fcTL",
+            &[&number.to_be_bytes(), [0, 0, 0, 8, 0, 0, 0, 8].as_slice(), &[0; 8], &[0, 1, 0, 1, 0, 0]]
+                .concat(),
+        )
+    };
+    let pixels = rest.get(8..end - 4).unwrap();
+    [
+        header,
+        &chunk(b"acTL", &[0, 0, 0, 2, 0, 0, 0, 0]),
+        &control(0),
+        &rest[..end],
+        &control(1),
+        &chunk(b"fdAT", &[2_u32.to_be_bytes().as_slice(), pixels].concat()),
+        &rest[end..],
+    ]
+    .concat()
+    .into()
+}
+
+#[test]
+fn a_png_that_moves_stays_byte_for_byte() {
+    let bytes = moving_png();
+    let decoder = ::image::codecs::png::PngDecoder::new(Cursor::new(&bytes)).unwrap();
+    assert!(decoder.is_apng().unwrap());
+    check_untouched(&bytes, "image/png", &BOUNDS);
+    check_untouched(&bytes, "image/png", &STRIP);
+    let outcome = fit_image(bytes.slice(..80), "image/png", &BOUNDS);
+    assert!(matches!(outcome, Err(ImageError::Damaged(_))), "{outcome:?}");
+}
+
+#[test]
+fn a_bomb_that_measures_little_is_bounded_by_its_pixels() {
+    // Far more compressed pixels than the header has room for.
+    let plain = file(&two_halves(4, 4), ImageFormat::Png);
+    let flood = file(&DynamicImage::new_rgb8(4_000, 4_000), ImageFormat::Png);
+    let pixels_of = |png: &Bytes| png.slice(33..png.len() - 12);
+    let bomb: Bytes = [&plain[..33], &pixels_of(&flood), &plain[plain.len() - 12..]].concat().into();
+    let outcome = fit_image(bomb, "image/png", &BOUNDS);
+    assert!(matches!(outcome, Ok(Fitted::AsItIs(_)) | Err(ImageError::Damaged(_))), "{outcome:?}");
+
+    let jpeg = file(&two_halves(16, 16), ImageFormat::Jpeg).to_vec();
+    let at = jpeg.windows(2).position(|pair| pair == [0xFF, 0xC0]).unwrap();
+    let mut bomb = jpeg;
+    bomb[at + 5..at + 9].copy_from_slice(&[0xFF; 4]);
+    let error =
+        fit_image(bomb.into(), "image/jpeg", &ImageBounds { max_edge: u32::MAX, ..BOUNDS }).unwrap_err();
+    assert!(matches!(error, ImageError::TooManyPixels(_) | ImageError::TooMuchMemory(_)), "{error:?}");
 }
 
 #[tokio::test]
@@ -327,6 +454,9 @@ proptest! {
         }
         let outcome = fit_image(bytes.into(), format.to_mime_type(), &bounds);
         prop_assert!(!matches!(outcome, Err(ImageError::DecoderPanicked)));
+        if let Ok(Fitted::AsItIs(bytes) | Fitted::Changed { bytes, .. }) = outcome {
+            prop_assert!(::image::load_from_memory(&bytes).is_ok(), "what cannot be decoded is not given out");
+        }
     }
 
     #[test]

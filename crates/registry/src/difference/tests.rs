@@ -16,7 +16,8 @@ fn full_app() -> Value {
             "maxArtifactBytes": 12, "maxRequestBytes": 13
         },
         "synchronous": "normal", "shutdownGraceMs": 14,
-        "retry": {"maxAttempts": 15, "baseDelayMs": 16, "maxDelayMs": 17}
+        "retry": {"maxAttempts": 15, "baseDelayMs": 16, "maxDelayMs": 17},
+        "retention": {"eventsDays": 18, "maxEvents": 19}
     })
 }
 
@@ -31,7 +32,8 @@ fn other_app() -> Value {
             "maxArtifactBytes": 32, "maxRequestBytes": 33
         },
         "synchronous": "full", "shutdownGraceMs": 34,
-        "retry": {"maxAttempts": 35, "baseDelayMs": 15, "maxDelayMs": 37}
+        "retry": {"maxAttempts": 35, "baseDelayMs": 15, "maxDelayMs": 37},
+        "retention": {"eventsDays": 38, "maxEvents": 39}
     })
 }
 

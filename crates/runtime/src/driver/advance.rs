@@ -7,6 +7,7 @@ use crate::event::Event;
 use crate::handles::Handles;
 use crate::mint;
 use crate::record::{Record, Replied, ToolResult};
+use crate::room;
 use crate::store::messages::{self, Settled};
 use crate::store::turns::{self, OpenTurn};
 use crate::store::{Conversation, Error, Tx, agents, events, records, tasks, usage};
@@ -15,7 +16,7 @@ use crate::tools::{self, Context};
 use crate::turn::{self, Reminded, Step, Turn};
 use polity_artifacts::{NewArtifact, Prepared};
 use polity_llm::ToolCall;
-use polity_registry::Snapshot;
+use polity_registry::{Service, Snapshot};
 use polity_society::id::ServiceId;
 use polity_society::notice::Notice;
 use polity_society::refusal::Refusal;
@@ -174,20 +175,20 @@ impl Advance {
             }
             Step::Fail(reason) => {
                 self.record(tx, turn, Record::Failed { reason: reason.clone() }).await?;
-                let service = self.service(tx).await?;
+                let service = self.service(tx).await?.id.clone();
                 closing::fail(tx, &self.snapshot, &self.conversation, &self.open, &service, reason).await?;
                 Ok(Go::On)
             }
         }
     }
 
-    async fn service(&self, tx: &mut Tx) -> Result<ServiceId, Error> {
+    async fn service(&self, tx: &mut Tx) -> Result<Arc<Service>, Error> {
         let agent = agents::get(&mut tx.connection, &self.conversation.agent).await?;
         let wanted = match agent.and_then(|agent| agent.service) {
             Some(service) => Some(service),
             None => tasks::service(&mut tx.connection, &self.conversation.task).await?,
         };
-        Ok(crate::door::service_for(&self.snapshot.catalogue, wanted.as_ref()).id.clone())
+        Ok(Arc::clone(crate::door::service_for(&self.snapshot.catalogue, wanted.as_ref())))
     }
 
     async fn run_society_tool(&self, tx: &mut Tx, turn: &mut Turn, call: &ToolCall) -> Result<(), Error> {
@@ -241,8 +242,10 @@ impl Advance {
     /// A result that is longer than a model should get at once becomes an artifact; the model gets its beginning and the
     /// reference. Writing it while the transaction is open costs others a few milliseconds, and hardly ever happens.
     async fn bounded(&self, tx: &mut Tx, call: &ToolCall, result: ToolResult) -> Result<ToolResult, Error> {
-        let limit = usize::try_from(self.snapshot.settings.limits.tool_result_chars).unwrap_or(usize::MAX);
         let ToolResult::Json(value) = &result else { return Ok(result) };
+        let service = self.service(tx).await?;
+        let limits = room::within(&self.snapshot.settings.limits, &service);
+        let limit = usize::try_from(limits.tool_result_chars).unwrap_or(usize::MAX);
         let text = value.to_string();
         let characters = text.chars().count();
         if characters <= limit {

@@ -21,7 +21,7 @@ use polity_society::refusal::Refusal;
 use polity_society::rules::{self, Answering, Beginning, Closing, ClosingFacts, Draft, LastWord, Nudge};
 
 /// Ends a turn well. Its messages are consumed in the same transaction, and exactly those.
-pub(super) async fn finish(
+pub(crate) async fn finish(
     tx: &mut Tx,
     handles: &Handles,
     snapshot: &Snapshot,
@@ -128,7 +128,7 @@ async fn keep_whole(
 }
 
 /// Whether what a turn tells the person is final in any case: it is where the system has reminded the agent.
-pub(super) async fn last_word(tx: &mut Tx, open: &OpenTurn) -> Result<LastWord, Error> {
+pub(crate) async fn last_word(tx: &mut Tx, open: &OpenTurn) -> Result<LastWord, Error> {
     let began_by = messages::get(&mut tx.connection, &open.began_by).await?;
     Ok(match began_by.map(|message| beginning(&message).nudge) {
         Some(Nudge::Yes) => LastWord::Yes,
@@ -145,7 +145,7 @@ fn beginning(message: &Message) -> Beginning {
 }
 
 /// Ends a turn that could not go on: its messages have failed, and the parent, or the person, is told.
-pub(super) async fn fail(
+pub(crate) async fn fail(
     tx: &mut Tx,
     snapshot: &Snapshot,
     conversation: &Conversation,

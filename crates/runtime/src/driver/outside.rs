@@ -58,7 +58,8 @@ pub(super) async fn run_outside(
     let tool = call.name.clone();
     let done = match &call.arguments {
         Arguments::Object(arguments) => {
-            let idempotency_key = format!("{}-{}", open.id, call.id);
+            // Ids are unique among what the model is told; what was summed up may have had the same.
+            let idempotency_key = format!("{}-{}-{}", open.id, turn.rounds(), call.id);
             let invocation = Invocation { arguments: arguments.clone(), idempotency_key };
             match (outside.run)(invocation).await {
                 Ok(value) => Ok(value),

@@ -41,12 +41,7 @@ pub(crate) fn system_message(facts: &SystemFacts<'_>) -> String {
             filled.trim().to_owned()
         }
     };
-    let tool_rules = if facts.service.tools_allowed() {
-        prompts.tool_rules.trim()
-    } else {
-        texts.get(TextKey::SystemNoTools)
-    };
-    let mut sections = vec![prompts.base.trim().to_owned(), tool_rules.to_owned(), role];
+    let mut sections = vec![prompts.base.trim().to_owned(), tool_rules(facts), role];
     if let Some(brief) = facts.brief {
         let lines = brief_lines(brief, texts).join("\n");
         sections.push(format!("{}\n{lines}", texts.get(TextKey::BriefHeading)));
@@ -56,6 +51,22 @@ pub(crate) fn system_message(facts: &SystemFacts<'_>) -> String {
     let contacts: Vec<String> = facts.contacts.iter().map(|contact| contact_line(contact, prompts)).collect();
     sections.push(format!("{heading}\n{}", contacts.join("\n")));
     sections.join("\n\n")
+}
+
+/// Windows below this many tokens have no room for examples of tool calls.
+const SMALL_WINDOW: u64 = 12_000;
+
+fn tool_rules(facts: &SystemFacts<'_>) -> String {
+    let texts = &facts.prompts.texts;
+    let rules = facts.prompts.tool_rules.trim();
+    if !facts.service.tools_allowed() {
+        return texts.get(TextKey::SystemNoTools).to_owned();
+    }
+    if facts.service.context_window.is_none_or(|window| window >= SMALL_WINDOW) {
+        return rules.to_owned();
+    }
+    let mark = texts.get(TextKey::SystemExampleMark);
+    rules.lines().filter(|line| !line.starts_with(mark)).collect::<Vec<_>>().join("\n")
 }
 
 fn runtime_facts(facts: &SystemFacts<'_>, role_name: &str) -> String {

@@ -1,6 +1,8 @@
 mod story;
 
 use super::*;
+use crate::history::{Told, fitting};
+use crate::record::Keeps;
 use crate::testing::brief;
 use base64::Engine as _;
 use polity_llm::Arguments;
@@ -64,6 +66,28 @@ fn a_model_without_tools_is_not_told_how_to_call_them() {
 }
 
 #[test]
+fn a_small_window_gets_the_rules_without_the_examples() {
+    let facts = |context_window: Option<u64>| {
+        let service = Service { context_window, ..service("words").clone() };
+        system_message(&SystemFacts {
+            prompts: &SNAPSHOT.prompts,
+            agent: &AgentId::root(),
+            parent: None,
+            role_name: "",
+            role_prompt: None,
+            brief: None,
+            service: &service,
+            contacts: &[],
+        })
+    };
+    let mark = SNAPSHOT.prompts.texts.get(TextKey::SystemExampleMark);
+    let count = |system: &str| system.lines().filter(|line| line.starts_with(mark)).count();
+    assert!(count(&facts(None)) > 10);
+    assert_eq!(count(&facts(Some(4_096))), 0);
+    assert!(facts(Some(4_096)).contains("invalid_arguments"), "the rules stay");
+}
+
+#[test]
 fn a_request_to_a_model_that_reads_text_alone() {
     let mut messages = vec![Wire::System(system(service("words")))];
     messages.extend(story().shown_to(service("words"), PLENTY).messages);
@@ -110,6 +134,7 @@ enum Piece {
     Opened(Vec<Medium>),
     Said,
     Summed(u64),
+    Outgrown(u64),
     NextTurn,
 }
 
@@ -141,6 +166,7 @@ fn pieces() -> impl Strategy<Value = Vec<Piece>> {
         3 => opened.prop_map(Piece::Opened),
         2 => Just(Piece::Said),
         1 => (0u64..6).prop_map(Piece::Summed),
+        1 => (0u64..6).prop_map(Piece::Outgrown),
         2 => Just(Piece::NextTurn),
     ];
     proptest::collection::vec(piece, 1..14)
@@ -181,11 +207,25 @@ fn told(pieces: &[Piece]) -> (Story, Vec<Medium>) {
                     extra: Map::new(),
                 };
                 story.write(Record::Replied(Replied { calls: vec![asked], ..Replied::default() }));
-                story.write(Record::Compacted { summary: "in short".to_owned(), keep_recent: *keep_recent });
+                story.write(Record::Compacted {
+                    summary: "in short".to_owned(),
+                    keep_recent: *keep_recent,
+                    keeps: Keeps::Turn,
+                });
                 story.write(Record::ToolFinished {
                     call: CallId::new(call),
                     result: ToolResult::Json(json!({"status": "success"})),
                 });
+            }
+            Piece::Outgrown(room) => {
+                let records = story.history.told().records;
+                if let Some(keep) = fitting(records, &vec![1; records.len()], *room) {
+                    story.write(Record::Compacted {
+                        summary: "outgrown".to_owned(),
+                        keep_recent: keep as u64,
+                        keeps: Keeps::Newest,
+                    });
+                }
             }
             Piece::NextTurn => begun = false,
         }
@@ -225,7 +265,7 @@ proptest! {
     /// A model that sees gets each picture as it is; one that takes everything gets every medium.
     #[test]
     fn media_are_shown_as_they_are(pieces in pieces()) {
-        let uncut: Vec<Piece> = pieces.into_iter().filter(|piece| !matches!(piece, Piece::Summed(_))).collect();
+        let uncut: Vec<Piece> = pieces.into_iter().filter(|piece| !matches!(piece, Piece::Summed(_) | Piece::Outgrown(_))).collect();
         let (story, media) = told(&uncut);
         let expect = |all: bool| -> Vec<Bytes> {
             let wanted = media.iter().filter(|medium| all || medium.kind == Kind::Image);
@@ -257,7 +297,7 @@ proptest! {
     #[test]
     fn what_is_too_old_stays_so(pieces in pieces(), budget in 0u64..3000) {
         let (story, _) = told(&pieces);
-        let records = &story.history.records;
+        let records: Vec<&Record> = story.history.records.iter().map(|(_, record)| record).collect();
         let mut before = BTreeSet::new();
         for end in 0..=records.len() {
             let now = too_old(&records[..end], &story.history, &story.fetched, budget);
@@ -287,16 +327,20 @@ proptest! {
             }
         }
         prop_assert!(pending.is_empty());
-        let (summary, kept) = visible(&story.history.records);
+        let Told { summary, records: kept, .. } = story.history.told();
         let records = &story.history.records;
         let newest = records.iter().rposition(|(_, record)| matches!(record, Record::Compacted { .. }));
         prop_assert_eq!(summary.is_some(), newest.is_some());
         let Some(newest) = newest else { return Ok(()) };
-        let Record::Compacted { keep_recent, .. } = &records[newest].1 else { return Ok(()) };
+        let Record::Compacted { keep_recent, keeps, .. } = &records[newest].1 else { return Ok(()) };
+        let kept_before = kept.len() - (records.len() - newest);
+        prop_assert!(kept_before >= newest.min(usize::try_from(*keep_recent).unwrap()));
+        if *keeps == Keeps::Newest {
+            prop_assert_eq!(kept_before as u64, *keep_recent);
+            return Ok(());
+        }
         let of_turn = |records: &[(i64, Record)]| records.iter().filter(|(turn, _)| *turn == story.history.records[newest].0).count();
         prop_assert_eq!(of_turn(kept), of_turn(records));
-        let before = kept.len() - (records.len() - newest);
-        prop_assert!(before >= newest.min(usize::try_from(*keep_recent).unwrap()));
         let begins_with_heard = matches!(kept[0].1, Record::Heard { .. });
         prop_assert!(begins_with_heard);
     }

@@ -156,13 +156,14 @@ pub(super) fn read(row: &SqliteRow) -> Result<AgentRow, Error> {
     let brief = parse("brief").map(|text| serde_json::from_str(&text)).transpose();
     let interface_spec = parse("interface_spec").map(|text| serde_json::from_str(&text)).transpose();
     let ended = row.get::<Option<i64>, _>("ended_at").is_some();
+    let depth = u32::try_from(row.get::<i64, _>("depth"));
     Ok(AgentRow {
         task: parse("task").map(TaskId::new),
         parent: parse("parent").map(AgentId::new),
         role: parse("role").map(RoleId::new),
         name: parse("name"),
         brief: brief.map_err(|error| damaged("agents", &id, error))?,
-        depth: row.get("depth"),
+        depth: depth.map_err(|error| damaged("agents", &id, error))?,
         standing: if ended { Standing::Ended } else { Standing::Active },
         // Root and the person fill no role: their own names stand in.
         role_name: parse("role_name").unwrap_or_else(|| id.clone()),

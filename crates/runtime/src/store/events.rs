@@ -57,7 +57,7 @@ pub(crate) async fn of_message(
     query.fetch_optional(connection).await?.as_ref().map(read).transpose()
 }
 
-fn read(row: &SqliteRow) -> Result<Entry, Error> {
+pub(super) fn read(row: &SqliteRow) -> Result<Entry, Error> {
     let seq: i64 = row.get("seq");
     let event = serde_json::from_str(&row.get::<String, _>("body"))
         .map_err(|error| damaged("events", &seq.to_string(), error))?;

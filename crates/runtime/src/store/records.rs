@@ -1,22 +1,46 @@
 //! Table `records`.
 
 use super::{Conversation, Error, Tx, damaged, messages};
-use crate::record::Record;
+use crate::history::History;
+use crate::record::{Keeps, Record};
+use polity_society::id::MessageId;
 use polity_society::message::Message;
+use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
-use std::collections::{HashMap, HashSet};
 
 const INSERT: &str =
     "INSERT INTO records (agent, task, turn, message, body, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 const OF_TURN: &str = "SELECT seq, turn, body FROM records WHERE turn = ?1 ORDER BY seq";
 const OF_CONVERSATION: &str =
-    "SELECT seq, turn, body FROM records WHERE agent = ?1 AND task = ?2 ORDER BY seq";
+    "SELECT seq, turn, body FROM records WHERE agent = ?1 AND task = ?2 AND seq >= ?3 ORDER BY seq";
 const MESSAGES_OF: &str = "SELECT m.* FROM records r JOIN messages m ON m.id = r.message
-    WHERE r.agent = ?1 AND r.task = ?2 AND r.message IS NOT NULL";
+    WHERE r.agent = ?1 AND r.task = ?2 AND r.seq >= ?3 AND r.message IS NOT NULL";
+/// Requests that are not answered yet, as `messages::OPEN_TO` has them, with the records that heard them.
+const OPEN: &str = "SELECT r.seq, r.turn, r.body, m.id FROM messages m JOIN records r ON r.message = m.id
+    WHERE m.receiver = ?1 AND m.task = ?2 AND m.expects = 'answer' AND m.answered_by IS NULL
+    AND m.state IN ('in_turn', 'done') AND r.agent = ?1 ORDER BY r.seq";
+const NEWEST_SUMMARY: &str = "SELECT seq, turn, body FROM records
+    WHERE agent = ?1 AND task = ?2 AND json_extract(body, '$.record') = 'compacted' ORDER BY seq DESC LIMIT 1";
+const BEGINS_TURN: &str = "SELECT min(seq) FROM records WHERE turn = ?1";
+const SO_MANY_BEFORE: &str =
+    "SELECT min(seq) FROM (SELECT seq FROM records WHERE agent = ?1 AND task = ?2 AND seq < ?3
+    ORDER BY seq DESC LIMIT ?4)";
+const HEARD_BEFORE: &str = "SELECT max(seq) FROM records
+    WHERE agent = ?1 AND task = ?2 AND seq <= ?3 AND message IS NOT NULL";
 
 /// Every statement of this file.
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[INSERT, OF_TURN, OF_CONVERSATION, MESSAGES_OF];
+pub(super) const STATEMENTS: &[&str] = &[
+    INSERT,
+    OF_TURN,
+    OF_CONVERSATION,
+    MESSAGES_OF,
+    OPEN,
+    NEWEST_SUMMARY,
+    BEGINS_TURN,
+    SO_MANY_BEFORE,
+    HEARD_BEFORE,
+];
 
 pub(crate) async fn append(
     tx: &mut Tx,
@@ -47,43 +71,66 @@ pub(crate) async fn of_turn(connection: &mut SqliteConnection, turn: i64) -> Res
     rows.iter().map(read).collect()
 }
 
-/// A conversation as it was recorded: all its turns, and the messages that they heard.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct History {
-    /// The records of all turns, in order, each with its turn.
-    pub(crate) records: Vec<(i64, Record)>,
-    /// The messages, by id.
-    pub(crate) messages: HashMap<String, Message>,
-}
-
-impl History {
-    /// The ids of all calls that were ever made in it.
-    pub(crate) fn call_ids(&self) -> HashSet<&str> {
-        let replies = self.records.iter().filter_map(|(_, record)| match record {
-            Record::Replied(replied) => Some(replied.calls.as_slice()),
-            _ => None,
-        });
-        replies.flatten().map(|call| call.id.as_str()).collect()
-    }
-}
-
+/// A conversation, without what its newest summary stands for.
 pub(crate) async fn history(
     connection: &mut SqliteConnection,
     conversation: &Conversation,
 ) -> Result<History, Error> {
-    let query =
-        sqlx::query(OF_CONVERSATION).bind(conversation.agent.as_str()).bind(conversation.task.as_str());
-    let rows = query.fetch_all(&mut *connection).await?;
-    let with_turn = |row| Ok::<_, Error>((sqlx::Row::get(row, "turn"), read(row)?));
-    let records = rows.iter().map(with_turn).collect::<Result<Vec<_>, _>>()?;
-    let query = sqlx::query(MESSAGES_OF).bind(conversation.agent.as_str()).bind(conversation.task.as_str());
-    let rows = query.fetch_all(connection).await?;
-    let heard = rows.iter().map(messages::read).collect::<Result<Vec<_>, _>>()?;
-    let messages = heard.into_iter().map(|message| (message.id.to_string(), message)).collect();
-    Ok(History { records, messages })
+    let (agent, task) = (conversation.agent.as_str(), conversation.task.as_str());
+    let first = first_told(connection, conversation).await?;
+    let with_turn = |row: &SqliteRow| Ok::<_, Error>((row.get::<i64, _>("turn"), read(row)?));
+    let mut history = History::default();
+    for row in &sqlx::query(OPEN).bind(agent).bind(task).fetch_all(&mut *connection).await? {
+        let id: String = row.get("id");
+        if row.get::<i64, _>("seq") < first {
+            history.records.push(with_turn(row)?);
+            history.messages.extend(messages::get(connection, &MessageId::new(id.clone())).await?.map(by_id));
+        }
+        history.open.insert(id);
+    }
+    let rows =
+        sqlx::query(OF_CONVERSATION).bind(agent).bind(task).bind(first).fetch_all(&mut *connection).await?;
+    for row in &rows {
+        history.records.push(with_turn(row)?);
+    }
+    let rows = sqlx::query(MESSAGES_OF).bind(agent).bind(task).bind(first).fetch_all(connection).await?;
+    for row in &rows {
+        history.messages.extend([by_id(messages::read(row)?)]);
+    }
+    Ok(history)
 }
 
-fn read(row: &sqlx::sqlite::SqliteRow) -> Result<Record, Error> {
+fn by_id(message: Message) -> (String, Message) {
+    (message.id.to_string(), message)
+}
+
+/// The number of the first record that the newest summary leaves whole; what is decided about it is [`History::told`]'s
+/// business, which finds the same cut in what is read from here on.
+async fn first_told(connection: &mut SqliteConnection, conversation: &Conversation) -> Result<i64, Error> {
+    let (agent, task) = (conversation.agent.as_str(), conversation.task.as_str());
+    let Some(row) =
+        sqlx::query(NEWEST_SUMMARY).bind(agent).bind(task).fetch_optional(&mut *connection).await?
+    else {
+        return Ok(0);
+    };
+    let Record::Compacted { keep_recent, keeps, .. } = read(&row)? else { return Ok(0) };
+    let summary: i64 = row.get("seq");
+    let keep = i64::try_from(keep_recent).unwrap_or(i64::MAX);
+    let query = sqlx::query_scalar(SO_MANY_BEFORE).bind(agent).bind(task).bind(summary).bind(keep);
+    let kept: Option<i64> = query.fetch_one(&mut *connection).await?;
+    let mut first = kept.unwrap_or(summary);
+    if keeps == Keeps::Turn {
+        let query = sqlx::query_scalar(BEGINS_TURN).bind(row.get::<i64, _>("turn"));
+        let begins: Option<i64> = query.fetch_one(&mut *connection).await?;
+        first = first.min(begins.unwrap_or(first));
+        let query = sqlx::query_scalar(HEARD_BEFORE).bind(agent).bind(task).bind(first);
+        let heard: Option<i64> = query.fetch_one(&mut *connection).await?;
+        first = heard.unwrap_or(0);
+    }
+    Ok(first)
+}
+
+pub(super) fn read(row: &SqliteRow) -> Result<Record, Error> {
     let body: String = row.get("body");
     serde_json::from_str(&body)
         .map_err(|error| damaged("records", &row.get::<i64, _>("seq").to_string(), error))

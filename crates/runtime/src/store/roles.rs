@@ -80,7 +80,7 @@ pub(crate) async fn exists(connection: &mut SqliteConnection, id: &str) -> Resul
     Ok(sqlx::query_scalar(EXISTS).bind(id).fetch_one(connection).await?)
 }
 
-fn read(row: &SqliteRow) -> Result<Role, Error> {
+pub(super) fn read(row: &SqliteRow) -> Result<Role, Error> {
     let id: String = row.get("id");
     let name: String = row.get("name");
     let json = |column: &str| row.get::<String, _>(column);

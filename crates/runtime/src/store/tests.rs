@@ -11,6 +11,9 @@ const STATEMENTS: &[&[&str]] = &[
     contacts::STATEMENTS,
     events::STATEMENTS,
     holds::STATEMENTS,
+    maintenance::STATEMENTS,
+    maintenance::check::STATEMENTS,
+    maintenance::unneeded::STATEMENTS,
     messages::STATEMENTS,
     records::STATEMENTS,
     roles::STATEMENTS,
@@ -47,6 +50,9 @@ fn every_statement_is_in_the_list_of_its_file() {
     check("contacts", include_str!("contacts.rs"), contacts::STATEMENTS);
     check("events", include_str!("events.rs"), events::STATEMENTS);
     check("holds", include_str!("holds.rs"), holds::STATEMENTS);
+    check("maintenance", include_str!("maintenance.rs"), maintenance::STATEMENTS);
+    check("check", include_str!("maintenance/check.rs"), maintenance::check::STATEMENTS);
+    check("unneeded", include_str!("maintenance/unneeded.rs"), maintenance::unneeded::STATEMENTS);
     check("messages", include_str!("messages.rs"), messages::STATEMENTS);
     check("records", include_str!("records.rs"), records::STATEMENTS);
     check("roles", include_str!("roles.rs"), roles::STATEMENTS);

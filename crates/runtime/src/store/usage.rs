@@ -12,10 +12,14 @@ const OF_TASK: &str = "SELECT count(*) AS calls, coalesce(sum(prompt_tokens), 0)
     coalesce(sum(completion_tokens), 0) AS completion FROM model_calls WHERE task = ?1";
 const BY_AGENT: &str = "SELECT agent, count(*) AS calls, sum(prompt_tokens + completion_tokens) AS tokens
     FROM model_calls WHERE task = ?1 GROUP BY agent ORDER BY tokens DESC, agent LIMIT 10";
+/// What was written before a summary says nothing of what is told after it.
+const IN_CONTEXT: &str = "SELECT prompt_tokens + completion_tokens AS tokens FROM model_calls
+    WHERE task = ?2 AND agent = ?1 AND created_at > coalesce((SELECT max(created_at) FROM records
+    WHERE agent = ?1 AND task = ?2 AND json_extract(body, '$.record') = 'compacted'), 0) ORDER BY seq DESC LIMIT 1";
 
 /// Every statement of this file.
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[INSERT, OF_TASK, BY_AGENT];
+pub(super) const STATEMENTS: &[&str] = &[INSERT, OF_TASK, BY_AGENT, IN_CONTEXT];
 
 /// What answered a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +76,17 @@ pub(crate) async fn of_task(connection: &mut SqliteConnection, task: &TaskId) ->
     let row = sqlx::query(OF_TASK).bind(task.as_str()).fetch_one(connection).await?;
     let number = |column: &str| row.get::<i64, _>(column).unsigned_abs();
     Ok(Used { calls: number("calls"), tokens: number("prompt") + number("completion") })
+}
+
+/// How many tokens the last request of a conversation had, with its answer; `None` where there was none since its
+/// history was last summed up.
+pub(crate) async fn in_context(
+    connection: &mut SqliteConnection,
+    conversation: &Conversation,
+) -> Result<Option<u64>, Error> {
+    let query = sqlx::query_scalar(IN_CONTEXT).bind(conversation.agent.as_str());
+    let tokens: Option<i64> = query.bind(conversation.task.as_str()).fetch_optional(connection).await?;
+    Ok(tokens.map(i64::unsigned_abs))
 }
 
 /// Who used most: agent, calls, tokens.

@@ -3,7 +3,7 @@
 use super::arguments::{CompressContext, FindCapableAgents, SendMessage};
 use super::{Context, Done, Ran};
 use crate::door;
-use crate::record::Record;
+use crate::record::{Keeps, Record};
 use crate::store::{Conversation, Error, Tx, agents};
 use polity_society::agent::{Party, Standing};
 use polity_society::contact::{self, KnownParty};
@@ -148,7 +148,7 @@ pub(super) async fn find_capable(
 /// The summary takes the place of what came before it; the record says from where on the history stays as it was.
 pub(super) fn compress(arguments: CompressContext) -> Done {
     let keep_recent = arguments.keep_recent_count.unwrap_or(KEEP_RECENT);
-    let record = Record::Compacted { summary: arguments.summary, keep_recent };
+    let record = Record::Compacted { summary: arguments.summary, keep_recent, keeps: Keeps::Turn };
     let mut done = Done::json(json!({"status": "success", "keepRecentCount": keep_recent}));
     done.record = Some(record);
     done

@@ -3,6 +3,7 @@ mod ending;
 mod hiring;
 mod introductions;
 mod looking;
+mod model;
 mod prompts;
 mod refusals;
 mod roles;

@@ -290,7 +290,7 @@ proptest! {
                     pending.remove(0);
                 }
                 Record::Heard { .. } | Record::Noticed { .. } => prop_assert!(pending.is_empty()),
-                Record::Compacted { .. } | Record::Failed { .. } | Record::Stopped { .. } => {}
+                Record::Compacted { .. } | Record::Status { .. } | Record::Failed { .. } | Record::Stopped { .. } => {}
             }
         }
         prop_assert!(pending.is_empty());

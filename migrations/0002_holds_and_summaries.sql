@@ -6,3 +6,9 @@ CREATE TABLE holds (
     created_at INTEGER NOT NULL,
     PRIMARY KEY (agent, task)
 ) STRICT, WITHOUT ROWID;
+
+-- The summaries of a conversation: what came before the newest is not read any more.
+CREATE INDEX records_compacted ON records (agent, task, seq) WHERE json_extract(body, '$.record') = 'compacted';
+
+-- Which record heard a message.
+CREATE INDEX records_heard ON records (message) WHERE message IS NOT NULL;

@@ -1,0 +1,31 @@
+//! The code pages that RTF names.
+
+use encoding_rs::Encoding;
+
+/// The encoding of a Windows code page.
+pub(super) fn encoding_of_page(number: Option<i32>) -> Option<&'static Encoding> {
+    codepage::to_encoding_no_replacement(u16::try_from(number?).ok()?)
+}
+
+/// The encoding of a font's character set; nothing where that is whatever the document has.
+pub(super) fn encoding_of_charset(number: Option<i32>) -> Option<&'static Encoding> {
+    let page = match number? {
+        0 => 1252,
+        77 => 10_000,
+        128 => 932,
+        129 => 949,
+        134 => 936,
+        136 => 950,
+        161 => 1253,
+        162 => 1254,
+        163 => 1258,
+        177 => 1255,
+        178 => 1256,
+        186 => 1257,
+        204 => 1251,
+        222 => 874,
+        238 => 1250,
+        _ => return None,
+    };
+    encoding_of_page(Some(page))
+}

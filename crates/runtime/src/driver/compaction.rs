@@ -1,0 +1,56 @@
+//! Sums up the older part of a conversation that has outgrown its model's window.
+
+use super::advance::Happened;
+use crate::ask::{Asked, ask_for_summary};
+use crate::event::{Event, SummarySource};
+use crate::handles::Handles;
+use crate::history::bounded;
+use crate::record::{Keeps, Record};
+use crate::room::{Compaction, without_a_model};
+use crate::store::turns::{self, OpenTurn};
+use crate::store::{Conversation, Error, events, records, usage};
+
+/// Has a summary take the place of what is too much. Says what happened where the turn cannot go on.
+pub(super) async fn compact(
+    handles: &Handles,
+    conversation: &Conversation,
+    open: &OpenTurn,
+    compaction: &Compaction,
+) -> Result<Option<Happened>, Error> {
+    let (text, served) = match ask_for_summary(handles, conversation, compaction).await? {
+        Asked::Answered(answer) => (answer.replied.text, Some(answer.served)),
+        Asked::Limited { limit, value } => return Ok(Some(Happened::Limited { limit, value })),
+        // Whether the service answers at all, the next call shows.
+        Asked::Failed { .. } | Asked::TooLong(_) => (None, None),
+    };
+    let source = if text.is_some() { SummarySource::Model } else { SummarySource::Entries };
+    let text = text.unwrap_or_else(|| without_a_model(compaction, &handles.registry.current()));
+    let record = Record::Compacted {
+        summary: bounded(&text, compaction.summary_tokens.saturating_mul(2)),
+        keep_recent: compaction.keep,
+        keeps: Keeps::Newest,
+    };
+    let event = Event::ContextCompacted {
+        task: conversation.task.clone(),
+        agent: conversation.agent.clone(),
+        tokens: compaction.tokens,
+        kept: compaction.keep,
+        summary: source,
+    };
+    let (owner, goes_on) = (conversation.clone(), open.clone());
+    let write = handles.store.write(move |tx| {
+        Box::pin(async move {
+            if let Some(served) = &served {
+                usage::insert(tx, &owner, goes_on.id, served).await?;
+            }
+            // The agent may have been ended meanwhile; then nothing of it is written any more.
+            if turns::open(&mut tx.connection, &owner).await?.as_ref() != Some(&goes_on) {
+                return Ok(());
+            }
+            events::append(tx, &event).await?;
+            records::append(tx, &owner, goes_on.id, &record).await
+        })
+    });
+    write.await?;
+    Ok(None)
+}

@@ -1,0 +1,162 @@
+//! Whatever happens, in whatever order: random sequences of operations are played against the real database and against
+//! a reference model, and after each operation the two say the same, and what the contract promises holds.
+//!
+//! [`operation`](self::operation) draws, [`choice`] says who is meant, [`play`] does it in both, [`observed`] finds which
+//! rows have changed, [`invariants`] looks at those.
+
+mod choice;
+mod invariants;
+mod mail;
+mod observed;
+mod operation;
+mod play;
+mod rows;
+mod society;
+
+use crate::store::{Durability, Store};
+use crate::testing::World;
+use choice::{MAX_MESSAGE_CHARS, TASKS};
+use futures::future::BoxFuture;
+use operation::{Operation, Sequences};
+use play::{Play, Tracing};
+use polity_artifacts::{NewArtifact, prepare};
+use polity_llm::{CallError, ChatModel, Endpoint, Reply, Request};
+use polity_society::id::ArtifactId;
+use proptest::prelude::*;
+use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
+use serde_json::json;
+use society::{MAX_AGENTS, MAX_CHILDREN, MAX_DEPTH, MAX_QUEUE};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::runtime::Runtime;
+
+/// How many sequences are played, and of how many operations each.
+const SEQUENCES: u32 = 1000;
+const OPERATIONS: usize = 200;
+
+/// The sequences are shared out; each share has a seed of its own, the same at each run.
+const SHARES: u8 = 4;
+
+/// Nobody asks it: turns are ended with what was drawn.
+struct Nobody;
+
+impl ChatModel for Nobody {
+    fn call<'a>(&'a self, _: &'a Endpoint, _: &'a Request) -> BoxFuture<'a, Result<Reply, CallError>> {
+        unreachable!("no model is asked")
+    }
+}
+
+/// A place to play in: a database is made once, and copied for each sequence.
+struct Stage {
+    runtime: Runtime,
+    world: World,
+    template: PathBuf,
+    artifact: polity_artifacts::Prepared,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let limits = json!({
+            "maxAgentsPerTask": MAX_AGENTS, "maxDepth": MAX_DEPTH, "maxChildren": MAX_CHILDREN,
+            "maxQueue": MAX_QUEUE, "maxMessageChars": MAX_MESSAGE_CHARS, "maxPairExchanges": 1_000_000,
+        });
+        let (world, artifact) = runtime.block_on(async {
+            let world = World::with(&limits).await;
+            for task in TASKS.iter().skip(1) {
+                world.add_task(task).await;
+            }
+            world.store.close().await;
+            let note = NewArtifact { bytes: "一".into(), ..NewArtifact::default() };
+            let artifact = prepare(&world.blobs, note, ArtifactId::new("x"), 1).await.unwrap();
+            (world, artifact)
+        });
+        let template = world.directory.path().join("polity.db");
+        Self { runtime, world, template, artifact }
+    }
+
+    /// Plays a sequence in a new database. Gives the society as it is then, and what does not hold.
+    fn play(&mut self, operations: &[Operation], tracing: Tracing) -> (Play, Result<(), String>) {
+        let file = self.template.with_file_name("sequence.db");
+        std::fs::copy(&self.template, &file).unwrap();
+        let Self { runtime, world, artifact, .. } = self;
+        let played = runtime.block_on(async {
+            let handles = world.handles(Arc::new(Nobody), Vec::new());
+            let mut play = Play::new(Arc::clone(&world.snapshot), handles, artifact.clone(), tracing);
+            // A restart ends a part; what follows finds the database closed and opened again.
+            for part in operations.split_inclusive(|operation| matches!(operation, Operation::Restart)) {
+                let (store, _signals) = Store::open(&file, Durability::Normal).await.unwrap();
+                let part = part.to_vec();
+                let job = store.write(move |tx| {
+                    Box::pin(async move {
+                        let result = play.play(tx, &part).await;
+                        Ok((play, result))
+                    })
+                });
+                let (played, result) = job.await.unwrap();
+                store.close().await;
+                if result.is_err() {
+                    return (played, result);
+                }
+                play = played;
+            }
+            (play, Ok(()))
+        });
+        std::fs::remove_file(&file).unwrap();
+        played
+    }
+}
+
+/// Plays a share of the sequences; gives how often what came of an operation, or what fails.
+fn play_share(share: u8) -> Result<BTreeMap<String, u32>, String> {
+    fastrand::seed(u64::from(share));
+    let stage = RefCell::new(Stage::new());
+    let outcomes = RefCell::new(BTreeMap::new());
+    let config = ProptestConfig {
+        cases: SEQUENCES.div_ceil(u32::from(SHARES)),
+        max_shrink_iters: 3000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &[share; 32]));
+    let run = runner.run(&Sequences::of(OPERATIONS), |operations| {
+        let (play, result) = stage.borrow_mut().play(&operations, Tracing::Off);
+        for (outcome, number) in play.outcomes {
+            *outcomes.borrow_mut().entry(outcome).or_default() += number;
+        }
+        result.map_err(TestCaseError::fail)
+    });
+    match run {
+        Ok(()) => Ok(outcomes.into_inner()),
+        Err(TestError::Fail(_, operations)) => {
+            let (play, result) = stage.borrow_mut().play(&operations, Tracing::On);
+            let mut told = "the shortest sequence that fails:\n".to_owned();
+            for (number, line) in play.trace.iter().enumerate() {
+                let _ = writeln!(told, "{:>3}. {line}", number + 1);
+            }
+            Err(format!("{told}{}", result.err().unwrap_or_else(|| "it did not fail again".to_owned())))
+        }
+        Err(TestError::Abort(reason)) => Err(reason.to_string()),
+    }
+}
+
+#[test]
+fn whatever_happens_the_contract_holds() {
+    let outcomes = std::thread::scope(|scope| {
+        let shares: Vec<_> = (0..SHARES).map(|share| scope.spawn(move || play_share(share))).collect();
+        let mut all: BTreeMap<String, u32> = BTreeMap::new();
+        for share in shares {
+            match share.join().unwrap() {
+                Ok(outcomes) => {
+                    outcomes.into_iter().for_each(|(outcome, number)| *all.entry(outcome).or_default() += number);
+                }
+                Err(failure) => panic!("{failure}"),
+            }
+        }
+        all
+    });
+    println!("{outcomes:#?}");
+}

@@ -1,0 +1,249 @@
+//! Who and what is meant: turns what was drawn into ids and arguments, by what the reference model knows.
+
+use super::operation::{Actor, Brief, Flaw, Hire, Payload, ROLE_NAMES, RoleMeant, Which, Whom};
+use super::society::{Code, Letter, Society, Wish};
+use crate::store::Conversation;
+use crate::testing;
+use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
+use polity_society::message::MessageType;
+use polity_society::name::Name;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// The tasks; root and the person serve both.
+pub(super) const TASKS: [&str; 2] = ["t-1", "t-2"];
+
+/// How many characters a message may have.
+pub(super) const MAX_MESSAGE_CHARS: usize = 2000;
+
+/// Who may act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Callers {
+    Agents,
+    AgentsAndThePerson,
+}
+
+fn pick<T>(of: &[T], number: u8) -> Option<&T> {
+    of.get(usize::from(number) % of.len().max(1))
+}
+
+/// Picks among all conversations in which something holds.
+pub(super) fn pick_conversation(
+    society: &Society,
+    number: u8,
+    holds: impl Fn(&Conversation) -> bool,
+) -> Option<Conversation> {
+    let mut conversations = Vec::new();
+    for agent in society.everybody.iter().filter(|id| !id.is_user() && society.is_live(id)) {
+        for task in TASKS.map(TaskId::new) {
+            let serves = society.rows.agents[agent].task.as_ref().is_none_or(|own| *own == task);
+            let conversation = Conversation { agent: agent.clone(), task };
+            if serves && holds(&conversation) {
+                conversations.push(conversation);
+            }
+        }
+    }
+    pick(&conversations, number).cloned()
+}
+
+pub(super) fn actor(society: &Society, actor: Actor, callers: Callers) -> Conversation {
+    let number = match actor {
+        Actor::InTurn(number) => {
+            let turns = society.open_turns();
+            if let Some(turn) = pick(&turns, number) {
+                return Conversation { agent: turn.agent.clone(), task: turn.task.clone() };
+            }
+            number
+        }
+        Actor::Anybody(number) => number,
+    };
+    let mut live: Vec<&AgentId> = society.everybody.iter().filter(|id| society.is_live(id)).collect();
+    if callers == Callers::Agents {
+        live.retain(|id| !id.is_user());
+    }
+    // Root is there at any time.
+    let agent = pick(&live, number / 2).map_or_else(AgentId::root, |id| (*id).clone());
+    let own = society.rows.agents[&agent].task.clone();
+    Conversation { agent, task: own.unwrap_or_else(|| TaskId::new(TASKS[usize::from(number % 2)])) }
+}
+
+/// Whom the actor means, in its own words.
+pub(super) fn whom(society: &Society, by: &Conversation, whom: Whom) -> String {
+    let contact = |number| {
+        let contacts = society.contacts(by);
+        pick(&contacts, number).map(|contact| contact.agent.clone())
+    };
+    let id = match whom {
+        Whom::Contact(number) => contact(number),
+        Whom::RoleOfContact(number) => {
+            return contact(number).map_or_else(String::new, |id| society.role_name(&id));
+        }
+        Whom::Asker(number) => {
+            let requests = society.open_requests(by);
+            pick(&requests, number).map(|request| request.sender.clone()).or_else(|| contact(number))
+        }
+        Whom::Descendant(number) => pick(&society.descendants(by), number).cloned(),
+        Whom::Anybody(number) => pick(&society.everybody, number).cloned(),
+        Whom::RoleOfAnybody(number) => {
+            return pick(&society.everybody, number).map_or_else(String::new, |id| society.role_name(id));
+        }
+        Whom::Itself => Some(by.agent.clone()),
+        Whom::Nobody => None,
+    };
+    id.map_or_else(|| "nobody-1".to_owned(), |id| id.to_string())
+}
+
+/// Which artifact the actor means.
+pub(super) fn which(society: &Society, by: &AgentId, which: Which) -> ArtifactId {
+    let artifact = match which {
+        Which::Openable(number) => pick(&society.openable(by), number).map(|id| (*id).clone()),
+        Which::Any(number) => {
+            let all: Vec<_> = society.rows.artifacts.keys().collect();
+            pick(&all, number).map(|id| (*id).clone())
+        }
+        Which::Missing => None,
+    };
+    artifact.unwrap_or_else(|| ArtifactId::new("nowhere"))
+}
+
+pub(super) fn role_name(number: u8) -> &'static str {
+    // The last one is no name, and not wanted often.
+    let number = usize::from(number) % (3 * ROLE_NAMES.len() - 2);
+    if number < ROLE_NAMES.len() { ROLE_NAMES[number] } else { ROLE_NAMES[number % (ROLE_NAMES.len() - 1)] }
+}
+
+/// The role that is meant, in words.
+pub(super) fn role(society: &Society, role: RoleMeant) -> String {
+    match role {
+        RoleMeant::Id(number) => {
+            let all: Vec<_> = society.rows.roles.keys().collect();
+            pick(&all, number).map_or_else(|| "role-none".to_owned(), ToString::to_string)
+        }
+        RoleMeant::Name(number) => role_name(number).to_owned(),
+    }
+}
+
+/// Words that name an artifact, or none.
+fn words(society: &Society, by: &AgentId, mentions: Option<Which>) -> (String, BTreeSet<ArtifactId>) {
+    let named: BTreeSet<ArtifactId> = mentions.into_iter().map(|mentioned| which(society, by, mentioned)).collect();
+    let mut words = "看".to_owned();
+    for artifact in &named {
+        words.push_str(&format!("（见 {}）", artifact.reference()));
+    }
+    (words, named)
+}
+
+/// The brief as it is written, and what the one who is hired is.
+pub(super) fn hire(society: &Society, by: &Conversation, hire: &Hire) -> (Value, Wish) {
+    let Brief { flaw, collaborators, mentions } = &hire.brief;
+    let (words, named) = words(society, &by.agent, *mentions);
+    let collaborators: Vec<String> =
+        collaborators.iter().map(|collaborator| whom(society, by, *collaborator)).collect();
+    let mut brief = testing::brief();
+    brief["inputs"] = json!(words);
+    brief["collaborators"] = json!(collaborators);
+    if *flaw != Flaw::None {
+        brief["outputs"] = json!("");
+    }
+    let name = hire.name.map(|name| Name::parse(name).map(|name| name.to_string()).map_err(drop));
+    let wish = Wish {
+        role: role(society, hire.role),
+        // A contact may have no role that it could be named by.
+        brief_is_whole: *flaw == Flaw::None && collaborators.iter().all(|id| !id.is_empty()),
+        collaborators,
+        named,
+        name,
+    };
+    (brief, wish)
+}
+
+/// The payload as it is written, and what it comes to; a code where it is refused as such. `lent` is the brief that an
+/// assignment of work need not repeat, with the artifacts that it names.
+pub(super) fn payload(
+    society: &Society,
+    by: &Conversation,
+    payload: &Payload,
+    lent: Option<&Wish>,
+) -> (Value, Result<Letter, Code>) {
+    let attachments: Vec<ArtifactId> =
+        payload.attachments.iter().map(|attached| which(society, &by.agent, *attached)).collect();
+    let (mut words, mut named) = words(society, &by.agent, payload.mentions);
+    if payload.flaw == Flaw::Long {
+        words.push_str(&"长".repeat(MAX_MESSAGE_CHARS));
+    }
+    let mut written = json!({"text": words});
+    let mut is_whole = payload.flaw != Flaw::Incomplete;
+    if payload.kind != MessageType::General {
+        written["message_type"] = json!(payload.kind);
+    }
+    if !attachments.is_empty() {
+        written["attachments"] = attachments.iter().map(|id| Value::from(id.reference())).collect();
+    }
+    let request = payload.request.and_then(|number| {
+        let requests: Vec<&MessageId> = society.rows.messages.keys().collect();
+        let open = society.open_requests(by);
+        pick(&open, number).map(|request| &request.id).or_else(|| pick(&requests, number).copied())
+    });
+    if let Some(request) = request {
+        written["request_id"] = json!(request);
+    }
+    let mut target = None;
+    match payload.kind {
+        MessageType::TaskAssignment => match lent {
+            Some(wish) => named.extend(wish.named.iter().cloned()),
+            None if is_whole => written["taskBrief"] = testing::brief(),
+            None => {}
+        },
+        MessageType::IntroductionRequest if is_whole => {
+            written["reason"] = json!("有图");
+            written["required_capability"] = json!("vision");
+        }
+        MessageType::IntroductionResponse if is_whole => {
+            target = payload.target.map(|target| whom(society, by, target));
+            written["target_agent"] = target.as_ref().map_or(Value::Null, |id| json!({"id": id}));
+            written["usage_hint"] = json!("附上图片");
+        }
+        // What they lack is a known type.
+        MessageType::General
+        | MessageType::StatusReport
+        | MessageType::CollaborationRequest
+        | MessageType::CollaborationResponse
+            if !is_whole =>
+        {
+            written["message_type"] = json!("gossip");
+        }
+        _ => {}
+    }
+    // A brief that is lent is all that an assignment needs.
+    is_whole |= payload.kind == MessageType::TaskAssignment && lent.is_some();
+    named.extend(attachments.iter().cloned());
+    let mut unique = Vec::new();
+    for id in attachments {
+        if !unique.contains(&id) {
+            unique.push(id);
+        }
+    }
+    let letter = Letter {
+        kind: payload.kind,
+        attachments: unique,
+        named,
+        target,
+        request: request.cloned(),
+        is_long: payload.flaw == Flaw::Long,
+    };
+    (written, if is_whole { Ok(letter) } else { Err("invalid_message") })
+}
+
+/// What is said at the end of a turn.
+pub(super) fn closing_text(society: &Society, by: &AgentId, mentions: Option<Which>) -> (String, Letter) {
+    let (text, named) = words(society, by, mentions);
+    let letter = Letter {
+        kind: MessageType::General,
+        attachments: Vec::new(),
+        named,
+        target: None,
+        request: None,
+        is_long: false,
+    };
+    (text, letter)
+}

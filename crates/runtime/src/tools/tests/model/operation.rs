@@ -1,0 +1,337 @@
+//! What may happen, as it is drawn: participants, artifacts and requests are picked by a number among those that there
+//! are when the operation's turn has come, so that a sequence still means something when a part of it is left out.
+
+use polity_society::message::MessageType;
+use proptest::prelude::*;
+use proptest::sample::select;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+
+/// Who does something.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Actor {
+    /// Somebody whose turn is open.
+    InTurn(u8),
+    /// Somebody who has not ended; root, and the person where it can, in one of the tasks.
+    Anybody(u8),
+}
+
+/// Whom it is about, as the one who acts puts it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Whom {
+    /// A contact, by its id.
+    Contact(u8),
+    /// A contact, by its role.
+    RoleOfContact(u8),
+    /// Somebody who has asked for something.
+    Asker(u8),
+    /// Somebody further down.
+    Descendant(u8),
+    /// Anybody at all: known or not, ended or not, of another task or not.
+    Anybody(u8),
+    /// The role of anybody at all.
+    RoleOfAnybody(u8),
+    /// The one who acts.
+    Itself,
+    /// Nobody.
+    Nobody,
+}
+
+/// Which artifact.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Which {
+    /// One that the one who acts may open.
+    Openable(u8),
+    /// Any one.
+    Any(u8),
+    /// One that is not there.
+    Missing,
+}
+
+/// What is wrong with something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flaw {
+    /// Nothing.
+    None,
+    /// It lacks something, or is of no known type.
+    Incomplete,
+    /// It is longer than a message may be.
+    Long,
+}
+
+/// What is sent.
+#[derive(Clone, Debug)]
+pub(super) struct Payload {
+    pub(super) kind: MessageType,
+    pub(super) flaw: Flaw,
+    pub(super) attachments: Vec<Which>,
+    pub(super) mentions: Option<Which>,
+    /// For an introduction: who is introduced.
+    pub(super) target: Option<Whom>,
+    /// A request that it names.
+    pub(super) request: Option<u8>,
+}
+
+/// What somebody is told who is hired.
+#[derive(Clone, Debug)]
+pub(super) struct Brief {
+    pub(super) flaw: Flaw,
+    pub(super) collaborators: Vec<Whom>,
+    pub(super) mentions: Option<Which>,
+}
+
+/// How a role is named.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum RoleMeant {
+    /// By the id of any role.
+    Id(u8),
+    /// By a name that there may be.
+    Name(u8),
+}
+
+/// Who is hired.
+#[derive(Clone, Debug)]
+pub(super) struct Hire {
+    pub(super) role: RoleMeant,
+    pub(super) brief: Brief,
+    pub(super) name: Option<&'static str>,
+}
+
+/// One thing that happens.
+#[derive(Clone, Debug)]
+pub(super) enum Operation {
+    CreateRole { by: Actor, name: u8, flaw: Flaw },
+    FindRole { by: Actor, role: RoleMeant },
+    Spawn { by: Actor, hire: Hire },
+    SpawnWithTask { by: Actor, hire: Hire, message: Payload },
+    Send { by: Actor, to: Vec<Whom>, payload: Payload, delay: Option<u64> },
+    Terminate { by: Actor, whom: Whom },
+    PutArtifact { by: Actor },
+    PutReference { by: Actor, which: Which },
+    GetArtifact { by: Actor, which: Which },
+    ListArtifacts { by: Actor },
+    ListContacts { by: Actor },
+    BeginTurn { mailbox: u8 },
+    TakeMail { turn: u8 },
+    EndTurn { turn: u8, text: Option<Option<Which>> },
+    FailTurn { turn: u8 },
+    /// The person is shown what was said to it.
+    Show,
+    Wait { milliseconds: i64 },
+    /// Root is reminded that the person has heard nothing.
+    Nudge { task: u8 },
+    Restart,
+}
+
+/// Names that roles are given; the last is none.
+pub(super) const ROLE_NAMES: [&str; 5] = ["读者", "写手", "critic", "组长", "【x】"];
+/// Names that agents are given; the last is none.
+const AGENT_NAMES: [&str; 3] = ["小明", "critic", "a<b"];
+
+fn index() -> impl Strategy<Value = u8> {
+    0u8..24
+}
+
+fn actor() -> impl Strategy<Value = Actor> {
+    prop_oneof![1 => index().prop_map(Actor::Anybody), 1 => index().prop_map(Actor::InTurn)]
+}
+
+fn whom() -> impl Strategy<Value = Whom> {
+    prop_oneof![
+        10 => index().prop_map(Whom::Contact),
+        2 => index().prop_map(Whom::RoleOfContact),
+        5 => index().prop_map(Whom::Asker),
+        4 => index().prop_map(Whom::Anybody),
+        1 => index().prop_map(Whom::RoleOfAnybody),
+        1 => Just(Whom::Itself),
+        1 => Just(Whom::Nobody),
+    ]
+}
+
+fn which() -> impl Strategy<Value = Which> {
+    prop_oneof![
+        6 => index().prop_map(Which::Openable),
+        3 => index().prop_map(Which::Any),
+        1 => Just(Which::Missing),
+    ]
+}
+
+fn flaw() -> impl Strategy<Value = Flaw> {
+    prop_oneof![38 => Just(Flaw::None), 2 => Just(Flaw::Incomplete), 1 => Just(Flaw::Long)]
+}
+
+fn payload() -> impl Strategy<Value = Payload> {
+    let kinds = [MessageType::ALL.as_slice(), &[MessageType::General, MessageType::General]].concat();
+    let kinds = prop_oneof![3 => select(kinds), 1 => Just(MessageType::IntroductionResponse)];
+    let attachments = prop_oneof![
+        6 => Just(Vec::new()),
+        2 => proptest::collection::vec(which(), 1..3),
+    ];
+    let mentions = proptest::option::weighted(0.2, which());
+    let target = proptest::option::weighted(0.9, whom());
+    let request = proptest::option::weighted(0.3, index());
+    (kinds, flaw(), attachments, mentions, target, request).prop_map(
+        |(kind, flaw, attachments, mentions, target, request)| Payload {
+            kind,
+            flaw,
+            attachments,
+            mentions,
+            target,
+            request,
+        },
+    )
+}
+
+fn hire() -> impl Strategy<Value = Hire> {
+    let collaborators = prop_oneof![
+        1 => Just(Vec::new()),
+        1 => proptest::collection::vec(
+            prop_oneof![6 => index().prop_map(Whom::Contact), 1 => whom()], 1..3),
+    ];
+    let mentions = proptest::option::weighted(0.2, which());
+    let brief = (flaw(), collaborators, mentions).prop_map(|(flaw, collaborators, mentions)| Brief {
+        flaw,
+        collaborators,
+        mentions,
+    });
+    let name = proptest::option::weighted(0.3, select(AGENT_NAMES.to_vec()));
+    (role(), brief, name).prop_map(|(role, brief, name)| Hire { role, brief, name })
+}
+
+fn role() -> impl Strategy<Value = RoleMeant> {
+    prop_oneof![1 => index().prop_map(RoleMeant::Id), 2 => index().prop_map(RoleMeant::Name)]
+}
+
+fn operation() -> BoxedStrategy<Operation> {
+    let receivers = prop_oneof![
+        5 => whom().prop_map(|one| vec![one]),
+        1 => proptest::collection::vec(whom(), 0..4),
+    ];
+    let delay = proptest::option::weighted(0.15, select(vec![0, 1_000, 60_000]));
+    let ends = prop_oneof![3 => index().prop_map(Whom::Descendant), 2 => whom()];
+    let text = proptest::option::weighted(0.85, proptest::option::weighted(0.2, which()));
+    prop_oneof![
+        10 => (actor(), index(), flaw()).prop_map(|(by, name, flaw)| Operation::CreateRole { by, name, flaw }),
+        3 => (actor(), role()).prop_map(|(by, role)| Operation::FindRole { by, role }),
+        26 => (actor(), hire()).prop_map(|(by, hire)| Operation::Spawn { by, hire }),
+        14 => (actor(), hire(), payload())
+            .prop_map(|(by, hire, message)| Operation::SpawnWithTask { by, hire, message }),
+        120 => (actor(), receivers, payload(), delay)
+            .prop_map(|(by, to, payload, delay)| Operation::Send { by, to, payload, delay }),
+        8 => (actor(), ends).prop_map(|(by, whom)| Operation::Terminate { by, whom }),
+        14 => actor().prop_map(|by| Operation::PutArtifact { by }),
+        4 => (actor(), which()).prop_map(|(by, which)| Operation::PutReference { by, which }),
+        14 => (actor(), which()).prop_map(|(by, which)| Operation::GetArtifact { by, which }),
+        3 => actor().prop_map(|by| Operation::ListArtifacts { by }),
+        3 => actor().prop_map(|by| Operation::ListContacts { by }),
+        56 => index().prop_map(|mailbox| Operation::BeginTurn { mailbox }),
+        20 => index().prop_map(|turn| Operation::TakeMail { turn }),
+        44 => (index(), text).prop_map(|(turn, text)| Operation::EndTurn { turn, text }),
+        6 => index().prop_map(|turn| Operation::FailTurn { turn }),
+        8 => Just(Operation::Show),
+        10 => (1i64..70_000).prop_map(|milliseconds| Operation::Wait { milliseconds }),
+        3 => (0u8..2).prop_map(|task| Operation::Nudge { task }),
+        2 => Just(Operation::Restart),
+    ]
+    .boxed()
+}
+
+/// Sequences of a number of operations. One that fails is made shorter by leaving out halves, quarters and so on down to
+/// single operations, then each operation that is left is made simpler.
+#[derive(Debug)]
+pub(super) struct Sequences {
+    operation: BoxedStrategy<Operation>,
+    length: usize,
+}
+
+impl Sequences {
+    pub(super) fn of(length: usize) -> Self {
+        Self { operation: operation(), length }
+    }
+}
+
+impl Strategy for Sequences {
+    type Tree = Sequence;
+    type Value = Vec<Operation>;
+
+    fn new_tree(&self, runner: &mut TestRunner) -> Result<Sequence, proptest::test_runner::Reason> {
+        let trees = (0..self.length).map(|_| self.operation.new_tree(runner));
+        Ok(Sequence {
+            operations: trees.collect::<Result<_, _>>()?,
+            shrink: Shrink::LeaveOut { at: self.length, size: self.length },
+            undo: None,
+        })
+    }
+}
+
+/// A sequence that can be made simpler.
+pub(super) struct Sequence {
+    operations: Vec<Box<dyn ValueTree<Value = Operation>>>,
+    shrink: Shrink,
+    undo: Option<Undo>,
+}
+
+/// What is tried next; from the end to the beginning.
+#[derive(Clone, Copy)]
+enum Shrink {
+    /// The operations before this place are left out, so many of them.
+    LeaveOut { at: usize, size: usize },
+    /// The operation before this place is made simpler.
+    Simplify(usize),
+}
+
+/// How what was tried last is taken back.
+enum Undo {
+    PutBack(usize, Vec<Box<dyn ValueTree<Value = Operation>>>),
+    Complicate(usize),
+}
+
+impl ValueTree for Sequence {
+    type Value = Vec<Operation>;
+
+    fn current(&self) -> Vec<Operation> {
+        self.operations.iter().map(|operation| operation.current()).collect()
+    }
+
+    fn simplify(&mut self) -> bool {
+        loop {
+            match self.shrink {
+                Shrink::LeaveOut { at: 0, size: 1 } => self.shrink = Shrink::Simplify(self.operations.len()),
+                Shrink::LeaveOut { at: 0, size } => {
+                    self.shrink = Shrink::LeaveOut { at: self.operations.len(), size: size / 2 };
+                }
+                Shrink::LeaveOut { at, size } => {
+                    let at = at.min(self.operations.len());
+                    let from = at.saturating_sub(size);
+                    let left_out = self.operations.drain(from..at).collect();
+                    self.undo = Some(Undo::PutBack(from, left_out));
+                    self.shrink = Shrink::LeaveOut { at: from, size };
+                    return true;
+                }
+                Shrink::Simplify(0) => return false,
+                Shrink::Simplify(at) => {
+                    if self.operations[at - 1].simplify() {
+                        self.undo = Some(Undo::Complicate(at - 1));
+                        return true;
+                    }
+                    self.shrink = Shrink::Simplify(at - 1);
+                }
+            }
+        }
+    }
+
+    fn complicate(&mut self) -> bool {
+        match self.undo.take() {
+            None => false,
+            Some(Undo::PutBack(from, left_out)) => {
+                self.operations.splice(from..from, left_out);
+                true
+            }
+            Some(Undo::Complicate(at)) => {
+                let more = self.operations[at].complicate();
+                self.undo = more.then_some(Undo::Complicate(at));
+                more
+            }
+        }
+    }
+}

@@ -1,0 +1,426 @@
+//! Plays a sequence against the database and the reference model, and holds the two against each other after each
+//! operation.
+
+use super::choice::{self, Callers, TASKS};
+use super::invariants::{self, Step};
+use super::observed::{Changes, Observed, read_all};
+use super::operation::{Flaw, Operation};
+use super::rows::{Key, Rows};
+use super::society::{Code, Society};
+use crate::driver::closing;
+use crate::handles::Handles;
+use crate::record::ToolResult;
+use crate::store::{Conversation, Error, Tx, apply, messages, turns};
+use crate::testing::code;
+use crate::tools::{self, Context};
+use polity_artifacts::Prepared;
+use polity_llm::{Arguments, ToolCall};
+use polity_registry::Snapshot;
+use polity_society::id::{AgentId, ArtifactId, RoleId, ServiceId, TaskId};
+use polity_society::message::MessageState;
+use polity_society::notice::Notice;
+use polity_society::rules::LastWord;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// Whether what happens is written down for somebody to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tracing {
+    On,
+    Off,
+}
+
+/// A society as it goes on: what it should be, and what it is.
+pub(super) struct Play {
+    society: Society,
+    observed: Observed,
+    snapshot: Arc<Snapshot>,
+    handles: Arc<Handles>,
+    /// An artifact whose bytes are on disk; each that is stored is like it but for the id.
+    artifact: Prepared,
+    artifacts: u32,
+    tracing: Tracing,
+    pub(super) trace: Vec<String>,
+    /// What came of the operations.
+    pub(super) outcomes: BTreeMap<String, u32>,
+}
+
+/// What came of an operation: what was said, and what should have been.
+struct Played {
+    what: String,
+    said: Value,
+    expected: Value,
+}
+
+impl Played {
+    fn silent(what: impl Into<String>) -> Self {
+        Self { what: what.into(), said: Value::Null, expected: Value::Null }
+    }
+}
+
+impl Play {
+    pub(super) fn new(
+        snapshot: Arc<Snapshot>,
+        handles: Arc<Handles>,
+        artifact: Prepared,
+        tracing: Tracing,
+    ) -> Self {
+        Self {
+            society: Society::new(1_000),
+            observed: Observed::default(),
+            snapshot,
+            handles,
+            artifact,
+            artifacts: 0,
+            tracing,
+            trace: Vec::new(),
+            outcomes: BTreeMap::new(),
+        }
+    }
+
+    /// Plays operations within one transaction of a database that was just opened. Says what does not hold, if anything.
+    pub(super) async fn play(&mut self, tx: &mut Tx, operations: &[Operation]) -> Result<(), String> {
+        let failed = |error: Error| crate::in_full(&error);
+        self.observed = Observed::begin(tx).await.map_err(failed)?;
+        self.compare_all("after opening the database")?;
+        for operation in operations {
+            self.society.touched.clear();
+            self.society.now += 1;
+            tx.now = self.society.now;
+            let played = self.perform(tx, operation).await.map_err(failed)?;
+            let changes = self.observed.look(tx).await.map_err(failed)?;
+            self.check(&played, &changes)?;
+        }
+        // The list of changes might have missed something.
+        self.observed.rows = read_all(&mut tx.connection).await.map_err(failed)?;
+        self.compare_all("at the end")
+    }
+
+    fn compare_all(&self, when: &str) -> Result<(), String> {
+        let (is, should_be) = (&self.observed.rows, &self.society.rows);
+        if is == should_be {
+            return Ok(());
+        }
+        let keys: BTreeSet<Key> = is.keys().into_iter().chain(should_be.keys()).collect();
+        Err(format!("{when}: {}", differences(is, should_be, keys.iter()).join("\n")))
+    }
+
+    fn check(&mut self, played: &Played, changes: &Changes) -> Result<(), String> {
+        let outcome = code(&played.said);
+        let tool = played.what.split(' ').nth(1).unwrap_or(&played.what);
+        *self.outcomes.entry(format!("{tool} {outcome}")).or_default() += 1;
+        if self.tracing == Tracing::On {
+            self.trace.push(format!("{} -> {}", played.what, played.said));
+        }
+        let mut violations = Vec::new();
+        if played.said != played.expected {
+            violations.push(format!("the result is not what was expected, {}", played.expected));
+        }
+        if outcome != "ok" && !changes.is_empty() {
+            violations.push(format!("a refusal has changed something: {changes:?}"));
+        }
+        let changed = changes.rows.iter().map(|change| &change.key);
+        let touched: BTreeSet<&Key> = changed.chain(&self.society.touched).collect();
+        violations.extend(differences(&self.observed.rows, &self.society.rows, touched));
+        violations.extend(invariants::violations(&Step { after: &self.observed.rows, changes }));
+        if violations.is_empty() { Ok(()) } else { Err(violations.join("\n")) }
+    }
+
+    async fn perform(&mut self, tx: &mut Tx, operation: &Operation) -> Result<Played, Error> {
+        let agent = |by| choice::actor(&self.society, by, Callers::Agents);
+        match operation {
+            Operation::CreateRole { by, name, flaw } => {
+                let (by, name) = (agent(*by), choice::role_name(*name));
+                let prompt = if *flaw == Flaw::None { "…" } else { " " };
+                let said = self.call(tx, &by, "create_role", json!({"name": name, "rolePrompt": prompt})).await?;
+                let is_valid = *flaw == Flaw::None && !name.contains('【');
+                let existing = self.society.role_of(&by, name).map(|role| role.id.clone());
+                let expected = match existing {
+                    _ if !is_valid => refused("invalid_arguments"),
+                    Some(id) => json!({"id": id, "name": name, "existing": true}),
+                    None => {
+                        let id = RoleId::new(text(&said.json, "id"));
+                        self.society.create_role(&by, name, id.clone());
+                        json!({"id": id, "name": name})
+                    }
+                };
+                Ok(said.against(expected, &["id", "name", "existing"]))
+            }
+            Operation::FindRole { by, role } => {
+                let (by, name) = (agent(*by), choice::role(&self.society, *role));
+                let said = self.call(tx, &by, "find_role_by_name", json!({"name": name})).await?;
+                let role = self.society.usable_role(&by, &name);
+                let expected = role.map_or(Value::Null, |role| json!({"id": role.id, "name": role.name}));
+                Ok(said.against(expected, &["id", "name"]))
+            }
+            Operation::Spawn { by, hire } => {
+                let by = agent(*by);
+                let (brief, wish) = choice::hire(&self.society, &by, hire);
+                let arguments = json!({"roleId": wish.role, "taskBrief": brief, "name": hire.name});
+                let said = self.call(tx, &by, "spawn_agent", arguments).await?;
+                let id = AgentId::new(text(&said.json, "id"));
+                let role = self.society.hire(&by, &wish, &id);
+                let expected = role.map_or_else(refused, |role| json!({"id": id, "roleId": role}));
+                Ok(said.against(expected, &["id", "roleId"]))
+            }
+            Operation::SpawnWithTask { by, hire, message } => {
+                let by = agent(*by);
+                let (brief, wish) = choice::hire(&self.society, &by, hire);
+                let (message, letter) = choice::payload(&self.society, &by, message, Some(&wish));
+                let arguments = json!({"roleId": wish.role, "taskBrief": brief, "initialMessage": message, "name": hire.name});
+                let said = self.call(tx, &by, "spawn_agent_with_task", arguments).await?;
+                let id = AgentId::new(text(&said.json, "id"));
+                let hired = self.society.hire_and_write(&by, &wish, letter.as_ref().map_err(|code| *code), &id);
+                let expected = hired.map_or_else(
+                    refused,
+                    |(role, message)| json!({"id": id, "roleId": role, "messageId": message}),
+                );
+                Ok(said.against(expected, &["id", "roleId", "messageId"]))
+            }
+            Operation::Send { by, to, payload, delay } => {
+                let by = choice::actor(&self.society, *by, Callers::AgentsAndThePerson);
+                let to: Vec<String> = to.iter().map(|whom| choice::whom(&self.society, &by, *whom)).collect();
+                let (written, letter) = choice::payload(&self.society, &by, payload, None);
+                let arguments = json!({"to": to, "payload": written, "delayMs": delay});
+                let said = self.call(tx, &by, "send_message", arguments).await?;
+                let due_at = delay.map(|delay| self.society.now.saturating_add_unsigned(delay));
+                let turn = self.society.open_turn(&by);
+                let last_word = turn.map_or(LastWord::UnlessWaiting, |turn| self.society.last_word(turn));
+                let letter = letter.as_ref().map_err(|code| *code);
+                let sent = self.society.send_to_each(&by, &to, letter, due_at, last_word);
+                Ok(said.against(sent.unwrap_or_else(refused), &["messageIds", "refused"]))
+            }
+            Operation::Terminate { by, whom } => {
+                let by = agent(*by);
+                let whom = choice::whom(&self.society, &by, *whom);
+                let said = self.call(tx, &by, "terminate_agent", json!({"agentId": whom})).await?;
+                let ended = self.society.terminate(&by, &whom);
+                let expected = ended.map_or_else(refused, |(id, ended)| json!({"id": id, "ended": ended}));
+                Ok(said.against(expected, &["id", "ended"]))
+            }
+            Operation::PutArtifact { by } => {
+                let by = agent(*by);
+                self.artifacts += 1;
+                let said =
+                    self.call(tx, &by, "put_artifact", json!({"type": "note", "content": "一"})).await?;
+                let id = ArtifactId::new(format!("x{}", self.artifacts));
+                self.society.put_artifact(&by, &id);
+                Ok(said.against(json!({"ref": id.reference()}), &["ref"]))
+            }
+            Operation::PutReference { by, which } => {
+                let by = agent(*by);
+                let id = choice::which(&self.society, &by.agent, *which);
+                let arguments = json!({"type": "note", "content": id.reference()});
+                let said = self.call(tx, &by, "put_artifact", arguments).await?;
+                let expected = self.opened(&by, &id, "ref");
+                Ok(said.against(expected, &["ref"]))
+            }
+            Operation::GetArtifact { by, which } => {
+                let by = agent(*by);
+                let id = choice::which(&self.society, &by.agent, *which);
+                let said = self.call(tx, &by, "get_artifact", json!({"ref": id.reference()})).await?;
+                let expected = self.opened(&by, &id, "opened");
+                Ok(said.against(expected, &["opened"]))
+            }
+            Operation::ListArtifacts { by } => {
+                let by = agent(*by);
+                let said = self.call(tx, &by, "list_artifacts", json!({})).await?;
+                let openable = self.society.openable(&by.agent).into_iter();
+                let of_task = openable.filter(|id| self.society.rows.artifacts[*id].task == by.task);
+                let expected: BTreeSet<String> = of_task.map(ArtifactId::reference).collect();
+                Ok(said.listing("artifacts", "ref", &expected))
+            }
+            Operation::ListContacts { by } => {
+                let by = agent(*by);
+                let said = self.call(tx, &by, "list_contacts", json!({})).await?;
+                let contacts = self.society.contacts(&by);
+                let expected = contacts.iter().map(|contact| contact.agent.to_string()).collect();
+                Ok(said.listing("contacts", "id", &expected))
+            }
+            Operation::BeginTurn { .. }
+            | Operation::TakeMail { .. }
+            | Operation::EndTurn { .. }
+            | Operation::FailTurn { .. } => self.turn(tx, operation).await,
+            Operation::Show => {
+                let waiting =
+                    self.society.mail(|message| message.receiver.is_user() && message.state == MessageState::Queued);
+                let Some(message) = waiting.first() else { return Ok(Played::silent("show")) };
+                messages::mark_shown(tx, &message.id).await?;
+                self.society.show(&message.id);
+                Ok(Played::silent(format!("show {}", message.id)))
+            }
+            Operation::Wait { milliseconds } => {
+                self.society.now += milliseconds;
+                tx.now = self.society.now;
+                messages::deliver_due(tx).await?;
+                self.society.deliver_due();
+                Ok(Played::silent(format!("wait {milliseconds}")))
+            }
+            Operation::Nudge { task } => {
+                let task = TaskId::new(TASKS[usize::from(*task)]);
+                apply::tell(tx, &self.snapshot, &task, &AgentId::root(), Notice::Nudge).await?;
+                self.society.tell(&task, &AgentId::root(), "nudge");
+                Ok(Played::silent(format!("nudge {task}")))
+            }
+            // The database is closed and opened between two calls of `play`.
+            Operation::Restart => Ok(Played::silent("restart")),
+        }
+    }
+
+    async fn turn(&mut self, tx: &mut Tx, operation: &Operation) -> Result<Played, Error> {
+        let society = &mut self.society;
+        if let Operation::BeginTurn { mailbox } = operation {
+            let can_begin = |of: &Conversation| {
+                let waits = |message| Society::is_waiting_for(message, of);
+                society.open_turn(of).is_none() && society.rows.messages.values().any(waits)
+            };
+            let Some(of) = choice::pick_conversation(society, *mailbox, can_begin) else {
+                return Ok(Played::silent("begin"));
+            };
+            let expected = society.mail(|message| Society::is_waiting_for(message, &of))[0].id.clone();
+            let first = messages::first_queued(&mut tx.connection, &of).await?.unwrap().id;
+            let open = turns::begin(tx, &of, &first).await?;
+            messages::take(tx, &first, open.id).await?;
+            society.begin_turn(&of, &expected);
+            return Ok(Played {
+                what: format!("{} begin_turn in {}", of.agent, of.task),
+                said: json!({"message": first, "turn": open.id}),
+                expected: json!({"message": expected, "turn": society.turns}),
+            });
+        }
+        let number = match operation {
+            Operation::TakeMail { turn } | Operation::EndTurn { turn, .. } | Operation::FailTurn { turn } => *turn,
+            _ => 0,
+        };
+        let Some(of) = choice::pick_conversation(society, number, |of| society.open_turn(of).is_some()) else {
+            return Ok(Played::silent("turn"));
+        };
+        let turn = society.open_turn(&of).cloned().unwrap();
+        let open = turns::open(&mut tx.connection, &of).await?.unwrap();
+        let what = |verb: &str| format!("{} {verb} in {}", of.agent, of.task);
+        match operation {
+            Operation::TakeMail { .. } => {
+                let taken = messages::take_all(tx, &of, open.id).await?;
+                let waiting = society.mail(|message| Society::is_waiting_for(message, &of));
+                for message in &waiting {
+                    society.take(&message.id, turn.id);
+                }
+                let waiting: Vec<_> = waiting.into_iter().map(|message| message.id).collect();
+                Ok(Played { what: what("take_mail"), said: json!(taken), expected: json!(waiting) })
+            }
+            Operation::EndTurn { text, .. } => {
+                let said = text.map(|mentions| choice::closing_text(society, &of.agent, mentions));
+                let (text, letter) = said.unzip();
+                let heard = society
+                    .mail(|message| message.turn == Some(turn.id) && message.state == MessageState::InTurn)
+                    .len() as u64;
+                closing::finish(tx, &self.handles, &self.snapshot, &of, &open, text.as_deref(), heard).await?;
+                society.end_turn(&turn, letter.as_ref());
+                Ok(Played::silent(format!("{}, saying {text:?}", what("end_turn"))))
+            }
+            _ => {
+                let service = ServiceId::new("words");
+                closing::fail(tx, &self.snapshot, &of, &open, &service, "x").await?;
+                society.fail_turn(&turn);
+                Ok(Played::silent(what("fail_turn")))
+            }
+        }
+    }
+
+    fn opened(&self, by: &Conversation, id: &ArtifactId, field: &str) -> Value {
+        if self.society.may_open(&by.agent, id) {
+            json!({field: id.reference()})
+        } else {
+            refused("artifact_not_found")
+        }
+    }
+
+    /// Calls a tool as the driver does.
+    async fn call(
+        &self,
+        tx: &mut Tx,
+        caller: &Conversation,
+        tool: &str,
+        arguments: Value,
+    ) -> Result<Said, Error> {
+        let what = match self.tracing {
+            Tracing::On => format!("{} {tool} in {} {arguments}", caller.agent, caller.task),
+            Tracing::Off => format!("{} {tool}", caller.agent),
+        };
+        let Value::Object(arguments) = arguments else { unreachable!("tools take objects") };
+        let call = ToolCall {
+            id: "call_1".to_owned(),
+            name: tool.to_owned(),
+            arguments: Arguments::Object(arguments),
+            extra: Map::new(),
+        };
+        let mut prepared = HashMap::new();
+        if let Some(Ok(tools::Incoming::Text(_))) = tools::incoming(&call, &self.snapshot.settings.limits) {
+            let mut stored = self.artifact.clone();
+            stored.artifact.id = ArtifactId::new(format!("x{}", self.artifacts));
+            prepared.insert(call.id.clone(), Ok(stored));
+        }
+        let last_word = match turns::open(&mut tx.connection, caller).await? {
+            Some(open) => closing::last_word(tx, &open).await?,
+            None => LastWord::UnlessWaiting,
+        };
+        let context = Context { caller, last_word, snapshot: &self.snapshot, prepared: &prepared };
+        let json = match tools::run(tx, &context, &call).await?.result {
+            ToolResult::Json(value) => value,
+            ToolResult::Artifact { artifact, .. } => json!({"opened": artifact.reference()}),
+        };
+        Ok(Said { what, json })
+    }
+}
+
+/// What a tool said.
+struct Said {
+    what: String,
+    json: Value,
+}
+
+impl Said {
+    /// Holds some fields of it against what was expected; of a refusal, its code.
+    fn against(mut self, expected: Value, fields: &[&str]) -> Played {
+        if let Value::Object(said) = &mut self.json {
+            if said.contains_key("error") {
+                said.retain(|field, _| field == "error");
+            }
+            said.retain(|field, _| field == "error" || fields.contains(&field.as_str()));
+            if let Some(Value::Array(refused)) = said.get_mut("refused") {
+                for refused in refused.iter_mut().filter_map(Value::as_object_mut) {
+                    refused.retain(|field, _| field == "to" || field == "error");
+                }
+            }
+        }
+        Played { what: self.what, said: self.json, expected }
+    }
+
+    /// Holds a field of each item of a list against what was expected, in whatever order.
+    fn listing(self, list: &str, field: &str, expected: &BTreeSet<String>) -> Played {
+        let items = self.json[list].as_array().unwrap();
+        let said: BTreeSet<&str> = items.iter().map(|item| item[field].as_str().unwrap()).collect();
+        let said = json!({"listed": said, "number": items.len()});
+        Played { what: self.what, said, expected: json!({"listed": expected, "number": expected.len()}) }
+    }
+}
+
+fn refused(code: Code) -> Value {
+    json!({"error": code})
+}
+
+fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value.get(field).and_then(Value::as_str).unwrap_or("nothing-0")
+}
+
+fn differences<'a>(is: &Rows, should_be: &Rows, keys: impl IntoIterator<Item = &'a Key>) -> Vec<String> {
+    let mut differences = Vec::new();
+    for key in keys {
+        let (is, should_be) = (is.get(key), should_be.get(key));
+        if is != should_be {
+            differences.push(format!("the rows are not what was expected\n      is {is:?}\n  not {should_be:?}"));
+        }
+    }
+    differences
+}

@@ -1,0 +1,182 @@
+//! What is compared of the database: the rows of its tables, as types. The reference model keeps the same rows, so that
+//! what it says and what is there are compared as they stand.
+
+use polity_society::contact::Source;
+use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, TaskId};
+use polity_society::message::{Expects, Finality, MessageState, MessageType};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// Declares a table: where its rows are kept, what a row holds, and the SQL that reads each field (`@` stands before
+/// the columns).
+macro_rules! tables {
+    ($($map:ident: $row:ident by $key_type:ty = $key:expr, { $($field:ident: $type:ty = $sql:literal,)* })*) => {
+        $(
+            #[derive(Clone, Debug, PartialEq, Deserialize)]
+            pub(super) struct $row { $(pub(super) $field: $type,)* }
+
+            impl From<$row> for Row {
+                fn from(row: $row) -> Self {
+                    Self::$row(Box::new(row))
+                }
+            }
+        )*
+
+        /// A row of one of the tables.
+        #[derive(Clone, Debug, PartialEq)]
+        pub(super) enum Row { $($row(Box<$row>)),* }
+
+        /// Names a row.
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub(super) enum Key { $($row($key_type)),* }
+
+        /// The tables, each with the SQL of its fields.
+        pub(super) const TABLES: &[(&str, &[&str])] = &[$((stringify!($map), &[$($sql),*])),*];
+
+        /// All rows of all tables.
+        #[derive(Clone, Debug, Default, PartialEq)]
+        pub(super) struct Rows { $(pub(super) $map: BTreeMap<$key_type, $row>),* }
+
+        impl Row {
+            /// Reads a row that is written as an array of its fields; `None` where the table is none of these.
+            pub(super) fn read(table: &str, fields: &str) -> Option<Self> {
+                match table {
+                    $(stringify!($map) => Some(Self::$row(Box::new(serde_json::from_str(fields).unwrap()))),)*
+                    _ => None,
+                }
+            }
+
+            pub(super) fn key(&self) -> Key {
+                match self {
+                    $(Self::$row(row) => {
+                        let key: fn(&$row) -> $key_type = $key;
+                        Key::$row(key(row))
+                    })*
+                }
+            }
+        }
+
+        impl Rows {
+            pub(super) fn get(&self, key: &Key) -> Option<Row> {
+                match key {
+                    $(Key::$row(key) => self.$map.get(key).cloned().map(Row::from),)*
+                }
+            }
+
+            pub(super) fn put(&mut self, row: Row) {
+                match (row.key(), row) {
+                    $((Key::$row(key), Row::$row(row)) => { self.$map.insert(key, *row); })*
+                    // A key is that of its row.
+                    _ => {}
+                }
+            }
+
+            pub(super) fn remove(&mut self, key: &Key) {
+                match key {
+                    $(Key::$row(key) => { self.$map.remove(key); })*
+                }
+            }
+
+            pub(super) fn keys(&self) -> Vec<Key> {
+                let mut keys = Vec::new();
+                $(keys.extend(self.$map.keys().cloned().map(Key::$row));)*
+                keys
+            }
+        }
+    };
+}
+
+tables! {
+    agents: Agent by AgentId = |row| row.id.clone(), {
+        id: AgentId = "@id",
+        task: Option<TaskId> = "@task",
+        parent: Option<AgentId> = "@parent",
+        role: Option<RoleId> = "@role",
+        name: Option<String> = "@name",
+        depth: u64 = "@depth",
+        hired_in: Option<i64> = "@hired_in",
+        ended_at: Option<i64> = "@ended_at",
+    }
+    contacts: Contact by (AgentId, AgentId) = |row| (row.owner.clone(), row.agent.clone()), {
+        owner: AgentId = "@owner",
+        agent: AgentId = "@agent",
+        source: Source = "@source",
+        introduced_by: Option<AgentId> = "@introduced_by",
+        since: i64 = "@since",
+    }
+    roles: Role by RoleId = |row| row.id.clone(), {
+        id: RoleId = "@id",
+        task: TaskId = "@task",
+        creator: AgentId = "@creator",
+        name: String = "@name",
+    }
+    artifacts: Artifact by ArtifactId = |row| row.id.clone(), {
+        id: ArtifactId = "@id",
+        task: TaskId = "@task",
+        owner: AgentId = "@owner",
+    }
+    artifact_grants: Grant by (AgentId, ArtifactId) = |row| (row.agent.clone(), row.artifact.clone()), {
+        agent: AgentId = "@agent",
+        artifact: ArtifactId = "@artifact",
+    }
+    messages: Message by MessageId = |row| row.id.clone(), {
+        id: MessageId = "@id",
+        task: TaskId = "@task",
+        sender: AgentId = "@sender",
+        receiver: AgentId = "@receiver",
+        kind: Option<MessageType> = "nullif(@type, 'notice')",
+        notice: Option<String> = "iif(@type = 'notice', json_extract(@body, '$.notice'), NULL)",
+        attachments: Vec<ArtifactId> = "json(@attachments)",
+        in_reply_to: Option<MessageId> = "@in_reply_to",
+        expects: Expects = "@expects",
+        finality: Finality = "@finality",
+        met: Option<Source> = "json_extract(@introduction, '$.source')",
+        met_through: Option<AgentId> = "json_extract(@introduction, '$.introducedBy')",
+        introduced: Option<AgentId> = "json_extract(@introduced, '$.id')",
+        due_at: Option<i64> = "@due_at",
+        state: MessageState = "@state",
+        answered_by: Option<MessageId> = "@answered_by",
+        sent_in: Option<i64> = "@sent_in",
+        turn: Option<i64> = "@turn",
+    }
+    turns: Turn by i64 = |row| row.id, {
+        id: i64 = "@id",
+        agent: AgentId = "@agent",
+        task: TaskId = "@task",
+        began_by: MessageId = "@began_by",
+        state: String = "@state",
+    }
+}
+
+/// The SQL that writes the fields of a row as an array; `before` stands before the columns.
+pub(super) fn fields(sql: &[&str], before: &str) -> String {
+    format!("json_array({})", sql.join(", ").replace('@', before))
+}
+
+impl Message {
+    /// The system's own name as a sender.
+    pub(super) const SYSTEM: &str = "system";
+
+    pub(super) fn is_of_system(&self) -> bool {
+        self.sender.as_str() == Self::SYSTEM
+    }
+
+    /// A request that nobody has answered and somebody still can.
+    pub(super) fn is_awaited(&self) -> bool {
+        let may_come = matches!(
+            self.state,
+            MessageState::Delayed | MessageState::Queued | MessageState::InTurn | MessageState::Done
+        );
+        self.expects == Expects::Answer && self.answered_by.is_none() && may_come
+    }
+
+    /// A request that its receiver has read and can answer. The person can be answered after a failure, too.
+    pub(super) fn is_open(&self) -> bool {
+        let was_read = match self.state {
+            MessageState::InTurn | MessageState::Done => true,
+            MessageState::Failed => self.sender.is_user(),
+            _ => false,
+        };
+        self.expects == Expects::Answer && self.answered_by.is_none() && was_read
+    }
+}

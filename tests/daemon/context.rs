@@ -1,0 +1,232 @@
+//! Context windows: status lines, summaries, and servers that say a request is too long.
+
+use polity_tests::{Answer, Call, Conversation, Polity, ScriptedServer};
+use serde_json::{Value, json};
+
+use crate::support::database::Database;
+use crate::support::hiring::{brief, hired};
+use crate::support::{app, asked_by, events, json_lines, run, service};
+
+/// A service with a context window.
+fn with_window(id: &str, server: &ScriptedServer, window: u64) -> Value {
+    let mut service = service(id, server, &["text"]);
+    service["contextWindow"] = json!(window);
+    service
+}
+
+/// Whether a request asks for a summary instead of an answer.
+fn sums_up(asked: &Conversation) -> bool {
+    asked.system().starts_with("You compress the conversation history")
+}
+
+/// Whether a request begins with a summary.
+fn is_summed_up(asked: &Conversation) -> bool {
+    let first = asked.messages()[1]["content"].as_str();
+    first.is_some_and(|text| text.starts_with("【History summary】"))
+}
+
+/// The tokens of a request, four characters each: its texts, calls and tools.
+fn tokens(asked: &Conversation) -> usize {
+    let mut characters = asked.body()["tools"]
+        .as_array()
+        .map_or(0, |tools| tools.iter().map(|tool| tool["function"].to_string().chars().count()).sum());
+    for message in asked.messages() {
+        characters += match &message["content"] {
+            Value::String(text) => text.chars().count(),
+            Value::Null => 0,
+            parts => parts.to_string().chars().count(),
+        };
+        characters += message["tool_calls"].as_array().map_or(0, |calls| json!(calls).to_string().len());
+    }
+    characters / 4
+}
+
+const ROUNDS: usize = 200;
+const PER_ROUND: usize = 10;
+
+/// Root sends the clerk ten messages at a time, the last of which asks for an answer; the clerk notes them.
+fn clerk(asked: &Conversation) -> Answer {
+    if sums_up(asked) {
+        return Answer::say("The clerk notes what root reports; nothing is open.");
+    }
+    if asked.agent_id() != "root" {
+        let looked = asked.messages().last().is_some_and(|message| message["role"] == "tool");
+        return if looked { Answer::say("noted") } else { Answer::call("list_contacts", json!({})) };
+    }
+    if asked.results_of("create_role").is_empty() && !is_summed_up(asked) {
+        let role = json!({
+            "name": "clerk", "rolePrompt": "You note what you are told.", "serviceId": "small", "toolGroups": ["context"]
+        });
+        return Answer::call("create_role", role);
+    }
+    let Some(clerk) = clerk_id(asked) else {
+        let role = asked.results_of("create_role").remove(0).value["id"].clone();
+        let brief = brief("Keep the ledger of the expedition");
+        return Answer::call("spawn_agent", json!({"roleId": role, "taskBrief": brief}));
+    };
+    let last = asked.messages().last().expect("a message");
+    if last["role"] == "tool" && !asked.results_of("send_message").is_empty() {
+        return Answer::say("waiting");
+    }
+    let round = rounds_done(asked);
+    if round == ROUNDS {
+        return Answer::say("the ledger is complete");
+    }
+    let message = |number: usize| {
+        let what = format!(
+            "Entry {number} of round {round}: {}",
+            "the river was crossed in the morning. ".repeat(4)
+        );
+        let payload = if number + 1 < PER_ROUND {
+            json!({"message_type": "status_report", "text": what})
+        } else {
+            json!({"text": format!("{what} Is it noted? [round {}]", round + 1)})
+        };
+        Call::new("send_message", json!({"to": clerk, "payload": payload}))
+    };
+    Answer::calls((0..PER_ROUND).map(message).collect())
+}
+
+/// The clerk's id, from the list of contacts, which no summary touches.
+fn clerk_id(asked: &Conversation) -> Option<String> {
+    hired(asked, "clerk").or_else(|| {
+        let system = asked.system();
+        let start = system.find("clerk-")?;
+        Some(
+            system[start..]
+                .chars()
+                .take_while(|character| character.is_ascii_alphanumeric() || *character == '-')
+                .collect(),
+        )
+    })
+}
+
+/// How many rounds root has sent, as the newest of its own messages says.
+fn rounds_done(asked: &Conversation) -> usize {
+    let said = asked.messages().iter().map(ToString::to_string).collect::<String>();
+    let numbers =
+        said.split("[round ").skip(1).filter_map(|rest| rest.split(']').next()?.parse::<usize>().ok());
+    numbers.max().unwrap_or(0)
+}
+
+#[test]
+fn two_thousand_messages_in_a_small_window() {
+    let server = ScriptedServer::start(clerk);
+    let services =
+        json!({"services": [with_window("large", &server, 20_000), with_window("small", &server, 4_096)]});
+    let limits = json!({"maxTokensPerTask": 1_000_000_000});
+    let polity = Polity::new(&services, &app(&json!({"language": "en", "limits": limits})));
+    let ended = run(&polity, &["keep the ledger", "--timeout", "500s"]).expect_code(0);
+    assert_eq!(ended.stdout.trim().lines().last(), Some("the ledger is complete"), "{}", ended.stderr);
+
+    let requests: Vec<Conversation> =
+        server.requests().iter().map(|request| request.conversation()).collect();
+    let small: Vec<&Conversation> = requests.iter().filter(|asked| asked.model() == "small-model").collect();
+    let largest = small.iter().map(|asked| tokens(asked)).max();
+    assert!(largest.is_some_and(|tokens| tokens <= 4_096), "{largest:?}");
+    assert!(small.iter().filter(|asked| sums_up(asked)).count() > 10);
+    let last = small.iter().rev().find(|asked| !sums_up(asked)).expect("a request");
+    assert!(last.system().contains("Keep the ledger of the expedition"), "{}", last.system());
+    assert!(last.text_contains("[round 200]"), "what is asked now is there");
+
+    let mut database = Database::read(&polity.data_dir());
+    let heard =
+        database.number("SELECT count(*) FROM records WHERE agent LIKE 'clerk-%' AND message IS NOT NULL");
+    assert_eq!(
+        heard,
+        i64::try_from(ROUNDS * PER_ROUND).expect("a small number"),
+        "what was summed up stays in the database"
+    );
+    assert_eq!(database.number("SELECT count(*) FROM messages WHERE state NOT IN ('done')"), 0);
+}
+
+#[test]
+fn a_request_that_the_server_finds_too_long_is_summed_up_and_tried_again() {
+    let server = ScriptedServer::start(|asked| {
+        if sums_up(asked) {
+            return Answer::say("Three times looked.");
+        }
+        if asked.results_of("list_contacts").len() >= 3 {
+            let message = "This model's maximum context length is 100 tokens";
+            return Answer::error(
+                400,
+                json!({"error": {"message": message, "code": "context_length_exceeded"}}),
+            );
+        }
+        if is_summed_up(asked) {
+            return Answer::say("it fits now");
+        }
+        Answer::call("list_contacts", json!({}))
+    });
+    let polity = Polity::new(
+        &json!({"services": [service("one", &server, &["text"])]}),
+        &app(&json!({"language": "en"})),
+    );
+    let ended = run(&polity, &["look three times", "--json"]).expect_code(0);
+    let lines = json_lines(&ended.stdout);
+    assert_eq!(events(&lines, "model_failed")[0]["next"], "compact");
+    assert_eq!(events(&lines, "context_compacted")[0]["summary"], "model");
+    let last = asked_by(&server, "root").pop().expect("a request");
+    assert!(
+        last.text_contains("Three times looked.") && last.text_contains("look three times"),
+        "{:#}",
+        last.body()
+    );
+}
+
+#[test]
+fn a_conversation_goes_on_where_no_model_can_sum_it_up() {
+    let server = ScriptedServer::start(|asked| {
+        if sums_up(asked) {
+            return Answer::error(400, json!({"error": {"message": "no summaries here"}}));
+        }
+        if is_summed_up(asked) {
+            return Answer::say("it fits now");
+        }
+        Answer::call("list_contacts", json!({}))
+    });
+    let services = json!({"services": [with_window("one", &server, 6_000)]});
+    let polity = Polity::new(&services, &app(&json!({"language": "en"})));
+    let ended = run(&polity, &["look again and again", "--json"]).expect_code(0);
+    let lines = json_lines(&ended.stdout);
+    assert_eq!(events(&lines, "context_compacted")[0]["summary"], "entries");
+}
+
+#[test]
+fn how_full_the_window_is_stands_with_the_message() {
+    let server = ScriptedServer::start(|asked| {
+        if asked.agent_id() != "root" {
+            return Answer::say("noted");
+        }
+        if let Some(hiring) = crate::support::hiring::hire(asked, "helper", "note this") {
+            return hiring;
+        }
+        let heard = asked.heard().len();
+        let helper = hired(asked, "helper").expect("a helper");
+        let sent = asked.results_of("send_message").len();
+        match heard {
+            1 => Answer::say("waiting").costing(60_000, 1_000),
+            2 if sent == 0 => Answer::call("send_message", json!({"to": helper, "payload": "and this"})),
+            2 => Answer::say("waiting").costing(75_000, 1_000),
+            3 if sent == 1 => {
+                Answer::call("send_message", json!({"to": helper, "payload": "and this"})).costing(76_000, 0)
+            }
+            3 => Answer::say("waiting").costing(92_000, 500),
+            _ => Answer::say("done"),
+        }
+    });
+    let services = json!({"services": [with_window("one", &server, 100_000)]});
+    let polity = Polity::new(&services, &app(&json!({})));
+    run(&polity, &["look"]).expect_code(0);
+    let requests = asked_by(&server, "root");
+    let last = requests.last().expect("a request");
+    let lines = |needle: &str| {
+        let texts = last.messages()[1..].iter().filter_map(|message| message["content"].as_str());
+        texts.flat_map(str::lines).filter(|line| line.contains(needle)).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        lines("【上下文状态】"),
+        ["【上下文状态】已使用 76000/100000 tokens (76%)", "【上下文状态】已使用 92500/100000 tokens (92%)"]
+    );
+    assert_eq!(lines("立即调用 compress_context").len(), 1);
+}

@@ -1,0 +1,177 @@
+//! Who knows whom from the start, and whom nobody can write to.
+
+use polity_tests::{Answer, Call, Sender};
+use serde_json::{Value, json};
+
+use crate::support::database::Database;
+use crate::support::events;
+use crate::support::play::{Play, role, role_with, send, spawn, step};
+
+fn list() -> crate::support::play::Step {
+    step(|_| Call::new("list_contacts", json!({})))
+}
+
+/// Id and source of each contact in a result of `list_contacts`.
+fn listed(result: &polity_tests::ToolResult) -> Vec<(String, String)> {
+    let contacts = result.value["contacts"].as_array().expect("contacts");
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    contacts.iter().map(|contact| (text(&contact["id"]), text(&contact["source"]))).collect()
+}
+
+fn pair(id: &str, source: &str) -> (String, String) {
+    (id.to_owned(), source.to_owned())
+}
+
+/// Seed agent-communication, 2.1, 2.2, 2.3, 2.4 and 2.5.
+#[test]
+fn root_knows_the_person_a_child_its_parent_and_a_parent_its_children() {
+    let performed = Play::default()
+        .part("root", vec![list(), role("worker"), spawn("worker"), list()])
+        .ending("worker", vec![list()], |_| Answer::say("done"))
+        .perform();
+    let worker = performed.id("worker");
+    let of_root = performed.last_of("root").results_of("list_contacts");
+    assert_eq!(listed(&of_root[0]), [pair("user", "system")]);
+    assert_eq!(listed(&of_root[1]), [pair("user", "system"), pair(&worker, "child")]);
+    let of_worker = performed.last_of("worker").results_of("list_contacts");
+    assert_eq!(listed(&of_worker[0]), [pair("root", "parent")]);
+    // The person is no agent that could be asked, so what it knows stands in the registry.
+    let of_user = Database::read(&performed.data.data_dir())
+        .texts::<2>("SELECT agent, source FROM contacts WHERE owner = 'user'");
+    assert_eq!(of_user, [["root".to_owned(), "system".to_owned()]]);
+}
+
+/// Seed agent-communication, 2.6: neither a colleague of whom nobody told it, nor a grandparent, nor the person.
+#[test]
+fn nobody_writes_to_whom_it_does_not_know_however_near() {
+    let performed = Play::default()
+        .part("root", vec![role("hermit"), spawn("hermit"), role("lead"), spawn("lead")])
+        .ending("hermit", vec![], |_| Answer::say("peace"))
+        .part("lead", vec![role("worker"), spawn("worker")])
+        .ending(
+            "worker",
+            vec![step(|_| {
+                let to = json!(["hermit", "root", "user", "nobody-1234"]);
+                Call::new("send_message", json!({"to": to, "payload": "hello?"}))
+            })],
+            |_| Answer::say("nobody answers"),
+        )
+        .perform();
+    let asked = performed.last_of("worker");
+    let refused = asked.results_of("send_message").remove(0);
+    assert_eq!(refused.error(), Some("unknown_contact"));
+    let contacts = refused.value["contacts"].as_array().expect("contacts");
+    assert_eq!(contacts.len(), 1, "its own contacts alone: {}", refused.text);
+    for request in performed.server.requests() {
+        let asked = request.conversation();
+        let strange = asked.heard().into_iter().any(|heard| heard.text.contains("hello?"));
+        assert!(!strange, "{} heard it", asked.agent_id());
+    }
+}
+
+/// Seed agent-communication, 2.7: id, role, interface spec, and where the entry came from; since when, too.
+#[test]
+fn an_entry_says_who_it_is_what_it_does_and_how_it_came_there() {
+    let spec = json!({"services": "paints", "input_format": "words", "output_format": "a picture", "examples": "a cat"});
+    let performed = Play::default()
+        .part(
+            "root",
+            vec![
+                role_with("painter", json!({"interface_spec": spec})),
+                spawn("painter"),
+                role("plain"),
+                spawn("plain"),
+                list(),
+            ],
+        )
+        .ending("painter", vec![], |_| Answer::say("painted"))
+        .ending("plain", vec![], |_| Answer::say("ready"))
+        .perform();
+    let asked = performed.last_of("root");
+    let result = asked.results_of("list_contacts").remove(0);
+    let entry = |role: &str| {
+        let contacts = result.value["contacts"].as_array().expect("contacts");
+        contacts.iter().find(|contact| contact["roleName"] == role).expect("an entry").clone()
+    };
+    let painter = entry("painter");
+    assert_eq!(painter["id"], performed.id("painter"));
+    assert_eq!((&painter["source"], &painter["interface_spec"]), (&json!("child"), &spec));
+    assert!(painter["since"].as_str().expect("a time").ends_with('Z'));
+    assert!(entry("plain")["interface_spec"].is_null(), "there is none");
+}
+
+/// Seed agent-communication, 5.2, 5.4, 5.5, 5.6 and 5.7: one-sided acquaintance becomes mutual with the first message; the
+/// other may answer, by the id that the message shows, or not.
+#[test]
+fn who_was_written_to_may_answer_or_not() {
+    let play = |answers: bool| {
+        Play::default()
+            .part(
+                "root",
+                vec![
+                    role("quiet"),
+                    spawn("quiet"),
+                    role("writer"),
+                    crate::support::play::spawn_with("writer", |asked| {
+                        let mut brief = crate::support::hiring::brief("write");
+                        let quiet = crate::support::hiring::hired(asked, "quiet");
+                        brief["collaborators"] = json!([{"agentId": quiet, "description": "reads"}]);
+                        brief
+                    }),
+                ],
+            )
+            .ending(
+                "quiet",
+                if answers {
+                    vec![crate::support::play::after("for your eyes", |asked| {
+                        let from = asked.heard().into_iter().find_map(|heard| match heard.from {
+                            Sender::Agent { id, role } if role == "writer" => Some(id),
+                            _ => None,
+                        });
+                        send(
+                            from.expect("a writer"),
+                            json!({"message_type": "collaboration_response", "text": "seen"}),
+                        )
+                    })]
+                } else {
+                    vec![]
+                },
+                |asked| match crate::support::play::hears(asked, "for your eyes") {
+                    // It has done what there was to do, and says nothing.
+                    true => Answer::nothing(),
+                    false => Answer::say("ready"),
+                },
+            )
+            .ending(
+                "writer",
+                vec![step(|_| {
+                    send("quiet", json!({"message_type": "status_report", "text": "for your eyes"}))
+                })],
+                |asked| match crate::support::play::hears(asked, "seen") {
+                    true => Answer::say("it was seen"),
+                    false => Answer::say("it was sent"),
+                },
+            )
+            .perform()
+    };
+    for answers in [true, false] {
+        let performed = play(answers);
+        let (quiet, writer) = (performed.id("quiet"), performed.id("writer"));
+        let asked = performed.last_of("quiet");
+        let letter =
+            asked.heard().into_iter().find(|heard| heard.text.contains("for your eyes")).expect("a letter");
+        assert_eq!(letter.from, Sender::Agent { role: "writer".to_owned(), id: writer.clone() });
+        let hint = format!("如需回复，请使用 send_message(to='{writer}', ...)");
+        assert_eq!(letter.text.lines().last(), Some(hint.as_str()));
+        let known = events(&performed.lines, "contact_added")
+            .into_iter()
+            .filter(|event| event["owner"] == json!(quiet) && event["agent"] == json!(writer))
+            .map(|event| event["source"].clone())
+            .collect::<Vec<_>>();
+        assert_eq!(known, [json!("first_message")]);
+        let heard = performed.last_of("writer").heard();
+        let answered =
+            heard.iter().any(|heard| matches!(&heard.from, Sender::Agent { id, .. } if *id == quiet));
+        assert_eq!(answered, answers, "{heard:#?}");
+    }
+}

@@ -1,0 +1,178 @@
+//! What the prompts tell agents of the protocol (seed agent-communication, requirement 6), in both languages; and that it is
+//! what is sent.
+
+use polity_tests::Answer;
+use serde_json::json;
+
+use crate::support::play::{Play, role, spawn};
+
+/// The prompts of a language.
+struct Prompts {
+    base: &'static str,
+    root: &'static str,
+    role: &'static str,
+    tools: &'static str,
+}
+
+const CHINESE: Prompts = Prompts {
+    base: include_str!("../../../prompts/zh/base.txt"),
+    root: include_str!("../../../prompts/zh/root.txt"),
+    role: include_str!("../../../prompts/zh/role.txt"),
+    tools: include_str!("../../../prompts/zh/tools.txt"),
+};
+
+const ENGLISH: Prompts = Prompts {
+    base: include_str!("../../../prompts/en/base.txt"),
+    root: include_str!("../../../prompts/en/root.txt"),
+    role: include_str!("../../../prompts/en/role.txt"),
+    tools: include_str!("../../../prompts/en/tools.txt"),
+};
+
+/// Each of these stands in the text.
+#[track_caller]
+fn assert_says(text: &str, words: &[&str]) {
+    for word in words {
+        assert!(text.contains(word), "{word:?} is not in:\n{text}");
+    }
+}
+
+/// One line says all of it.
+#[track_caller]
+fn assert_one_line_says(text: &str, words: &[&str]) {
+    let says = |line: &str| words.iter().all(|word| line.contains(word));
+    assert!(text.lines().any(says), "no line says {words:?} in:\n{text}");
+}
+
+const FIELDS: [&str; 5] = ["objective", "constraints", "inputs", "outputs", "completion_criteria"];
+
+/// Seed agent-communication, 6.1: each required field with what belongs there.
+#[test]
+fn root_is_told_the_required_fields_of_a_brief() {
+    for (prompts, required) in [(CHINESE, "五个必填字段"), (ENGLISH, "Five required fields")] {
+        assert_says(prompts.root, &["taskBrief", required]);
+        for field in FIELDS {
+            let explained = prompts.root.lines().any(|line| line.starts_with(&format!("- {field}")));
+            assert!(explained, "{field} in:\n{}", prompts.root);
+        }
+    }
+}
+
+/// Seed agent-communication, 6.2.
+#[test]
+fn everybody_is_told_of_contacts_and_introductions() {
+    assert_says(CHINESE.base, &["Contact Registry", "联系人列表", "只能给联系人发消息", "介绍"]);
+    assert_says(
+        ENGLISH.base,
+        &["contact registry", "Contacts", "You can write to your contacts only", "introduction"],
+    );
+}
+
+/// Seed agent-communication, 6.3: whoever hires is told to give a whole brief; root, and everybody else with a role.
+#[test]
+fn whoever_hires_is_told_to_give_a_whole_brief() {
+    for prompts in [CHINESE, ENGLISH] {
+        assert_says(prompts.root, &FIELDS);
+        assert_one_line_says(prompts.role, &FIELDS);
+        assert_one_line_says(prompts.tools, &[&["spawn_agent", "taskBrief"][..], &FIELDS].concat());
+    }
+}
+
+/// Seed agent-communication, 6.4, 3.1, 3.2, 3.3, 3.4, 3.5 and 3.6: how to ask, how to answer, how to ask around, and how to
+/// pass the answer on.
+#[test]
+fn everybody_is_told_how_to_ask_for_an_introduction_and_how_to_answer() {
+    for prompts in [CHINESE, ENGLISH] {
+        assert_one_line_says(prompts.base, &["introduction_request", "reason", "required_capability"]);
+        assert_one_line_says(
+            prompts.base,
+            &["introduction_response", "target_agent", "usage_hint", "request_id"],
+        );
+        assert_one_line_says(
+            prompts.base,
+            &["introduction_request", "request_id", "introduction_response", "null"],
+        );
+        assert_one_line_says(prompts.base, &["contact_reason"]);
+        // An example of each to copy.
+        assert_one_line_says(
+            prompts.tools,
+            &["send_message(", "introduction_request", "required_capability"],
+        );
+        assert_one_line_says(
+            prompts.tools,
+            &["send_message(", "introduction_response", "usage_hint", "request_id"],
+        );
+    }
+    assert_one_line_says(CHINESE.base, &["需要职责以外的支持时", "上级或任一联系人"]);
+    assert_one_line_says(ENGLISH.base, &["support outside your role", "your parent or any contact"]);
+}
+
+/// Seed agent-communication, 6.5.
+#[test]
+fn technical_constraints_must_reach_the_child() {
+    for prompt in [CHINESE.root, CHINESE.role] {
+        assert_one_line_says(prompt, &["constraints", "静态网页", "Python"]);
+    }
+    for prompt in [ENGLISH.root, ENGLISH.role] {
+        assert_one_line_says(prompt, &["constraints", "static web page", "Python"]);
+    }
+    assert_one_line_says(CHINESE.root, &["不得省略或改写"]);
+    assert_one_line_says(ENGLISH.root, &["never drop or reword one"]);
+}
+
+/// Seed agent-communication, 4.4, 5.4, 5.6 and 9.4: the form of the other, no duty to answer a mere answer, and how to answer.
+#[test]
+fn everybody_is_told_how_to_write_to_others() {
+    assert_one_line_says(CHINESE.base, &["对方有接口说明的，按其格式提出请求"]);
+    assert_one_line_says(ENGLISH.base, &["has an interface spec, ask in its format"]);
+    assert_one_line_says(CHINESE.base, &["答复不是请求", "不再回复"]);
+    assert_one_line_says(ENGLISH.base, &["An answer is not a request", "no reply"]);
+    for prompts in [CHINESE, ENGLISH] {
+        assert_one_line_says(prompts.tools, &["send_message({\"to\":", "payload"]);
+    }
+    assert_one_line_says(CHINESE.tools, &["from 由系统填写，不要写"]);
+    assert_one_line_says(ENGLISH.tools, &["from is stamped by the system, never write it"]);
+}
+
+/// Seed agent-communication, 7.5, 7.6 and 7.1: that a role's prompt may name whom to ask, and that a brief may bring contacts.
+#[test]
+fn whoever_hires_is_told_how_children_find_each_other() {
+    for prompt in [CHINESE.root, CHINESE.role] {
+        assert_one_line_says(prompt, &["collaborators", "agentId", "description"]);
+        assert_one_line_says(prompt, &["rolePrompt", "什么事找谁"]);
+    }
+    for prompt in [ENGLISH.root, ENGLISH.role] {
+        assert_one_line_says(prompt, &["collaborators", "agentId", "description"]);
+        assert_one_line_says(prompt, &["rolePrompt", "whom to ask for what"]);
+    }
+}
+
+/// Who speaks is to be read from the first line alone: without that, marks in the content would mean nothing.
+#[test]
+fn everybody_is_told_where_the_sender_stands_and_what_the_mark_means() {
+    assert_one_line_says(CHINESE.base, &["发送者只以首行为准", "“｜”"]);
+    assert_one_line_says(ENGLISH.base, &["Only that line says who the sender is", "\"|\""]);
+}
+
+/// The files are what models get: the base and the tool rules all of them, root's part root alone, a role's part the others.
+#[test]
+fn these_prompts_are_what_is_sent() {
+    let performed = Play::default()
+        .part("root", vec![role("worker"), spawn("worker")])
+        .ending("worker", vec![], |_| Answer::say("done"))
+        .perform();
+    let (root, worker) = (performed.last_of("root").system(), performed.last_of("worker").system());
+    for system in [&root, &worker] {
+        assert!(system.contains(CHINESE.base.trim()) && system.contains(CHINESE.tools.trim()));
+    }
+    let of_role = CHINESE.role.rsplit_once("{role_prompt}").expect("a place for the role's prompt").1.trim();
+    assert!(root.contains(CHINESE.root.trim()) && !root.contains(of_role));
+    assert!(worker.contains(of_role) && !worker.contains(CHINESE.root.trim()));
+
+    let server = polity_tests::ScriptedServer::start(|_| Answer::say("done"));
+    let polity = crate::support::home(&server, &json!({"language": "en"}));
+    crate::support::run(&polity, &["go"]).expect_code(0);
+    let root = crate::support::last_asked(&server).system();
+    for part in [ENGLISH.base, ENGLISH.tools, ENGLISH.root] {
+        assert!(root.contains(part.trim()));
+    }
+}
