@@ -14,6 +14,10 @@ check:
 test *args:
     cargo test --workspace {{args}}
 
+# What media in requests cost, in memory and time (docs/performance.md).
+bench:
+    cargo bench -p polity-llm --bench media
+
 lint:
     cargo clippy --workspace --all-targets -- -D warnings
 

@@ -12,3 +12,7 @@ CREATE INDEX records_compacted ON records (agent, task, seq) WHERE json_extract(
 
 -- Which record heard a message.
 CREATE INDEX records_heard ON records (message) WHERE message IS NOT NULL;
+
+-- Who wrote to whom last, for streaks between one pair.
+CREATE INDEX messages_by_sender ON messages (sender, task, seq);
+CREATE INDEX messages_by_receiver ON messages (receiver, task, seq);

@@ -16,6 +16,7 @@ mod json_output;
 mod layers;
 mod left_work;
 mod live;
+mod maintenance;
 mod output;
 mod protocol;
 mod rehearsal;

@@ -2,10 +2,16 @@
 
 mod briefs;
 mod contacts;
+mod coverage;
+mod delays;
+mod endings;
 mod formats;
 mod guidance;
+mod injections;
 mod introductions;
+mod loops;
 mod messages;
+mod plain_text;
 mod prompts;
 mod tools;
 mod wire;

@@ -27,6 +27,14 @@ pub(crate) enum Command {
     /// Look at the configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Look after what is stored.
+    #[command(subcommand)]
+    Db(DbCommand),
+    /// Free the room that nobody needs; no other polity may use the data directory meanwhile.
+    ///
+    /// Removes stored bytes that no artifact needs, and events that have had their time (`retention` in app.json). With
+    /// --older-than also artifacts. What agents and people have said is never removed.
+    Gc(GcArguments),
 }
 
 /// `polity config`
@@ -43,6 +51,50 @@ pub(crate) enum ConfigCommand {
         #[arg(long, value_name = "DIR")]
         config: Option<PathBuf>,
     },
+}
+
+/// `polity db`
+#[derive(Debug, Subcommand)]
+pub(crate) enum DbCommand {
+    /// Read everything, and print what is damaged; exits with 2 where something is. A daemon may be running.
+    Check {
+        /// Where the society lives [default: your data directory].
+        #[arg(long, value_name = "DIR")]
+        data: Option<PathBuf>,
+    },
+    /// Copy everything, as it is at this moment, into a new directory. A daemon may be running.
+    ///
+    /// The copy is a data directory like any other: `polity run --data` takes it. Exits with 2 where something could not
+    /// be copied.
+    Backup {
+        /// The directory to make; nothing may be there.
+        #[arg(value_name = "BACKUP")]
+        to: PathBuf,
+        /// Where the society lives [default: your data directory].
+        #[arg(long, value_name = "DIR")]
+        data: Option<PathBuf>,
+    },
+}
+
+/// `polity gc`
+#[derive(Debug, Args)]
+pub(crate) struct GcArguments {
+    /// Also remove the artifacts of tasks in which nothing has happened for this long, such as 30d or 12w, unless
+    /// another task names them. Their messages and records stay.
+    #[arg(long, value_name = "DURATION", value_parser = age)]
+    pub(crate) older_than: Option<Duration>,
+
+    /// Only print what would be removed.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// Where app.json is [default: as for `polity run`].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Where the society lives [default: your data directory].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
 }
 
 /// `polity run`
@@ -95,6 +147,14 @@ fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from(span).map_err(|_| format!("must not be negative; {advice}"))
 }
 
+fn age(text: &str) -> Result<Duration, String> {
+    let advice = "write it like 12h, 30d or 8w";
+    let span: jiff::Span = text.parse().map_err(|_| advice.to_owned())?;
+    let whole_days = jiff::SpanRelativeTo::days_are_24_hours();
+    let age = span.to_duration(whole_days).map_err(|_| advice.to_owned())?;
+    Duration::try_from(age).map_err(|_| format!("must not be negative; {advice}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,6 +175,24 @@ mod tests {
         check("1h30m", Some(5400));
         check("7", Some(7));
         check("-1s", None);
+        check("soon", None);
+    }
+
+    #[test]
+    fn ages() {
+        let check = |text: &str, expect: Option<u64>| {
+            let hours = expect.map(|hours| Duration::from_secs(hours * 60 * 60));
+            assert_eq!(age(text).ok(), hours, "{text}");
+        };
+        check("12h", Some(12));
+        check("30d", Some(30 * 24));
+        check("8w", Some(8 * 7 * 24));
+        check("1d 12h", Some(36));
+        // Of what?
+        check("30", None);
+        // How long is a month?
+        check("1mo", None);
+        check("-1d", None);
         check("soon", None);
     }
 }

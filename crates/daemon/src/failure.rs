@@ -1,6 +1,7 @@
 //! Why the program ends without having done what it was asked: a line for the person, more where a configuration has
 //! more problems, and the exit code of contract section 11. Whose fault it is, is decided here and nowhere else.
 
+use polity_runtime::maintenance::MaintenanceError;
 use polity_runtime::{Outcome, PromptError, in_full};
 use std::path::PathBuf;
 
@@ -61,6 +62,17 @@ pub(crate) enum Failure {
     /// Another process has the data directory.
     #[error("another polity is using the data directory {0}; stop it, or name another directory with --data")]
     InUse(PathBuf),
+    /// Nothing is stored there.
+    #[error("there is no society in {0}; name the directory where one lives with --data")]
+    NoSociety(PathBuf),
+    /// Somebody else looks after the data directory.
+    #[error(
+        "another polity is checking, backing up or cleaning the data directory {0}; wait until it is done"
+    )]
+    LookedAfter(PathBuf),
+    /// The data directory cannot be looked after.
+    #[error("{}", in_full(.0))]
+    Maintenance(#[from] MaintenanceError),
     /// The database cannot be opened.
     #[error("{}", in_full(.0))]
     Open(#[source] polity_runtime::Error),
@@ -112,6 +124,9 @@ impl Failure {
             | Self::NoHome(..)
             | Self::Data { .. }
             | Self::InUse(_)
+            | Self::NoSociety(_)
+            | Self::LookedAfter(_)
+            | Self::Maintenance(_)
             | Self::Open(_)
             | Self::NothingToResume(_) => USAGE,
             Self::Prompt(PromptError::Store(_)) => DEFECT,

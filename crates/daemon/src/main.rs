@@ -3,7 +3,9 @@
 
 mod cli;
 mod config;
+mod db;
 mod failure;
+mod gc;
 mod models;
 mod output;
 mod places;
@@ -42,6 +44,8 @@ fn main() -> ExitCode {
         match arguments.command {
             cli::Command::Run(arguments) => run::run(arguments).await,
             cli::Command::Config(command) => config::run(command).await,
+            cli::Command::Db(command) => db::run(command).await,
+            cli::Command::Gc(arguments) => gc::run(arguments).await,
         }
     });
     // Work on a thread of its own, such as reading a large artifact, is not waited for: nobody needs it any more.

@@ -10,6 +10,8 @@ const NAME: &str = "polity";
 /// Any of these makes `./config` a configuration directory.
 const FILES: [&str; 2] = ["app.json", "llmservices.json"];
 const LOCK: &str = "polity.lock";
+/// Held by whoever looks after a data directory, beside a society that may live in it.
+const CARE_LOCK: &str = "care.lock";
 
 /// A configuration directory.
 pub(crate) struct ConfigDirectory {
@@ -72,13 +74,7 @@ pub(crate) struct DataDirectory {
 
 /// Takes the data directory: the one that was named, else the person's own. It is made where it is not there.
 pub(crate) fn data(named: Option<PathBuf>) -> Result<DataDirectory, Failure> {
-    let path = match named {
-        Some(named) => named,
-        None => {
-            let base = choose_base_strategy().map_err(|_| Failure::NoHome("data", "data"))?;
-            base.data_dir().join(NAME)
-        }
-    };
+    let path = data_path(named)?;
     let unusable = |source| Failure::Data { path: path.clone(), source };
     make_private(&path).map_err(unusable)?;
     let lock =
@@ -87,6 +83,51 @@ pub(crate) fn data(named: Option<PathBuf>) -> Result<DataDirectory, Failure> {
         Ok(()) => Ok(DataDirectory { path, _lock: lock }),
         Err(TryLockError::WouldBlock) => Err(Failure::InUse(path)),
         Err(TryLockError::Error(source)) => Err(unusable(source)),
+    }
+}
+
+fn data_path(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
+    match named {
+        Some(named) => Ok(named),
+        None => {
+            let base = choose_base_strategy().map_err(|_| Failure::NoHome("data", "data"))?;
+            Ok(base.data_dir().join(NAME))
+        }
+    }
+}
+
+/// What somebody who looks after a data directory does there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Care {
+    /// Reads; others may, too.
+    Look,
+    /// Removes what is not needed; nobody may be looking.
+    Clean,
+}
+
+/// A data directory that somebody looks after; a society may live in it all the same.
+pub(crate) struct CaredFor {
+    /// Where it is.
+    pub(crate) path: PathBuf,
+    /// Nothing where nothing can be written, and so nothing removed.
+    _lock: Option<File>,
+}
+
+/// The data directory of a society: the one that was named, else the person's own. Nothing is made.
+pub(crate) fn cared_for(named: Option<PathBuf>, care: Care) -> Result<CaredFor, Failure> {
+    let path = data_path(named)?;
+    if !polity_runtime::maintenance::is_data_directory(&path) {
+        return Err(Failure::NoSociety(path));
+    }
+    let lock = File::options().create(true).truncate(false).write(true).open(path.join(CARE_LOCK)).ok();
+    let take = match care {
+        Care::Look => File::try_lock_shared,
+        Care::Clean => File::try_lock,
+    };
+    match lock.as_ref().map(take) {
+        Some(Err(TryLockError::WouldBlock)) => Err(Failure::LookedAfter(path)),
+        Some(Err(TryLockError::Error(source))) => Err(Failure::Data { path, source }),
+        Some(Ok(())) | None => Ok(CaredFor { path, _lock: lock }),
     }
 }
 

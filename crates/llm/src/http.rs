@@ -44,14 +44,18 @@ impl HttpModel {
         let secrets: Arc<[SecretString]> = target.secrets.clone().into();
         let stream = stream_of(endpoint);
         let cut = Arc::new(OnceLock::new());
-        let transport =
-            Transport { client: self.client.clone(), stream, secrets: secrets.clone(), cut: cut.clone() };
+        let exchange = Exchange {
+            prompt_tokens: estimate_prompt_tokens(request),
+            secrets: secrets.clone(),
+            cut: cut.clone(),
+        };
+        let body = Body::new(request, endpoint).to_json();
+        let body = body.map_err(|error| exchange.unsent(&error.to_string()))?;
+        let transport = Transport { client: self.client.clone(), stream, secrets, cut, body: body.into() };
         let client = Client::build(self.client.clone(), target).with_http_service(transport);
-        let body = Body::new(request, endpoint);
-        let exchange = Exchange { prompt_tokens: estimate_prompt_tokens(request), secrets, cut };
         match stream {
-            Stream::Streamed => exchange.streamed(&client, body).await,
-            Stream::Whole => exchange.whole(&client, body).await,
+            Stream::Streamed => exchange.streamed(&client).await,
+            Stream::Whole => exchange.whole(&client).await,
         }
     }
 }
@@ -76,6 +80,10 @@ impl ChatModel for HttpModel {
     }
 }
 
+/// What the library is given to send. The transport puts the body in its place: the library would write it into a buffer
+/// that doubles as it grows, which copies megabytes of media again and again.
+const IN_TRANSPORT: () = ();
+
 /// One request and its answer.
 struct Exchange {
     prompt_tokens: u64,
@@ -84,8 +92,8 @@ struct Exchange {
 }
 
 impl Exchange {
-    async fn streamed(&self, client: &Client<Target>, body: Body<'_>) -> Result<Reply, CallError> {
-        let opened = client.chat().create_stream_byot::<_, Value>(&body).await;
+    async fn streamed(&self, client: &Client<Target>) -> Result<Reply, CallError> {
+        let opened = client.chat().create_stream_byot::<_, Value>(IN_TRANSPORT).await;
         let mut pieces = opened.map_err(|error| self.failed(error))?;
         let mut assembler = Assembler::default();
         while let Some(piece) = pieces.next().await {
@@ -95,9 +103,9 @@ impl Exchange {
         assembler.finish(self.prompt_tokens).map_err(|failure| self.in_answer(failure))
     }
 
-    async fn whole(&self, client: &Client<Target>, body: Body<'_>) -> Result<Reply, CallError> {
+    async fn whole(&self, client: &Client<Target>) -> Result<Reply, CallError> {
         let answer =
-            client.chat().create_byot::<_, Value>(&body).await.map_err(|error| self.failed(error))?;
+            client.chat().create_byot::<_, Value>(IN_TRANSPORT).await.map_err(|error| self.failed(error))?;
         assemble_whole(answer, self.prompt_tokens).map_err(|failure| self.in_answer(failure))
     }
 

@@ -9,7 +9,7 @@ mod parts;
 #[cfg(test)]
 mod tests;
 
-use crate::chat::{Request, Tool, ToolChoice};
+use crate::chat::{Message, Part, Request, Tool, ToolChoice};
 use crate::endpoint::{Endpoint, MaxTokensField, Stream, StreamUsage};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -29,6 +29,38 @@ impl<'a> Body<'a> {
     /// Views a request the way the endpoint wants it.
     pub fn new(request: &'a Request, endpoint: &'a Endpoint) -> Self {
         Self { request, endpoint }
+    }
+
+    /// The body as JSON, in one buffer that is large enough from the start: growing it would copy the media.
+    ///
+    /// # Errors
+    ///
+    /// Fails where a field of the endpoint's `extra_body` is no JSON, which reading the configuration rules out.
+    pub fn to_json(&self) -> serde_json::Result<Vec<u8>> {
+        let mut json = Vec::with_capacity(self.request.messages.iter().map(length_of).sum::<usize>() + SLACK);
+        serde_json::to_writer(&mut json, self)?;
+        Ok(json)
+    }
+}
+
+/// What a body takes beside its messages, tools included, in bytes; rather too much.
+const SLACK: usize = 64 * 1024;
+
+/// How long a message gets, rather too long: a character of a text may take two bytes in JSON.
+fn length_of(message: &Message) -> usize {
+    let of_part = |part: &Part| match part {
+        Part::Text(text) => 2 * text.len(),
+        Part::Image { data, .. } | Part::Audio { data, .. } | Part::File { data, .. } => {
+            data.len().div_ceil(3) * 4 + 512
+        }
+    };
+    match message {
+        Message::System(text) => 2 * text.len(),
+        Message::User(parts) => parts.iter().map(of_part).sum(),
+        Message::Assistant { text, .. } => 1024 + 2 * text.as_ref().map_or(0, String::len),
+        Message::Tool { content, media, .. } => {
+            512 + 2 * content.len() + media.iter().map(|medium| of_part(&medium.part)).sum::<usize>()
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! caller says what the bounds are and what to do with the result.
 //!
 //! The path of data. A picture: [`fit_image`] reads its header, and gives it back untouched if it is within the
-//! [`ImageBounds`]; else it is decoded within limits of memory, turned upright, scaled, and written as PNG or JPEG until
+//! [`ImageBounds`] and can be decoded; else it is decoded within limits of memory, turned upright, scaled, and written as PNG or JPEG until
 //! it fits ([`fit_image_in_background`] does so off the async threads). A document: [`DocumentFormat`] says whether there
 //! is text to be had; [`run_child`] starts the given program with [`EXTRACT_ARGUMENT`] and hands it the bytes;
 //! that program calls [`child_main`], which gives up memory, processor time and the right to open files before it looks

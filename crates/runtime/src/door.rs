@@ -1,14 +1,16 @@
 //! Gathers what the mailbox's door needs to know, has the rules decide, and writes what they say. Every message but the
 //! system's own notices comes through here: tools, closing texts, the person's prompts.
 
+use crate::event::Event;
 use crate::store::contacts::ContactRow;
-use crate::store::{Conversation, Error, Tx, agents, apply, artifacts, contacts, messages};
+use crate::store::{Conversation, Error, Tx, agents, apply, artifacts, contacts, events, messages};
 use polity_registry::{Catalogue, Service, Snapshot};
 use polity_society::contact::{self, KnownParty};
-use polity_society::id::{ArtifactId, MessageId, ServiceId};
+use polity_society::id::{AgentId, ArtifactId, MessageId, ServiceId};
 use polity_society::message::Payload;
+use polity_society::notice::Notice;
 use polity_society::refusal::Refusal;
-use polity_society::rules::{self, Acquaintance, Answering, DoorFacts, Draft, LastWord, Waiting};
+use polity_society::rules::{self, Acquaintance, Answering, DoorFacts, Draft, LastWord, PAIR_LIMIT, Waiting};
 use sqlx::SqliteConnection;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -84,6 +86,7 @@ pub(crate) async fn send(
     }
     let waits = last_word == LastWord::UnlessWaiting && awaited.iter().any(|id| *id != receiver);
     let mailbox = Conversation { agent: receiver.clone(), task: sender.task.clone() };
+    let streak = messages::streak(&mut tx.connection, &sender.task, [&sender.agent, &receiver]).await?;
     let facts = DoorFacts {
         task: sender.task.clone(),
         sender: row.party(&snapshot.catalogue),
@@ -95,6 +98,7 @@ pub(crate) async fn send(
             .collect(),
         waiting: if waits { Waiting::ForOthers } else { Waiting::ForNobody },
         queued: messages::count_queued(&mut tx.connection, &mailbox).await?,
+        exchanges: streak.count,
         openable: openable(&mut tx.connection, sender, &mentioned(&draft.payload)).await?,
         contacts,
     };
@@ -104,6 +108,37 @@ pub(crate) async fn send(
             apply::apply(tx, snapshot, changes).await?;
             Ok(Ok(id))
         }
-        Err(refusal) => Ok(Err(refusal)),
+        Err(refusal) => {
+            if let Refusal::LimitReached { limit: PAIR_LIMIT, value } = refusal {
+                tell_pair(tx, snapshot, sender, &receiver, streak.after, value).await?;
+            }
+            Ok(Err(refusal))
+        }
     }
+}
+
+/// Tells both of a pair that no more is delivered between them, once for each streak.
+async fn tell_pair(
+    tx: &mut Tx,
+    snapshot: &Snapshot,
+    sender: &Conversation,
+    receiver: &AgentId,
+    since: i64,
+    limit: u64,
+) -> Result<(), Error> {
+    for (to, other) in [(receiver, &sender.agent), (&sender.agent, receiver)] {
+        let notice = Notice::PairLimit { agent: other.clone(), limit };
+        if messages::was_told(&mut tx.connection, &sender.task, to, since, &notice).await? {
+            continue;
+        }
+        apply::tell(tx, snapshot, &sender.task, to, notice).await?;
+        let event = Event::LimitReached {
+            task: sender.task.clone(),
+            agent: to.clone(),
+            limit: PAIR_LIMIT.to_owned(),
+            value: limit,
+        };
+        events::append(tx, &event).await?;
+    }
+    Ok(())
 }

@@ -70,6 +70,13 @@ pub enum Event {
         /// Where the summary comes from.
         summary: SummarySource,
     },
+    /// Agents wait for each other's answers; each of them was told.
+    DeadlockFound {
+        /// The task.
+        task: TaskId,
+        /// The agents.
+        agents: Vec<AgentId>,
+    },
     /// An agent failed again and again: it does not go on until somebody says so.
     AgentParked {
         /// The task.
@@ -326,6 +333,7 @@ impl Event {
             | Self::TurnStarted { task, .. }
             | Self::TurnEnded { task, .. }
             | Self::ContextCompacted { task, .. }
+            | Self::DeadlockFound { task, .. }
             | Self::AgentParked { task, .. }
             | Self::AgentResumed { task, .. }
             | Self::ModelAnswered { task, .. }
@@ -361,6 +369,7 @@ impl Event {
             Self::TaskStarted { .. }
             | Self::TaskIdle { .. }
             | Self::MessageDue { .. }
+            | Self::DeadlockFound { .. }
             | Self::ConfigTaken { .. }
             | Self::ConfigRefused { .. }
             | Self::ArtifactUnreadable { .. } => None,

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use polity_artifacts::index::Stored;
 use polity_llm::Data;
 use polity_media::{
-    ChildBounds, DocumentFormat, ExtractError, Fitted, ImageBounds, Metadata, fit_image_in_background,
-    run_child,
+    ChildBounds, DocumentFormat, ExtractError, Fitted, ImageBounds, ImageError, Metadata,
+    fit_image_in_background, run_child,
 };
 use polity_registry::{Service, StripMetadata};
 use polity_routing::Route;
@@ -78,8 +78,10 @@ fn bounds(service: &Service) -> ImageBounds {
 /// A picture within its bounds. One that cannot be looked into goes as it is, if it is small enough: the server may know
 /// the format.
 async fn picture(handles: &Handles, stored: &Stored, bounds: ImageBounds) -> Result<Fetch, String> {
-    if let Some(Made::Medium(mime_type, data)) = handles.kept.get(&stored.blob, Form::Fitted(bounds)) {
-        return Ok(Fetch::Medium(mime_type, data));
+    match handles.kept.get(&stored.blob, Form::Fitted(bounds)) {
+        Some(Made::Medium(mime_type, data)) => return Ok(Fetch::Medium(mime_type, data)),
+        Some(Made::Failed(reason)) => return Err(reason),
+        Some(Made::Text(_) | Made::Nothing) | None => {}
     }
     let bytes = read(handles, stored).await?;
     let declared = stored.artifact.mime_type.clone();
@@ -89,8 +91,16 @@ async fn picture(handles: &Handles, stored: &Stored, bounds: ImageBounds) -> Res
             tracing::debug!(artifact = %stored.artifact.id, ?what, "a picture was made to fit");
             (mime_type.to_owned(), Data::from(bytes))
         }
-        Err(_) if bytes.len() as u64 <= bounds.max_bytes => (declared, Data::from(bytes)),
-        Err(error) => return Err(error.to_string()),
+        // Others may know a format that is not read here.
+        Err(ImageError::Unsupported { .. }) if bytes.len() as u64 <= bounds.max_bytes => {
+            (declared, Data::from(bytes))
+        }
+        Err(ImageError::Stopping) => return Err(ImageError::Stopping.to_string()),
+        Err(error) => {
+            let reason = error.to_string();
+            handles.kept.keep(&stored.blob, Form::Fitted(bounds), Made::Failed(reason.clone()));
+            return Err(reason);
+        }
     };
     handles.kept.keep(&stored.blob, Form::Fitted(bounds), Made::Medium(mime_type.clone(), data.clone()));
     Ok(Fetch::Medium(mime_type, data))
@@ -105,7 +115,7 @@ async fn extract(handles: &Handles, stored: &Stored) -> Fetch {
     }
     match handles.kept.get(&stored.blob, Form::Text) {
         Some(Made::Text(text)) => return Fetch::Extracted(text),
-        Some(Made::Nothing | Made::Medium(..)) => return Fetch::Spared,
+        Some(Made::Nothing | Made::Medium(..) | Made::Failed(_)) => return Fetch::Spared,
         None => {}
     }
     let Ok(bytes) = read(handles, stored).await else { return Fetch::Spared };
@@ -124,6 +134,6 @@ async fn extract(handles: &Handles, stored: &Stored) -> Fetch {
     handles.kept.keep(&stored.blob, Form::Text, made.clone());
     match made {
         Made::Text(text) => Fetch::Extracted(text),
-        Made::Nothing | Made::Medium(..) => Fetch::Spared,
+        Made::Nothing | Made::Medium(..) | Made::Failed(_) => Fetch::Spared,
     }
 }

@@ -27,13 +27,15 @@ pub(crate) enum Made {
     Text(String),
     /// It was tried, and there is nothing to be had.
     Nothing,
+    /// It was tried, and cannot be: why.
+    Failed(String),
 }
 
 impl Made {
     fn footprint(&self) -> usize {
         match self {
             Self::Medium(_, data) => data.footprint(),
-            Self::Text(text) => text.len(),
+            Self::Text(text) | Self::Failed(text) => text.len(),
             Self::Nothing => 0,
         }
     }

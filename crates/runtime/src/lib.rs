@@ -40,6 +40,8 @@ mod supervisor;
 
 mod society;
 
+pub mod maintenance;
+
 #[cfg(test)]
 mod testing;
 

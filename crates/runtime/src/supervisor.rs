@@ -10,6 +10,7 @@ use crate::in_full;
 use crate::store::{Conversation, Error, apply, events, messages, tasks, turns};
 use polity_society::id::{AgentId, TaskId};
 use polity_society::notice::Notice;
+use polity_society::rules::{self, Deadlock};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -243,8 +244,14 @@ impl Supervisor {
         }
     }
 
-    /// Looks whether a task is over; if so, says it, or has root say something first.
+    /// Looks whether agents of a task wait for each other, and whether it is over; if so, says it, or has root say
+    /// something first.
     async fn settle(&mut self, task: TaskId) {
+        if let Err(error) = self.break_deadlocks(&task).await {
+            tracing::error!(%task, error = %in_full(&error), "who waits for whom is looked at again later");
+            self.unsettled.insert(task.clone());
+            self.look_again = Instant::now() + AGAIN;
+        }
         if self.running.keys().any(|running| running.task == task) {
             return;
         }
@@ -253,6 +260,41 @@ impl Supervisor {
             self.unsettled.insert(task);
             self.look_again = Instant::now() + AGAIN;
         }
+    }
+
+    /// Tells agents that wait for each other. Each deadlock is told once: if it stays, the task ends without them.
+    async fn break_deadlocks(&self, task: &TaskId) -> Result<(), Error> {
+        let mut reader = self.handles.store.reader().await?;
+        let waits = messages::waits(&mut reader, task).await?;
+        let found = rules::deadlocks(&waits, &messages::busy(&mut reader, task).await?);
+        drop(reader);
+        if found.is_empty() {
+            return Ok(());
+        }
+        let snapshot = self.handles.registry.current();
+        let task = task.clone();
+        let write = self.handles.store.write(move |tx| {
+            Box::pin(async move {
+                // Looked at again: somebody may have got mail meanwhile.
+                let waits = messages::waits(&mut tx.connection, &task).await?;
+                for deadlock in rules::deadlocks(&waits, &messages::busy(&mut tx.connection, &task).await?) {
+                    let Deadlock { agents, requests } = deadlock;
+                    let notice = Notice::Deadlock { agents: agents.clone(), requests };
+                    let mut told = false;
+                    for agent in &agents {
+                        if !messages::was_told(&mut tx.connection, &task, agent, 0, &notice).await? {
+                            apply::tell(tx, &snapshot, &task, agent, notice.clone()).await?;
+                            told = true;
+                        }
+                    }
+                    if told {
+                        events::append(tx, &Event::DeadlockFound { task: task.clone(), agents }).await?;
+                    }
+                }
+                Ok(())
+            })
+        });
+        write.await
     }
 
     async fn try_to_settle(&self, task: TaskId) -> Result<(), Error> {

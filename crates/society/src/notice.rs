@@ -47,6 +47,20 @@ pub enum Notice {
     },
     /// The task is idle and the person has heard nothing final.
     Nudge,
+    /// Some agents wait for each other's answers, so that none of them can go on.
+    Deadlock {
+        /// Those agents.
+        agents: Vec<AgentId>,
+        /// The requests that they wait for.
+        requests: Vec<MessageId>,
+    },
+    /// Two agents write to each other and nothing else happens: no more is delivered between them.
+    PairLimit {
+        /// The other one.
+        agent: AgentId,
+        /// The limit.
+        limit: u64,
+    },
     /// The turn ends with children that were hired and never written to.
     UnwrittenChildren {
         /// Those children.
@@ -105,6 +119,13 @@ impl Notice {
                 TextKey::NoticeParked,
                 &[("id", agent.as_str()), ("role", role), ("reason", &in_one_line(reason))],
             ),
+            Self::Deadlock { agents, .. } => {
+                let ids: Vec<&str> = agents.iter().map(AgentId::as_str).collect();
+                texts.fill(TextKey::NoticeDeadlock, &[("ids", &ids.join(", "))])
+            }
+            Self::PairLimit { agent, limit } => {
+                texts.fill(TextKey::NoticePairLimit, &[("id", agent.as_str()), ("limit", &limit.to_string())])
+            }
             Self::Nudge => texts.get(TextKey::NoticeNudge).to_owned(),
             Self::UnwrittenChildren { agents } => {
                 let ids: Vec<&str> = agents.iter().map(AgentId::as_str).collect();

@@ -4,15 +4,14 @@
 
 mod defuse;
 
-pub use defuse::defuse;
 pub(crate) use defuse::in_one_line;
+pub use defuse::{defuse, json_line};
 
 use crate::brief::TaskBrief;
 use crate::contact::Source;
 use crate::id::AgentId;
 use crate::message::{Body, Expects, Introduced, Message, MessageType, Payload, SelfIntroduction, Sender};
 use crate::text::{TextKey, Texts};
-use defuse::json_line;
 use serde_json::Value;
 
 /// A message in words. Attachments go between the two.

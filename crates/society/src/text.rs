@@ -205,6 +205,10 @@ text_keys! {
     NoticeBounced = "notice.bounced" ["id", "message"];
     /// An agent was parked.
     NoticeParked = "notice.parked" ["id", "role", "reason"];
+    /// Agents wait for each other.
+    NoticeDeadlock = "notice.deadlock" ["ids"];
+    /// Two agents write to each other without end.
+    NoticePairLimit = "notice.pair_limit" ["id", "limit"];
     /// To the sender of a request: its receiver failed while working on it.
     NoticeReceiverFailed = "notice.receiver_failed" ["id", "message", "reason"];
     /// To the parent, or the person: an agent's model call failed for good.

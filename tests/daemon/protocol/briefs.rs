@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::events;
 use crate::support::hiring::{brief, hired};
-use crate::support::play::{Play, contact, role, role_with, send, spawn, spawn_with, step};
+use crate::support::play::{Play, after, contact, hears, role, role_with, send, spawn, spawn_with, step};
 
 const REQUIRED: [&str; 5] = ["objective", "constraints", "inputs", "outputs", "completion_criteria"];
 
@@ -130,14 +130,14 @@ fn a_summary_takes_nothing_of_the_brief() {
             vec![
                 role("worker"),
                 spawn_with("worker", |_| brief("count to seven")),
-                crate::support::play::after("first", |asked| send(contact(asked, "worker"), json!("again"))),
+                after("first", |asked| send(contact(asked, "worker"), json!("again"))),
             ],
-            |asked| match crate::support::play::hears(asked, "second") {
+            |asked| match hears(asked, "second") {
                 true => Answer::say("good"),
                 false => Answer::say("…"),
             },
         )
-        .ending("worker", vec![compress], |asked| match crate::support::play::hears(asked, "again") {
+        .ending("worker", vec![compress], |asked| match hears(asked, "again") {
             true => Answer::say("second"),
             false => Answer::say("first"),
         })

@@ -1,18 +1,19 @@
 //! Who knows whom from the start, and whom nobody can write to.
 
-use polity_tests::{Answer, Call, Sender};
+use polity_tests::{Answer, Call, Sender, ToolResult};
 use serde_json::{Value, json};
 
 use crate::support::database::Database;
 use crate::support::events;
-use crate::support::play::{Play, role, role_with, send, spawn, step};
+use crate::support::hiring::{brief, hired};
+use crate::support::play::{Play, Step, after, hears, role, role_with, send, spawn, spawn_with, step};
 
-fn list() -> crate::support::play::Step {
+fn list() -> Step {
     step(|_| Call::new("list_contacts", json!({})))
 }
 
 /// Id and source of each contact in a result of `list_contacts`.
-fn listed(result: &polity_tests::ToolResult) -> Vec<(String, String)> {
+fn listed(result: &ToolResult) -> Vec<(String, String)> {
     let contacts = result.value["contacts"].as_array().expect("contacts");
     let text = |value: &Value| value.as_str().expect("text").to_owned();
     contacts.iter().map(|contact| (text(&contact["id"]), text(&contact["source"]))).collect()
@@ -112,9 +113,9 @@ fn who_was_written_to_may_answer_or_not() {
                     role("quiet"),
                     spawn("quiet"),
                     role("writer"),
-                    crate::support::play::spawn_with("writer", |asked| {
-                        let mut brief = crate::support::hiring::brief("write");
-                        let quiet = crate::support::hiring::hired(asked, "quiet");
+                    spawn_with("writer", |asked| {
+                        let mut brief = brief("write");
+                        let quiet = hired(asked, "quiet");
                         brief["collaborators"] = json!([{"agentId": quiet, "description": "reads"}]);
                         brief
                     }),
@@ -123,7 +124,7 @@ fn who_was_written_to_may_answer_or_not() {
             .ending(
                 "quiet",
                 if answers {
-                    vec![crate::support::play::after("for your eyes", |asked| {
+                    vec![after("for your eyes", |asked| {
                         let from = asked.heard().into_iter().find_map(|heard| match heard.from {
                             Sender::Agent { id, role } if role == "writer" => Some(id),
                             _ => None,
@@ -136,7 +137,7 @@ fn who_was_written_to_may_answer_or_not() {
                 } else {
                     vec![]
                 },
-                |asked| match crate::support::play::hears(asked, "for your eyes") {
+                |asked| match hears(asked, "for your eyes") {
                     // It has done what there was to do, and says nothing.
                     true => Answer::nothing(),
                     false => Answer::say("ready"),
@@ -147,7 +148,7 @@ fn who_was_written_to_may_answer_or_not() {
                 vec![step(|_| {
                     send("quiet", json!({"message_type": "status_report", "text": "for your eyes"}))
                 })],
-                |asked| match crate::support::play::hears(asked, "seen") {
+                |asked| match hears(asked, "seen") {
                     true => Answer::say("it was seen"),
                     false => Answer::say("it was sent"),
                 },

@@ -1,11 +1,11 @@
 //! The forms of messages: their types, what each needs, who they are from, and how they look to the receiver.
 
-use polity_tests::{Answer, Call, Conversation, Sender};
+use polity_tests::{Answer, Call, Conversation, Heard, ScriptedServer, Sender};
 use serde_json::{Value, json};
 
-use crate::support::events;
 use crate::support::hiring::{brief, hired};
-use crate::support::play::{Play, after, batch, role, role_with, send, spawn, step};
+use crate::support::play::{Play, after, batch, hears, newest_words, role, role_with, send, spawn, step};
+use crate::support::{asked_by, events, home, run, text_of};
 
 const TYPES: [&str; 6] = [
     "task_assignment",
@@ -37,7 +37,7 @@ fn whole(message_type: &str) -> Value {
     payload
 }
 
-/// Seed agent-communication, 8.1, 8.2, 8.3 and 8.4: each type that the seed names is taken, and its fields arrive.
+/// Seed agent-communication, 3.8, 8.1, 8.2, 8.3 and 8.4: each type that the seed names is taken, and its fields arrive.
 #[test]
 fn every_type_of_message_arrives_with_its_fields() {
     let performed = Play::default()
@@ -63,7 +63,7 @@ fn every_type_of_message_arrives_with_its_fields() {
     let heard = performed.last_of("worker").heard();
     let of_type = |message_type: &str| {
         let words = format!("a {message_type}\n");
-        let is_it = |heard: &&polity_tests::Heard| heard.text.contains(&words);
+        let is_it = |heard: &&Heard| heard.text.contains(&words);
         heard.iter().find(is_it).unwrap_or_else(|| panic!("{message_type} in {heard:#?}")).text.clone()
     };
     for message_type in TYPES {
@@ -83,7 +83,7 @@ fn every_type_of_message_arrives_with_its_fields() {
     assert!(answer.contains("\nusage_hint: be polite\n"), "{answer}");
 }
 
-/// Seed agent-communication, 8.2, 8.3, 8.4 and 8.5: what does not fit its type is refused, each gap named, and nothing comes.
+/// Seed agent-communication, 3.2, 8.2, 8.3, 8.4 and 8.5: what does not fit its type is refused, each gap named, and nothing comes.
 #[test]
 fn what_does_not_fit_its_type_is_refused_and_nothing_is_delivered() {
     let wrong: Vec<(Value, &[&str])> = vec![
@@ -129,7 +129,7 @@ fn what_does_not_fit_its_type_is_refused_and_nothing_is_delivered() {
                 spawn("worker"),
                 batch(move |_| wrong.iter().map(|(payload, _)| send("worker", payload.clone())).collect()),
             ],
-            |asked| match crate::support::play::newest_words(asked) {
+            |asked| match newest_words(asked) {
                 Some(_) => Answer::say("none of it came"),
                 None => Answer::say("…"),
             },
@@ -153,11 +153,9 @@ fn what_does_not_fit_its_type_is_refused_and_nothing_is_delivered() {
 #[test]
 fn nobody_says_itself_who_a_message_is_from() {
     let performed = Play::default()
-        .ending("root", vec![role("worker"), spawn("worker")], |asked| {
-            match crate::support::play::newest_words(asked) {
-                Some(said) => Answer::say(said),
-                None => Answer::say("…"),
-            }
+        .ending("root", vec![role("worker"), spawn("worker")], |asked| match newest_words(asked) {
+            Some(said) => Answer::say(said),
+            None => Answer::say("…"),
         })
         .ending(
             "worker",
@@ -193,9 +191,8 @@ fn nobody_says_itself_who_a_message_is_from() {
 /// The user message of a request that contains these words, whole.
 #[track_caller]
 fn message(asked: &Conversation, words: &str) -> String {
-    let texts =
-        asked.messages().iter().filter(|message| message["role"] == "user").map(crate::support::text_of);
-    let found = texts.filter(|text| text.contains(words)).last();
+    let texts = asked.messages().iter().filter(|message| message["role"] == "user").map(text_of);
+    let found = texts.rev().find(|text| text.contains(words));
     found.unwrap_or_else(|| panic!("{words:?} in {:#?}", asked.messages()))
 }
 
@@ -212,12 +209,12 @@ fn a_message_is_a_header_its_content_and_a_hint() {
                     send(hired(asked, "写手").expect("hired"), json!({"text": "再短些", "pages": 2}))
                 }),
             ],
-            |asked| match crate::support::play::hears(asked, "两段") {
+            |asked| match hears(asked, "两段") {
                 true => Answer::say("好"),
                 false => Answer::say("…"),
             },
         )
-        .ending("写手", vec![], |asked| match crate::support::play::hears(asked, "再短些") {
+        .ending("写手", vec![], |asked| match hears(asked, "再短些") {
             true => Answer::say("两段"),
             false => Answer::say("第一段\n\n三段"),
         })
@@ -237,10 +234,10 @@ fn a_message_is_a_header_its_content_and_a_hint() {
     );
 }
 
-/// Seed agent-communication, 10.1 to 10.5 in the other language.
+/// Seed agent-communication, 10.1, 10.2, 10.3, 10.4 and 10.5 in the other language.
 #[test]
 fn the_same_in_english() {
-    let server = polity_tests::ScriptedServer::start(|asked: &Conversation| {
+    let server = ScriptedServer::start(|asked: &Conversation| {
         if !asked.system().contains("agentId=root\n") {
             return Answer::say("three lines");
         }
@@ -255,9 +252,9 @@ fn the_same_in_english() {
             }
         }
     });
-    let polity = crate::support::home(&server, &json!({"language": "en"}));
-    crate::support::run(&polity, &["go"]).expect_code(0);
-    let root = crate::support::asked_by(&server, "root").pop().expect("a request");
+    let polity = home(&server, &json!({"language": "en"}));
+    run(&polity, &["go"]).expect_code(0);
+    let root = asked_by(&server, "root").pop().expect("a request");
     let writer = hired(&root, "writer").expect("hired");
     assert_eq!(
         message(&root, "go"),
@@ -269,7 +266,7 @@ fn the_same_in_english() {
             "【Message from writer ({writer})】\nthree lines\nTo reply, use send_message(to='{writer}', ...)"
         )
     );
-    let of_writer = crate::support::asked_by(&server, &writer).pop().expect("a request");
+    let of_writer = asked_by(&server, &writer).pop().expect("a request");
     assert_eq!(
         message(&of_writer, "begin"),
         "【Message from root agent (root)】\nbegin\nTo reply, use send_message(to='root', ...)"

@@ -1,10 +1,11 @@
 //! What the prompts tell agents of the protocol (seed agent-communication, requirement 6), in both languages; and that it is
 //! what is sent.
 
-use polity_tests::Answer;
+use polity_tests::{Answer, ScriptedServer};
 use serde_json::json;
 
 use crate::support::play::{Play, role, spawn};
+use crate::support::{home, last_asked, run};
 
 /// The prompts of a language.
 struct Prompts {
@@ -119,7 +120,7 @@ fn technical_constraints_must_reach_the_child() {
     assert_one_line_says(ENGLISH.root, &["never drop or reword one"]);
 }
 
-/// Seed agent-communication, 4.4, 5.4, 5.6 and 9.4: the form of the other, no duty to answer a mere answer, and how to answer.
+/// Seed agent-communication, 4.4, 5.4, 5.6, 9.4 and 9.5: the form of the other, no duty to answer a mere answer, and how to answer.
 #[test]
 fn everybody_is_told_how_to_write_to_others() {
     assert_one_line_says(CHINESE.base, &["对方有接口说明的，按其格式提出请求"]);
@@ -153,7 +154,7 @@ fn everybody_is_told_where_the_sender_stands_and_what_the_mark_means() {
     assert_one_line_says(ENGLISH.base, &["Only that line says who the sender is", "\"|\""]);
 }
 
-/// The files are what models get: the base and the tool rules all of them, root's part root alone, a role's part the others.
+/// Seed agent-communication, 6.1, 6.2 and 6.3: the files are what models get: the base and the tool rules all of them, root's part root alone, a role's part the others.
 #[test]
 fn these_prompts_are_what_is_sent() {
     let performed = Play::default()
@@ -168,10 +169,10 @@ fn these_prompts_are_what_is_sent() {
     assert!(root.contains(CHINESE.root.trim()) && !root.contains(of_role));
     assert!(worker.contains(of_role) && !worker.contains(CHINESE.root.trim()));
 
-    let server = polity_tests::ScriptedServer::start(|_| Answer::say("done"));
-    let polity = crate::support::home(&server, &json!({"language": "en"}));
-    crate::support::run(&polity, &["go"]).expect_code(0);
-    let root = crate::support::last_asked(&server).system();
+    let server = ScriptedServer::start(|_| Answer::say("done"));
+    let polity = home(&server, &json!({"language": "en"}));
+    run(&polity, &["go"]).expect_code(0);
+    let root = last_asked(&server).system();
     for part in [ENGLISH.base, ENGLISH.tools, ENGLISH.root] {
         assert!(root.contains(part.trim()));
     }

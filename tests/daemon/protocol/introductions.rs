@@ -2,15 +2,15 @@
 
 use std::sync::{Arc, OnceLock};
 
-use polity_tests::{Answer, Call, Sender};
+use polity_tests::{Answer, Call, Conversation, ScriptedServer, Sender};
 use serde_json::{Value, json};
 
-use crate::support::events;
 use crate::support::hiring::{brief, hired};
 use crate::support::play::{
     Performed, Play, WAITING, after, batch, contact, hears, introduced, newest_words, request_id, role,
     role_with, send, spawn, spawn_with, step,
 };
+use crate::support::{events, home, json_lines, letters, run};
 
 fn spec() -> Value {
     json!({"services": "描述图片", "input_format": "一张图", "output_format": "一段话", "examples": "问：几个人？"})
@@ -65,7 +65,7 @@ fn chain(way: Way) -> Performed {
         role("back"),
         spawn("back"),
         role("front"),
-        Box::new(|asked: &polity_tests::Conversation| {
+        Box::new(|asked: &Conversation| {
             let back = hired(asked, "back")?;
             let mut brief = brief("have a picture described");
             brief["collaborators"] = json!([{"agentId": back, "description": "has painters"}]);
@@ -122,29 +122,29 @@ fn chain(way: Way) -> Performed {
         )
         .ending("specialist", vec![], |_| Answer::say("two people"));
     let script = play.script();
-    let server = polity_tests::ScriptedServer::start(move |asked| {
-        if asked.role_name() == "back" {
-            if let Some(id) = hired(asked, "specialist") {
-                // The same at each request of `back`.
-                let _ = specialist.set(id);
-                if !hears(asked, "required_capability") {
-                    return Answer::say("back is ready");
-                }
+    let server = ScriptedServer::start(move |asked| {
+        if asked.role_name() == "back"
+            && let Some(id) = hired(asked, "specialist")
+        {
+            // The same at each request of `back`.
+            let _ = specialist.set(id);
+            if !hears(asked, "required_capability") {
+                return Answer::say("back is ready");
             }
         }
         script(asked)
     });
-    let polity = crate::support::home(&server, &json!({}));
-    let output = crate::support::run(&polity, &["go", "--json"]).expect_code(0);
+    let polity = home(&server, &json!({}));
+    let output = run(&polity, &["go", "--json"]).expect_code(0);
     server.assert_clean();
-    Performed { lines: crate::support::json_lines(&output.stdout), output, server, data: polity }
+    Performed { lines: json_lines(&output.stdout), output, server, data: polity }
 }
 
-/// Seed agent-communication, 2.6, 2.7, 3.1, 3.2, 3.4 to 3.8, 5.1 to 5.3, 9.4.
+/// What holds of a chain, whichever way it goes.
 #[track_caller]
 fn assert_chain(way: Way, introductions: usize) {
     let performed = chain(way);
-    let said = crate::support::letters(&performed.lines).pop().expect("an answer");
+    let said = letters(&performed.lines).pop().expect("an answer");
     assert_eq!(said["text"], "two people");
     let (asker, front, specialist) =
         (performed.id("asker"), performed.id("front"), performed.id("specialist"));
@@ -203,7 +203,7 @@ fn assert_chain(way: Way, introductions: usize) {
     );
 }
 
-/// Seed agent-communication, 2.6, 2.7, 3.1, 3.2, 3.4, 3.5, 3.6, 3.7, 3.8, 5.1, 5.2, 5.3.
+/// Seed agent-communication, 2.6, 2.7, 3.1, 3.2, 3.4, 3.6, 3.7, 3.8, 4.3, 5.1, 5.2, 5.3 and 9.4.
 #[test]
 fn a_specialist_is_reached_through_a_chain_of_two_introductions() {
     assert_chain(Way::Colleague, 2);
@@ -269,17 +269,14 @@ fn nobody_is_an_answer_too() {
             Answer::say(if hears(asked, "target_agent: null") { "without a picture, then" } else { WAITING })
         })
         .perform();
-    assert_eq!(
-        crate::support::letters(&performed.lines).pop().expect("an answer")["text"],
-        "without a picture, then"
-    );
+    assert_eq!(letters(&performed.lines).pop().expect("an answer")["text"], "without a picture, then");
     let heard = performed.last_of("asker").heard().pop().expect("an answer");
     assert!(heard.text.contains("reason: 我谁也不认识"), "{}", heard.text);
     let sources = events(&performed.lines, "contact_added");
     assert!(sources.iter().all(|event| event["source"] != "introduction"), "{sources:?}");
 }
 
-/// Everything that an introduction can be beside an answer that names a stranger to the asker; the results, in order.
+/// Seed agent-communication, 3.7: everything that an introduction can be beside an answer that names a stranger to the asker; the results, in order.
 #[test]
 fn every_other_introduction_has_an_outcome_of_its_own() {
     let performed = Play::default()

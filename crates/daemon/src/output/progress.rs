@@ -44,6 +44,10 @@ pub(crate) fn describe(event: &Event) -> Option<String> {
                 dim(&format!("{kept} entries stay"))
             )
         }
+        Event::DeadlockFound { agents, .. } => {
+            let agents: Vec<String> = agents.iter().map(|agent| name(agent.as_str())).collect();
+            format!("{} wait for each other; each was told", agents.join(", "))
+        }
         Event::AgentParked { agent, reason, .. } => {
             format!("{} was parked {}", name(agent.as_str()), dim(&beginning(reason)))
         }

@@ -33,6 +33,8 @@ pub(super) struct Transport {
     pub(super) client: reqwest::Client,
     pub(super) stream: Stream,
     pub(super) secrets: Arc<[SecretString]>,
+    /// The request's body, as JSON.
+    pub(super) body: Bytes,
     /// Why the body of the answer was cut, for whoever reads it through the library.
     pub(super) cut: Arc<OnceLock<Cut>>,
 }
@@ -70,7 +72,8 @@ impl tower::Service<HttpRequestFactory> for Transport {
     fn call(&mut self, request: HttpRequestFactory) -> Self::Future {
         let transport = self.clone();
         Box::pin(async move {
-            let request = request.build().await?;
+            let mut request = request.build().await?;
+            *request.body_mut() = Some(transport.body.clone().into());
             let sent = transport.client.execute(request).await;
             let response = sent.map_err(|error| boxed(network_error(&error, &transport.secrets)))?;
             transport.receive(response).await.map_err(boxed)

@@ -19,6 +19,7 @@ use polity_society::message::{Body, Message, Payload, Sender};
 use polity_society::notice::Notice;
 use polity_society::refusal::Refusal;
 use polity_society::rules::{self, Answering, Beginning, Closing, ClosingFacts, Draft, LastWord, Nudge};
+use std::collections::BTreeSet;
 
 /// Ends a turn well. Its messages are consumed in the same transaction, and exactly those.
 pub(crate) async fn finish(
@@ -72,6 +73,7 @@ async fn say(
         open_requests: messages::open_requests(&mut tx.connection, conversation).await?,
         sent_to: messages::sent_in(&mut tx.connection, conversation, open.id).await?,
         waits_for,
+        circle: circle(&began_by),
     };
     let (to, request, last_word) = match rules::closing(&facts) {
         Closing::Answer { to, request, last_word } => (to, request, last_word),
@@ -134,6 +136,14 @@ pub(crate) async fn last_word(tx: &mut Tx, open: &OpenTurn) -> Result<LastWord, 
         Some(Nudge::Yes) => LastWord::Yes,
         Some(Nudge::No) | None => LastWord::UnlessWaiting,
     })
+}
+
+/// Those who wait for each other, where that is what the message says.
+fn circle(message: &Message) -> BTreeSet<AgentId> {
+    match &message.body {
+        Body::Notice(Notice::Deadlock { agents, .. }) => agents.iter().cloned().collect(),
+        Body::Notice(_) | Body::Payload(_) => BTreeSet::new(),
+    }
 }
 
 fn beginning(message: &Message) -> Beginning {

@@ -41,8 +41,8 @@ pub(super) const STATEMENTS: &[&str] =
 
 /// How long a start may look at the database: enough for more than a gigabyte.
 const LOOK: Duration = Duration::from_secs(2);
-/// How many steps of the look pass between two looks at the clock; a step is far below a millisecond.
-const STEPS: i32 = 1_000;
+/// How many steps of the look pass between two looks at the clock; a step is a page at most.
+const STEPS: i32 = 100;
 /// How many events one transaction removes at most, because others wait for it.
 const BATCH: u32 = 5_000;
 

@@ -3,7 +3,8 @@
 use super::{Conversation, Error, Tx, damaged};
 use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
 use polity_society::message::{Body, Expects, Finality, Message, MessageType, Payload, Sender};
-use polity_society::rules::OpenRequest;
+use polity_society::notice::Notice;
+use polity_society::rules::{OpenRequest, Wait};
 use sqlx::sqlite::SqliteRow;
 use sqlx::types::Json;
 use sqlx::{Row, SqliteConnection};
@@ -39,6 +40,24 @@ const AWAITED: &str =
 const UNHEARD: &str =
     "SELECT DISTINCT sender FROM messages WHERE receiver = ?1 AND task = ?2 AND state = 'queued'
     AND (in_reply_to IS NOT NULL OR sender = 'system')";
+/// The newest message of an agent to, and from, somebody else than the other one of a pair; the system counts as nobody.
+const SENT_ELSEWHERE: &str = "SELECT coalesce(max(seq), 0) FROM messages
+    WHERE sender = ?1 AND task = ?3 AND receiver NOT IN (?1, ?2)";
+const HEARD_ELSEWHERE: &str = "SELECT coalesce(max(seq), 0) FROM messages
+    WHERE receiver = ?1 AND task = ?3 AND sender NOT IN (?1, ?2, 'system')";
+/// What an agent stored and whom it hired is work too.
+const OTHER_WORK: &str =
+    "SELECT max(coalesce((SELECT max(created_at) FROM artifacts WHERE owner = ?1 AND task = ?2), 0),
+    coalesce((SELECT max(created_at) FROM agents WHERE parent = ?1 AND task = ?2), 0))";
+const BETWEEN: &str = "SELECT count(*) FROM messages
+    WHERE sender = ?1 AND receiver = ?2 AND task = ?3 AND seq > ?4 AND created_at >= ?5";
+const TOLD: &str = "SELECT EXISTS (SELECT 1 FROM messages
+    WHERE receiver = ?1 AND task = ?2 AND sender = 'system' AND seq > ?3 AND body = ?4)";
+const WAITS: &str = "SELECT m.sender, m.receiver, m.id FROM messages m JOIN agents a ON a.id = m.receiver
+    WHERE m.task = ?1 AND m.expects = 'answer' AND m.answered_by IS NULL AND a.ended_at IS NULL
+    AND m.state IN ('delayed', 'queued', 'in_turn', 'done') AND m.receiver <> m.sender AND m.sender <> 'user'";
+const BUSY: &str = "SELECT agent FROM turns WHERE task = ?1 AND state = 'open'
+    UNION SELECT receiver FROM messages WHERE task = ?1 AND state IN ('queued', 'delayed')";
 const SENT_IN: &str =
     "SELECT DISTINCT receiver FROM messages WHERE sender = ?1 AND task = ?2 AND sent_in = ?3";
 const OF_TURN: &str = "SELECT * FROM messages WHERE turn = ?1 ORDER BY seq";
@@ -77,6 +96,13 @@ pub(super) const STATEMENTS: &[&str] = &[
     OPEN_TO,
     AWAITED,
     UNHEARD,
+    SENT_ELSEWHERE,
+    HEARD_ELSEWHERE,
+    OTHER_WORK,
+    BETWEEN,
+    TOLD,
+    WAITS,
+    BUSY,
     SENT_IN,
     OF_TURN,
     DUE,
@@ -307,6 +333,76 @@ pub(crate) async fn close_requests(tx: &mut Tx, agent: &AgentId) -> Result<Vec<M
     let mut closed = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     closed.sort_by(|a, b| a.id.cmp(&b.id));
     Ok(closed)
+}
+
+/// Messages between two agents in a row, while neither did anything else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Streak {
+    /// The message before the first of them.
+    pub(crate) after: i64,
+    /// How many they are.
+    pub(crate) count: u64,
+}
+
+/// The messages that have gone between two agents since either wrote to, or heard from, anybody else, stored an artifact
+/// or hired somebody.
+pub(crate) async fn streak(
+    connection: &mut SqliteConnection,
+    task: &TaskId,
+    pair: [&AgentId; 2],
+) -> Result<Streak, Error> {
+    let (mut after, mut since) = (0, 0);
+    for [one, other] in [pair, [pair[1], pair[0]]] {
+        for statement in [SENT_ELSEWHERE, HEARD_ELSEWHERE] {
+            let query = sqlx::query_scalar(statement).bind(one.as_str()).bind(other.as_str());
+            let newest: i64 = query.bind(task.as_str()).fetch_one(&mut *connection).await?;
+            after = after.max(newest);
+        }
+        let query = sqlx::query_scalar(OTHER_WORK).bind(one.as_str()).bind(task.as_str());
+        let newest: i64 = query.fetch_one(&mut *connection).await?;
+        since = since.max(newest);
+    }
+    let mut count = 0;
+    let directions: &[[&AgentId; 2]] = if pair[0] == pair[1] { &[pair] } else { &[pair, [pair[1], pair[0]]] };
+    for [one, other] in directions {
+        let query = sqlx::query_scalar(BETWEEN).bind(one.as_str()).bind(other.as_str()).bind(task.as_str());
+        let between: i64 = query.bind(after).bind(since).fetch_one(&mut *connection).await?;
+        count += between.unsigned_abs();
+    }
+    Ok(Streak { after, count })
+}
+
+/// Whether the system has told somebody exactly this since a message.
+pub(crate) async fn was_told(
+    connection: &mut SqliteConnection,
+    task: &TaskId,
+    to: &AgentId,
+    since: i64,
+    notice: &Notice,
+) -> Result<bool, Error> {
+    let body = serde_json::to_string(notice).map_err(|error| damaged("messages", "new", error))?;
+    let query = sqlx::query_scalar(TOLD).bind(to.as_str()).bind(task.as_str()).bind(since).bind(body);
+    Ok(query.fetch_one(connection).await?)
+}
+
+/// Who waits for whom in a task. The person is not among those who wait.
+pub(crate) async fn waits(connection: &mut SqliteConnection, task: &TaskId) -> Result<Vec<Wait>, Error> {
+    let rows = sqlx::query(WAITS).bind(task.as_str()).fetch_all(connection).await?;
+    let read = |row: &SqliteRow| Wait {
+        waits: AgentId::new(row.get::<String, _>("sender")),
+        awaited: AgentId::new(row.get::<String, _>("receiver")),
+        request: MessageId::new(row.get::<String, _>("id")),
+    };
+    Ok(rows.iter().map(read).collect())
+}
+
+/// The agents that have something to do in a task: a turn, or mail that waits or will be due.
+pub(crate) async fn busy(
+    connection: &mut SqliteConnection,
+    task: &TaskId,
+) -> Result<BTreeSet<AgentId>, Error> {
+    let rows: Vec<String> = sqlx::query_scalar(BUSY).bind(task.as_str()).fetch_all(connection).await?;
+    Ok(rows.into_iter().map(AgentId::new).collect())
 }
 
 /// What the person has not been shown yet, oldest first.

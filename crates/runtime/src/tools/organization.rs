@@ -180,6 +180,10 @@ pub(super) async fn spawn_with_task(
     arguments: SpawnAgentWithTask,
 ) -> Result<Ran, Error> {
     let SpawnAgentWithTask { role_id, task_brief, mut initial_message, name } = arguments;
+    // A message that is lent the brief would be blamed for its faults.
+    if let Err(problems) = TaskBrief::parse(task_brief.as_ref()) {
+        return Ok(Err(Refusal::InvalidTaskBrief(problems)));
+    }
     lend_brief(&mut initial_message, task_brief.as_ref());
     let payload = match Payload::parse(&initial_message) {
         Ok((payload, _)) => payload,

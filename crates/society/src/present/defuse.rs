@@ -45,7 +45,7 @@ pub(crate) fn in_one_line(text: &str) -> String {
 }
 
 /// A value as JSON that is one line to every reader: JSON itself leaves some line breaks as they are.
-pub(super) fn json_line(value: &impl Serialize) -> String {
+pub fn json_line(value: &impl Serialize) -> String {
     // Cannot fail: what is shown has text keys only.
     let json = serde_json::to_string(value).unwrap_or_default();
     let mut line = String::with_capacity(json.len());

@@ -46,6 +46,8 @@ pub struct ClosingFacts {
     pub sent_to: BTreeSet<AgentId>,
     /// To whom the agent has open requests.
     pub waits_for: BTreeSet<AgentId>,
+    /// Those who wait for each other, where the system has just told the agent that it is one of them.
+    pub circle: BTreeSet<AgentId>,
 }
 
 /// What becomes of a closing text.
@@ -83,6 +85,17 @@ pub fn closing(facts: &ClosingFacts) -> Closing {
         }
         let request = oldest_of(&user).map(|request| request.id.clone());
         return Closing::Answer { to: user, request, last_word: LastWord::Yes };
+    }
+    // Somebody of a circle must speak first, although it waits itself.
+    let of_circle = |request: &&OpenRequest| {
+        facts.circle.contains(&request.from) && !facts.sent_to.contains(&request.from)
+    };
+    if let Some(asker) = facts.open_requests.iter().find(of_circle) {
+        return Closing::Answer {
+            to: asker.from.clone(),
+            request: Some(asker.id.clone()),
+            last_word: LastWord::UnlessWaiting,
+        };
     }
     let giver = match (&facts.beginning.from, facts.beginning.expects) {
         // A request that was answered by a message of the turn, or settled meanwhile, has no more to come.
@@ -144,8 +157,9 @@ mod tests {
     fn facts() -> impl Strategy<Value = ClosingFacts> {
         let requests = proptest::collection::vec(select(OTHERS.to_vec()), 0..4);
         let from = select(vec!["system", "user", "lead-1111", "reader-7k2f", ME]);
-        (requests, from, any::<bool>(), any::<bool>(), any::<bool>(), agents(), agents()).prop_map(
-            |(requests, from, asked, answered, nudged, sent_to, waits_for)| {
+        let told = (agents(), agents(), prop_oneof![3 => Just(BTreeSet::new()), 1 => agents()]);
+        (requests, from, any::<bool>(), any::<bool>(), any::<bool>(), told).prop_map(
+            |(requests, from, asked, answered, nudged, (sent_to, waits_for, circle))| {
                 let from = Sender::from_name(from);
                 let nudge = if nudged && from == Sender::System { Nudge::Yes } else { Nudge::No };
                 let expects =
@@ -166,6 +180,7 @@ mod tests {
                     open_requests,
                     sent_to,
                     waits_for,
+                    circle: if nudge == Nudge::No { circle } else { BTreeSet::new() },
                 }
             },
         )
@@ -184,6 +199,7 @@ mod tests {
             open_requests: of_receiver.map(|request| request.id.clone()).collect(),
             waiting: Waiting::ForNobody,
             queued: 0,
+            exchanges: 0,
             openable: BTreeSet::new(),
         };
         let draft = Draft {
@@ -250,12 +266,25 @@ mod tests {
             prop_assert_eq!(closing(&facts), Closing::Note);
         }
 
+        /// Whoever is told of a circle answers somebody in it who was not told anything yet, if anybody of it has asked.
+        #[test]
+        fn a_circle_is_broken_by_whoever_is_told(facts in facts()) {
+            let asks = |request: &OpenRequest| facts.circle.contains(&request.from) && !facts.sent_to.contains(&request.from);
+            if !facts.open_requests.iter().any(asks) {
+                return Ok(());
+            }
+            let Closing::Answer { to, .. } = closing(&facts) else {
+                return Err(TestCaseError::fail("nobody speaks"));
+            };
+            prop_assert!(facts.circle.contains(&to));
+        }
+
         /// An agent that waits for others tells an agent nothing yet; the person always hears.
         #[test]
         fn who_waits_answers_the_person_alone(facts in facts()) {
             let Closing::Answer { to, .. } = closing(&facts) else { return Ok(()) };
             let waits = facts.waits_for.iter().any(|awaited| *awaited != to);
-            prop_assert!(to.is_user() || !waits);
+            prop_assert!(to.is_user() || !waits || facts.circle.contains(&to));
         }
     }
 }

@@ -1,9 +1,7 @@
 //! Looks at a whole database: its structure, and every row as the daemon would read it.
 
 use super::findings;
-use crate::store::{
-    Error, MIGRATIONS, agents, artifacts, damaged, events, messages, records, roles,
-};
+use crate::store::{Error, MIGRATIONS, agents, artifacts, damaged, events, messages, records, roles};
 use futures::TryStreamExt;
 use polity_artifacts::BlobHash;
 use polity_society::id::ArtifactId;
@@ -16,8 +14,7 @@ const INTEGRITY: &str = "PRAGMA integrity_check";
 const FOREIGN_KEYS: &str = "PRAGMA foreign_key_check";
 const HAS_SCHEMA: &str = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = '_sqlx_migrations')";
 const SCHEMA: &str = "SELECT coalesce(max(version), 0) FROM _sqlx_migrations";
-const COLUMNS: &str =
-    "SELECT name, type, \"notnull\" OR pk > 0 AS needed FROM pragma_table_info(?1)";
+const COLUMNS: &str = "SELECT name, type, \"notnull\" OR pk > 0 AS needed FROM pragma_table_info(?1)";
 const BLOBS: &str = "SELECT id, blob FROM artifacts ORDER BY id";
 
 /// Every statement of this file but for those of the tables.
@@ -66,12 +63,7 @@ pub(crate) enum Schema {
     /// The same.
     Known,
     /// An older one, or none yet: it is brought up to date at the next start.
-    Older {
-        /// The newest migration in the file.
-        found: i64,
-        /// The newest migration of this program.
-        known: i64,
-    },
+    Older,
     /// A newer one.
     Newer {
         /// The newest migration in the file.
@@ -121,7 +113,7 @@ pub(crate) async fn schema(connection: &mut SqliteConnection) -> Result<Schema, 
         0
     };
     Ok(match found.cmp(&known) {
-        std::cmp::Ordering::Less => Schema::Older { found, known },
+        std::cmp::Ordering::Less => Schema::Older,
         std::cmp::Ordering::Equal => Schema::Known,
         std::cmp::Ordering::Greater => Schema::Newer { found, known },
     })
@@ -185,7 +177,8 @@ fn well_typed(row: &SqliteRow, columns: &HashMap<String, Column>) -> Result<(), 
             return Err(format!("{name} is of type {found}, not {}", column.declared));
         }
         if found == "TEXT" {
-            <&str as Decode<'_, Sqlite>>::decode(value).map_err(|error| format!("{name} is no text: {error}"))?;
+            <&str as Decode<'_, Sqlite>>::decode(value)
+                .map_err(|error| format!("{name} is no text: {error}"))?;
         }
     }
     Ok(())

@@ -4,8 +4,8 @@ use crate::store::{Error, Tx};
 use futures::TryStreamExt;
 use polity_society::id::ArtifactId;
 use serde_json::json;
-use sqlx::sqlite::SqliteConnection;
 use sqlx::Row;
+use sqlx::sqlite::SqliteConnection;
 use std::collections::{BTreeSet, HashSet};
 
 /// Tasks that are idle, in which nothing is open, nothing waits for anybody, and nothing has happened since.

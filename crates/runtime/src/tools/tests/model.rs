@@ -18,7 +18,7 @@ use crate::testing::World;
 use choice::{MAX_MESSAGE_CHARS, TASKS};
 use futures::future::BoxFuture;
 use operation::{Operation, Sequences};
-use play::{Play, Tracing};
+use play::{Outcomes, Play, Tracing};
 use polity_artifacts::{NewArtifact, prepare};
 use polity_llm::{CallError, ChatModel, Endpoint, Reply, Request};
 use polity_society::id::ArtifactId;
@@ -27,7 +27,6 @@ use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
 use serde_json::json;
 use society::{MAX_AGENTS, MAX_CHILDREN, MAX_DEPTH, MAX_QUEUE};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -111,10 +110,10 @@ impl Stage {
 }
 
 /// Plays a share of the sequences; gives how often what came of an operation, or what fails.
-fn play_share(share: u8) -> Result<BTreeMap<String, u32>, String> {
+fn play_share(share: u8) -> Result<Outcomes, String> {
     fastrand::seed(u64::from(share));
     let stage = RefCell::new(Stage::new());
-    let outcomes = RefCell::new(BTreeMap::new());
+    let outcomes = RefCell::new(Outcomes::new());
     let config = ProptestConfig {
         cases: SEQUENCES.div_ceil(u32::from(SHARES)),
         max_shrink_iters: 3000,
@@ -147,11 +146,13 @@ fn play_share(share: u8) -> Result<BTreeMap<String, u32>, String> {
 fn whatever_happens_the_contract_holds() {
     let outcomes = std::thread::scope(|scope| {
         let shares: Vec<_> = (0..SHARES).map(|share| scope.spawn(move || play_share(share))).collect();
-        let mut all: BTreeMap<String, u32> = BTreeMap::new();
+        let mut all = Outcomes::new();
         for share in shares {
             match share.join().unwrap() {
                 Ok(outcomes) => {
-                    outcomes.into_iter().for_each(|(outcome, number)| *all.entry(outcome).or_default() += number);
+                    outcomes
+                        .into_iter()
+                        .for_each(|(outcome, number)| *all.entry(outcome).or_default() += number);
                 }
                 Err(failure) => panic!("{failure}"),
             }

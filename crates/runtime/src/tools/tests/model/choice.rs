@@ -125,7 +125,8 @@ pub(super) fn role(society: &Society, role: RoleMeant) -> String {
 
 /// Words that name an artifact, or none.
 fn words(society: &Society, by: &AgentId, mentions: Option<Which>) -> (String, BTreeSet<ArtifactId>) {
-    let named: BTreeSet<ArtifactId> = mentions.into_iter().map(|mentioned| which(society, by, mentioned)).collect();
+    let named: BTreeSet<ArtifactId> =
+        mentions.into_iter().map(|mentioned| which(society, by, mentioned)).collect();
     let mut words = "看".to_owned();
     for artifact in &named {
         words.push_str(&format!("（见 {}）", artifact.reference()));

@@ -29,14 +29,15 @@ pub(super) fn violations(step: &Step<'_>) -> Vec<String> {
             (Some(Row::Contact(_)), _) => must(false, "registries only grow"),
             (None, Some(Row::Message(message))) => {
                 must(step.was_reachable(message), "whom one writes to is in one's registry at that moment");
+                must(step.live_before(&message.receiver), "nobody who has ended gets a message");
                 must(
-                    step.live_before(&message.receiver),
-                    "nobody who has ended gets a message",
+                    step.reply_fits(message),
+                    "an answer is to an open request of its receiver to its sender",
                 );
-                must(step.reply_fits(message), "an answer is to an open request of its receiver to its sender");
                 must(step.attachments_open(message), "what is attached opens for its sender");
                 must(
-                    !message.is_of_system() || (message.expects == Expects::Nothing && message.in_reply_to.is_none()),
+                    !message.is_of_system()
+                        || (message.expects == Expects::Nothing && message.in_reply_to.is_none()),
                     "the system asks for nothing and answers nothing",
                 );
             }
@@ -137,9 +138,9 @@ impl Step<'_> {
                 });
                 knows_owner && self.knew(by, agent) && was_said
             }
-            (Source::FirstMessage, None) => self
-                .new_messages()
-                .any(|message| (&message.sender, &message.receiver) == (agent, owner) && message.met.is_some()),
+            (Source::FirstMessage, None) => self.new_messages().any(|message| {
+                (&message.sender, &message.receiver) == (agent, owner) && message.met.is_some()
+            }),
             // The person writes to root alone.
             _ => false,
         };
@@ -157,7 +158,8 @@ impl Step<'_> {
     fn attachments_open(&self, message: &Message) -> bool {
         message.attachments.iter().all(|artifact| {
             let held = self.before(&Key::Grant((message.sender.clone(), artifact.clone()))).is_some();
-            let given = self.after.artifact_grants.contains_key(&(message.receiver.clone(), artifact.clone()));
+            let given =
+                self.after.artifact_grants.contains_key(&(message.receiver.clone(), artifact.clone()));
             held && given
         })
     }
@@ -168,8 +170,10 @@ impl Step<'_> {
             let artifact = polity_society::id::ArtifactId::new(artifact);
             self.before(&Key::Grant((giver.clone(), artifact))).is_some()
         };
-        let from_parent = self.hired_now(&agent) && self.after.agents[&agent].parent.as_ref().is_some_and(could_open);
-        from_parent || self.new_messages().any(|message| message.receiver == agent && could_open(&message.sender))
+        let from_parent =
+            self.hired_now(&agent) && self.after.agents[&agent].parent.as_ref().is_some_and(could_open);
+        from_parent
+            || self.new_messages().any(|message| message.receiver == agent && could_open(&message.sender))
     }
 }
 
@@ -233,8 +237,10 @@ fn of_answers(rows: &Rows, changes: &Changes) -> Vec<String> {
     for change in &changes.rows {
         let Some(Row::Message(message)) = &change.after else { continue };
         if let Some(answer) = &message.answered_by {
-            let names_it =
-                rows.messages.get(answer).is_some_and(|answer| answer.in_reply_to.as_ref() == Some(&message.id));
+            let names_it = rows
+                .messages
+                .get(answer)
+                .is_some_and(|answer| answer.in_reply_to.as_ref() == Some(&message.id));
             if !names_it || message.expects != Expects::Answer {
                 violations.push(format!("what answers a request names it: {message:?}"));
             }

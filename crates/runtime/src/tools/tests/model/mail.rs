@@ -17,7 +17,9 @@ impl Society {
     }
 
     pub(super) fn is_waiting_for(message: &Message, reader: &Conversation) -> bool {
-        message.receiver == reader.agent && message.task == reader.task && message.state == MessageState::Queued
+        message.receiver == reader.agent
+            && message.task == reader.task
+            && message.state == MessageState::Queued
     }
 
     /// What somebody was asked, has read and not answered, oldest first.
@@ -29,8 +31,9 @@ impl Society {
 
     /// Whom somebody waits for.
     fn awaited(&self, by: &Conversation) -> BTreeSet<&AgentId> {
-        let asked =
-            |message: &&Message| message.sender == by.agent && message.task == by.task && message.is_awaited();
+        let asked = |message: &&Message| {
+            message.sender == by.agent && message.task == by.task && message.is_awaited()
+        };
         let awaited = self.rows.messages.values().filter(asked).map(|message| &message.receiver);
         awaited.filter(|id| **id != by.agent).collect()
     }
@@ -117,13 +120,16 @@ impl Society {
 
         let mut draft = self.draft(&by.task, &by.agent, &receiver);
         let open = self.open_requests(by);
-        let mut open = open.into_iter().filter(|request| request.sender == receiver).map(|request| &request.id);
+        let mut open =
+            open.into_iter().filter(|request| request.sender == receiver).map(|request| &request.id);
         draft.in_reply_to = match (answering, letter.kind) {
             (Answering::This(request), _) => Some(request.clone()),
             (Answering::Nothing, _) => None,
             (
                 Answering::Oldest,
-                MessageType::TaskAssignment | MessageType::IntroductionRequest | MessageType::CollaborationRequest,
+                MessageType::TaskAssignment
+                | MessageType::IntroductionRequest
+                | MessageType::CollaborationRequest,
             ) => None,
             (Answering::Oldest, _) => {
                 let oldest = open.next();
@@ -205,10 +211,10 @@ impl Society {
         }
         match refused.first() {
             Some((_, code)) if sent.is_empty() => Err(code),
-            _ => {
-                let refused: Vec<Value> =
-                    refused.into_iter().map(|(to, code)| json!({"to": to, "error": code})).collect();
-                Ok(json!({"messageIds": sent, "refused": refused}))
+            None => Ok(json!({"messageIds": sent})),
+            Some(_) => {
+                let refused = refused.into_iter().map(|(to, code)| json!({"to": to, "error": code}));
+                Ok(json!({"messageIds": sent, "refused": refused.collect::<Value>()}))
             }
         }
     }
@@ -255,7 +261,9 @@ impl Society {
     }
 
     fn settle(&mut self, turn: &Turn, state: MessageState) {
-        for message in self.mail(|message| message.turn == Some(turn.id) && message.state == MessageState::InTurn) {
+        for message in
+            self.mail(|message| message.turn == Some(turn.id) && message.state == MessageState::InTurn)
+        {
             self.change(&message.id, |message| message.state = state);
         }
     }
@@ -287,11 +295,15 @@ impl Society {
         let of = Conversation { agent: turn.agent.clone(), task: turn.task.clone() };
         let open = self.open_requests(&of);
         let was_told = |id: &AgentId| {
-            self.rows.messages.values().any(|message| message.sent_in == Some(turn.id) && message.receiver == *id)
+            self.rows
+                .messages
+                .values()
+                .any(|message| message.sent_in == Some(turn.id) && message.receiver == *id)
         };
         let user = AgentId::user();
         if self.last_word(turn) == LastWord::Yes {
-            let request = open.iter().find(|request| request.sender == user).map(|request| request.id.clone());
+            let request =
+                open.iter().find(|request| request.sender == user).map(|request| request.id.clone());
             return (!was_told(&user)).then_some((user, request));
         }
         let began_by = &self.rows.messages[&turn.began_by];
@@ -326,10 +338,8 @@ impl Society {
 
     pub(super) fn return_mail(&mut self, of: &AgentId) {
         for message in self.mail(|message| {
-            let is_unread = matches!(
-                message.state,
-                MessageState::Delayed | MessageState::Queued | MessageState::InTurn
-            );
+            let is_unread =
+                matches!(message.state, MessageState::Delayed | MessageState::Queued | MessageState::InTurn);
             message.receiver == *of && is_unread
         }) {
             self.change(&message.id, |message| message.state = MessageState::Bounced);
@@ -338,9 +348,9 @@ impl Society {
     }
 
     pub(super) fn close_requests(&mut self, of: &AgentId, by: &AgentId) {
-        for message in
-            self.mail(|message| message.receiver == *of && message.is_awaited() && message.state == MessageState::Done)
-        {
+        for message in self.mail(|message| {
+            message.receiver == *of && message.is_awaited() && message.state == MessageState::Done
+        }) {
             self.change(&message.id, |message| message.state = MessageState::Failed);
             if message.sender != *by {
                 self.tell(&message.task, &message.sender, "terminated");

@@ -41,14 +41,17 @@ impl Observed {
     /// Begins to watch through a connection.
     pub(super) async fn begin(tx: &mut Tx) -> Result<Self, Error> {
         let tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'";
-        let mut sql = "CREATE TEMP TABLE changes (n INTEGER PRIMARY KEY, tab TEXT, gone INTEGER, fields TEXT);".to_owned();
+        let mut sql =
+            "CREATE TEMP TABLE changes (n INTEGER PRIMARY KEY, tab TEXT, gone INTEGER, fields TEXT);"
+                .to_owned();
         for row in sqlx::query(tables).fetch_all(&mut tx.connection).await? {
             let table: String = row.get(0);
             if TELLING.contains(&table.as_str()) {
                 continue;
             }
             let compared = TABLES.iter().find(|(name, _)| *name == table).map_or(&[][..], |(_, sql)| sql);
-            for (event, gone, before) in [("INSERT", 0, "new."), ("UPDATE", 0, "new."), ("DELETE", 1, "old.")] {
+            for (event, gone, before) in [("INSERT", 0, "new."), ("UPDATE", 0, "new."), ("DELETE", 1, "old.")]
+            {
                 let fields = fields(compared, before);
                 sql.push_str(&format!(
                     "CREATE TEMP TRIGGER {table}_{event} AFTER {event} ON main.{table} BEGIN
@@ -62,7 +65,8 @@ impl Observed {
 
     /// What was changed since the last look.
     pub(super) async fn look(&mut self, tx: &mut Tx) -> Result<Changes, Error> {
-        let query = sqlx::query("SELECT n, tab, gone, fields FROM changes WHERE n > ?1 ORDER BY n").bind(self.read);
+        let query =
+            sqlx::query("SELECT n, tab, gone, fields FROM changes WHERE n > ?1 ORDER BY n").bind(self.read);
         let mut changes = Changes::default();
         for row in query.fetch_all(&mut tx.connection).await? {
             self.read = row.get(0);

@@ -100,26 +100,73 @@ pub(super) struct Hire {
 /// One thing that happens.
 #[derive(Clone, Debug)]
 pub(super) enum Operation {
-    CreateRole { by: Actor, name: u8, flaw: Flaw },
-    FindRole { by: Actor, role: RoleMeant },
-    Spawn { by: Actor, hire: Hire },
-    SpawnWithTask { by: Actor, hire: Hire, message: Payload },
-    Send { by: Actor, to: Vec<Whom>, payload: Payload, delay: Option<u64> },
-    Terminate { by: Actor, whom: Whom },
-    PutArtifact { by: Actor },
-    PutReference { by: Actor, which: Which },
-    GetArtifact { by: Actor, which: Which },
-    ListArtifacts { by: Actor },
-    ListContacts { by: Actor },
-    BeginTurn { mailbox: u8 },
-    TakeMail { turn: u8 },
-    EndTurn { turn: u8, text: Option<Option<Which>> },
-    FailTurn { turn: u8 },
+    CreateRole {
+        by: Actor,
+        name: u8,
+        flaw: Flaw,
+    },
+    FindRole {
+        by: Actor,
+        role: RoleMeant,
+    },
+    Spawn {
+        by: Actor,
+        hire: Hire,
+    },
+    SpawnWithTask {
+        by: Actor,
+        hire: Hire,
+        message: Payload,
+    },
+    Send {
+        by: Actor,
+        to: Vec<Whom>,
+        payload: Payload,
+        delay: Option<u64>,
+    },
+    Terminate {
+        by: Actor,
+        whom: Whom,
+    },
+    PutArtifact {
+        by: Actor,
+    },
+    PutReference {
+        by: Actor,
+        which: Which,
+    },
+    GetArtifact {
+        by: Actor,
+        which: Which,
+    },
+    ListArtifacts {
+        by: Actor,
+    },
+    ListContacts {
+        by: Actor,
+    },
+    BeginTurn {
+        mailbox: u8,
+    },
+    TakeMail {
+        turn: u8,
+    },
+    EndTurn {
+        turn: u8,
+        text: Option<Option<Which>>,
+    },
+    FailTurn {
+        turn: u8,
+    },
     /// The person is shown what was said to it.
     Show,
-    Wait { milliseconds: i64 },
+    Wait {
+        milliseconds: i64,
+    },
     /// Root is reminded that the person has heard nothing.
-    Nudge { task: u8 },
+    Nudge {
+        task: u8,
+    },
     Restart,
 }
 

@@ -31,6 +31,9 @@ pub(super) enum Tracing {
     Off,
 }
 
+/// How often what came of which operation: `ok`, or the code of a refusal.
+pub(super) type Outcomes = BTreeMap<(&'static str, String), u32>;
+
 /// A society as it goes on: what it should be, and what it is.
 pub(super) struct Play {
     society: Society,
@@ -43,19 +46,25 @@ pub(super) struct Play {
     tracing: Tracing,
     pub(super) trace: Vec<String>,
     /// What came of the operations.
-    pub(super) outcomes: BTreeMap<String, u32>,
+    pub(super) outcomes: Outcomes,
 }
 
 /// What came of an operation: what was said, and what should have been.
 struct Played {
+    verb: &'static str,
     what: String,
     said: Value,
     expected: Value,
 }
 
 impl Played {
-    fn silent(what: impl Into<String>) -> Self {
-        Self { what: what.into(), said: Value::Null, expected: Value::Null }
+    fn silent(verb: &'static str, what: impl Into<String>) -> Self {
+        Self { verb, what: what.into(), said: Value::Null, expected: Value::Null }
+    }
+
+    /// There was nobody to do it.
+    fn nothing(verb: &'static str) -> Self {
+        Self::silent(verb, format!("nobody can {verb}"))
     }
 }
 
@@ -75,7 +84,7 @@ impl Play {
             artifacts: 0,
             tracing,
             trace: Vec::new(),
-            outcomes: BTreeMap::new(),
+            outcomes: Outcomes::new(),
         }
     }
 
@@ -108,8 +117,7 @@ impl Play {
 
     fn check(&mut self, played: &Played, changes: &Changes) -> Result<(), String> {
         let outcome = code(&played.said);
-        let tool = played.what.split(' ').nth(1).unwrap_or(&played.what);
-        *self.outcomes.entry(format!("{tool} {outcome}")).or_default() += 1;
+        *self.outcomes.entry((played.verb, outcome.to_owned())).or_default() += 1;
         if self.tracing == Tracing::On {
             self.trace.push(format!("{} -> {}", played.what, played.said));
         }
@@ -133,7 +141,8 @@ impl Play {
             Operation::CreateRole { by, name, flaw } => {
                 let (by, name) = (agent(*by), choice::role_name(*name));
                 let prompt = if *flaw == Flaw::None { "…" } else { " " };
-                let said = self.call(tx, &by, "create_role", json!({"name": name, "rolePrompt": prompt})).await?;
+                let said =
+                    self.call(tx, &by, "create_role", json!({"name": name, "rolePrompt": prompt})).await?;
                 let is_valid = *flaw == Flaw::None && !name.contains('【');
                 let existing = self.society.role_of(&by, name).map(|role| role.id.clone());
                 let expected = match existing {
@@ -171,7 +180,8 @@ impl Play {
                 let arguments = json!({"roleId": wish.role, "taskBrief": brief, "initialMessage": message, "name": hire.name});
                 let said = self.call(tx, &by, "spawn_agent_with_task", arguments).await?;
                 let id = AgentId::new(text(&said.json, "id"));
-                let hired = self.society.hire_and_write(&by, &wish, letter.as_ref().map_err(|code| *code), &id);
+                let hired =
+                    self.society.hire_and_write(&by, &wish, letter.as_ref().map_err(|code| *code), &id);
                 let expected = hired.map_or_else(
                     refused,
                     |(role, message)| json!({"id": id, "roleId": role, "messageId": message}),
@@ -243,28 +253,29 @@ impl Play {
             | Operation::EndTurn { .. }
             | Operation::FailTurn { .. } => self.turn(tx, operation).await,
             Operation::Show => {
-                let waiting =
-                    self.society.mail(|message| message.receiver.is_user() && message.state == MessageState::Queued);
-                let Some(message) = waiting.first() else { return Ok(Played::silent("show")) };
+                let waiting = self
+                    .society
+                    .mail(|message| message.receiver.is_user() && message.state == MessageState::Queued);
+                let Some(message) = waiting.first() else { return Ok(Played::nothing("show")) };
                 messages::mark_shown(tx, &message.id).await?;
                 self.society.show(&message.id);
-                Ok(Played::silent(format!("show {}", message.id)))
+                Ok(Played::silent("show", format!("show {}", message.id)))
             }
             Operation::Wait { milliseconds } => {
                 self.society.now += milliseconds;
                 tx.now = self.society.now;
                 messages::deliver_due(tx).await?;
                 self.society.deliver_due();
-                Ok(Played::silent(format!("wait {milliseconds}")))
+                Ok(Played::silent("wait", format!("wait {milliseconds} ms")))
             }
             Operation::Nudge { task } => {
                 let task = TaskId::new(TASKS[usize::from(*task)]);
                 apply::tell(tx, &self.snapshot, &task, &AgentId::root(), Notice::Nudge).await?;
                 self.society.tell(&task, &AgentId::root(), "nudge");
-                Ok(Played::silent(format!("nudge {task}")))
+                Ok(Played::silent("nudge", format!("nudge root in {task}")))
             }
             // The database is closed and opened between two calls of `play`.
-            Operation::Restart => Ok(Played::silent("restart")),
+            Operation::Restart => Ok(Played::silent("restart", "restart")),
         }
     }
 
@@ -276,7 +287,7 @@ impl Play {
                 society.open_turn(of).is_none() && society.rows.messages.values().any(waits)
             };
             let Some(of) = choice::pick_conversation(society, *mailbox, can_begin) else {
-                return Ok(Played::silent("begin"));
+                return Ok(Played::nothing("begin_turn"));
             };
             let expected = society.mail(|message| Society::is_waiting_for(message, &of))[0].id.clone();
             let first = messages::first_queued(&mut tx.connection, &of).await?.unwrap().id;
@@ -284,21 +295,25 @@ impl Play {
             messages::take(tx, &first, open.id).await?;
             society.begin_turn(&of, &expected);
             return Ok(Played {
+                verb: "begin_turn",
                 what: format!("{} begin_turn in {}", of.agent, of.task),
                 said: json!({"message": first, "turn": open.id}),
                 expected: json!({"message": expected, "turn": society.turns}),
             });
         }
-        let number = match operation {
-            Operation::TakeMail { turn } | Operation::EndTurn { turn, .. } | Operation::FailTurn { turn } => *turn,
-            _ => 0,
+        let (verb, number) = match operation {
+            Operation::TakeMail { turn } => ("take_mail", *turn),
+            Operation::EndTurn { turn, .. } => ("end_turn", *turn),
+            Operation::FailTurn { turn } => ("fail_turn", *turn),
+            _ => unreachable!("this is not about turns: {operation:?}"),
         };
-        let Some(of) = choice::pick_conversation(society, number, |of| society.open_turn(of).is_some()) else {
-            return Ok(Played::silent("turn"));
+        let Some(of) = choice::pick_conversation(society, number, |of| society.open_turn(of).is_some())
+        else {
+            return Ok(Played::nothing(verb));
         };
         let turn = society.open_turn(&of).cloned().unwrap();
         let open = turns::open(&mut tx.connection, &of).await?.unwrap();
-        let what = |verb: &str| format!("{} {verb} in {}", of.agent, of.task);
+        let what = format!("{} {verb} in {}", of.agent, of.task);
         match operation {
             Operation::TakeMail { .. } => {
                 let taken = messages::take_all(tx, &of, open.id).await?;
@@ -307,7 +322,7 @@ impl Play {
                     society.take(&message.id, turn.id);
                 }
                 let waiting: Vec<_> = waiting.into_iter().map(|message| message.id).collect();
-                Ok(Played { what: what("take_mail"), said: json!(taken), expected: json!(waiting) })
+                Ok(Played { verb, what, said: json!(taken), expected: json!(waiting) })
             }
             Operation::EndTurn { text, .. } => {
                 let said = text.map(|mentions| choice::closing_text(society, &of.agent, mentions));
@@ -315,15 +330,16 @@ impl Play {
                 let heard = society
                     .mail(|message| message.turn == Some(turn.id) && message.state == MessageState::InTurn)
                     .len() as u64;
-                closing::finish(tx, &self.handles, &self.snapshot, &of, &open, text.as_deref(), heard).await?;
+                closing::finish(tx, &self.handles, &self.snapshot, &of, &open, text.as_deref(), heard)
+                    .await?;
                 society.end_turn(&turn, letter.as_ref());
-                Ok(Played::silent(format!("{}, saying {text:?}", what("end_turn"))))
+                Ok(Played::silent(verb, format!("{what}, saying {text:?}")))
             }
             _ => {
                 let service = ServiceId::new("words");
                 closing::fail(tx, &self.snapshot, &of, &open, &service, "x").await?;
                 society.fail_turn(&turn);
-                Ok(Played::silent(what("fail_turn")))
+                Ok(Played::silent(verb, what))
             }
         }
     }
@@ -341,7 +357,7 @@ impl Play {
         &self,
         tx: &mut Tx,
         caller: &Conversation,
-        tool: &str,
+        tool: &'static str,
         arguments: Value,
     ) -> Result<Said, Error> {
         let what = match self.tracing {
@@ -361,21 +377,23 @@ impl Play {
             stored.artifact.id = ArtifactId::new(format!("x{}", self.artifacts));
             prepared.insert(call.id.clone(), Ok(stored));
         }
-        let last_word = match turns::open(&mut tx.connection, caller).await? {
-            Some(open) => closing::last_word(tx, &open).await?,
-            None => LastWord::UnlessWaiting,
-        };
+        let mut last_word = LastWord::UnlessWaiting;
+        if self.society.open_turn(caller).is_some() {
+            let open = turns::open(&mut tx.connection, caller).await?.unwrap();
+            last_word = closing::last_word(tx, &open).await?;
+        }
         let context = Context { caller, last_word, snapshot: &self.snapshot, prepared: &prepared };
         let json = match tools::run(tx, &context, &call).await?.result {
             ToolResult::Json(value) => value,
             ToolResult::Artifact { artifact, .. } => json!({"opened": artifact.reference()}),
         };
-        Ok(Said { what, json })
+        Ok(Said { tool, what, json })
     }
 }
 
 /// What a tool said.
 struct Said {
+    tool: &'static str,
     what: String,
     json: Value,
 }
@@ -394,7 +412,7 @@ impl Said {
                 }
             }
         }
-        Played { what: self.what, said: self.json, expected }
+        Played { verb: self.tool, what: self.what, said: self.json, expected }
     }
 
     /// Holds a field of each item of a list against what was expected, in whatever order.
@@ -402,7 +420,12 @@ impl Said {
         let items = self.json[list].as_array().unwrap();
         let said: BTreeSet<&str> = items.iter().map(|item| item[field].as_str().unwrap()).collect();
         let said = json!({"listed": said, "number": items.len()});
-        Played { what: self.what, said, expected: json!({"listed": expected, "number": expected.len()}) }
+        Played {
+            verb: self.tool,
+            what: self.what,
+            said,
+            expected: json!({"listed": expected, "number": expected.len()}),
+        }
     }
 }
 
@@ -419,7 +442,8 @@ fn differences<'a>(is: &Rows, should_be: &Rows, keys: impl IntoIterator<Item = &
     for key in keys {
         let (is, should_be) = (is.get(key), should_be.get(key));
         if is != should_be {
-            differences.push(format!("the rows are not what was expected\n      is {is:?}\n  not {should_be:?}"));
+            differences
+                .push(format!("the rows are not what was expected\n      is {is:?}\n  not {should_be:?}"));
         }
     }
     differences

@@ -80,14 +80,7 @@ impl Society {
             };
             rows.put(contact.into());
         }
-        Self {
-            rows,
-            touched: BTreeSet::new(),
-            everybody: vec![root, user],
-            now,
-            turns: 0,
-            accepted: 0,
-        }
+        Self { rows, touched: BTreeSet::new(), everybody: vec![root, user], now, turns: 0, accepted: 0 }
     }
 
     pub(super) fn put(&mut self, row: impl Into<Row>) {
@@ -125,7 +118,8 @@ impl Society {
 
     /// The contact that is meant: by id, else by a role that only one of them has.
     pub(super) fn contact(&self, owner: &Conversation, meant: &str) -> Option<AgentId> {
-        let contacts: Vec<&AgentId> = self.contacts(owner).into_iter().map(|contact| &contact.agent).collect();
+        let contacts: Vec<&AgentId> =
+            self.contacts(owner).into_iter().map(|contact| &contact.agent).collect();
         if let Some(id) = contacts.iter().find(|id| id.as_str() == meant) {
             return Some((*id).clone());
         }
@@ -153,9 +147,8 @@ impl Society {
     /// All below somebody in a task, those who were hired first before the others.
     pub(super) fn descendants(&self, of: &Conversation) -> Vec<AgentId> {
         let task = Some(&of.task);
-        let is_below = |id: &&AgentId| {
-            self.rows.agents[*id].task.as_ref() == task && self.is_above(&of.agent, id)
-        };
+        let is_below =
+            |id: &&AgentId| self.rows.agents[*id].task.as_ref() == task && self.is_above(&of.agent, id);
         self.everybody.iter().filter(is_below).cloned().collect()
     }
 
@@ -174,7 +167,13 @@ impl Society {
     }
 
     /// Those who are in a registry stay there as they came.
-    pub(super) fn introduce(&mut self, owner: &AgentId, agent: &AgentId, source: Source, by: Option<&AgentId>) {
+    pub(super) fn introduce(
+        &mut self,
+        owner: &AgentId,
+        agent: &AgentId,
+        source: Source,
+        by: Option<&AgentId>,
+    ) {
         if self.rows.contacts.contains_key(&(owner.clone(), agent.clone())) {
             return;
         }

@@ -1,0 +1,118 @@
+//! `polity db check` and `polity db backup`: what is stored, beside the society that may be at work.
+
+use crate::cli::DbCommand;
+use crate::failure::{Failure, USAGE};
+use crate::output::{complain, print};
+use crate::places::{self, Care};
+use polity_runtime::maintenance::{self, Amount, Checked, Damage, Rows};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Runs the command; gives the exit code.
+pub(crate) async fn run(command: DbCommand) -> Result<u8, Failure> {
+    match command {
+        DbCommand::Check { data } => check(data).await,
+        DbCommand::Backup { to, data } => back_up(data, &to).await,
+    }
+}
+
+/// Prints all that is damaged.
+async fn check(data: Option<PathBuf>) -> Result<u8, Failure> {
+    let data = places::cared_for(data, Care::Look)?;
+    let checked = maintenance::check(&data.path).await?;
+    tell(&checked.damage);
+    print(&summary(&data.path, &checked))?;
+    Ok(if checked.damage.is_empty() { 0 } else { USAGE })
+}
+
+/// Copies everything that can be copied.
+async fn back_up(data: Option<PathBuf>, to: &Path) -> Result<u8, Failure> {
+    let data = places::cared_for(data, Care::Look)?;
+    let done = maintenance::back_up(&data.path, to).await?;
+    tell(&done.damage);
+    let (database, stored) = (bytes(done.database), files(done.stored));
+    let missing = match done.damage.len() {
+        0 => String::new(),
+        count => format!("; damaged and not in it: {count}"),
+    };
+    print(&format!("{}: database: {database}; artifacts: {stored}{missing}", to.display()))?;
+    Ok(if done.damage.is_empty() { 0 } else { USAGE })
+}
+
+fn tell(damage: &[Damage]) {
+    for damage in damage {
+        complain(&damage.to_string());
+    }
+}
+
+fn summary(data: &Path, checked: &Checked) -> String {
+    let mut summary = match checked.damage.len() {
+        0 => format!("{}: good", data.display()),
+        count => format!("{}: damaged; problems: {count}", data.display()),
+    };
+    let rows = match checked.rows {
+        Rows::Read(count) => format!("rows: {count}"),
+        Rows::OfOlderSchema => "rows: not read, because an older polity wrote them".to_owned(),
+        Rows::Unreadable => "rows: not read".to_owned(),
+    };
+    // Cannot fail: a text takes everything.
+    let _ = write!(summary, "; {rows}; artifacts: {}", files(checked.stored));
+    if checked.unneeded.files > 0 {
+        let _ =
+            write!(summary, "; of these not needed: {} (`polity gc` removes them)", files(checked.unneeded));
+    }
+    summary
+}
+
+/// So many files of so many bytes.
+pub(crate) fn files(amount: Amount) -> String {
+    let plural = if amount.files == 1 { "" } else { "s" };
+    format!("{} file{plural}, {}", amount.files, bytes(amount.bytes))
+}
+
+/// A size, in the largest unit of which it has one.
+pub(crate) fn bytes(size: u64) -> String {
+    const UNITS: [(&str, u64); 3] = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)];
+    match UNITS.into_iter().find(|(_, unit)| size >= *unit) {
+        // Shown with one digit: what is lost is less.
+        Some((name, unit)) => format!("{}.{} {name}", size / unit, size % unit * 10 / unit),
+        None => format!("{size} bytes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        let check = |size: u64, expect: &str| assert_eq!(bytes(size), expect);
+        check(0, "0 bytes");
+        check(999, "999 bytes");
+        check(1_000, "1.0 kB");
+        check(1_999, "1.9 kB");
+        check(999_999, "999.9 kB");
+        check(52_345_678, "52.3 MB");
+        check(7_000_000_000_000, "7000.0 GB");
+        check(u64::MAX, "18446744073.7 GB");
+    }
+
+    #[test]
+    fn summaries() {
+        let check = |checked: &Checked, expect: &str| assert_eq!(summary(Path::new("data"), checked), expect);
+        let stored = Amount { files: 3, bytes: 12_345 };
+        let good = Checked { damage: Vec::new(), rows: Rows::Read(42), stored, unneeded: Amount::default() };
+        check(&good, "data: good; rows: 42; artifacts: 3 files, 12.3 kB");
+        let unneeded = Amount { files: 1, bytes: 5 };
+        check(
+            &Checked { unneeded, rows: Rows::OfOlderSchema, ..good.clone() },
+            "data: good; rows: not read, because an older polity wrote them; artifacts: 3 files, 12.3 kB; \
+             of these not needed: 1 file, 5 bytes (`polity gc` removes them)",
+        );
+        let damage = vec![Damage { place: "polity.db", what: "file is not a database".to_owned() }];
+        check(
+            &Checked { damage, rows: Rows::Unreadable, ..good },
+            "data: damaged; problems: 1; rows: not read; artifacts: 3 files, 12.3 kB",
+        );
+    }
+}

@@ -1,0 +1,187 @@
+//! Messages with a delay: in order, once, and whatever happens to the process or to the clock meanwhile.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use polity_tests::{Answer, Call, Conversation, Polity, ScriptedServer};
+use serde_json::{Value, json};
+
+use crate::support::database::Database;
+use crate::support::hiring::hired;
+use crate::support::play::{Play, WAITING, batch, hears, role, send, spawn, words};
+use crate::support::{asked_by, home, letters, run, start};
+
+const LATE: [&str; 3] = ["the first late one", "the second late one", "the third late one"];
+const NOTE: &str = "a note to myself";
+
+fn delayed(to: &str, text: &str, delay: u64) -> Call {
+    Call::new(
+        "send_message",
+        json!({"to": to, "payload": {"message_type": "status_report", "text": text}, "delayMs": delay}),
+    )
+}
+
+/// Root hires a worker, and writes late letters to it and one to itself; when all have come it is done.
+fn play(delay: u64) -> Play {
+    let write = batch(move |asked| {
+        let worker = hired(asked, "worker").expect("hired");
+        let mut calls: Vec<Call> = LATE.iter().map(|text| delayed(&worker, text, delay)).collect();
+        calls.push(delayed("root", NOTE, delay));
+        calls
+    });
+    let has_all = |asked: &Conversation| LATE.iter().all(|text| hears(asked, text));
+    // What the agents say meanwhile has answered the person, so the last word is a message of its own.
+    let tell = Box::new(|asked: &Conversation| {
+        let all = hears(asked, NOTE) && hears(asked, "I have all three");
+        all.then(|| vec![send("user", json!({"message_type": "status_report", "text": "all is there"}))])
+    });
+    Play::default()
+        .ending("root", vec![role("worker"), spawn("worker"), write, tell], |_| Answer::say("done"))
+        .ending(
+            "worker",
+            vec![Box::new(move |asked| {
+                has_all(asked).then(|| {
+                    vec![send("root", json!({"message_type": "status_report", "text": "I have all three"}))]
+                })
+            })],
+            |_| Answer::say("done"),
+        )
+}
+
+/// What an agent has heard of the late ones, in order.
+fn late(asked: &Conversation) -> Vec<String> {
+    let heard = asked.heard();
+    let said = heard.iter().map(|heard| words(heard).trim().to_owned());
+    said.filter(|said| said.contains("late one") || said == NOTE).collect()
+}
+
+#[track_caller]
+fn assert_in_order_and_once(server: &ScriptedServer) {
+    let requests = asked_by(server, "root");
+    let root = requests.last().expect("a request");
+    let worker = asked_by(server, &hired(root, "worker").expect("hired")).pop().expect("a request");
+    assert_eq!(late(&worker), LATE, "{:#?}", worker.heard());
+    assert_eq!(late(root), [NOTE], "{:#?}", root.heard());
+    server.assert_clean();
+}
+
+/// To others and to oneself.
+#[test]
+fn delayed_messages_come_in_order_and_once() {
+    let performed = play(20).perform();
+    assert_in_order_and_once(&performed.server);
+    let said = letters(&performed.lines).pop().expect("an answer");
+    assert_eq!(said["text"], "all is there");
+}
+
+/// Leaves a process whose late letters are all accepted and none due, and sets when they are.
+fn left(server: &ScriptedServer, due: &'static str) -> Polity {
+    let polity = home(server, &json!({}));
+    let running = start(&polity, &["go", "--json"]);
+    running.stdout_line(NOTE);
+    running.kill9();
+    let mut database = Database::write(&polity.data_dir());
+    assert_eq!(database.number("SELECT count(*) FROM messages WHERE state = 'delayed'"), 4);
+    database.execute(due);
+    polity
+}
+
+const LONG_PAST: &str = "UPDATE messages SET due_at = 1 WHERE state = 'delayed'";
+const FAR_OFF: &str = "UPDATE messages SET due_at = 9000000000000000 WHERE state = 'delayed'";
+
+/// They became due while nothing ran; the process that delivers them is killed while they are worked on.
+#[test]
+fn delayed_messages_survive_every_kill_and_come_once() {
+    let holds = Arc::new(AtomicBool::new(true));
+    let held = Arc::clone(&holds);
+    let script = play(3_600_000).script();
+    let server =
+        ScriptedServer::start(move |asked| match held.load(Ordering::SeqCst) && hears(asked, LATE[2]) {
+            true => Answer::hang(),
+            false => script(asked),
+        });
+    let polity = left(&server, LONG_PAST);
+    for _ in 0..2 {
+        let running = start(&polity, &["--resume"]);
+        let before = server.request_count();
+        server.wait_until(Duration::from_secs(60), |requests| {
+            requests[before..].iter().any(|request| hears(&request.conversation(), LATE[2]))
+        });
+        running.kill9();
+    }
+    holds.store(false, Ordering::SeqCst);
+    let ended = run(&polity, &["--resume"]).expect_code(0);
+    assert!(ended.stdout.ends_with("all is there\n"), "{}", ended.stdout);
+    assert_in_order_and_once(&server);
+    let mut database = Database::read(&polity.data_dir());
+    assert_eq!(database.number("SELECT count(*) FROM messages WHERE state IN ('delayed', 'queued', 'in_turn') AND receiver <> 'user'"), 0);
+    // There is nothing more to deliver.
+    let before = server.request_count();
+    assert_eq!(run(&polity, &["--resume"]).expect_code(0).stdout, "");
+    assert_eq!(server.request_count(), before);
+}
+
+/// A clock that was set years ahead: all is due at once, comes once, and in order.
+#[test]
+fn a_clock_years_ahead_delivers_once() {
+    let server = ScriptedServer::start(play(3_600_000).script());
+    let polity = left(&server, LONG_PAST);
+    run(&polity, &["--resume"]).expect_code(0);
+    assert_in_order_and_once(&server);
+}
+
+/// Runs until a line says that it has begun, and nobody is at work and nothing but what is delayed waits; then ends the
+/// process.
+fn work_until_nothing_is_left(polity: &Polity, prompt: &str, begun: &str) {
+    let mut running = start(polity, &[prompt, "--json"]);
+    running.stdout_line(begun);
+    let mut database = Database::read(&polity.data_dir());
+    let left = "SELECT (SELECT count(*) FROM turns WHERE state = 'open')
+        + (SELECT count(*) FROM messages WHERE state = 'queued' AND receiver <> 'user')";
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while database.number(left) > 0 {
+        assert!(Instant::now() < deadline && !running.has_ended(), "it does not come to rest");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    running.kill9();
+}
+
+/// A clock that was set years back: nothing is due, nothing is asked for, and the process can be left.
+#[test]
+fn a_clock_years_behind_waits_without_a_flood() {
+    let server = ScriptedServer::start(play(3_600_000).script());
+    let polity = left(&server, FAR_OFF);
+    // What was interrupted is finished first.
+    work_until_nothing_is_left(&polity, "--resume", "\"services\"");
+    let before = server.request_count();
+    let ended = run(&polity, &["--resume", "--timeout", "2s", "--json"]).expect_code(124);
+    assert_eq!(server.request_count(), before, "nobody is asked while nothing is due");
+    assert!(ended.stdout.lines().count() < 20, "{}", ended.stdout);
+    // The clock is right again.
+    Database::write(&polity.data_dir()).execute(LONG_PAST);
+    run(&polity, &["--resume"]).expect_code(0);
+    assert_in_order_and_once(&server);
+}
+
+/// A delay that no clock can hold is a long one, and no mistake.
+#[test]
+fn a_delay_beyond_all_clocks_is_taken() {
+    let delays: Vec<Value> = vec![json!(u64::MAX), json!(i64::MAX), json!(0)];
+    let write = batch(move |_| {
+        let each = delays.iter();
+        each.map(|delay| Call::new("send_message", json!({"to": "worker", "payload": "x", "delayMs": delay})))
+            .collect()
+    });
+    let play = Play::default()
+        .ending("root", vec![role("worker"), spawn("worker"), write], |_| Answer::say(WAITING))
+        .ending("worker", vec![], |_| Answer::say("done"));
+    let server = ScriptedServer::start(play.script());
+    let polity = home(&server, &json!({}));
+    work_until_nothing_is_left(&polity, "go", "\"task_started\"");
+    let sent = asked_by(&server, "root").pop().expect("a request").results_of("send_message");
+    assert!(sent.len() == 3 && sent.iter().all(|sent| sent.error().is_none()), "{sent:#?}");
+    let mut database = Database::read(&polity.data_dir());
+    assert_eq!(database.number("SELECT count(*) FROM messages WHERE state = 'delayed'"), 2);
+    assert!(server.request_count() < 20, "{}", server.request_count());
+}

@@ -1,0 +1,180 @@
+//! Agents that keep each other busy, or wait for each other.
+
+use polity_tests::{Answer, Call, Conversation, Polity, ScriptedServer};
+use serde_json::{Value, json};
+
+use crate::support::database::Database;
+use crate::support::hiring::{brief, hire, hired};
+use crate::support::{app, events, home, json_lines, run, service};
+
+/// Whether the system has just told the agent something with these words.
+fn told(asked: &Conversation, words: &str) -> bool {
+    let is_it = |message: &Value| {
+        message["content"]
+            .as_str()
+            .is_some_and(|text| text.starts_with("【系统消息】") && text.contains(words))
+    };
+    asked.messages().iter().any(is_it)
+}
+
+/// The call that asks somebody for something.
+fn ask(to: &str, text: &str) -> Answer {
+    Answer::call(
+        "send_message",
+        json!({"to": to, "payload": {"message_type": "collaboration_request", "text": text}}),
+    )
+}
+
+/// The lead asks the reader, the reader asks the writer, and the writer asks the lead; root waits for the lead. `on_told`
+/// is what each of the three does when it is told of the circle.
+fn circle(asked: &Conversation, on_told: fn(&Conversation) -> Answer) -> Answer {
+    let sent = asked.results_of("send_message").len();
+    match asked.role_name().as_str() {
+        "lead" => {
+            let role = |name: &str| Answer::call("create_role", json!({"name": name, "rolePrompt": "Help."}));
+            let made = asked.results_of("create_role");
+            let Some(writer_role) = made.first() else { return role("writer") };
+            let Some(reader_role) = made.get(1) else { return role("reader") };
+            let Some(writer) = hired(asked, "writer") else {
+                let brief = brief("write");
+                return Answer::call(
+                    "spawn_agent",
+                    json!({"roleId": writer_role.value["id"], "taskBrief": brief}),
+                );
+            };
+            if hired(asked, "reader").is_none() {
+                let mut brief = brief("read");
+                brief["collaborators"] = json!([{"agentId": writer, "description": "knows the pages"}]);
+                let arguments = json!({"roleId": reader_role.value["id"], "taskBrief": brief, "initialMessage": "read page one"});
+                return Answer::call("spawn_agent_with_task", arguments);
+            }
+            if told(asked, CIRCLE) { on_told(asked) } else { Answer::say("waiting") }
+        }
+        "reader" if sent == 0 => {
+            let system = asked.system();
+            let writer =
+                system.split(|character: char| !character.is_ascii_alphanumeric() && character != '-');
+            let writer = writer.into_iter().find(|word| word.starts_with("writer-")).expect("a writer");
+            ask(writer, "which page is page one?")
+        }
+        "writer" if sent == 0 => ask(&asked.parent_id(), "which page is page one?"),
+        "reader" | "writer" if told(asked, CIRCLE) => on_told(asked),
+        "reader" | "writer" => Answer::say("waiting"),
+        _ => match hire(asked, "lead", "find out what page one says") {
+            Some(hiring) => hiring,
+            None if asked.heard().len() > 1 => Answer::say("this is all there is"),
+            None => Answer::say("waiting for the lead"),
+        },
+    }
+}
+
+/// Words of the notice that tells of a circle.
+const CIRCLE: &str = "互相等待";
+
+#[test]
+fn agents_that_wait_for_each_other_are_told_and_the_result_comes_up() {
+    let server = ScriptedServer::start(|asked| {
+        circle(asked, |asked| Answer::say(format!("the {} says welcome", asked.role_name())))
+    });
+    let ended = run(&home(&server, &json!({})), &["what does page one say?", "--json"]).expect_code(0);
+    let lines = json_lines(&ended.stdout);
+    let found = events(&lines, "deadlock_found");
+    assert_eq!(found.len(), 1, "{}", ended.stdout);
+    let agents = found[0]["agents"].as_array().expect("agents").iter().filter_map(Value::as_str);
+    let roles: Vec<&str> = agents.filter_map(|id| id.split('-').next()).collect();
+    assert_eq!(roles, ["lead", "reader", "writer"], "root only waits behind them");
+    let to_root = events(&lines, "message_accepted").into_iter().filter(|message| message["to"] == "root");
+    let said: Vec<&str> = to_root.filter_map(|message| message["text"].as_str()).collect();
+    assert!(said.contains(&"the lead says welcome"), "{said:?}");
+}
+
+/// A circle that its members do not break is told once; then the task ends without them.
+#[test]
+fn a_deadlock_that_stays_is_told_once() {
+    let server = ScriptedServer::start(|asked| circle(asked, |_| Answer::nothing()));
+    let ended = run(&home(&server, &json!({})), &["what does page one say?", "--json"]).expect_code(0);
+    let lines = json_lines(&ended.stdout);
+    assert_eq!(events(&lines, "deadlock_found").len(), 1, "{}", ended.stdout);
+    assert!(ended.stdout.contains("this is all there is"), "{}", ended.stdout);
+}
+
+/// Two agents that thank each other for ever, with messages that they send themselves.
+#[test]
+fn a_pair_that_only_writes_to_each_other_is_stopped_and_both_are_told() {
+    let server = ScriptedServer::start(|asked| match asked.role_name().as_str() {
+        "writer" => {
+            if told(asked, "连续往来") {
+                return Answer::say("enough thanks");
+            }
+            let last = asked.messages().last().expect("a message");
+            if last["role"] == "tool" {
+                return Answer::nothing();
+            }
+            Answer::call(
+                "send_message",
+                json!({"to": asked.parent_id(), "payload": {"message_type": "status_report", "text": "thank you"}}),
+            )
+        }
+        _ => {
+            if let Some(hiring) = hire(asked, "writer", "write") {
+                return hiring;
+            }
+            if told(asked, "连续往来") {
+                return Answer::say("they thanked each other");
+            }
+            let last = asked.messages().last().expect("a message");
+            if last["role"] == "tool" {
+                return Answer::nothing();
+            }
+            let writer = hired(asked, "writer").expect("a writer");
+            let call = Call::new(
+                "send_message",
+                json!({"to": writer, "payload": {"message_type": "status_report", "text": "no, thank you"}}),
+            );
+            Answer::calls(vec![call])
+        }
+    });
+    let limits = json!({"limits": {"maxPairExchanges": 12}});
+    let polity = home(&server, &limits);
+    let ended = run(&polity, &["write", "--json"]).expect_code(0);
+    let lines = json_lines(&ended.stdout);
+    let reached: Vec<&Value> = events(&lines, "limit_reached");
+    assert_eq!(reached.len(), 2, "both are told, once: {reached:?}");
+    assert!(reached.iter().all(|event| event["limit"] == "maxPairExchanges" && event["value"] == 12));
+    assert!(ended.stdout.contains("they thanked each other"));
+    let mut database = Database::read(&polity.data_dir());
+    let between =
+        "SELECT count(*) FROM messages WHERE sender <> 'system' AND sender <> 'user' AND receiver <> 'user'";
+    assert!(database.number(between) <= 13, "the hiring's message and twelve more");
+}
+
+/// Other work in between starts the count anew.
+#[test]
+fn a_pair_that_gets_work_done_may_go_on() {
+    let server = ScriptedServer::start(|asked| {
+        let rounds = asked.results_of("send_message").len();
+        if asked.role_name() == "writer" {
+            return Answer::say("noted");
+        }
+        if let Some(hiring) = hire(asked, "writer", "write") {
+            return hiring;
+        }
+        if asked.messages().last().expect("a message")["role"] == "tool" {
+            return Answer::say("waiting");
+        }
+        if rounds == 10 {
+            return Answer::say("ten times");
+        }
+        let writer = hired(asked, "writer").expect("a writer");
+        Answer::calls(vec![
+            Call::new("put_artifact", json!({"type": "note", "content": format!("note {rounds}")})),
+            Call::new("send_message", json!({"to": writer, "payload": "and again"})),
+        ])
+    });
+    let polity = Polity::new(
+        &json!({"services": [service("one", &server, &["text"])]}),
+        &app(&json!({"limits": {"maxPairExchanges": 4}})),
+    );
+    let ended = run(&polity, &["write", "--json"]).expect_code(0);
+    assert!(events(&json_lines(&ended.stdout), "limit_reached").is_empty(), "{}", ended.stdout);
+}
