@@ -16,3 +16,6 @@ CREATE INDEX records_heard ON records (message) WHERE message IS NOT NULL;
 -- Who wrote to whom last, for streaks between one pair.
 CREATE INDEX messages_by_sender ON messages (sender, task, seq);
 CREATE INDEX messages_by_receiver ON messages (receiver, task, seq);
+
+-- What is open in a task: who waits for whom.
+CREATE INDEX messages_open ON messages (task) WHERE expects = 'answer' AND answered_by IS NULL;

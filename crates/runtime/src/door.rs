@@ -3,6 +3,7 @@
 
 use crate::event::Event;
 use crate::store::contacts::ContactRow;
+use crate::store::messages::Streak;
 use crate::store::{Conversation, Error, Tx, agents, apply, artifacts, contacts, events, messages};
 use polity_registry::{Catalogue, Service, Snapshot};
 use polity_society::contact::{self, KnownParty};
@@ -86,7 +87,11 @@ pub(crate) async fn send(
     }
     let waits = last_word == LastWord::UnlessWaiting && awaited.iter().any(|id| *id != receiver);
     let mailbox = Conversation { agent: receiver.clone(), task: sender.task.clone() };
-    let streak = messages::streak(&mut tx.connection, &sender.task, [&sender.agent, &receiver]).await?;
+    let streak = if sender.agent.is_user() || receiver.is_user() {
+        Streak::default()
+    } else {
+        messages::streak(&mut tx.connection, &sender.task, &sender.agent, &receiver).await?
+    };
     let facts = DoorFacts {
         task: sender.task.clone(),
         sender: row.party(&snapshot.catalogue),
@@ -98,7 +103,7 @@ pub(crate) async fn send(
             .collect(),
         waiting: if waits { Waiting::ForOthers } else { Waiting::ForNobody },
         queued: messages::count_queued(&mut tx.connection, &mailbox).await?,
-        exchanges: streak.count,
+        exchanges: streak.exchanges,
         openable: openable(&mut tx.connection, sender, &mentioned(&draft.payload)).await?,
         contacts,
     };

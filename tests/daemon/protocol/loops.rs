@@ -50,13 +50,7 @@ fn circle(asked: &Conversation, on_told: fn(&Conversation) -> Answer) -> Answer 
             }
             if told(asked, CIRCLE) { on_told(asked) } else { Answer::say("waiting") }
         }
-        "reader" if sent == 0 => {
-            let system = asked.system();
-            let writer =
-                system.split(|character: char| !character.is_ascii_alphanumeric() && character != '-');
-            let writer = writer.into_iter().find(|word| word.starts_with("writer-")).expect("a writer");
-            ask(writer, "which page is page one?")
-        }
+        "reader" if sent == 0 => ask("writer", "which page is page one?"),
         "writer" if sent == 0 => ask(&asked.parent_id(), "which page is page one?"),
         "reader" | "writer" if told(asked, CIRCLE) => on_told(asked),
         "reader" | "writer" => Answer::say("waiting"),

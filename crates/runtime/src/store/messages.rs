@@ -40,17 +40,22 @@ const AWAITED: &str =
 const UNHEARD: &str =
     "SELECT DISTINCT sender FROM messages WHERE receiver = ?1 AND task = ?2 AND state = 'queued'
     AND (in_reply_to IS NOT NULL OR sender = 'system')";
+/// The newest message from one agent to another.
+const NEWEST_BETWEEN: &str = "SELECT seq FROM messages WHERE sender = ?1 AND task = ?3 AND receiver = ?2
+    ORDER BY seq DESC LIMIT 1";
 /// The newest message of an agent to, and from, somebody else than the other one of a pair; the system counts as nobody.
-const SENT_ELSEWHERE: &str = "SELECT coalesce(max(seq), 0) FROM messages
-    WHERE sender = ?1 AND task = ?3 AND receiver NOT IN (?1, ?2)";
-const HEARD_ELSEWHERE: &str = "SELECT coalesce(max(seq), 0) FROM messages
-    WHERE receiver = ?1 AND task = ?3 AND sender NOT IN (?1, ?2, 'system')";
+const SENT_ELSEWHERE: &str =
+    "SELECT seq FROM messages WHERE sender = ?1 AND task = ?3 AND receiver NOT IN (?1, ?2)
+    ORDER BY seq DESC LIMIT 1";
+const HEARD_ELSEWHERE: &str = "SELECT seq FROM messages
+    WHERE receiver = ?1 AND task = ?3 AND sender NOT IN (?1, ?2, 'system') ORDER BY seq DESC LIMIT 1";
 /// What an agent stored and whom it hired is work too.
 const OTHER_WORK: &str =
     "SELECT max(coalesce((SELECT max(created_at) FROM artifacts WHERE owner = ?1 AND task = ?2), 0),
     coalesce((SELECT max(created_at) FROM agents WHERE parent = ?1 AND task = ?2), 0))";
-const BETWEEN: &str = "SELECT count(*) FROM messages
-    WHERE sender = ?1 AND receiver = ?2 AND task = ?3 AND seq > ?4 AND created_at >= ?5";
+/// The senders of the messages between a pair, in order; no more than matter for the largest sensible limit.
+const BETWEEN: &str = "SELECT sender FROM messages WHERE task = ?3 AND seq > ?4 AND created_at >= ?5
+    AND (sender = ?1 AND receiver = ?2 OR sender = ?2 AND receiver = ?1) ORDER BY seq DESC LIMIT 10000";
 const TOLD: &str = "SELECT EXISTS (SELECT 1 FROM messages
     WHERE receiver = ?1 AND task = ?2 AND sender = 'system' AND seq > ?3 AND body = ?4)";
 const WAITS: &str = "SELECT m.sender, m.receiver, m.id FROM messages m JOIN agents a ON a.id = m.receiver
@@ -96,6 +101,7 @@ pub(super) const STATEMENTS: &[&str] = &[
     OPEN_TO,
     AWAITED,
     UNHEARD,
+    NEWEST_BETWEEN,
     SENT_ELSEWHERE,
     HEARD_ELSEWHERE,
     OTHER_WORK,
@@ -335,41 +341,58 @@ pub(crate) async fn close_requests(tx: &mut Tx, agent: &AgentId) -> Result<Vec<M
     Ok(closed)
 }
 
-/// Messages between two agents in a row, while neither did anything else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How often two agents have answered each other in a row, while neither did anything else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Streak {
     /// The message before the first of them.
     pub(crate) after: i64,
-    /// How many they are.
-    pub(crate) count: u64,
+    /// How many exchanges it has: several messages in the same direction are one.
+    pub(crate) exchanges: u64,
 }
 
-/// The messages that have gone between two agents since either wrote to, or heard from, anybody else, stored an artifact
-/// or hired somebody.
+/// The exchanges between two agents since either wrote to, or heard from, anybody else, stored an artifact or hired
+/// somebody. None where the next message only goes on with the newest exchange.
 pub(crate) async fn streak(
     connection: &mut SqliteConnection,
     task: &TaskId,
-    pair: [&AgentId; 2],
+    sender: &AgentId,
+    receiver: &AgentId,
 ) -> Result<Streak, Error> {
+    let there = newest(connection, NEWEST_BETWEEN, [sender, receiver], task).await?;
+    let back = newest(connection, NEWEST_BETWEEN, [receiver, sender], task).await?;
+    if sender != receiver && there >= back {
+        return Ok(Streak::default());
+    }
     let (mut after, mut since) = (0, 0);
-    for [one, other] in [pair, [pair[1], pair[0]]] {
+    for pair in [[sender, receiver], [receiver, sender]] {
         for statement in [SENT_ELSEWHERE, HEARD_ELSEWHERE] {
-            let query = sqlx::query_scalar(statement).bind(one.as_str()).bind(other.as_str());
-            let newest: i64 = query.bind(task.as_str()).fetch_one(&mut *connection).await?;
-            after = after.max(newest);
+            after = after.max(newest(connection, statement, pair, task).await?);
         }
-        let query = sqlx::query_scalar(OTHER_WORK).bind(one.as_str()).bind(task.as_str());
+        let query = sqlx::query_scalar(OTHER_WORK).bind(pair[0].as_str()).bind(task.as_str());
         let newest: i64 = query.fetch_one(&mut *connection).await?;
         since = since.max(newest);
     }
-    let mut count = 0;
-    let directions: &[[&AgentId; 2]] = if pair[0] == pair[1] { &[pair] } else { &[pair, [pair[1], pair[0]]] };
-    for [one, other] in directions {
-        let query = sqlx::query_scalar(BETWEEN).bind(one.as_str()).bind(other.as_str()).bind(task.as_str());
-        let between: i64 = query.bind(after).bind(since).fetch_one(&mut *connection).await?;
-        count += between.unsigned_abs();
-    }
-    Ok(Streak { after, count })
+    let query = sqlx::query_scalar(BETWEEN).bind(sender.as_str()).bind(receiver.as_str()).bind(task.as_str());
+    let senders: Vec<String> = query.bind(after).bind(since).fetch_all(connection).await?;
+    let exchanges = if sender == receiver {
+        senders.len()
+    } else {
+        let turns = senders.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        turns + usize::from(!senders.is_empty())
+    };
+    Ok(Streak { after, exchanges: exchanges as u64 })
+}
+
+/// The number of the newest message that a statement finds for a pair; 0 where there is none.
+async fn newest(
+    connection: &mut SqliteConnection,
+    statement: &'static str,
+    pair: [&AgentId; 2],
+    task: &TaskId,
+) -> Result<i64, Error> {
+    let query = sqlx::query_scalar(statement).bind(pair[0].as_str()).bind(pair[1].as_str());
+    let found: Option<i64> = query.bind(task.as_str()).fetch_optional(connection).await?;
+    Ok(found.unwrap_or(0))
 }
 
 /// Whether the system has told somebody exactly this since a message.

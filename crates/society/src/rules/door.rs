@@ -72,13 +72,13 @@ pub struct DoorFacts {
     pub waiting: Waiting,
     /// How many messages wait in the receiver's mailbox.
     pub queued: u64,
-    /// How many messages have gone between the two in a row, while neither did anything else.
+    /// How often the two have answered each other in a row, while neither did anything else.
     pub exchanges: u64,
     /// Of the artifacts that the payload mentions, those that the sender may open.
     pub openable: BTreeSet<ArtifactId>,
 }
 
-/// The name of the limit on messages between one pair.
+/// The name of the limit on exchanges between one pair.
 pub const PAIR_LIMIT: &str = "maxPairExchanges";
 
 /// Lets a draft in, or refuses it.
@@ -109,7 +109,7 @@ pub fn admit(
     if facts.queued >= limits.max_queue {
         return Err(Refusal::MailboxFull { agent: receiver.id.to_string(), limit: limits.max_queue });
     }
-    if facts.exchanges >= limits.max_pair_exchanges && !receiver.id.is_user() && !facts.sender.id.is_user() {
+    if facts.exchanges >= limits.max_pair_exchanges {
         return Err(Refusal::LimitReached { limit: PAIR_LIMIT, value: limits.max_pair_exchanges });
     }
     let target = introduced_party(&draft.payload, receiver, facts, unknown)?;

@@ -4,7 +4,7 @@ use super::operation::{Actor, Brief, Flaw, Hire, Payload, ROLE_NAMES, RoleMeant,
 use super::society::{Code, Letter, Society, Wish};
 use crate::store::Conversation;
 use crate::testing;
-use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
+use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, TaskId};
 use polity_society::message::MessageType;
 use polity_society::name::Name;
 use serde_json::{Value, json};
@@ -70,8 +70,11 @@ pub(super) fn actor(society: &Society, actor: Actor, callers: Callers) -> Conver
 /// Whom the actor means, in its own words.
 pub(super) fn whom(society: &Society, by: &Conversation, whom: Whom) -> String {
     let contact = |number| {
-        let contacts = society.contacts(by);
-        pick(&contacts, number).map(|contact| contact.agent.clone())
+        let contacts: BTreeSet<&AgentId> =
+            society.contacts(by).into_iter().map(|contact| &contact.agent).collect();
+        // Ids differ from run to run; the order in which people came does not.
+        let in_order: Vec<_> = society.everybody.iter().filter(|id| contacts.contains(id)).collect();
+        pick(&in_order, number).map(|id| (*id).clone())
     };
     let id = match whom {
         Whom::Contact(number) => contact(number),
@@ -113,11 +116,16 @@ pub(super) fn role_name(number: u8) -> &'static str {
 }
 
 /// The role that is meant, in words.
-pub(super) fn role(society: &Society, role: RoleMeant) -> String {
+pub(super) fn role(society: &Society, by: &Conversation, role: RoleMeant) -> String {
     match role {
+        RoleMeant::Usable(number) => {
+            let usable = |id: &&RoleId| society.usable_role(by, id.as_str()).is_some();
+            let usable: Vec<&RoleId> = society.all_roles.iter().filter(usable).collect();
+            let name = pick(&usable, number).map(|id| society.rows.roles[*id].name.clone());
+            name.unwrap_or_else(|| role_name(number).to_owned())
+        }
         RoleMeant::Id(number) => {
-            let all: Vec<_> = society.rows.roles.keys().collect();
-            pick(&all, number).map_or_else(|| "role-none".to_owned(), ToString::to_string)
+            pick(&society.all_roles, number).map_or_else(|| "role-none".to_owned(), ToString::to_string)
         }
         RoleMeant::Name(number) => role_name(number).to_owned(),
     }
@@ -148,7 +156,7 @@ pub(super) fn hire(society: &Society, by: &Conversation, hire: &Hire) -> (Value,
     }
     let name = hire.name.map(|name| Name::parse(name).map(|name| name.to_string()).map_err(drop));
     let wish = Wish {
-        role: role(society, hire.role),
+        role: role(society, by, hire.role),
         // A contact may have no role that it could be named by.
         brief_is_whole: *flaw == Flaw::None && collaborators.iter().all(|id| !id.is_empty()),
         collaborators,

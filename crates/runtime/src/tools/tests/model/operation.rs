@@ -87,6 +87,8 @@ pub(super) enum RoleMeant {
     Id(u8),
     /// By a name that there may be.
     Name(u8),
+    /// By the name of one that may be used, where there is one.
+    Usable(u8),
 }
 
 /// Who is hired.
@@ -173,7 +175,7 @@ pub(super) enum Operation {
 /// Names that roles are given; the last is none.
 pub(super) const ROLE_NAMES: [&str; 5] = ["读者", "写手", "critic", "组长", "【x】"];
 /// Names that agents are given; the last is none.
-const AGENT_NAMES: [&str; 3] = ["小明", "critic", "a<b"];
+const AGENT_NAMES: [&str; 6] = ["小明", "小红", "critic", "reader", "写手", "a<b"];
 
 fn index() -> impl Strategy<Value = u8> {
     0u8..24
@@ -246,7 +248,11 @@ fn hire() -> impl Strategy<Value = Hire> {
 }
 
 fn role() -> impl Strategy<Value = RoleMeant> {
-    prop_oneof![1 => index().prop_map(RoleMeant::Id), 2 => index().prop_map(RoleMeant::Name)]
+    prop_oneof![
+        1 => index().prop_map(RoleMeant::Id),
+        1 => index().prop_map(RoleMeant::Name),
+        8 => index().prop_map(RoleMeant::Usable),
+    ]
 }
 
 fn operation() -> BoxedStrategy<Operation> {
@@ -258,9 +264,9 @@ fn operation() -> BoxedStrategy<Operation> {
     let ends = prop_oneof![3 => index().prop_map(Whom::Descendant), 2 => whom()];
     let text = proptest::option::weighted(0.85, proptest::option::weighted(0.2, which()));
     prop_oneof![
-        10 => (actor(), index(), flaw()).prop_map(|(by, name, flaw)| Operation::CreateRole { by, name, flaw }),
+        14 => (actor(), index(), flaw()).prop_map(|(by, name, flaw)| Operation::CreateRole { by, name, flaw }),
         3 => (actor(), role()).prop_map(|(by, role)| Operation::FindRole { by, role }),
-        26 => (actor(), hire()).prop_map(|(by, hire)| Operation::Spawn { by, hire }),
+        30 => (actor(), hire()).prop_map(|(by, hire)| Operation::Spawn { by, hire }),
         14 => (actor(), hire(), payload())
             .prop_map(|(by, hire, message)| Operation::SpawnWithTask { by, hire, message }),
         120 => (actor(), receivers, payload(), delay)

@@ -157,7 +157,8 @@ impl Play {
                 Ok(said.against(expected, &["id", "name", "existing"]))
             }
             Operation::FindRole { by, role } => {
-                let (by, name) = (agent(*by), choice::role(&self.society, *role));
+                let by = agent(*by);
+                let name = choice::role(&self.society, &by, *role);
                 let said = self.call(tx, &by, "find_role_by_name", json!({"name": name})).await?;
                 let role = self.society.usable_role(&by, &name);
                 let expected = role.map_or(Value::Null, |role| json!({"id": role.id, "name": role.name}));

@@ -48,6 +48,8 @@ pub(super) struct Society {
     pub(super) touched: BTreeSet<Key>,
     /// Everybody, in the order in which they came.
     pub(super) everybody: Vec<AgentId>,
+    /// All roles, in the order in which they were made.
+    pub(super) all_roles: Vec<RoleId>,
     /// The time, in milliseconds since 1970.
     pub(super) now: i64,
     pub(super) turns: i64,
@@ -80,7 +82,15 @@ impl Society {
             };
             rows.put(contact.into());
         }
-        Self { rows, touched: BTreeSet::new(), everybody: vec![root, user], now, turns: 0, accepted: 0 }
+        Self {
+            rows,
+            touched: BTreeSet::new(),
+            everybody: vec![root, user],
+            all_roles: Vec::new(),
+            now,
+            turns: 0,
+            accepted: 0,
+        }
     }
 
     pub(super) fn put(&mut self, row: impl Into<Row>) {
@@ -193,6 +203,7 @@ impl Society {
 
     pub(super) fn create_role(&mut self, by: &Conversation, name: &str, id: RoleId) {
         let (task, creator) = (by.task.clone(), by.agent.clone());
+        self.all_roles.push(id.clone());
         self.put(Role { id, task, creator, name: name.to_owned() });
     }
 
