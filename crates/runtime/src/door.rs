@@ -96,11 +96,7 @@ pub(crate) async fn send(
         task: sender.task.clone(),
         sender: row.party(&snapshot.catalogue),
         acquaintance,
-        open_requests: open_requests
-            .into_iter()
-            .filter(|request| request.from == receiver)
-            .map(|request| request.id)
-            .collect(),
+        open_requests: open_requests.into_iter().filter(|request| request.from == receiver).collect(),
         waiting: if waits { Waiting::ForOthers } else { Waiting::ForNobody },
         queued: messages::count_queued(&mut tx.connection, &mailbox).await?,
         exchanges: streak.exchanges,

@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The file of the database in a data directory.
-const DATABASE: &str = "polity.db";
+pub(crate) const DATABASE: &str = "polity.db";
 /// The directory of artifacts' bytes in a data directory.
-const ARTIFACTS: &str = "artifacts";
+pub(crate) const ARTIFACTS: &str = "artifacts";
 
 /// Whether a directory holds a society, sound or not.
 pub fn is_data_directory(path: &Path) -> bool {

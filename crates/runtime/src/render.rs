@@ -20,7 +20,7 @@ use polity_society::content::{Artifact, Capabilities};
 use polity_society::id::{ArtifactId, CallId, ServiceId};
 use polity_society::limits::Limits;
 use polity_society::message::{Body, Message};
-use polity_society::present::{defuse, present};
+use polity_society::present::{defuse, json_line, present};
 use polity_society::text::{TextKey, Texts};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
@@ -237,7 +237,7 @@ fn replied_message(replied: &Replied, service: &ServiceId) -> Option<Wire> {
 
 fn finished(call: &CallId, result: &ToolResult, position: usize, content: &mut Content<'_>) -> Wire {
     let (text, media) = match result {
-        ToolResult::Json(value) => (value.to_string(), Vec::new()),
+        ToolResult::Json(value) => (json_line(value), Vec::new()),
         ToolResult::Artifact { artifact, offset, limit } => {
             content.tool_result(artifact, call, (*offset, *limit), position)
         }

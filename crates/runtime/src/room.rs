@@ -76,6 +76,6 @@ pub(crate) fn within(limits: &Limits, service: &Service) -> Limits {
     Limits {
         inline_text_chars: limits.inline_text_chars.min(part),
         tool_result_chars: limits.tool_result_chars.min(part),
-        ..limits.clone()
+        ..*limits
     }
 }

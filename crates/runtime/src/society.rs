@@ -5,6 +5,7 @@ use crate::event::{Entry, Event, Outcome};
 use crate::handles::{Gates, Handles};
 use crate::idle;
 use crate::kept::Kept;
+use crate::maintenance::{self, ARTIFACTS, DATABASE};
 use crate::mint;
 use crate::store::{Conversation, Durability, Error, Store, artifacts, events, holds, messages, tasks};
 use crate::supervisor::{Bell, Supervisor};
@@ -21,6 +22,7 @@ use polity_society::refusal::Refusal;
 use polity_society::rules::{Answering, Draft, LastWord};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -131,11 +133,6 @@ pub struct Society {
     tasks: TaskTracker,
 }
 
-/// The file of the database in a data directory.
-const DATABASE: &str = "polity.db";
-/// The directory of artifacts' bytes in a data directory.
-const ARTIFACTS: &str = "artifacts";
-
 impl Society {
     /// Opens what a data directory holds and goes on with whatever was left. The caller sees to it that no other
     /// process has the same directory.
@@ -164,6 +161,7 @@ impl Society {
         let tasks = TaskTracker::new();
         tasks.spawn(supervisor.run());
         tasks.spawn(note_reports(Arc::clone(&handles), handles.registry.reports(), stop.clone()));
+        tasks.spawn(keep_bounded(Arc::clone(&handles), stop.clone()));
         tasks.close();
         Ok(Self { handles, events: signals.events, first_event, broken, stop, tasks })
     }
@@ -371,6 +369,24 @@ async fn note_reports(
         };
         if let Err(error) = handles.store.note(event).await {
             tracing::error!(%error, "a change of the configuration could not be recorded");
+        }
+    }
+}
+
+/// How often events that have had their time are removed.
+const RETENTION: Duration = Duration::from_secs(60 * 60);
+
+/// Removes events that have had their time, now and every hour, until the society stops.
+async fn keep_bounded(handles: Arc<Handles>, stop: CancellationToken) {
+    let mut hours = tokio::time::interval(RETENTION);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = hours.tick() => {}
+        }
+        let retention = handles.registry.current().settings.retention;
+        if let Err(error) = maintenance::remove_expired(&handles.store, retention).await {
+            tracing::warn!(%error, "old events could not be removed");
         }
     }
 }

@@ -10,7 +10,7 @@ use polity_routing::{
 use polity_society::agent::Standing;
 use polity_society::content::{Artifact, Kind};
 use polity_society::id::{AgentId, ArtifactId, CallId};
-use polity_society::present::defuse;
+use polity_society::present::{defuse, json_line};
 use polity_society::text::{TextKey, Texts};
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -169,7 +169,7 @@ impl<'a> Content<'a> {
             media.push(Media { label: texts.fill(TextKey::ToolMediaLabel, &values), part });
         }
         self.note(id, if material == Material::Unreadable { "described" } else { routing(&route) });
-        (tool_message(&result).to_string(), media)
+        (json_line(&tool_message(&result)), media)
     }
 
     /// The reader's contacts whose model can read that kind.
@@ -211,7 +211,7 @@ fn routing(route: &Route) -> &'static str {
 /// The `tool` message for text that stands for an artifact.
 fn whole_result(artifact: &Artifact, routed: Routed) -> String {
     let content_type = artifact.kind.into();
-    tool_message(&RouteResult { content_type, routed, metadata: Metadata::of(artifact) }).to_string()
+    json_line(&tool_message(&RouteResult { content_type, routed, metadata: Metadata::of(artifact) }))
 }
 
 /// The part that a route wants for a medium; none where it wants words.

@@ -32,11 +32,12 @@ const FAIL: &str = "UPDATE messages SET state = 'failed'
     WHERE id = ?1 AND answered_by IS NULL AND state IN ('in_turn', 'done')";
 /// What was not read yet cannot be answered. The person can still be answered where a turn has failed.
 const OPEN_TO: &str =
-    "SELECT id, sender FROM messages WHERE receiver = ?1 AND task = ?2 AND expects = 'answer'
-    AND answered_by IS NULL AND (state IN ('in_turn', 'done') OR state = 'failed' AND sender = 'user') ORDER BY seq";
+    "SELECT id, sender, json_extract(body, '$.request_id') AS passes_on FROM messages
+    WHERE receiver = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL AND (state IN ('in_turn', 'done') OR state = 'failed' AND sender = 'user') ORDER BY seq";
 const AWAITED: &str =
-    "SELECT DISTINCT receiver FROM messages WHERE sender = ?1 AND task = ?2 AND expects = 'answer'
-    AND answered_by IS NULL AND state IN ('delayed', 'queued', 'in_turn', 'done') AND receiver <> ?1";
+    "SELECT DISTINCT receiver FROM messages WHERE sender = ?1 AND task = ?2 AND (receiver = ?1 AND state = 'delayed'
+    OR receiver <> ?1 AND expects = 'answer' AND answered_by IS NULL
+    AND state IN ('delayed', 'queued', 'in_turn', 'done'))";
 const UNHEARD: &str =
     "SELECT DISTINCT sender FROM messages WHERE receiver = ?1 AND task = ?2 AND state = 'queued'
     AND (in_reply_to IS NOT NULL OR sender = 'system')";
@@ -267,11 +268,13 @@ pub(crate) async fn open_requests(
     let read = |row: &SqliteRow| OpenRequest {
         id: MessageId::new(row.get::<String, _>("id")),
         from: AgentId::new(row.get::<String, _>("sender")),
+        // What is no text names no message.
+        passes_on: row.try_get::<Option<String>, _>("passes_on").ok().flatten().map(MessageId::new),
     };
     Ok(rows.iter().map(read).collect())
 }
 
-/// Those to whom an agent has open requests in a task, itself aside.
+/// Those to whom an agent has open requests in a task; itself where it has sent itself something that is not due yet.
 pub(crate) async fn awaited(
     connection: &mut SqliteConnection,
     asker: &Conversation,

@@ -11,6 +11,8 @@ pub struct OpenRequest {
     pub id: MessageId,
     /// Who asked.
     pub from: AgentId,
+    /// The request of somebody else that it passes on (its `request_id`).
+    pub passes_on: Option<MessageId>,
 }
 
 /// The message that began the turn.
@@ -169,11 +171,12 @@ mod tests {
                     .map(|(number, from)| OpenRequest {
                         id: MessageId::from_sequence(number),
                         from: AgentId::new(from),
+                        passes_on: None,
                     })
                     .collect();
                 let id = MessageId::from_sequence(10);
                 if let (Expects::Answer, false, Some(asker)) = (expects, answered, from.party()) {
-                    open_requests.push(OpenRequest { id: id.clone(), from: asker.clone() });
+                    open_requests.push(OpenRequest { id: id.clone(), from: asker.clone(), passes_on: None });
                 }
                 ClosingFacts {
                     beginning: Beginning { id, from, expects, nudge },
@@ -196,7 +199,7 @@ mod tests {
             sender: party(ME),
             contacts: OTHERS.map(contact).to_vec(),
             acquaintance: Acquaintance::Known,
-            open_requests: of_receiver.map(|request| request.id.clone()).collect(),
+            open_requests: of_receiver.cloned().collect(),
             waiting: Waiting::ForNobody,
             queued: 0,
             exchanges: 0,
@@ -234,7 +237,7 @@ mod tests {
                 Nudge::No => prop_assert!(request.is_some() && last_word == LastWord::UnlessWaiting),
             }
             if let Some(request) = request {
-                let answered = OpenRequest { id: request, from: to };
+                let answered = OpenRequest { id: request, from: to, passes_on: None };
                 prop_assert!(facts.open_requests.contains(&answered));
             }
         }

@@ -11,6 +11,7 @@ use crate::message::{
 use crate::notice::Notice;
 use crate::problem::{Fault, FieldProblem};
 use crate::refusal::{ContactLine, Refusal};
+use crate::rules::OpenRequest;
 use std::collections::BTreeSet;
 
 /// Something that somebody wants sent.
@@ -67,7 +68,7 @@ pub struct DoorFacts {
     /// Whether the receiver knows the sender.
     pub acquaintance: Acquaintance,
     /// The receiver's open requests to the sender, oldest first.
-    pub open_requests: Vec<MessageId>,
+    pub open_requests: Vec<OpenRequest>,
     /// Whether the sender waits.
     pub waiting: Waiting,
     /// How many messages wait in the receiver's mailbox.
@@ -138,7 +139,9 @@ pub fn admit(
 
     let in_reply_to = answered_request(&draft, facts);
     let answers = if in_reply_to.is_some() { Answers::ARequest } else { Answers::Nothing };
-    let asks = draft.answering != Answering::Nothing && draft.payload.message_type.asks(answers);
+    // A note to oneself asks for nothing: nobody would answer it.
+    let asks =
+        !to_itself && draft.answering != Answering::Nothing && draft.payload.message_type.asks(answers);
     // To an agent an answer is an answer; only what the person is told can be provisional.
     let interim = receiver.id.is_user() && !asks && facts.waiting == Waiting::ForOthers;
     let message = Message {
@@ -234,8 +237,13 @@ fn answered_request(draft: &Draft, facts: &DoorFacts) -> Option<MessageId> {
         return None;
     }
     let named = draft.payload.field("request_id").map(MessageId::new);
-    let named = named.filter(|named| facts.open_requests.contains(named));
-    named.or_else(|| facts.open_requests.first().cloned())
+    let open = &facts.open_requests;
+    // Whoever asks around passes the id of the first request on: an answer that names it is one to the last.
+    let meant = named.and_then(|named| {
+        let itself = open.iter().find(|request| request.id == named);
+        itself.or_else(|| open.iter().find(|request| request.passes_on.as_ref() == Some(&named)))
+    });
+    meant.or_else(|| open.first()).map(|request| request.id.clone())
 }
 
 fn self_introduction(sender: &Party, known: Option<&KnownParty>) -> SelfIntroduction {

@@ -133,3 +133,25 @@ async fn an_answer_comes_back_along_the_chain() {
     let known = contacts(&world, &writer).await;
     assert!(known.contains(&format!("{reader} introduction {lead}")), "{known:?}");
 }
+
+#[tokio::test]
+async fn an_answer_that_names_the_first_request_is_one_to_the_request_that_passed_it_on() {
+    let world = World::new().await;
+    let lead = world.hire("root", "组长", json!({})).await;
+    let clerk = world.hire(&lead, "文员", json!({})).await;
+    let reader = world.hire("root", "读者", json!({"requiredCapabilities": ["vision"]})).await;
+    let ask = |request: Value| json!({"message_type": "introduction_request", "reason": "有图", "required_capability": "vision", "request_id": request});
+    // The lead has asked root something else before it passes the clerk's request on.
+    world.say(&lead, "root", json!("什么时候交？")).await;
+    world.say(&clerk, &lead, ask(Value::Null)).await;
+    let first = world.mail(&lead).await[0].id.clone();
+    world.say(&lead, "root", ask(json!(first))).await;
+    world.begin_turn("root").await;
+    let mut answer = introduction(&reader);
+    answer["request_id"] = json!(first);
+    assert_eq!(code(&world.say("root", &lead, answer).await), "ok");
+    let asked: Vec<String> = world.mail("root").await.iter().map(|message| message.id.to_string()).collect();
+    let answered =
+        world.query("SELECT id FROM messages WHERE receiver = 'root' AND answered_by IS NOT NULL").await;
+    assert_eq!(answered, asked[1..], "the older question stays open");
+}

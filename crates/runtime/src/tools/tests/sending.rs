@@ -201,3 +201,27 @@ async fn an_agent_that_is_named_twice_gets_one_message() {
     assert_eq!(sent["refused"].as_array().unwrap().len(), 1, "{sent}");
     assert_eq!(world.mail(&reader).await.len(), 1);
 }
+
+#[tokio::test]
+async fn a_note_to_oneself_asks_for_nothing_and_what_is_said_before_it_is_due_is_not_the_last_word() {
+    let world = World::new().await;
+    world.say("user", "root", json!("remind me")).await;
+    world.begin_turn("root").await;
+    world.call("root", "send_message", json!({"to": "root", "payload": "now", "delayMs": 60_000})).await;
+    assert_eq!(world.query("SELECT expects FROM messages WHERE sender = 'root'").await, ["nothing"]);
+    world.say("root", "user", json!("in a minute")).await;
+    let finality = || world.query("SELECT finality FROM messages WHERE receiver = 'user' ORDER BY seq");
+    assert_eq!(finality().await, ["interim"]);
+    world
+        .write(|tx| {
+            Box::pin(async move {
+                sqlx::query("UPDATE messages SET state = 'queued' WHERE state = 'delayed'")
+                    .execute(&mut tx.connection)
+                    .await?;
+                Ok(())
+            })
+        })
+        .await;
+    world.say("root", "user", json!("this is it")).await;
+    assert_eq!(finality().await, ["interim", "final"]);
+}

@@ -35,7 +35,19 @@ impl Society {
             message.sender == by.agent && message.task == by.task && message.is_awaited()
         };
         let awaited = self.rows.messages.values().filter(asked).map(|message| &message.receiver);
-        awaited.filter(|id| **id != by.agent).collect()
+        let mut awaited: BTreeSet<&AgentId> = awaited.filter(|id| **id != by.agent).collect();
+        // A note to oneself that is not due yet is waited for as well.
+        awaited.extend(
+            self.rows
+                .messages
+                .values()
+                .filter(|note| {
+                    let is_own = note.sender == by.agent && note.receiver == by.agent && note.task == by.task;
+                    is_own && note.state == MessageState::Delayed
+                })
+                .map(|note| &note.receiver),
+        );
+        awaited
     }
 
     /// Whose answers, or notices, somebody has not read yet.
@@ -120,8 +132,7 @@ impl Society {
 
         let mut draft = self.draft(&by.task, &by.agent, &receiver);
         let open = self.open_requests(by);
-        let mut open =
-            open.into_iter().filter(|request| request.sender == receiver).map(|request| &request.id);
+        let open = open.into_iter().filter(|request| request.sender == receiver).map(|request| &request.id);
         draft.in_reply_to = match (answering, letter.kind) {
             (Answering::This(request), _) => Some(request.clone()),
             (Answering::Nothing, _) => None,
@@ -132,9 +143,13 @@ impl Society {
                 | MessageType::CollaborationRequest,
             ) => None,
             (Answering::Oldest, _) => {
-                let oldest = open.next();
-                let named = open.chain(oldest).find(|id| Some(*id) == letter.request.as_ref());
-                named.or(oldest).cloned()
+                let open: Vec<&MessageId> = open.collect();
+                let itself = open.iter().find(|id| Some(**id) == letter.request.as_ref());
+                let passes_on = |id: &&&MessageId| {
+                    letter.request.is_some() && self.passed_on.get(**id) == letter.request.as_ref()
+                };
+                let meant = itself.or_else(|| open.iter().find(passes_on)).or(open.first());
+                meant.map(|id| (*id).clone())
             }
         };
         let asks = match letter.kind {
@@ -144,6 +159,7 @@ impl Society {
             MessageType::General => draft.in_reply_to.is_none() && !matches!(answering, Answering::Nothing),
             _ => false,
         };
+        let asks = asks && receiver != by.agent;
         let mut awaited = self.awaited(by);
         if matches!(answering, Answering::This(_)) {
             awaited.extend(self.unheard(by));
@@ -177,6 +193,9 @@ impl Society {
         self.pass_on(by, &letter.named, &receiver);
         let (request, finality) = (draft.in_reply_to.clone(), draft.finality);
         let id = self.accept(draft);
+        if let Some(passed_on) = &letter.request {
+            self.passed_on.insert(id.clone(), passed_on.clone());
+        }
         if let Some(request) = request.filter(|_| finality == Finality::Final) {
             self.change(&request, |request| request.answered_by = Some(id.clone()));
         }

@@ -311,6 +311,7 @@ impl Strategy for Sequences {
         let trees = (0..self.length).map(|_| self.operation.new_tree(runner));
         Ok(Sequence {
             operations: trees.collect::<Result<_, _>>()?,
+            length: self.length,
             shrink: Shrink::LeaveOut { at: self.length, size: self.length },
             undo: None,
         })
@@ -320,6 +321,8 @@ impl Strategy for Sequences {
 /// A sequence that can be made simpler.
 pub(super) struct Sequence {
     operations: Vec<Box<dyn ValueTree<Value = Operation>>>,
+    /// How many operations there were when all had been tried.
+    length: usize,
     shrink: Shrink,
     undo: Option<Undo>,
 }
@@ -349,7 +352,16 @@ impl ValueTree for Sequence {
     fn simplify(&mut self) -> bool {
         loop {
             match self.shrink {
-                Shrink::LeaveOut { at: 0, size: 1 } => self.shrink = Shrink::Simplify(self.operations.len()),
+                Shrink::LeaveOut { at: 0, size: 1 } => {
+                    let length = self.operations.len();
+                    // What could not be left out before may be now.
+                    self.shrink = if length < self.length {
+                        Shrink::LeaveOut { at: length, size: 1 }
+                    } else {
+                        Shrink::Simplify(length)
+                    };
+                    self.length = length;
+                }
                 Shrink::LeaveOut { at: 0, size } => {
                     self.shrink = Shrink::LeaveOut { at: self.operations.len(), size: size / 2 };
                 }

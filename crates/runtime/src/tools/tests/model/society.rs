@@ -7,7 +7,7 @@ use polity_society::contact::Source;
 use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId};
 use polity_society::message::MessageType;
 use polity_society::rules::{Answering, LastWord};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) const MAX_AGENTS: usize = 8;
 pub(super) const MAX_DEPTH: u64 = 3;
@@ -54,6 +54,8 @@ pub(super) struct Society {
     pub(super) now: i64,
     pub(super) turns: i64,
     pub(super) accepted: i64,
+    /// Which requests pass on another.
+    pub(super) passed_on: BTreeMap<MessageId, MessageId>,
 }
 
 impl Society {
@@ -90,6 +92,7 @@ impl Society {
             now,
             turns: 0,
             accepted: 0,
+            passed_on: BTreeMap::new(),
         }
     }
 
