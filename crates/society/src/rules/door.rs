@@ -110,7 +110,7 @@ pub fn admit(
     if facts.queued >= limits.max_queue {
         return Err(Refusal::MailboxFull { agent: receiver.id.to_string(), limit: limits.max_queue });
     }
-    if facts.exchanges >= limits.max_pair_exchanges {
+    if facts.exchanges > 0 && facts.exchanges >= limits.max_pair_exchanges {
         return Err(Refusal::LimitReached { limit: PAIR_LIMIT, value: limits.max_pair_exchanges });
     }
     let target = introduced_party(&draft.payload, receiver, facts, unknown)?;
