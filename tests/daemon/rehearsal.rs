@@ -1,5 +1,7 @@
 //! Nothing is configured: the built-in models answer, truly about the attachments, and say of each line what it is.
 
+use std::io::Cursor;
+
 use polity_tests::{Output, Polity};
 use serde_json::{Value, json};
 
@@ -25,12 +27,11 @@ fn marked(ended: Output, mark: &str) -> String {
     stdout
 }
 
-/// The picture with another size in its header.
+/// A picture of that size.
 fn picture(width: u32, height: u32) -> Vec<u8> {
-    let mut picture = PICTURE.to_vec();
-    picture[16..20].copy_from_slice(&width.to_be_bytes());
-    picture[20..24].copy_from_slice(&height.to_be_bytes());
-    picture
+    let mut file = Cursor::new(Vec::new());
+    image::RgbImage::new(width, height).write_to(&mut file, image::ImageFormat::Png).expect("a picture");
+    file.into_inner()
 }
 
 #[track_caller]
