@@ -38,6 +38,8 @@ pub(crate) enum Asked {
     Failed {
         /// The service that was asked last.
         service: ServiceId,
+        /// What sort of failure it was.
+        kind: FailureKind,
         /// Why.
         reason: String,
     },
@@ -378,7 +380,7 @@ fn failed(service: &Service, failure: &CallError) -> Asked {
         }
         _ => failure.to_string(),
     };
-    Asked::Failed { service: service.id.clone(), reason }
+    Asked::Failed { service: service.id.clone(), kind: failure.kind, reason }
 }
 
 /// The artifacts that were sent as media.

@@ -13,6 +13,7 @@ use crate::ask::{Answer, Asked, Round, ask};
 use crate::door::service_for;
 use crate::event::Event;
 use crate::handles::Handles;
+use crate::in_full;
 use crate::policy::Room;
 use crate::record::Record;
 use crate::room;
@@ -31,6 +32,11 @@ use polity_society::message::Expects;
 use polity_society::notice::Notice;
 use polity_society::refusal::Refusal;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// The pauses between tries to write something that the disk refuses.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(25);
 
 /// Works until nothing is left to do in a conversation. Beginning and resuming are the same call.
 pub(crate) async fn run(handles: &Arc<Handles>, conversation: &Conversation) -> Result<(), Error> {
@@ -96,7 +102,7 @@ async fn drive(
 ) -> Result<(), Error> {
     let mut happened = Happened::Nothing;
     loop {
-        let (advanced, step) = advance(handles, conversation, open, turn, happened).await?;
+        let (advanced, step) = write_down(handles, conversation, open, turn, happened).await?;
         turn = advanced;
         happened = match step {
             Step::Ended => return Ok(()),
@@ -115,6 +121,27 @@ async fn drive(
             // Cannot happen: `advance` does these itself, and goes on until it meets one of those above.
             Step::RefuseTool(_) | Step::Notice(_) | Step::Finish(_) | Step::Fail(_) => Happened::Nothing,
         };
+    }
+}
+
+/// Writes what happened, again and again while the disk refuses it: an answer that was paid for is not asked for twice.
+async fn write_down(
+    handles: &Arc<Handles>,
+    conversation: &Conversation,
+    open: &OpenTurn,
+    turn: Turn,
+    happened: Happened,
+) -> Result<(Turn, Step), Error> {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match advance(handles, conversation, open, turn.clone(), happened.clone()).await {
+            Err(error) if error.may_pass() && !matches!(happened, Happened::Nothing) => {
+                tracing::error!(agent = %conversation.agent, error = %in_full(&error), "what happened is written later");
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+            advanced => return advanced,
+        }
     }
 }
 
@@ -180,7 +207,7 @@ async fn call_model(
     let answer = loop {
         match ask(handles, conversation, round).await? {
             Asked::Answered(answer) => break answer,
-            Asked::Failed { service, reason } => return Ok(Happened::Failed { service, reason }),
+            Asked::Failed { service, reason, .. } => return Ok(Happened::Failed { service, reason }),
             Asked::Limited { limit, value } => return Ok(Happened::Limited { limit, value }),
             Asked::TooLong(compaction) => {
                 if let Some(happened) = compact(handles, conversation, open, &compaction).await? {

@@ -72,17 +72,20 @@ impl<'h> Told<'h> {
     }
 }
 
-/// The newest summary, and where what it does not stand for begins.
+/// The newest summary, and where what it does not stand for begins. What an earlier summary stands for stays away.
 fn cut(records: &[(i64, Record)]) -> (Option<&str>, usize) {
-    let newest = records.iter().enumerate().rev().find_map(|(index, (turn, record))| match record {
-        Record::Compacted { summary, keep_recent, keeps } => {
-            Some((index, *turn, summary.as_str(), *keep_recent, *keeps))
+    let mut newest = (None, 0);
+    for (index, (turn, record)) in records.iter().enumerate() {
+        if let Record::Compacted { summary, keep_recent, keeps } = record {
+            let start = start_after(records, index, *turn, *keep_recent, *keeps);
+            newest = (Some(summary.as_str()), start.max(newest.1));
         }
-        _ => None,
-    });
-    let Some((index, turn, summary, keep_recent, keeps)) = newest else {
-        return (None, 0);
-    };
+    }
+    newest
+}
+
+/// Where what one summary does not stand for begins.
+fn start_after(records: &[(i64, Record)], index: usize, turn: i64, keep_recent: u64, keeps: Keeps) -> usize {
     let kept = index.saturating_sub(usize::try_from(keep_recent).unwrap_or(usize::MAX));
     let mut start = match keeps {
         Keeps::Turn => records.iter().position(|(of, _)| *of == turn).unwrap_or(index).min(kept),
@@ -96,7 +99,7 @@ fn cut(records: &[(i64, Record)]) -> (Option<&str>, usize) {
     while start > 0 && !may_begin(&records[start].1) {
         start -= 1;
     }
-    (Some(summary), start)
+    start
 }
 
 /// Whether a history may begin with a record: no result stands before its call.

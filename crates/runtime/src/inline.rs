@@ -66,7 +66,9 @@ pub(crate) fn nothing_but_bytes(text: &str) -> Option<Written> {
 pub(crate) fn replace_in(value: &mut Value, store: &mut impl FnMut(Written) -> Option<String>) {
     match value {
         Value::String(text) => {
-            if let Some(replaced) = replace(text, store) {
+            if let Some(written) = nothing_but_bytes(text).filter(|_| text.len() >= LONG) {
+                *text = store(written).unwrap_or_else(|| "…".to_owned());
+            } else if let Some(replaced) = replace(text, store) {
                 *text = replaced;
             }
         }
@@ -148,7 +150,7 @@ fn data_urls(text: &str) -> Vec<Range<usize>> {
             continue;
         }
         let Some((_, body)) = head(&text[start..]) else { continue };
-        let written = text[start + body..].bytes().take_while(|byte| is_base64(*byte)).count();
+        let written = run_in_lines(&text.as_bytes()[start + body..]);
         if written < LONG {
             continue;
         }
@@ -156,6 +158,21 @@ fn data_urls(text: &str) -> Vec<Range<usize>> {
         found.push(start..start + body + written + padding);
     }
     found
+}
+
+/// How long a run of base64 is that may go on over the ends of full lines.
+fn run_in_lines(bytes: &[u8]) -> usize {
+    let mut end = 0;
+    loop {
+        let line = bytes[end..].iter().take_while(|byte| is_base64(**byte)).count();
+        let rest = &bytes[end + line..];
+        let line_break = if rest.starts_with(b"\r\n") { 2 } else { usize::from(rest.starts_with(b"\n")) };
+        let goes_on = rest.get(line_break).is_some_and(|byte| is_base64(*byte));
+        if line < LONG || line_break == 0 || !goes_on {
+            return end + line;
+        }
+        end += line + line_break;
+    }
 }
 
 /// Reads `data:image/png;base64,`: the type, and where the data begin. `None` where a text does not begin like that.
@@ -211,6 +228,17 @@ mod tests {
         check_replaced("data:image/png;base64,AAAA", None);
         check_replaced(&format!("data:image/png,{}", "A".repeat(200)), None);
         check_replaced(&format!("data:a b;base64,{}", "A".repeat(200)), None);
+    }
+
+    #[test]
+    fn a_data_url_in_lines_goes_as_a_whole() {
+        let data = STANDARD.encode([7; 300]);
+        let lines: Vec<&str> =
+            data.as_bytes().chunks(76).map(|line| std::str::from_utf8(line).unwrap()).collect();
+        for line_break in ["\n", "\r\n"] {
+            let text = format!("see data:image/png;base64,{}\nNext line.", lines.join(line_break));
+            check_replaced(&text, Some("see [image/png]\nNext line."));
+        }
     }
 
     #[test]

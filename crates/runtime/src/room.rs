@@ -2,6 +2,7 @@
 
 use crate::history::{History, end, fitting, transcript};
 use crate::policy::Room;
+use crate::record::Record;
 use polity_registry::{Service, Snapshot};
 use polity_society::limits::Limits;
 use polity_society::text::TextKey;
@@ -33,10 +34,14 @@ pub(crate) struct Compaction {
 
 /// Whether a request takes more of a service's window than it should. Nothing is known where no window is declared.
 pub(crate) fn outgrows(tokens: u64, service: &Service) -> bool {
-    let Some(window) = service.context_window.filter(|window| *window > 0) else { return false };
+    bound(service).is_some_and(|bound| tokens > bound)
+}
+
+/// How many tokens a request may have.
+fn bound(service: &Service) -> Option<u64> {
+    let window = service.context_window.filter(|window| *window > 0)?;
     let answer = service.endpoint.max_tokens.map_or(0, u64::from);
-    let bound = (window * FULL_PERCENT / 100).min(window.saturating_sub(answer)).max(window / 4);
-    tokens > bound
+    Some((window * FULL_PERCENT / 100).min(window.saturating_sub(answer)).max(window / 4))
 }
 
 /// What to sum up so that the conversation fits again; `None` where nothing can go. `costs` says what each record that
@@ -58,10 +63,23 @@ pub(crate) fn compaction(
         Room::Untouched => window / 2,
         Room::Made | Room::Exhausted => window / 4,
     };
-    let keep = fitting(told.records, costs, target.saturating_sub(fixed))?;
+    let fits = fitting(told.records, costs, target.saturating_sub(fixed))?;
+    // The current turn stays whole if that is enough.
+    let of_turn = current_turn(told.records);
+    let of_turn_costs: u64 = costs.iter().rev().take(of_turn).sum();
+    let is_enough = room == Room::Untouched
+        && of_turn < told.records.len()
+        && bound(service).is_some_and(|bound| fixed.saturating_add(of_turn_costs) <= bound);
+    let keep = if is_enough { fits.max(of_turn) } else { fits };
     let texts = &snapshot.prompts.texts;
     let transcript = transcript(&told, told.records.len() - keep, &history.messages, texts, window / 2);
     Some(Compaction { transcript, keep: keep as u64, summary_tokens: (window / 10).max(50), tokens })
+}
+
+/// How many of the newest records are of one turn.
+fn current_turn(records: &[(i64, Record)]) -> usize {
+    let Some((newest, _)) = records.last() else { return 0 };
+    records.iter().rev().take_while(|(turn, _)| turn == newest).count()
 }
 
 /// The summary where no model could write one: the last entries of the part that goes.

@@ -125,14 +125,19 @@ pub enum Error {
     Closed,
 }
 
+/// The codes of SQLite that say that the disk or the system is to blame: BUSY, LOCKED, NOMEM, READONLY, IOERR, FULL,
+/// CANTOPEN.
+const PASSING: [i32; 7] = [5, 6, 7, 8, 10, 13, 14];
+
 impl Error {
     /// Whether it lies with the disk or the operating system, and may pass: the same work is tried again then.
     pub(crate) fn may_pass(&self) -> bool {
         match self {
-            Self::Sql(error) => !matches!(
-                error,
-                sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) | sqlx::Error::RowNotFound
-            ),
+            Self::Sql(sqlx::Error::Database(error)) => {
+                let code = error.code().and_then(|code| code.parse::<i32>().ok());
+                code.is_some_and(|code| PASSING.contains(&(code & 0xff)))
+            }
+            Self::Sql(error) => matches!(error, sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut),
             Self::Blob(_) | Self::Commit(_) => true,
             Self::Open { .. }
             | Self::Unsound { .. }

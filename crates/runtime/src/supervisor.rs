@@ -63,7 +63,9 @@ pub(crate) struct Supervisor {
     running: HashMap<Conversation, Running>,
     /// A task that panicked is known by its id alone.
     names: HashMap<tokio::task::Id, Conversation>,
+    /// How often each conversation has failed in a row: for a reason of ours, and because of the disk or the system.
     failures: HashMap<Conversation, u32>,
+    passing: HashMap<Conversation, u32>,
     tasks: JoinSet<Result<(), Error>>,
     /// When the next delayed message is due, in milliseconds since 1970.
     due: Option<i64>,
@@ -96,6 +98,7 @@ impl Supervisor {
             running: HashMap::new(),
             names: HashMap::new(),
             failures: HashMap::new(),
+            passing: HashMap::new(),
             tasks: JoinSet::new(),
             due: None,
             unsettled: BTreeSet::new(),
@@ -162,8 +165,9 @@ impl Supervisor {
             return;
         }
         let handles = Arc::clone(&self.handles);
-        let (name, after) =
-            (conversation.clone(), self.failures.get(&conversation).copied().unwrap_or_default());
+        let failed =
+            [&self.failures, &self.passing].map(|of| of.get(&conversation).copied().unwrap_or_default());
+        let (name, after) = (conversation.clone(), failed.into_iter().max().unwrap_or_default());
         let abort = self.tasks.spawn(async move {
             if after > 0 {
                 tokio::time::sleep(Duration::from_millis(100 << after.min(LONGEST_PAUSE))).await;
@@ -194,12 +198,17 @@ impl Supervisor {
         let again = self.running.remove(&conversation).map_or(Again::Quiet, |running| running.again);
         let Some(failure) = failure else {
             self.failures.remove(&conversation);
+            self.passing.remove(&conversation);
             return match again {
                 Again::Rung => self.wake(conversation),
                 Again::Quiet => self.settle(conversation.task).await,
             };
         };
-        let failures = self.failures.entry(conversation.clone()).or_default();
+        let counted = match &failure {
+            Failure::Passing(_) => &mut self.passing,
+            Failure::Ours(_) => &mut self.failures,
+        };
+        let failures = counted.entry(conversation.clone()).or_default();
         *failures = failures.saturating_add(1);
         let failures = *failures;
         match failure {
@@ -266,9 +275,9 @@ impl Supervisor {
     async fn break_deadlocks(&self, task: &TaskId) -> Result<(), Error> {
         let mut reader = self.handles.store.reader().await?;
         let waits = messages::waits(&mut reader, task).await?;
-        let found = rules::deadlocks(&waits, &messages::busy(&mut reader, task).await?);
         drop(reader);
-        if found.is_empty() {
+        // Hardly ever is there a circle at all; who has something to do takes longer to find out.
+        if rules::deadlocks(&waits, &BTreeSet::new()).is_empty() {
             return Ok(());
         }
         let snapshot = self.handles.registry.current();

@@ -25,6 +25,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// What happened since the last transaction.
+#[derive(Clone)]
 pub(super) enum Happened {
     /// Nothing: the turn was just taken up.
     Nothing,

@@ -18,7 +18,7 @@ use serde_json::Value;
 use std::collections::HashMap;
 
 /// What was taken out of an answer.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct TakenOut {
     /// The bytes, on disk; their rows are to be written with the answer.
     pub(super) stored: Vec<Prepared>,

@@ -15,7 +15,7 @@ use polity_registry::Snapshot;
 use polity_routing::inline_text;
 use polity_society::content::Artifact;
 use polity_society::id::{AgentId, MessageId, ServiceId};
-use polity_society::message::{Body, Message, Payload, Sender};
+use polity_society::message::{Body, Message, Payload};
 use polity_society::notice::Notice;
 use polity_society::refusal::Refusal;
 use polity_society::rules::{self, Answering, Beginning, Closing, ClosingFacts, Draft, LastWord, Nudge};
@@ -163,7 +163,7 @@ pub(crate) async fn fail(
     service: &ServiceId,
     reason: &str,
 ) -> Result<(), Error> {
-    let taken = messages::of_turn(&mut tx.connection, open.id).await?;
+    let asked = messages::open_requests(&mut tx.connection, conversation).await?;
     messages::settle(tx, open.id, Settled::Failed).await?;
     turns::end(tx, open.id, turns::Ended::Failed).await?;
     note_end(tx, conversation, Some(reason.to_owned())).await?;
@@ -178,17 +178,19 @@ pub(crate) async fn fail(
         reason: reason.to_owned(),
     };
     apply::tell(tx, snapshot, &conversation.task, &parent, failed).await?;
-    for message in taken {
-        let Sender::Party(sender) = message.from else {
+    // Whoever asked, in this turn or before it, waits no longer; the person can still be answered.
+    for request in asked {
+        if request.from.is_user() {
             continue;
-        };
-        if sender != parent && sender != conversation.agent {
+        }
+        messages::fail(tx, &request.id).await?;
+        if request.from != parent && request.from != conversation.agent {
             let notice = Notice::ReceiverFailed {
                 agent: conversation.agent.clone(),
-                message: message.id,
+                message: request.id,
                 reason: reason.to_owned(),
             };
-            apply::tell(tx, snapshot, &conversation.task, &sender, notice).await?;
+            apply::tell(tx, snapshot, &conversation.task, &request.from, notice).await?;
         }
     }
     Ok(())

@@ -5,10 +5,12 @@ use crate::ask::{Asked, ask_for_summary};
 use crate::event::{Event, SummarySource};
 use crate::handles::Handles;
 use crate::history::bounded;
+use crate::inline::leave_out;
 use crate::record::{Keeps, Record};
 use crate::room::{Compaction, without_a_model};
 use crate::store::turns::{self, OpenTurn};
 use crate::store::{Conversation, Error, events, records, usage};
+use polity_llm::FailureKind;
 
 /// Has a summary take the place of what is too much. Says what happened where the turn cannot go on.
 pub(super) async fn compact(
@@ -20,13 +22,19 @@ pub(super) async fn compact(
     let (text, served) = match ask_for_summary(handles, conversation, compaction).await? {
         Asked::Answered(answer) => (answer.replied.text, Some(answer.served)),
         Asked::Limited { limit, value } => return Ok(Some(Happened::Limited { limit, value })),
-        // Whether the service answers at all, the next call shows.
-        Asked::Failed { .. } | Asked::TooLong(_) => (None, None),
+        // It answers, but not this.
+        Asked::Failed {
+            kind: FailureKind::ContextOverflow | FailureKind::Refused | FailureKind::NotAnAnswer,
+            ..
+        }
+        | Asked::TooLong(_) => (None, None),
+        // Nothing is thrown away because a server is down.
+        Asked::Failed { service, reason, .. } => return Ok(Some(Happened::Failed { service, reason })),
     };
     let source = if text.is_some() { SummarySource::Model } else { SummarySource::Entries };
     let text = text.unwrap_or_else(|| without_a_model(compaction, &handles.registry.current()));
     let record = Record::Compacted {
-        summary: bounded(&text, compaction.summary_tokens.saturating_mul(2)),
+        summary: leave_out(&bounded(&text, compaction.summary_tokens.saturating_mul(2))),
         keep_recent: compaction.keep,
         keeps: Keeps::Newest,
     };

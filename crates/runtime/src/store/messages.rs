@@ -17,12 +17,13 @@ const INSERT: &str =
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
     (SELECT id FROM turns WHERE agent = ?4 AND task = ?3 AND state = 'open'))";
 const GET: &str = "SELECT * FROM messages WHERE id = ?1";
-const FIRST_QUEUED: &str =
-    "SELECT * FROM messages WHERE receiver = ?1 AND task = ?2 AND state = 'queued' ORDER BY seq LIMIT 1";
-const ANY_QUEUED: &str =
-    "SELECT EXISTS (SELECT 1 FROM messages WHERE receiver = ?1 AND task = ?2 AND state = 'queued')";
-const COUNT_QUEUED: &str =
-    "SELECT count(*) FROM messages WHERE receiver = ?1 AND task = ?2 AND state = 'queued'";
+// Indexes are named where SQLite would take one over the whole past of an agent.
+const FIRST_QUEUED: &str = "SELECT * FROM messages INDEXED BY messages_waiting
+    WHERE receiver = ?1 AND task = ?2 AND state = 'queued' ORDER BY seq LIMIT 1";
+const ANY_QUEUED: &str = "SELECT EXISTS (SELECT 1 FROM messages INDEXED BY messages_waiting
+    WHERE receiver = ?1 AND task = ?2 AND state = 'queued')";
+const COUNT_QUEUED: &str = "SELECT count(*) FROM messages INDEXED BY messages_waiting
+    WHERE receiver = ?1 AND task = ?2 AND state = 'queued'";
 const TAKE: &str = "UPDATE messages SET state = 'in_turn', turn = ?2 WHERE id = ?1 AND state = 'queued'";
 const TAKE_ALL: &str = "UPDATE messages SET state = 'in_turn', turn = ?3
     WHERE receiver = ?1 AND task = ?2 AND state = 'queued' RETURNING seq, id";
@@ -32,41 +33,47 @@ const FAIL: &str = "UPDATE messages SET state = 'failed'
     WHERE id = ?1 AND answered_by IS NULL AND state IN ('in_turn', 'done')";
 /// What was not read yet cannot be answered. The person can still be answered where a turn has failed.
 const OPEN_TO: &str =
-    "SELECT id, sender, json_extract(body, '$.request_id') AS passes_on FROM messages
-    WHERE receiver = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL AND (state IN ('in_turn', 'done') OR state = 'failed' AND sender = 'user') ORDER BY seq";
-const AWAITED: &str =
-    "SELECT DISTINCT receiver FROM messages WHERE sender = ?1 AND task = ?2 AND (receiver = ?1 AND state = 'delayed'
-    OR receiver <> ?1 AND expects = 'answer' AND answered_by IS NULL
-    AND state IN ('delayed', 'queued', 'in_turn', 'done'))";
-const UNHEARD: &str =
-    "SELECT DISTINCT sender FROM messages WHERE receiver = ?1 AND task = ?2 AND state = 'queued'
-    AND (in_reply_to IS NOT NULL OR sender = 'system')";
+    "SELECT id, sender, CASE WHEN json_valid(body) THEN json_extract(body, '$.request_id') END AS passes_on
+    FROM messages INDEXED BY messages_open_requests
+    WHERE receiver = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL
+    AND (state IN ('in_turn', 'done') OR state = 'failed' AND sender = 'user') ORDER BY seq";
+const AWAITED: &str = "SELECT receiver FROM messages INDEXED BY messages_asked
+    WHERE sender = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL AND receiver <> ?1
+    AND state IN ('delayed', 'queued', 'in_turn', 'done')
+    UNION SELECT receiver FROM messages INDEXED BY messages_delayed
+    WHERE state = 'delayed' AND sender = ?1 AND receiver = ?1 AND task = ?2";
+const UNHEARD: &str = "SELECT DISTINCT sender FROM messages INDEXED BY messages_waiting
+    WHERE receiver = ?1 AND task = ?2 AND state = 'queued' AND (in_reply_to IS NOT NULL OR sender = 'system')";
 /// The newest message from one agent to another.
-const NEWEST_BETWEEN: &str = "SELECT seq FROM messages WHERE sender = ?1 AND task = ?3 AND receiver = ?2
-    ORDER BY seq DESC LIMIT 1";
+const NEWEST_BETWEEN: &str = "SELECT seq FROM messages INDEXED BY messages_between
+    WHERE task = ?3 AND sender = ?1 AND receiver = ?2 ORDER BY seq DESC LIMIT 1";
 /// The newest message of an agent to, and from, somebody else than the other one of a pair; the system counts as nobody.
-const SENT_ELSEWHERE: &str =
-    "SELECT seq FROM messages WHERE sender = ?1 AND task = ?3 AND receiver NOT IN (?1, ?2)
-    ORDER BY seq DESC LIMIT 1";
-const HEARD_ELSEWHERE: &str = "SELECT seq FROM messages
-    WHERE receiver = ?1 AND task = ?3 AND sender NOT IN (?1, ?2, 'system') ORDER BY seq DESC LIMIT 1";
+const SENT_ELSEWHERE: &str = "SELECT max(seq) FROM messages INDEXED BY messages_between
+    WHERE task = ?3 AND sender = ?1 AND receiver NOT IN (?1, ?2)";
+const HEARD_ELSEWHERE: &str = "SELECT max(seq) FROM messages INDEXED BY messages_heard
+    WHERE task = ?3 AND receiver = ?1 AND sender NOT IN (?1, ?2, 'system')";
 /// What an agent stored and whom it hired is work too.
 const OTHER_WORK: &str =
     "SELECT max(coalesce((SELECT max(created_at) FROM artifacts WHERE owner = ?1 AND task = ?2), 0),
     coalesce((SELECT max(created_at) FROM agents WHERE parent = ?1 AND task = ?2), 0))";
-/// The senders of the messages between a pair, in order; no more than matter for the largest sensible limit.
-const BETWEEN: &str = "SELECT sender FROM messages WHERE task = ?3 AND seq > ?4 AND created_at >= ?5
-    AND (sender = ?1 AND receiver = ?2 OR sender = ?2 AND receiver = ?1) ORDER BY seq DESC LIMIT 10000";
+/// The senders of the messages between a pair, newest first; no more than matter for the largest sensible limit.
+const BETWEEN: &str = "SELECT sender FROM (
+    SELECT seq, sender FROM messages INDEXED BY messages_between
+    WHERE task = ?3 AND sender = ?1 AND receiver = ?2 AND seq > ?4 AND created_at >= ?5
+    UNION SELECT seq, sender FROM messages INDEXED BY messages_between
+    WHERE task = ?3 AND sender = ?2 AND receiver = ?1 AND seq > ?4 AND created_at >= ?5)
+    ORDER BY seq DESC LIMIT 10000";
 const TOLD: &str = "SELECT EXISTS (SELECT 1 FROM messages
     WHERE receiver = ?1 AND task = ?2 AND sender = 'system' AND seq > ?3 AND body = ?4)";
-const WAITS: &str = "SELECT m.sender, m.receiver, m.id FROM messages m JOIN agents a ON a.id = m.receiver
+const WAITS: &str = "SELECT m.sender, m.receiver, m.id FROM messages m INDEXED BY messages_open
+    JOIN agents a ON a.id = m.receiver
     WHERE m.task = ?1 AND m.expects = 'answer' AND m.answered_by IS NULL AND a.ended_at IS NULL
     AND m.state IN ('delayed', 'queued', 'in_turn', 'done') AND m.receiver <> m.sender AND m.sender <> 'user'";
 const BUSY: &str = "SELECT agent FROM turns WHERE task = ?1 AND state = 'open'
-    UNION SELECT receiver FROM messages WHERE task = ?1 AND state IN ('queued', 'delayed')";
+    UNION SELECT receiver FROM messages INDEXED BY messages_unread
+    WHERE task = ?1 AND state IN ('queued', 'delayed')";
 const SENT_IN: &str =
     "SELECT DISTINCT receiver FROM messages WHERE sender = ?1 AND task = ?2 AND sent_in = ?3";
-const OF_TURN: &str = "SELECT * FROM messages WHERE turn = ?1 ORDER BY seq";
 const DUE: &str = "UPDATE messages SET state = 'queued' WHERE state = 'delayed' AND due_at <= ?1
     RETURNING receiver, task";
 const NEXT_DUE: &str = "SELECT min(due_at) FROM messages WHERE state = 'delayed'";
@@ -82,7 +89,7 @@ const CLOSE_REQUESTS: &str = "UPDATE messages SET state = 'failed'
 const UNSHOWN: &str = "SELECT * FROM messages WHERE receiver = 'user' AND state = 'queued' ORDER BY seq";
 const SHOWN: &str =
     "UPDATE messages SET state = 'done' WHERE id = ?1 AND receiver = 'user' AND state = 'queued'";
-const QUESTIONS: &str = "SELECT * FROM messages WHERE task = ?1 AND receiver = 'user' AND expects = 'answer'
+const QUESTIONS: &str = "SELECT * FROM messages INDEXED BY messages_open_requests WHERE task = ?1 AND receiver = 'user' AND expects = 'answer'
     AND answered_by IS NULL ORDER BY seq";
 
 /// Every statement of this file.
@@ -111,7 +118,6 @@ pub(super) const STATEMENTS: &[&str] = &[
     WAITS,
     BUSY,
     SENT_IN,
-    OF_TURN,
     DUE,
     NEXT_DUE,
     WAITING,
@@ -305,12 +311,6 @@ pub(crate) async fn sent_in(
     Ok(rows.iter().map(|row| AgentId::new(row.get::<String, _>("receiver"))).collect())
 }
 
-/// The messages that a turn has taken in.
-pub(crate) async fn of_turn(connection: &mut SqliteConnection, turn: i64) -> Result<Vec<Message>, Error> {
-    let rows = sqlx::query(OF_TURN).bind(turn).fetch_all(connection).await?;
-    rows.iter().map(read).collect()
-}
-
 /// Puts what is due into the mailboxes; says which.
 pub(crate) async fn deliver_due(tx: &mut Tx) -> Result<Vec<Conversation>, Error> {
     let rows = sqlx::query(DUE).bind(tx.now).fetch_all(&mut tx.connection).await?;
@@ -394,8 +394,8 @@ async fn newest(
     task: &TaskId,
 ) -> Result<i64, Error> {
     let query = sqlx::query_scalar(statement).bind(pair[0].as_str()).bind(pair[1].as_str());
-    let found: Option<i64> = query.bind(task.as_str()).fetch_optional(connection).await?;
-    Ok(found.unwrap_or(0))
+    let found: Option<Option<i64>> = query.bind(task.as_str()).fetch_optional(connection).await?;
+    Ok(found.flatten().unwrap_or(0))
 }
 
 /// Whether the system has told somebody exactly this since a message.

@@ -16,11 +16,13 @@ const OF_CONVERSATION: &str =
 const MESSAGES_OF: &str = "SELECT m.* FROM records r JOIN messages m ON m.id = r.message
     WHERE r.agent = ?1 AND r.task = ?2 AND r.seq >= ?3 AND r.message IS NOT NULL";
 /// Requests that are not answered yet, as `messages::OPEN_TO` has them, with the records that heard them.
-const OPEN: &str = "SELECT r.seq, r.turn, r.body, m.id FROM messages m JOIN records r ON r.message = m.id
+const OPEN: &str = "SELECT r.seq, r.turn, r.body, m.id FROM messages m INDEXED BY messages_open_requests
+    CROSS JOIN records r INDEXED BY records_heard ON r.message = m.id
     WHERE m.receiver = ?1 AND m.task = ?2 AND m.expects = 'answer' AND m.answered_by IS NULL
     AND m.state IN ('in_turn', 'done') AND r.agent = ?1 ORDER BY r.seq";
-const NEWEST_SUMMARY: &str = "SELECT seq, turn, body FROM records
-    WHERE agent = ?1 AND task = ?2 AND json_extract(body, '$.record') = 'compacted' ORDER BY seq DESC LIMIT 1";
+const NEWEST_SUMMARIES: &str = "SELECT seq, turn, body FROM records
+    WHERE agent = ?1 AND task = ?2 AND substr(body, 1, 21) = '{\"record\":\"compacted\"'
+    ORDER BY seq DESC LIMIT ?3";
 const BEGINS_TURN: &str = "SELECT min(seq) FROM records WHERE turn = ?1";
 const SO_MANY_BEFORE: &str =
     "SELECT min(seq) FROM (SELECT seq FROM records WHERE agent = ?1 AND task = ?2 AND seq < ?3
@@ -36,7 +38,7 @@ pub(super) const STATEMENTS: &[&str] = &[
     OF_CONVERSATION,
     MESSAGES_OF,
     OPEN,
-    NEWEST_SUMMARY,
+    NEWEST_SUMMARIES,
     BEGINS_TURN,
     SO_MANY_BEFORE,
     HEARD_BEFORE,
@@ -104,16 +106,29 @@ fn by_id(message: Message) -> (String, Message) {
     (message.id.to_string(), message)
 }
 
+/// How many summaries are looked at to find where the newest leaves off.
+const SUMMARIES: i64 = 20;
+
 /// The number of the first record that the newest summary leaves whole; what is decided about it is [`History::told`]'s
-/// business, which finds the same cut in what is read from here on.
+/// business, which finds the same cut in what is read from here on. What an earlier summary stands for stays away.
 async fn first_told(connection: &mut SqliteConnection, conversation: &Conversation) -> Result<i64, Error> {
+    let query = sqlx::query(NEWEST_SUMMARIES).bind(conversation.agent.as_str());
+    let query = query.bind(conversation.task.as_str()).bind(SUMMARIES);
+    let mut first = 0;
+    for row in query.fetch_all(&mut *connection).await?.iter().rev() {
+        first = first_after(connection, conversation, row).await?.max(first);
+    }
+    Ok(first)
+}
+
+/// The number of the first record that this summary leaves whole.
+async fn first_after(
+    connection: &mut SqliteConnection,
+    conversation: &Conversation,
+    row: &SqliteRow,
+) -> Result<i64, Error> {
     let (agent, task) = (conversation.agent.as_str(), conversation.task.as_str());
-    let Some(row) =
-        sqlx::query(NEWEST_SUMMARY).bind(agent).bind(task).fetch_optional(&mut *connection).await?
-    else {
-        return Ok(0);
-    };
-    let Record::Compacted { keep_recent, keeps, .. } = read(&row)? else { return Ok(0) };
+    let Record::Compacted { keep_recent, keeps, .. } = read(row)? else { return Ok(0) };
     let summary: i64 = row.get("seq");
     let keep = i64::try_from(keep_recent).unwrap_or(i64::MAX);
     let query = sqlx::query_scalar(SO_MANY_BEFORE).bind(agent).bind(task).bind(summary).bind(keep);

@@ -15,7 +15,7 @@ const NUDGE: &str = "UPDATE tasks SET nudged = 1 WHERE id = ?1";
 const STANDING: &str = "SELECT t.state = 'open' AS open, t.nudged, t.stopped_by IS NOT NULL AS limited,
     EXISTS (SELECT 1 FROM turns WHERE task = t.id AND state = 'open'
             AND agent NOT IN (SELECT agent FROM holds WHERE task = t.id)) AS turning,
-    EXISTS (SELECT 1 FROM messages WHERE task = t.id AND state IN ('queued', 'delayed')
+    EXISTS (SELECT 1 FROM messages INDEXED BY messages_unread WHERE task = t.id AND state IN ('queued', 'delayed')
             AND (state = 'delayed' OR receiver <> 'user')
             AND receiver NOT IN (SELECT agent FROM holds WHERE task = t.id)) AS mail,
     EXISTS (SELECT 1 FROM holds WHERE task = t.id AND agent = 'root') AS root_parked,

@@ -15,7 +15,7 @@ const BY_AGENT: &str = "SELECT agent, count(*) AS calls, sum(prompt_tokens + com
 /// What was written before a summary says nothing of what is told after it.
 const IN_CONTEXT: &str = "SELECT prompt_tokens + completion_tokens AS tokens FROM model_calls
     WHERE task = ?2 AND agent = ?1 AND created_at > coalesce((SELECT max(created_at) FROM records
-    WHERE agent = ?1 AND task = ?2 AND json_extract(body, '$.record') = 'compacted'), 0) ORDER BY seq DESC LIMIT 1";
+    WHERE agent = ?1 AND task = ?2 AND substr(body, 1, 21) = '{\"record\":\"compacted\"'), 0) ORDER BY seq DESC LIMIT 1";
 
 /// Every statement of this file.
 #[cfg(test)]

@@ -343,14 +343,22 @@ impl Society {
 
     /// A turn cannot go on: its messages have failed, the parent is told, and those who wrote.
     pub(super) fn fail_turn(&mut self, turn: &Turn) {
-        let taken = self.mail(|message| message.turn == Some(turn.id));
+        let of = Conversation { agent: turn.agent.clone(), task: turn.task.clone() };
+        let asked: Vec<(MessageId, AgentId)> = self
+            .open_requests(&of)
+            .into_iter()
+            .map(|asked| (asked.id.clone(), asked.sender.clone()))
+            .collect();
         self.settle(turn, MessageState::Failed);
         self.put(Turn { state: "failed".to_owned(), ..turn.clone() });
         let parent = self.rows.agents[&turn.agent].parent.clone().unwrap_or_else(AgentId::user);
         self.tell(&turn.task, &parent, "agent_failed");
-        for message in taken {
-            if !message.is_of_system() && message.sender != parent && message.sender != turn.agent {
-                self.tell(&turn.task, &message.sender, "receiver_failed");
+        for (request, sender) in asked.into_iter().filter(|(_, sender)| !sender.is_user()) {
+            if self.rows.messages[&request].state != MessageState::Failed {
+                self.change(&request, |request| request.state = MessageState::Failed);
+            }
+            if sender != parent && sender != turn.agent {
+                self.tell(&turn.task, &sender, "receiver_failed");
             }
         }
     }
