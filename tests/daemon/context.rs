@@ -230,3 +230,19 @@ fn how_full_the_window_is_stands_with_the_message() {
     );
     assert_eq!(lines("立即调用 compress_context").len(), 1);
 }
+
+#[test]
+fn nothing_is_summed_up_while_the_server_is_down() {
+    let server = ScriptedServer::start(|asked| {
+        if sums_up(asked) {
+            return Answer::error(503, json!({"error": {"message": "overloaded"}}));
+        }
+        Answer::call("list_contacts", json!({}))
+    });
+    let services = json!({"services": [with_window("one", &server, 6_000)]});
+    let polity = Polity::new(&services, &app(&json!({"language": "en"})));
+    let ended = run(&polity, &["look again and again", "--json"]).expect_code(3);
+    let lines = json_lines(&ended.stdout);
+    assert!(events(&lines, "context_compacted").is_empty(), "{}", ended.stdout);
+    assert!(ended.stdout.contains("overloaded"));
+}

@@ -470,3 +470,19 @@ async fn a_parked_agent_does_nothing_until_it_is_released() {
     assert_eq!(released, [world.of("root")]);
     drive_root(&world, vec![Say::Text("done")], Vec::new()).await;
 }
+
+#[tokio::test]
+async fn a_failed_turn_fails_what_was_asked_before_it_too() {
+    let (world, reader) = asked_reader(&json!({})).await;
+    let writer = world.hire(&reader, "writer", json!({})).await;
+    world.say(&reader, &writer, json!("which page?")).await;
+    drive_agent(&world, &reader, vec![Say::Text("waiting for the writer")]).await;
+    world.begin_turn(&writer).await;
+    world.say(&writer, &reader, json!("page one")).await;
+    drive_agent(&world, &reader, vec![Say::Fail]).await;
+    assert_eq!(world.query("SELECT state FROM messages WHERE sender = 'root'").await, ["failed"]);
+    let mut connection = world.store.reader().await.unwrap();
+    assert_eq!(messages::awaited(&mut connection, &world.of("root")).await.unwrap(), BTreeSet::new());
+    let told = world.query("SELECT receiver FROM messages WHERE sender = 'system'").await;
+    assert_eq!(told, ["root"], "an answer asked for nothing, so the writer is not told");
+}

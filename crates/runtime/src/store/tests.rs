@@ -256,3 +256,27 @@ async fn a_damaged_row_is_named() {
     let error = agents::get(&mut reader, &AgentId::root()).await.unwrap_err();
     assert!(error.to_string().starts_with("damaged row in table agents: root: "), "{error}");
 }
+
+#[tokio::test]
+async fn what_the_disk_is_to_blame_for_may_pass_and_nothing_else() {
+    let world = World::new().await;
+    let fails = |sql: &'static str| {
+        let store = world.store.clone();
+        async move {
+            let write = store.write::<(), _>(move |tx| {
+                Box::pin(async move {
+                    sqlx::query(sql).execute(&mut tx.connection).await?;
+                    Ok(())
+                })
+            });
+            write.await.unwrap_err()
+        }
+    };
+    assert!(!fails("INSERT INTO tasks (id, state, created_at) VALUES ('t-1', 'open', 0)").await.may_pass());
+    assert!(!fails("SELECT json_extract('no JSON', '$.a')").await.may_pass());
+    assert!(!fails("SELECT nothing FROM nowhere").await.may_pass());
+    // A reader may not write, which is what a disk that became read-only says.
+    let mut reader = world.store.reader().await.unwrap();
+    let read_only = sqlx::query("DELETE FROM tasks").execute(&mut *reader).await.unwrap_err();
+    assert!(Error::from(read_only).may_pass());
+}
