@@ -54,7 +54,7 @@ fn request(pictures: usize) -> Request {
 
 fn body(endpoint: &Endpoint, pictures: usize) {
     let write = |request: &Request| {
-        black_box(serde_json::to_vec(&Body::new(request, endpoint)).unwrap());
+        black_box(Body::new(request, endpoint).to_json().unwrap());
     };
     let first = request(pictures);
     let memory = measure(|| write(&first));
