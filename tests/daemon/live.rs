@@ -33,7 +33,7 @@ fn sees(turn: u32) -> bool {
     turn % 2 == 1
 }
 
-/// Changes the file before each answer, and expects each request to be wholly of the newest file.
+/// Changes the file before each answer, while messages flow, and expects each request to be wholly of the newest file.
 #[track_caller]
 fn replaced_by(replace: fn(&Path, &str, u32)) {
     let turn = Arc::new(AtomicU32::new(0));
@@ -49,14 +49,19 @@ fn replaced_by(replace: fn(&Path, &str, u32)) {
         if !is_whole {
             return Answer::say("mixed up");
         }
+        // What was sent before each change has come, once.
+        if said(asked, "message number") != turn as usize {
+            return Answer::say("a message was lost or doubled");
+        }
         if turn == TIMES {
             return Answer::say("well");
         }
         now.store(turn + 1, Ordering::SeqCst);
         replace(config, &catalogue(base_url, turn + 1).to_string(), turn + 1);
-        Answer::call("list_contacts", json!({}))
+        let payload = json!({"message_type": "status_report", "text": format!("message number {turn}")});
+        Answer::call("send_message", json!({"to": "root", "payload": payload}))
     });
-    let limits = json!({"limits": {"maxToolRounds": 1000}});
+    let limits = json!({"limits": {"maxToolRounds": 1000, "maxPairExchanges": 1000}});
     let polity = Polity::new(&catalogue(&server.base_url(), 0), &app(&limits));
     place.set((polity.config_dir(), server.base_url())).expect("set once");
     let path = write(&polity, "picture.png", PICTURE);
