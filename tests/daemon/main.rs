@@ -6,6 +6,7 @@
 mod support;
 
 mod bad_input;
+mod bounds;
 mod context;
 mod crash;
 mod exit_codes;
@@ -20,3 +21,4 @@ mod maintenance;
 mod output;
 mod protocol;
 mod rehearsal;
+mod runaways;

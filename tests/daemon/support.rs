@@ -22,6 +22,7 @@ pub(crate) fn service(id: &str, server: &ScriptedServer, input: &[&str]) -> Valu
 pub(crate) fn app(fields: &Value) -> Value {
     let mut app = json!({
         "discover": false,
+        "shutdownGraceMs": 1,
         "retry": {"maxAttempts": 3, "baseDelayMs": 1, "maxDelayMs": 2},
     });
     for (name, value) in fields.as_object().expect("fields") {

@@ -97,6 +97,9 @@ pub(crate) enum Failure {
     /// The society stopped.
     #[error("the society stopped: {0}")]
     Broken(String),
+    /// Agents cannot be resumed.
+    #[error("cannot let agents go on: {}", in_full(.0))]
+    Steer(#[from] polity_runtime::SteerError),
     /// What the society has written cannot be read.
     #[error("cannot tell what the society has done: {}", in_full(.0))]
     Unreadable(#[from] polity_runtime::Error),
@@ -133,7 +136,9 @@ impl Failure {
             Self::Prompt(_) => USAGE,
             Self::OutputClosed | Self::Interrupted => INTERRUPTED,
             Self::TimedOut => TIMED_OUT,
-            Self::Output(_) | Self::Broken(_) | Self::Unreadable(_) | Self::Defect(_) => DEFECT,
+            Self::Output(_) | Self::Broken(_) | Self::Steer(_) | Self::Unreadable(_) | Self::Defect(_) => {
+                DEFECT
+            }
         }
     }
 }

@@ -4,14 +4,14 @@ use crate::cli::RunArguments;
 use crate::config;
 use crate::failure::{self, Failure};
 use crate::models::Models;
-use crate::output::{Form, Output, Titles};
+use crate::output::{Form, Output, Titles, complain};
 use crate::places;
 use crate::prompt;
 use crate::signals::Interruption;
 use polity_llm::HttpModel;
 use polity_registry::Watch;
 use polity_rehearsal::RehearsalModel;
-use polity_runtime::{Event, Parts, Prompt, Society, in_full};
+use polity_runtime::{Event, Parts, Prompt, Society, Target, in_full};
 use polity_society::id::TaskId;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -52,9 +52,20 @@ pub(crate) async fn run(arguments: RunArguments) -> Result<u8, Failure> {
         Ok(task) => attend(&society, &output, &task, arguments.timeout, &mut interruption).await,
         Err(failure) => Err(failure),
     };
-    society.stop().await;
-    // Held until here, so that no other process sees the data of a society that is still stopping.
-    drop(data);
+    let interrupted = matches!(code, Err(Failure::Interrupted));
+    let end = async {
+        if interrupted {
+            complain("what is under way may still end; once more to stop at once, which is safe too");
+            society.drain().await;
+        }
+        society.stop().await;
+    };
+    tokio::select! {
+        // Held until here, so that no other process sees the data of a society that is still stopping.
+        () = end => drop(data),
+        // Somebody is in a hurry: what was acknowledged is on disk already, and the lock goes with the process.
+        () = interruption.happened(), if interrupted => std::mem::forget(data),
+    }
     code
 }
 
@@ -66,7 +77,7 @@ async fn begin(
     prompt: Option<Prompt>,
 ) -> Result<TaskId, Failure> {
     if prompt.is_none() {
-        society.resume_parked().await?;
+        society.resume(Target::Everybody).await?;
     }
     // In this order: a task that comes to its end in between is among both.
     let open = society.open_tasks().await?;

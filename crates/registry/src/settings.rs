@@ -176,6 +176,7 @@ fn read_limits(fields: &mut Fields<'_>) -> Limits {
         max_depth: object.read_or("maxDepth", default.max_depth, fields::count),
         max_children: object.read_or("maxChildren", default.max_children, fields::count),
         max_pair_exchanges: object.read_or("maxPairExchanges", default.max_pair_exchanges, fields::count),
+        max_failed_turns: object.read_or("maxFailedTurns", default.max_failed_turns, fields::count),
         max_queue: object.read_or("maxQueue", default.max_queue, fields::count),
         max_message_chars: object.read_or("maxMessageChars", default.max_message_chars, fields::count),
         tool_result_chars: object.read_or("toolResultChars", default.tool_result_chars, fields::count),

@@ -1,6 +1,7 @@
 //! Asks a model for its next answer: renders the request for the service as it is configured now, makes attempts until
 //! one brings an answer or the policy gives up.
 
+use crate::budget::{self, Reached, Reservation};
 use crate::door::{known, service_for};
 use crate::event::{Event, NextAttempt, Shown};
 use crate::fetch::fetch;
@@ -11,8 +12,8 @@ use crate::record::Replied;
 use crate::render::{self, MediaUse, Sight, SystemFacts};
 use crate::room::{self, Compaction};
 use crate::store::contacts::ContactRow;
-use crate::store::usage::{Served, Used};
-use crate::store::{Conversation, Error, agents, artifacts, contacts, records, roles, tasks, usage};
+use crate::store::usage::Served;
+use crate::store::{Conversation, Error, agents, artifacts, contacts, records, roles, tasks};
 use crate::tools;
 use crate::trust::OfAll;
 use crate::turn::{Tools, with_unique_ids};
@@ -25,10 +26,10 @@ use polity_registry::{Service, Snapshot};
 use polity_routing::FileTypes;
 use polity_society::content::{Capability, Kind};
 use polity_society::id::{ArtifactId, ServiceId};
-use polity_society::limits::Limits;
 use polity_society::text::TextKey;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What came of asking.
 pub(crate) enum Asked {
@@ -46,12 +47,7 @@ pub(crate) enum Asked {
     /// Nothing was asked: the conversation has outgrown the context window, and its older part is to be summed up first.
     TooLong(Box<Compaction>),
     /// The task may not call models any more.
-    Limited {
-        /// The limit's name.
-        limit: &'static str,
-        /// Its value.
-        value: u64,
-    },
+    Limited(Reached),
 }
 
 /// An answer of a model.
@@ -62,6 +58,8 @@ pub(crate) struct Answer {
     pub(crate) served: Served,
     /// How the artifacts of the conversation were shown.
     pub(crate) shown: Vec<Shown>,
+    /// What was reserved for it, until what it cost is written.
+    pub(crate) reservation: Reservation,
 }
 
 /// Which answer of which turn is asked for.
@@ -94,7 +92,6 @@ struct Scene {
     contacts: Vec<ContactRow>,
     stored: Vec<Stored>,
     wanted: Option<ServiceId>,
-    used: Used,
 }
 
 /// Asks for the next answer in a conversation.
@@ -115,12 +112,29 @@ pub(crate) async fn ask_for_summary(
     ask_for(handles, conversation, Wanted::Summary(compaction)).await
 }
 
+/// Asks within the time that the task has left.
 async fn ask_for(handles: &Handles, conversation: &Conversation, wanted: Wanted<'_>) -> Result<Asked, Error> {
+    let asking = ask_until_answered(handles, conversation, wanted);
+    let Some(seconds) = handles.registry.current().settings.limits.max_seconds_per_task else {
+        return asking.await;
+    };
+    let worked = handles.budgets.worked(&conversation.task).unwrap_or_default();
+    let reached = Reached { limit: "maxSecondsPerTask", value: seconds.into() };
+    match Duration::from_secs(seconds).checked_sub(worked) {
+        Some(left) if !left.is_zero() => {
+            tokio::time::timeout(left, asking).await.unwrap_or(Ok(Asked::Limited(reached)))
+        }
+        _ => Ok(Asked::Limited(reached)),
+    }
+}
+
+async fn ask_until_answered(
+    handles: &Handles,
+    conversation: &Conversation,
+    wanted: Wanted<'_>,
+) -> Result<Asked, Error> {
     let mut scene = look(handles, conversation).await?;
     let mut snapshot = handles.registry.refresh().await;
-    if let Some((limit, value)) = over_budget(&scene.used, &snapshot.settings.limits) {
-        return Ok(Asked::Limited { limit, value });
-    }
     let mut service = Arc::clone(service_for(&snapshot.catalogue, scene.wanted.as_ref()));
     let mut tried_services = vec![service.id.clone()];
     let room = match wanted {
@@ -151,6 +165,13 @@ async fn ask_for(handles: &Handles, conversation: &Conversation, wanted: Wanted<
             Some(_) => Fallback::Untried,
             None => Fallback::None,
         };
+        let need = budget::need(tokens, &service);
+        let limits = &snapshot.settings.limits;
+        let reserved = handles.budgets.reserve(&handles.store, &conversation.task, need, limits).await?;
+        let reservation = match reserved {
+            Ok(reservation) => reservation,
+            Err(reached) => return Ok(Asked::Limited(reached)),
+        };
         tried.attempts += 1;
         made += 1;
         let failure = match attempt(handles, &service, &request).await {
@@ -160,10 +181,12 @@ async fn ask_for(handles: &Handles, conversation: &Conversation, wanted: Wanted<
                     let taken = scene.history.call_ids();
                     reply.tool_calls = with_unique_ids(reply.tool_calls, &taken, round.turn, round.number);
                 }
-                return Ok(answered(reply, &service, &snapshot, made, shown));
+                return Ok(answered(reply, &service, &snapshot, made, shown, reservation));
             }
             Err(failure) => failure,
         };
+        // It has cost nothing that anybody knows of, and others may wait for it.
+        drop(reservation);
         let compaction = match (failure.kind, tried.room) {
             (FailureKind::ContextOverflow, Room::Untouched | Room::Made) => {
                 room::compaction(&scene.history, &costs, tokens, tried.room, &service, &snapshot)
@@ -240,18 +263,7 @@ async fn look(handles: &Handles, conversation: &Conversation) -> Result<Scene, E
         Some(service) => Some(service),
         None => tasks::service(&mut reader, &conversation.task).await?,
     };
-    let used = usage::of_task(&mut reader, &conversation.task).await?;
-    Ok(Scene { agent, role, history, contacts, stored, wanted, used })
-}
-
-fn over_budget(used: &Used, limits: &Limits) -> Option<(&'static str, u64)> {
-    let bounds = [
-        ("maxModelCallsPerTask", used.calls, limits.max_model_calls_per_task),
-        ("maxTokensPerTask", used.tokens, limits.max_tokens_per_task),
-    ];
-    bounds
-        .into_iter()
-        .find_map(|(name, used, limit)| limit.filter(|limit| used >= *limit).map(|limit| (name, limit)))
+    Ok(Scene { agent, role, history, contacts, stored, wanted })
 }
 
 async fn request(
@@ -355,7 +367,14 @@ fn untried_fallback<'s>(
     snapshot.catalogue.service(fallback)
 }
 
-fn answered(reply: Reply, service: &Service, snapshot: &Snapshot, attempts: u32, shown: Vec<Shown>) -> Asked {
+fn answered(
+    reply: Reply,
+    service: &Service,
+    snapshot: &Snapshot,
+    attempts: u32,
+    shown: Vec<Shown>,
+    reservation: Reservation,
+) -> Asked {
     let replied = Replied {
         text: reply.text,
         calls: reply.tool_calls,
@@ -367,9 +386,10 @@ fn answered(reply: Reply, service: &Service, snapshot: &Snapshot, attempts: u32,
         model: reply.model.unwrap_or_else(|| service.endpoint.model.clone()),
         revision: snapshot.catalogue.revision(),
         attempts,
+        cost: budget::cost(&reply.usage, service),
         usage: reply.usage,
     };
-    Asked::Answered(Box::new(Answer { replied, served, shown }))
+    Asked::Answered(Box::new(Answer { replied, served, shown, reservation }))
 }
 
 fn failed(service: &Service, failure: &CallError) -> Asked {

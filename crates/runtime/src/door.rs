@@ -137,7 +137,7 @@ async fn tell_pair(
             task: sender.task.clone(),
             agent: to.clone(),
             limit: PAIR_LIMIT.to_owned(),
-            value: limit,
+            value: limit.into(),
         };
         events::append(tx, &event).await?;
     }

@@ -18,36 +18,43 @@ use crate::policy::Room;
 use crate::record::Record;
 use crate::room;
 use crate::store::turns::{self, OpenTurn};
-use crate::store::{Conversation, Error, Tx, agents, apply, events, holds, messages, records, tasks, usage};
-use crate::tools;
-use crate::turn::{self, Step, Turn};
+use crate::store::{Conversation, Error, Tx, agents, events, holds, messages, records, tasks, usage};
+use crate::turn::{Step, Turn};
 use advance::{Happened, advance};
 use bytes::take_bytes_out;
 use compaction::compact;
 use outside::{First, run_outside};
 use polity_registry::Snapshot;
 use polity_society::agent::Standing;
-use polity_society::id::AgentId;
 use polity_society::message::Expects;
-use polity_society::notice::Notice;
-use polity_society::refusal::Refusal;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// The pauses between tries to write something that the disk refuses.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(25);
 
-/// Works until nothing is left to do in a conversation. Beginning and resuming are the same call.
-pub(crate) async fn run(handles: &Arc<Handles>, conversation: &Conversation) -> Result<(), Error> {
-    while let Some((open, turn)) = take_up(handles, conversation).await? {
-        drive(handles, conversation, &open, turn).await?;
+/// Works until nothing is left to do in a conversation, or until it is halted: then it leaves what it is asking a model
+/// or a tool, and nothing else. Beginning and resuming are the same call.
+pub(crate) async fn run(
+    handles: &Arc<Handles>,
+    conversation: &Conversation,
+    halt: &CancellationToken,
+) -> Result<(), Error> {
+    let _working = handles.budgets.work(&handles.store, &conversation.task).await?;
+    while !halt.is_cancelled() {
+        let Some((open, turn)) = take_up(handles, conversation).await? else { break };
+        drive(handles, conversation, &open, turn, halt).await?;
     }
     Ok(())
 }
 
 /// The turn that goes on, or a new one for the message that has waited longest.
 async fn take_up(handles: &Handles, conversation: &Conversation) -> Result<Option<(OpenTurn, Turn)>, Error> {
+    if handles.draining.is_cancelled() {
+        return Ok(None);
+    }
     let mut reader = handles.store.reader().await?;
     if holds::held(&mut reader, conversation).await? {
         return Ok(None);
@@ -75,7 +82,9 @@ async fn begin(
     conversation: &Conversation,
 ) -> Result<Option<OpenTurn>, Error> {
     let agent = agents::get(&mut tx.connection, &conversation.agent).await?;
-    if agent.is_none_or(|agent| agent.standing == Standing::Ended) {
+    if agent.is_none_or(|agent| agent.standing == Standing::Ended)
+        || holds::held(&mut tx.connection, conversation).await?
+    {
         return Ok(None);
     }
     let Some(message) = messages::first_queued(&mut tx.connection, conversation).await? else {
@@ -99,29 +108,47 @@ async fn drive(
     conversation: &Conversation,
     open: &OpenTurn,
     mut turn: Turn,
+    halt: &CancellationToken,
 ) -> Result<(), Error> {
     let mut happened = Happened::Nothing;
     loop {
         let (advanced, step) = write_down(handles, conversation, open, turn, happened).await?;
         turn = advanced;
-        happened = match step {
+        // Taken up by the next start, where it stands.
+        if handles.draining.is_cancelled() || halt.is_cancelled() {
+            return Ok(());
+        }
+        let next = match step {
             Step::Ended => return Ok(()),
             Step::CallModel(tools) => {
                 take_in(handles, conversation, open, &mut turn).await?;
                 let round = Round { turn: open.id, number: turn.rounds(), tools, room: Room::Untouched };
-                call_model(handles, conversation, open, round).await?
+                tokio::select! {
+                    happened = call_model(handles, conversation, open, round) => Some(happened?),
+                    () = halt.cancelled() => None,
+                }
             }
             Step::RunTool(call) => {
-                run_outside(handles, conversation, open, &mut turn, &call, First::Yes).await?
+                run_outside(handles, conversation, open, &mut turn, &call, First::Yes, halt).await?
             }
             // Only a call that may be repeated comes out of a transaction like this.
             Step::RecordInterruption(call) => {
-                run_outside(handles, conversation, open, &mut turn, &call, First::No).await?
+                run_outside(handles, conversation, open, &mut turn, &call, First::No, halt).await?
             }
             // Cannot happen: `advance` does these itself, and goes on until it meets one of those above.
-            Step::RefuseTool(_) | Step::Notice(_) | Step::Finish(_) | Step::Fail(_) => Happened::Nothing,
+            Step::RefuseTool(_) | Step::Notice(_) | Step::Finish(_) | Step::Fail(_) => {
+                Some(Happened::Nothing)
+            }
         };
+        let Some(next) = next else { return Ok(()) };
+        happened = next;
     }
+}
+
+/// Whether a turn is still open and its agent may go on with it: it may have been ended, stopped or paused meanwhile.
+async fn goes_on(tx: &mut Tx, conversation: &Conversation, turn: &OpenTurn) -> Result<bool, Error> {
+    let is_open = turns::open(&mut tx.connection, conversation).await?.as_ref() == Some(turn);
+    Ok(is_open && !holds::held(&mut tx.connection, conversation).await?)
 }
 
 /// Writes what happened, again and again while the disk refuses it: an answer that was paid for is not asked for twice.
@@ -157,10 +184,14 @@ async fn take_in(
         return Ok(());
     }
     drop(reader);
-    let (owner, id, snapshot) = (conversation.clone(), open.id, handles.registry.current());
+    let (owner, turn_now, id) = (conversation.clone(), open.clone(), open.id);
+    let snapshot = handles.registry.current();
     let write = handles.store.write(move |tx| {
         Box::pin(async move {
             let mut heard = Vec::new();
+            if !goes_on(tx, &owner, &turn_now).await? {
+                return Ok(heard);
+            }
             for message in messages::take_all(tx, &owner, id).await? {
                 let record = Record::Heard { message };
                 records::append(tx, &owner, id, &record).await?;
@@ -208,7 +239,7 @@ async fn call_model(
         match ask(handles, conversation, round).await? {
             Asked::Answered(answer) => break answer,
             Asked::Failed { service, reason, .. } => return Ok(Happened::Failed { service, reason }),
-            Asked::Limited { limit, value } => return Ok(Happened::Limited { limit, value }),
+            Asked::Limited(reached) => return Ok(Happened::Limited(reached)),
             Asked::TooLong(compaction) => {
                 if let Some(happened) = compact(handles, conversation, open, &compaction).await? {
                     return Ok(happened);
@@ -220,7 +251,7 @@ async fn call_model(
             }
         }
     };
-    let Answer { mut replied, served, shown } = *answer;
+    let Answer { mut replied, served, shown, reservation } = *answer;
     let snapshot = handles.registry.current();
     let taken_out = take_bytes_out(handles, &snapshot, &mut replied).await?;
     let event = Event::ModelAnswered {
@@ -233,7 +264,7 @@ async fn call_model(
         attempts: served.attempts,
         content: shown,
     };
-    Ok(Happened::Replied { replied, event, served, taken_out })
+    Ok(Happened::Replied { replied, event, served, taken_out, reservation: Arc::new(reservation) })
 }
 
 /// What was given up.
@@ -258,13 +289,7 @@ pub(crate) async fn abandon(
             let Some(open) = turns::open(&mut tx.connection, &conversation).await? else {
                 return Ok(Abandoned::Nothing);
             };
-            // Whoever asks the model again must find every call answered.
-            let written = records::of_turn(&mut tx.connection, open.id).await?;
-            for call in Turn::replay(Expects::Nothing, &written).pending() {
-                let refusal = Refusal::OutcomeUnknown { tool: call.name.clone() };
-                let result = tools::Done::refused(&refusal, &snapshot).result;
-                records::append(tx, &conversation, open.id, &turn::finished(call, result)).await?;
-            }
+            closing::answer_pending(tx, &snapshot, &conversation, &open).await?;
             records::append(tx, &conversation, open.id, &Record::Failed { reason: reason.clone() }).await?;
             let service = snapshot.catalogue.default_service().id.clone();
             closing::fail(tx, &snapshot, &conversation, &open, &service, &reason).await?;
@@ -287,14 +312,7 @@ pub(crate) async fn park(
             if !holds::insert(tx, &conversation, &reason).await? {
                 return Ok(());
             }
-            let Conversation { agent, task } = conversation;
-            let parked =
-                Event::AgentParked { task: task.clone(), agent: agent.clone(), reason: reason.clone() };
-            events::append(tx, &parked).await?;
-            let row = agents::get(&mut tx.connection, &agent).await?;
-            let (parent, role) = row.map(|row| (row.parent, row.role_name)).unwrap_or_default();
-            let notice = Notice::Parked { agent, role, reason };
-            apply::tell(tx, &snapshot, &task, &parent.unwrap_or_else(AgentId::user), notice).await
+            closing::tell_parked(tx, &snapshot, &conversation, &reason).await
         })
     });
     write.await

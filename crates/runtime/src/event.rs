@@ -7,6 +7,7 @@ use polity_society::content::{Capability, Kind};
 use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, ServiceId, TaskId};
 use polity_society::message::{Finality, MessageType};
 use serde::{Deserialize, Serialize};
+use serde_json::Number;
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -86,8 +87,18 @@ pub enum Event {
         /// What failed.
         reason: String,
     },
-    /// An agent that was parked goes on.
+    /// The person paused an agent: it does nothing until it is resumed.
+    AgentPaused {
+        /// The agent.
+        agent: AgentId,
+    },
+    /// An agent that was parked or paused goes on.
     AgentResumed {
+        /// The agent.
+        agent: AgentId,
+    },
+    /// The person stopped what an agent was doing in a task, and what it was asked to do.
+    AgentStopped {
         /// The task.
         task: TaskId,
         /// The agent.
@@ -239,7 +250,7 @@ pub enum Event {
         /// Its name in `app.json`.
         limit: String,
         /// Its value.
-        value: u64,
+        value: Number,
     },
     /// A change of the configuration is in force.
     ConfigTaken {
@@ -335,12 +346,14 @@ impl Event {
             | Self::ContextCompacted { task, .. }
             | Self::DeadlockFound { task, .. }
             | Self::AgentParked { task, .. }
-            | Self::AgentResumed { task, .. }
+            | Self::AgentStopped { task, .. }
             | Self::ModelAnswered { task, .. }
             | Self::ModelFailed { task, .. }
             | Self::ToolCalled { task, .. }
             | Self::LimitReached { task, .. } => Some(task),
             Self::AgentEnded { .. }
+            | Self::AgentPaused { .. }
+            | Self::AgentResumed { .. }
             | Self::ConfigTaken { .. }
             | Self::ConfigRefused { .. }
             | Self::ContactAdded { .. }
@@ -356,7 +369,9 @@ impl Event {
             | Self::AgentEnded { agent, .. }
             | Self::ContextCompacted { agent, .. }
             | Self::AgentParked { agent, .. }
-            | Self::AgentResumed { agent, .. }
+            | Self::AgentPaused { agent }
+            | Self::AgentResumed { agent }
+            | Self::AgentStopped { agent, .. }
             | Self::TurnStarted { agent, .. }
             | Self::TurnEnded { agent, .. }
             | Self::ModelAnswered { agent, .. }

@@ -1,5 +1,6 @@
 //! The parts that an agent's driver works with. No methods but the gates' own, and given to nothing but the driver.
 
+use crate::budget::Budgets;
 use crate::kept::Kept;
 use crate::store::Store;
 use crate::tools::outside::OutsideTool;
@@ -12,6 +13,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio_util::sync::CancellationToken;
 
 /// What drives an agent.
 pub(crate) struct Handles {
@@ -25,6 +27,10 @@ pub(crate) struct Handles {
     pub(crate) model: Arc<dyn ChatModel>,
     /// Who may ask now.
     pub(crate) gates: Gates,
+    /// Cancelled when nothing new is to be begun: what is under way is written, and left for the next start.
+    pub(crate) draining: CancellationToken,
+    /// What tasks may still spend.
+    pub(crate) budgets: Budgets,
     /// Which media the services have refused.
     pub(crate) trusts: Trusts,
     /// What was made of stored bytes for earlier requests.

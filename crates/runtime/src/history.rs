@@ -3,6 +3,7 @@
 use crate::record::{Keeps, Record, ToolResult};
 use polity_llm::{Arguments, estimate_tokens};
 use polity_society::message::{Body, Message};
+use polity_society::notice::Notice;
 use polity_society::text::Texts;
 use std::collections::{HashMap, HashSet};
 
@@ -186,12 +187,16 @@ fn line(record: &Record, messages: &HashMap<String, Message>, texts: &Texts) -> 
             ToolResult::Json(value) => format!("= {value}"),
             ToolResult::Artifact { artifact, .. } => format!("= {}", artifact.reference()),
         }),
-        Record::ToolStarted { .. }
-        | Record::Compacted { .. }
-        | Record::Status { .. }
-        | Record::Failed { .. }
-        | Record::Stopped { .. } => None,
+        Record::ToolStarted { .. } | Record::Compacted { .. } | Record::Status { .. } => None,
+        Record::Failed { reason } | Record::Stopped { reason } => {
+            Some(format!("system → {}", turn_failed(reason).text(texts)))
+        }
     }
+}
+
+/// What an agent is told of a turn of its own that ended early.
+pub(crate) fn turn_failed(reason: &str) -> Notice {
+    Notice::TurnFailed { reason: reason.to_owned() }
 }
 
 fn beginning(text: &str, characters: usize) -> String {

@@ -19,7 +19,11 @@ pub(crate) fn verdict(standing: &Standing) -> Verdict {
     if !standing.open || standing.turning || standing.mail {
         return Verdict::Leave;
     }
-    let may_nudge = !standing.nudged && !standing.root_failed && !standing.limited && !standing.asks_user;
+    let may_nudge = !standing.nudged
+        && !standing.root_failed
+        && !standing.limited
+        && !standing.stopped
+        && !standing.asks_user;
     if standing.unanswered && may_nudge {
         return Verdict::Nudge;
     }
@@ -49,6 +53,7 @@ mod tests {
         open: true,
         nudged: false,
         limited: false,
+        stopped: false,
         turning: false,
         mail: false,
         unanswered: false,
@@ -68,6 +73,7 @@ mod tests {
         let silent = Standing { unanswered: true, ..DONE };
         check(silent, Verdict::Nudge);
         check(Standing { nudged: true, ..silent }, Verdict::Idle(Outcome::Unanswered));
+        check(Standing { stopped: true, ..silent }, Verdict::Idle(Outcome::Unanswered));
         check(Standing { root_failed: true, ..silent }, Verdict::Idle(Outcome::Unanswered));
         check(Standing { asks_user: true, ..silent }, Verdict::Idle(Outcome::AwaitsUser));
         check(Standing { limited: true, asks_user: true, ..silent }, Verdict::Idle(Outcome::Limited));

@@ -26,6 +26,7 @@ mod tools;
 mod render;
 
 mod ask;
+mod budget;
 mod fetch;
 mod kept;
 mod policy;
@@ -39,6 +40,7 @@ mod idle;
 mod supervisor;
 
 mod society;
+mod steer;
 
 pub mod maintenance;
 
@@ -49,5 +51,6 @@ pub use event::{Entry, Event, NextAttempt, Outcome, Shown, SummarySource};
 pub use in_full::in_full;
 pub use polity_artifacts::NewArtifact;
 pub use society::{Letter, Parts, Prompt, PromptError, Society};
+pub use steer::{SteerError, Target};
 pub use store::Error;
 pub use tools::outside;

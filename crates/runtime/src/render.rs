@@ -9,7 +9,7 @@ mod system;
 pub(crate) use system::{SystemFacts, system_message};
 
 use crate::event::Shown;
-use crate::history::History;
+use crate::history::{History, turn_failed};
 use crate::record::{Record, Replied, ToolResult};
 use bytes::Bytes;
 use content::Content;
@@ -20,6 +20,7 @@ use polity_society::content::{Artifact, Capabilities};
 use polity_society::id::{ArtifactId, CallId, ServiceId};
 use polity_society::limits::Limits;
 use polity_society::message::{Body, Message};
+use polity_society::notice::Notice;
 use polity_society::present::{defuse, json_line, present};
 use polity_society::text::{TextKey, Texts};
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -153,10 +154,9 @@ pub(crate) fn render(
                     messages.push(Wire::User(heard(message, position, &mut content)));
                 }
             }
-            Record::Noticed { notice } => {
-                let header = sight.texts.get(TextKey::MessageFromSystem);
-                let text = format!("{header}\n{}", defuse(&notice.text(sight.texts), sight.texts));
-                messages.push(Wire::User(vec![Part::Text(text)]));
+            Record::Noticed { notice } => messages.push(noticed(notice, sight.texts)),
+            Record::Failed { reason } | Record::Stopped { reason } => {
+                messages.push(noticed(&turn_failed(reason), sight.texts));
             }
             Record::Replied(replied) => {
                 calls.extend(replied.calls.iter().map(|call| (call.id.as_str(), call)));
@@ -168,14 +168,17 @@ pub(crate) fn render(
             Record::Status { used, window } => {
                 messages.push(Wire::User(vec![Part::Text(status(*used, *window, sight.texts))]));
             }
-            Record::ToolStarted { .. }
-            | Record::Compacted { .. }
-            | Record::Failed { .. }
-            | Record::Stopped { .. } => {}
+            Record::ToolStarted { .. } | Record::Compacted { .. } => {}
         }
         spans.push(before..messages.len());
     }
     Rendered { messages, shown: content.shown(), spans }
+}
+
+/// What the system says within a turn, or of one that ended early.
+fn noticed(notice: &Notice, texts: &Texts) -> Wire {
+    let header = texts.get(TextKey::MessageFromSystem);
+    Wire::User(vec![Part::Text(format!("{header}\n{}", defuse(&notice.text(texts), texts)))])
 }
 
 /// How full the window is, and what to do about it.

@@ -1,5 +1,6 @@
 //! The society from outside: what the command line and the API do with it.
 
+use crate::budget::Budgets;
 use crate::door;
 use crate::event::{Entry, Event, Outcome};
 use crate::handles::{Gates, Handles};
@@ -7,8 +8,9 @@ use crate::idle;
 use crate::kept::Kept;
 use crate::maintenance::{self, ARTIFACTS, DATABASE};
 use crate::mint;
-use crate::store::{Conversation, Durability, Error, Store, artifacts, events, holds, messages, tasks};
-use crate::supervisor::{Bell, Supervisor};
+use crate::steer::{self, SteerError, Target};
+use crate::store::{Conversation, Durability, Error, Store, artifacts, events, messages, tasks};
+use crate::supervisor::Supervisor;
 use crate::tools;
 use crate::tools::outside::OutsideTool;
 use crate::trust::Trusts;
@@ -130,6 +132,8 @@ pub struct Society {
     first_event: i64,
     broken: watch::Receiver<Option<String>>,
     stop: CancellationToken,
+    /// Cancelled when no agent works any more.
+    ended: CancellationToken,
     tasks: TaskTracker,
 }
 
@@ -149,6 +153,8 @@ impl Society {
             registry: parts.registry,
             model: parts.model,
             gates: Gates::default(),
+            draining: CancellationToken::new(),
+            budgets: Budgets::default(),
             trusts: Trusts::default(),
             kept: Kept::default(),
             extractor: parts.extractor,
@@ -157,13 +163,15 @@ impl Society {
         let first_event = *signals.events.borrow();
         let stop = CancellationToken::new();
         let (tell_broken, broken) = watch::channel(None);
-        let supervisor = Supervisor::new(Arc::clone(&handles), signals.bells, stop.clone(), tell_broken);
+        let ended = CancellationToken::new();
+        let supervisor =
+            Supervisor::new(Arc::clone(&handles), signals.bells, stop.clone(), tell_broken, ended.clone());
         let tasks = TaskTracker::new();
         tasks.spawn(supervisor.run());
         tasks.spawn(note_reports(Arc::clone(&handles), handles.registry.reports(), stop.clone()));
         tasks.spawn(keep_bounded(Arc::clone(&handles), stop.clone()));
         tasks.close();
-        Ok(Self { handles, events: signals.events, first_event, broken, stop, tasks })
+        Ok(Self { handles, events: signals.events, first_event, broken, stop, ended, tasks })
     }
 
     /// Begins a task with a prompt of the person. Once this returns, the prompt is not lost any more.
@@ -217,20 +225,21 @@ impl Society {
         }
     }
 
-    /// Lets every agent that was parked go on.
-    pub async fn resume_parked(&self) -> Result<(), Error> {
-        let write = self.handles.store.write(|tx| {
-            Box::pin(async move {
-                for released in holds::release_all(tx).await? {
-                    let Conversation { agent, task } = released.clone();
-                    tasks::reopen(tx, &task).await?;
-                    events::append(tx, &Event::AgentResumed { task, agent }).await?;
-                    tx.ring(Bell::Mailbox(released));
-                }
-                Ok(())
-            })
-        });
-        write.await
+    /// Has agents do nothing from now on, not even finish what they are asking a model, until they are resumed. What they
+    /// have not written they do again then. Gives those that were not paused before.
+    pub async fn pause(&self, target: Target) -> Result<Vec<AgentId>, SteerError> {
+        steer::pause(&self.handles.store, target).await
+    }
+
+    /// Lets agents that were paused or parked go on. Gives those that were.
+    pub async fn resume(&self, target: Target) -> Result<Vec<AgentId>, SteerError> {
+        steer::resume(&self.handles.store, target).await
+    }
+
+    /// Ends what agents are doing, and what waits for them; whoever asked them is told. They stay, and can be written to.
+    /// Gives those that had work.
+    pub async fn stop_work(&self, target: Target) -> Result<Vec<AgentId>, SteerError> {
+        steer::stop(&self.handles.store, self.handles.registry.current(), target).await
     }
 
     /// The number of the newest event when the society was started: what came after it is new.
@@ -330,6 +339,16 @@ impl Society {
             Ok(reason) => reason.clone().unwrap_or_default(),
             // The supervisor has ended without a reason: it was stopped, and nothing will break any more.
             Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// Begins nothing new, and waits until what is under way has ended and is written, or until the grace period of the
+    /// settings is over. [`Society::stop`] follows.
+    pub async fn drain(&self) {
+        let grace = self.handles.registry.current().settings.shutdown_grace;
+        self.handles.draining.cancel();
+        if tokio::time::timeout(grace, self.ended.cancelled()).await.is_err() {
+            tracing::info!(?grace, "some agents are still at work; they go on at the next start");
         }
     }
 

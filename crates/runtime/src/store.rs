@@ -16,6 +16,7 @@ pub(crate) mod roles;
 pub(crate) mod tasks;
 pub(crate) mod turns;
 pub(crate) mod usage;
+pub(crate) mod work;
 mod writer;
 
 pub(crate) use polity_artifacts::index as artifacts;

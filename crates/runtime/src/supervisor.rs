@@ -15,7 +15,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
-use tokio::task::{AbortHandle, JoinError, JoinSet};
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -26,8 +26,8 @@ pub(crate) enum Bell {
     Mailbox(Conversation),
     /// A message was delayed.
     Timer,
-    /// An agent was ended.
-    Ended(AgentId),
+    /// An agent was ended, paused or stopped: what it does is dropped.
+    Halt(AgentId),
 }
 
 /// How often a conversation may fail for a reason of ours before its turn is given up.
@@ -44,7 +44,8 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 
 /// A conversation whose task runs.
 struct Running {
-    abort: AbortHandle,
+    /// Cancelled when the agent is to leave what it is asking a model or a tool.
+    halt: CancellationToken,
     again: Again,
 }
 
@@ -72,6 +73,17 @@ pub(crate) struct Supervisor {
     /// The tasks that are to be looked at again, and when.
     unsettled: BTreeSet<TaskId>,
     look_again: Instant,
+    /// Whether nothing new is begun any more.
+    draining: bool,
+    /// Told when this has come to its end.
+    ended: CancellationToken,
+}
+
+/// What a look at a task found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Settled {
+    GoesOn,
+    Idle,
 }
 
 /// Why an agent's task ended before its work was done.
@@ -83,12 +95,13 @@ enum Failure {
 }
 
 impl Supervisor {
-    /// A supervisor. `broken` is told when the society cannot go on.
+    /// A supervisor. `broken` is told when the society cannot go on, `ended` when nobody works any more.
     pub(crate) fn new(
         handles: Arc<Handles>,
         bells: mpsc::UnboundedReceiver<Bell>,
         stop: CancellationToken,
         broken: watch::Sender<Option<String>>,
+        ended: CancellationToken,
     ) -> Self {
         Self {
             handles,
@@ -103,6 +116,8 @@ impl Supervisor {
             due: None,
             unsettled: BTreeSet::new(),
             look_again: Instant::now(),
+            draining: false,
+            ended,
         }
     }
 
@@ -113,13 +128,17 @@ impl Supervisor {
         }
         // Dropping an agent's task anywhere is safe: what it has not written it does again.
         self.tasks.shutdown().await;
+        self.ended.cancel();
     }
 
     async fn serve(&mut self) -> Result<(), Error> {
-        let stop = self.stop.clone();
+        let (stop, draining) = (self.stop.clone(), self.handles.draining.clone());
         self.take_up_all().await?;
         self.look_for_due().await;
         loop {
+            if self.draining && self.running.is_empty() {
+                return Ok(());
+            }
             tokio::select! {
                 () = stop.cancelled() => return Ok(()),
                 bell = self.bells.recv() => match bell {
@@ -129,9 +148,10 @@ impl Supervisor {
                     }
                     Some(Bell::Mailbox(conversation)) => self.wake(conversation),
                     Some(Bell::Timer) => self.look_for_due().await,
-                    Some(Bell::Ended(agent)) => self.abort(&agent),
+                    Some(Bell::Halt(agent)) => self.halt(&agent),
                     None => return Ok(()),
                 },
+                () = draining.cancelled(), if !self.draining => self.draining = true,
                 Some(ended) = self.tasks.join_next_with_id() => self.ended(ended).await,
                 () = sleep_until(self.due), if self.due.is_some() => self.deliver_due().await,
                 () = tokio::time::sleep_until(self.look_again), if !self.unsettled.is_empty() => {
@@ -164,24 +184,32 @@ impl Supervisor {
             running.again = Again::Rung;
             return;
         }
+        // What is left is taken up by the next start.
+        if self.draining {
+            return;
+        }
         let handles = Arc::clone(&self.handles);
         let failed =
             [&self.failures, &self.passing].map(|of| of.get(&conversation).copied().unwrap_or_default());
         let (name, after) = (conversation.clone(), failed.into_iter().max().unwrap_or_default());
-        let abort = self.tasks.spawn(async move {
+        let halt = CancellationToken::new();
+        let halted = halt.clone();
+        let task = self.tasks.spawn(async move {
             if after > 0 {
                 tokio::time::sleep(Duration::from_millis(100 << after.min(LONGEST_PAUSE))).await;
             }
-            driver::run(&handles, &name).await
+            driver::run(&handles, &name, &halted).await
         });
-        self.names.insert(abort.id(), conversation.clone());
-        self.running.insert(conversation, Running { abort, again: Again::Quiet });
+        self.names.insert(task.id(), conversation.clone());
+        self.running.insert(conversation, Running { halt, again: Again::Quiet });
     }
 
-    fn abort(&mut self, agent: &AgentId) {
+    /// Has an agent leave what it is asking. Its task is not aborted: what it has asked to be written is waited for, so that
+    /// nothing of it is written while the next one works.
+    fn halt(&mut self, agent: &AgentId) {
         for (conversation, running) in &self.running {
             if conversation.agent == *agent {
-                running.abort.abort();
+                running.halt.cancel();
             }
         }
     }
@@ -191,7 +219,6 @@ impl Supervisor {
             Ok((id, Ok(()))) => (id, None),
             Ok((id, Err(error))) if error.may_pass() => (id, Some(Failure::Passing(in_full(&error)))),
             Ok((id, Err(error))) => (id, Some(Failure::Ours(in_full(&error)))),
-            Err(error) if error.is_cancelled() => (error.id(), None),
             Err(error) => (error.id(), Some(Failure::Ours(format!("a defect of polity: {error}")))),
         };
         let Some(conversation) = self.names.remove(&id) else { return };
@@ -308,25 +335,34 @@ impl Supervisor {
 
     async fn try_to_settle(&self, task: TaskId) -> Result<(), Error> {
         let snapshot = self.handles.registry.current();
+        let (name, worked) = (task.clone(), self.handles.budgets.worked(&task));
         let settle = self.handles.store.write(move |tx| {
             Box::pin(async move {
                 let Some(standing) = tasks::standing(&mut tx.connection, &task).await? else {
-                    return Ok(());
+                    return Ok(Settled::GoesOn);
                 };
                 match verdict(&standing) {
-                    Verdict::Leave => Ok(()),
+                    Verdict::Leave => Ok(Settled::GoesOn),
                     Verdict::Nudge => {
                         tasks::set_nudged(tx, &task).await?;
-                        apply::tell(tx, &snapshot, &task, &AgentId::root(), Notice::Nudge).await
+                        apply::tell(tx, &snapshot, &task, &AgentId::root(), Notice::Nudge).await?;
+                        Ok(Settled::GoesOn)
                     }
                     Verdict::Idle(outcome) => {
+                        if let Some(worked) = worked {
+                            tasks::set_worked(tx, &task, worked).await?;
+                        }
                         tasks::set_idle(tx, &task).await?;
-                        events::append(tx, &Event::TaskIdle { task, outcome }).await
+                        events::append(tx, &Event::TaskIdle { task, outcome }).await?;
+                        Ok(Settled::Idle)
                     }
                 }
             })
         });
-        settle.await
+        if settle.await? == Settled::Idle {
+            self.handles.budgets.forget(&name);
+        }
+        Ok(())
     }
 
     /// Finds out when the next delayed message is due.

@@ -110,6 +110,8 @@ impl World {
             registry: Arc::clone(&self.registry),
             model,
             gates: Gates::default(),
+            budgets: crate::budget::Budgets::default(),
+            draining: tokio_util::sync::CancellationToken::new(),
             trusts: crate::trust::Trusts::default(),
             kept: crate::kept::Kept::default(),
             extractor: None,

@@ -150,7 +150,7 @@ impl Turn {
         let Some(call) = self.calls.front() else {
             return Step::CallModel(Tools::Offered);
         };
-        if self.started.as_ref().is_some_and(|started| started.as_str() == call.id) {
+        if self.has_started(call) {
             return Step::RecordInterruption(call.clone());
         }
         match self.summing_up {
@@ -162,6 +162,11 @@ impl Turn {
     /// The calls that wait to be run, the next one first.
     pub(crate) fn pending(&self) -> impl Iterator<Item = &ToolCall> {
         self.calls.iter()
+    }
+
+    /// Whether a call was begun, as far as is known.
+    pub(crate) fn has_started(&self, call: &ToolCall) -> bool {
+        self.started.as_ref().is_some_and(|started| started.as_str() == call.id)
     }
 
     /// Takes in what happened.

@@ -25,6 +25,8 @@ pub struct Limits {
     pub max_children: u64,
     /// How many messages one pair may exchange with no other work in between.
     pub max_pair_exchanges: u64,
+    /// How many turns of an agent may fail in a row before it is parked.
+    pub max_failed_turns: u64,
     /// How many messages may wait for one agent.
     pub max_queue: u64,
     /// How many characters one message may have.
@@ -51,6 +53,7 @@ impl Default for Limits {
             max_depth: 8,
             max_children: 32,
             max_pair_exchanges: 100,
+            max_failed_turns: 5,
             max_queue: 100_000,
             max_message_chars: 200_000,
             tool_result_chars: 30_000,
@@ -78,6 +81,7 @@ mod tests {
           "maxDepth": 8,
           "maxChildren": 32,
           "maxPairExchanges": 100,
+          "maxFailedTurns": 5,
           "maxQueue": 100000,
           "maxMessageChars": 200000,
           "toolResultChars": 30000,

@@ -4,6 +4,7 @@ use crate::id::{AgentId, MessageId, ServiceId};
 use crate::present::in_one_line;
 use crate::text::{TextKey, Texts};
 use serde::{Deserialize, Serialize};
+use serde_json::Number;
 
 /// A notice of the system 【系统消息】. It needs no contact, asks for nothing and is never answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,6 +46,13 @@ pub enum Notice {
         /// What failed.
         reason: String,
     },
+    /// The person stopped the receiver of a request.
+    Stopped {
+        /// The receiver.
+        agent: AgentId,
+        /// The request.
+        message: MessageId,
+    },
     /// The task is idle and the person has heard nothing final.
     Nudge,
     /// Some agents wait for each other's answers, so that none of them can go on.
@@ -82,8 +90,8 @@ pub enum Notice {
         limit: String,
         /// Its value.
         value: String,
-        /// Who used how much.
-        branches: String,
+        /// Who spent how much, the most first.
+        branches: Vec<Branch>,
     },
     /// An agent was ended.
     Terminated {
@@ -92,6 +100,33 @@ pub enum Notice {
         /// Why.
         reason: String,
     },
+}
+
+/// What a branch of the society has spent: an agent that root hired, with all below it; or root itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Branch {
+    /// The agent at its top.
+    pub agent: AgentId,
+    /// Model calls.
+    pub calls: u64,
+    /// Tokens in and out.
+    pub tokens: u64,
+    /// Money, in the currency of the services' prices; nothing where none of the services has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Number>,
+}
+
+impl Branch {
+    fn text(&self, texts: &Texts) -> String {
+        let numbers = [self.calls.to_string(), self.tokens.to_string()];
+        let mut values = vec![("id", self.agent.as_str()), ("calls", &*numbers[0]), ("tokens", &*numbers[1])];
+        let Some(cost) = self.cost.as_ref().map(Number::to_string) else {
+            return texts.fill(TextKey::NoticeLimitBranch, &values);
+        };
+        values.push(("cost", &cost));
+        texts.fill(TextKey::NoticeLimitBranchCost, &values)
+    }
 }
 
 impl Notice {
@@ -119,6 +154,9 @@ impl Notice {
                 TextKey::NoticeParked,
                 &[("id", agent.as_str()), ("role", role), ("reason", &in_one_line(reason))],
             ),
+            Self::Stopped { agent, message } => {
+                texts.fill(TextKey::NoticeStopped, &[("id", agent.as_str()), ("message", message.as_str())])
+            }
             Self::Deadlock { agents, .. } => {
                 let ids: Vec<&str> = agents.iter().map(AgentId::as_str).collect();
                 texts.fill(TextKey::NoticeDeadlock, &[("ids", &ids.join(", "))])
@@ -135,8 +173,12 @@ impl Notice {
             Self::TurnFailed { reason } => {
                 texts.fill(TextKey::NoticeTurnFailed, &[("reason", &in_one_line(reason))])
             }
-            Self::LimitReached { limit, value, branches } => texts
-                .fill(TextKey::NoticeLimit, &[("limit", limit), ("value", value), ("branches", branches)]),
+            Self::LimitReached { limit, value, branches } => {
+                let branches: Vec<String> = branches.iter().map(|branch| branch.text(texts)).collect();
+                let mut lines = vec![texts.fill(TextKey::NoticeLimit, &[("limit", limit), ("value", value)])];
+                lines.extend(branches);
+                lines.join("\n")
+            }
             Self::Terminated { agent, reason } => texts
                 .fill(TextKey::NoticeTerminated, &[("id", agent.as_str()), ("reason", &in_one_line(reason))]),
         }

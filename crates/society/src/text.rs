@@ -205,6 +205,8 @@ text_keys! {
     NoticeBounced = "notice.bounced" ["id", "message"];
     /// An agent was parked.
     NoticeParked = "notice.parked" ["id", "role", "reason"];
+    /// To the sender of a request: the person stopped its receiver.
+    NoticeStopped = "notice.stopped" ["id", "message"];
     /// Agents wait for each other.
     NoticeDeadlock = "notice.deadlock" ["ids"];
     /// Two agents write to each other without end.
@@ -222,7 +224,11 @@ text_keys! {
     /// To an agent: a turn of its own failed before, and its messages went unanswered.
     NoticeTurnFailed = "notice.turn_failed" ["reason"];
     /// To the person: a limit stopped the task.
-    NoticeLimit = "notice.limit" ["limit", "value", "branches"];
+    NoticeLimit = "notice.limit" ["limit", "value"];
+    /// What one branch has spent.
+    NoticeLimitBranch = "notice.limit_branch" ["id", "calls", "tokens"];
+    /// What one branch has spent, where its services have prices.
+    NoticeLimitBranchCost = "notice.limit_branch_cost" ["id", "calls", "tokens", "cost"];
     /// To an agent that ends: why.
     NoticeTerminated = "notice.terminated" ["id", "reason"];
 }

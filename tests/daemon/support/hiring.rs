@@ -20,6 +20,11 @@ impl Gate {
         changed.notify_all();
     }
 
+    /// Whether all pass.
+    pub(crate) fn is_open(&self) -> bool {
+        *self.0.0.lock().expect("no panic before")
+    }
+
     /// Waits until the gate is open.
     pub(crate) fn pass(&self) {
         let (is_open, changed) = &*self.0;

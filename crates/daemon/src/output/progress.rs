@@ -51,7 +51,9 @@ pub(crate) fn describe(event: &Event) -> Option<String> {
         Event::AgentParked { agent, reason, .. } => {
             format!("{} was parked {}", name(agent.as_str()), dim(&beginning(reason)))
         }
-        Event::AgentResumed { agent, .. } => format!("{} goes on", name(agent.as_str())),
+        Event::AgentPaused { agent } => format!("{} was paused", name(agent.as_str())),
+        Event::AgentStopped { agent, .. } => format!("{} was stopped", name(agent.as_str())),
+        Event::AgentResumed { agent } => format!("{} goes on", name(agent.as_str())),
         Event::AgentEnded { agent, reason } => {
             format!("{} ended {}", name(agent.as_str()), dim(&beginning(reason)))
         }

@@ -3,6 +3,7 @@
 use super::bytes::{TakenOut, prepare_pending, put_on_disk};
 use super::closing;
 use super::outside::outside_tool;
+use crate::budget::{Reached, Reservation};
 use crate::event::Event;
 use crate::handles::Handles;
 use crate::mint;
@@ -10,7 +11,7 @@ use crate::record::{Record, Replied, ToolResult};
 use crate::room;
 use crate::store::messages::{self, Settled};
 use crate::store::turns::{self, OpenTurn};
-use crate::store::{Conversation, Error, Tx, agents, events, records, tasks, usage};
+use crate::store::{Conversation, Error, Tx, agents, events, holds, records, tasks, usage};
 use crate::tools::outside::Repeat;
 use crate::tools::{self, Context};
 use crate::turn::{self, Reminded, Step, Turn};
@@ -20,7 +21,7 @@ use polity_registry::{Service, Snapshot};
 use polity_society::id::ServiceId;
 use polity_society::notice::Notice;
 use polity_society::refusal::Refusal;
-use serde_json::json;
+use serde_json::{Number, json};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -30,13 +31,20 @@ pub(super) enum Happened {
     /// Nothing: the turn was just taken up.
     Nothing,
     /// The model answered.
-    Replied { replied: Replied, event: Event, served: usage::Served, taken_out: TakenOut },
+    Replied {
+        replied: Replied,
+        event: Event,
+        served: usage::Served,
+        taken_out: TakenOut,
+        #[expect(dead_code, reason = "held until what the answer cost is written, then given back")]
+        reservation: Arc<Reservation>,
+    },
     /// A tool that reaches outside came to its end.
     ToolEnded { call: ToolCall, result: ToolResult, refused: Option<&'static str> },
     /// The model gave no answer, for good.
     Failed { service: ServiceId, reason: String },
     /// A limit of the task was reached.
-    Limited { limit: &'static str, value: u64 },
+    Limited(Reached),
 }
 
 /// One transaction: what happened, and all that follows from it without asking anybody.
@@ -88,7 +96,16 @@ impl Advance {
         if turns::open(&mut tx.connection, &self.conversation).await?.as_ref() != Some(&self.open) {
             return Ok((turn, Step::Ended));
         }
+        if !matches!(happened, Happened::Nothing)
+            && let Some(worked) = self.handles.budgets.worked(&self.conversation.task)
+        {
+            tasks::set_worked(tx, &self.conversation.task, worked).await?;
+        }
         self.take_down(tx, &mut turn, happened).await?;
+        // What has happened is kept, but nothing more is done until the agent is resumed.
+        if holds::held(&mut tx.connection, &self.conversation).await? {
+            return Ok((turn, Step::Ended));
+        }
         loop {
             let step = turn.next(self.snapshot.settings.limits.max_tool_rounds);
             if let Go::Stop = self.step(tx, &mut turn, &step).await? {
@@ -100,7 +117,7 @@ impl Advance {
     async fn take_down(&self, tx: &mut Tx, turn: &mut Turn, happened: Happened) -> Result<(), Error> {
         match happened {
             Happened::Nothing => Ok(()),
-            Happened::Replied { replied, event, served, taken_out } => {
+            Happened::Replied { replied, event, served, taken_out, reservation: _ } => {
                 usage::insert(tx, &self.conversation, self.open.id, &served).await?;
                 events::append(tx, &event).await?;
                 for prepared in taken_out.stored {
@@ -119,7 +136,7 @@ impl Advance {
                 self.record(tx, turn, Record::Failed { reason: reason.clone() }).await?;
                 closing::fail(tx, &self.snapshot, &self.conversation, &self.open, &service, &reason).await
             }
-            Happened::Limited { limit, value } => self.stop_at_limit(tx, turn, limit, value).await,
+            Happened::Limited(reached) => self.stop_at_limit(tx, turn, &reached).await,
         }
     }
 
@@ -146,7 +163,8 @@ impl Advance {
             }
             Step::Notice(notice) => {
                 if let Notice::SumUp { limit } = notice {
-                    self.note_limit(tx, "maxToolRounds", *limit).await?;
+                    let value = Number::from(*limit);
+                    self.note_limit(tx, &Reached { limit: "maxToolRounds", value }).await?;
                 }
                 self.record(tx, turn, Record::Noticed { notice: notice.clone() }).await?;
                 Ok(Go::On)
@@ -280,32 +298,27 @@ impl Advance {
         Ok(())
     }
 
-    async fn note_limit(&self, tx: &mut Tx, limit: &str, value: u64) -> Result<(), Error> {
+    async fn note_limit(&self, tx: &mut Tx, reached: &Reached) -> Result<(), Error> {
         let event = Event::LimitReached {
             task: self.conversation.task.clone(),
             agent: self.conversation.agent.clone(),
-            limit: limit.to_owned(),
-            value,
+            limit: reached.limit.to_owned(),
+            value: reached.value.clone(),
         };
         events::append(tx, &event).await
     }
 
     /// The task may call no more models: the turn ends here, and the person is told once.
-    async fn stop_at_limit(
-        &self,
-        tx: &mut Tx,
-        turn: &mut Turn,
-        limit: &str,
-        value: u64,
-    ) -> Result<(), Error> {
+    async fn stop_at_limit(&self, tx: &mut Tx, turn: &mut Turn, reached: &Reached) -> Result<(), Error> {
+        let Reached { limit, value } = reached;
         let reason = format!("limit_reached: {limit} = {value}");
         self.record(tx, turn, Record::Stopped { reason: reason.clone() }).await?;
         messages::settle(tx, self.open.id, Settled::Failed).await?;
         turns::end(tx, self.open.id, turns::Ended::Stopped).await?;
         closing::note_end(tx, &self.conversation, Some(reason)).await?;
         if tasks::stop(tx, &self.conversation.task, limit).await? {
-            self.note_limit(tx, limit, value).await?;
-            closing::tell_limit(tx, &self.snapshot, &self.conversation, limit, value).await?;
+            self.note_limit(tx, reached).await?;
+            closing::tell_limit(tx, &self.snapshot, &self.conversation, reached).await?;
         }
         Ok(())
     }

@@ -2,23 +2,28 @@
 //! turn took in, and who is told where it failed.
 
 use super::bytes::put_on_disk;
+use crate::budget::{Reached, branches};
 use crate::door;
 use crate::event::Event;
 use crate::handles::Handles;
 use crate::mint;
+use crate::record::Record;
 use crate::store::messages::{self, Settled};
 use crate::store::turns::{self, OpenTurn};
-use crate::store::{Conversation, Error, Tx, agents, apply, events, usage};
+use crate::store::{Conversation, Error, Tx, agents, apply, events, holds, records, usage};
 use crate::tools;
+use crate::turn::{self, Turn};
 use polity_artifacts::NewArtifact;
 use polity_registry::Snapshot;
 use polity_routing::inline_text;
 use polity_society::content::Artifact;
 use polity_society::id::{AgentId, MessageId, ServiceId};
-use polity_society::message::{Body, Message, Payload};
+use polity_society::message::{Body, Expects, Message, Payload};
 use polity_society::notice::Notice;
 use polity_society::refusal::Refusal;
-use polity_society::rules::{self, Answering, Beginning, Closing, ClosingFacts, Draft, LastWord, Nudge};
+use polity_society::rules::{
+    self, Answering, Beginning, Closing, ClosingFacts, Draft, LastWord, Nudge, OpenRequest,
+};
 use std::collections::BTreeSet;
 
 /// Ends a turn well. Its messages are consumed in the same transaction, and exactly those.
@@ -171,6 +176,13 @@ pub(crate) async fn fail(
         return Ok(());
     };
     let parent = agent.parent.unwrap_or_else(AgentId::user);
+    let failures = turns::failures(&mut tx.connection, conversation).await?;
+    if failures >= snapshot.settings.limits.max_failed_turns
+        && holds::insert(tx, conversation, reason).await?
+    {
+        tell_parked(tx, snapshot, conversation, reason).await?;
+        return tell_askers(tx, snapshot, conversation, asked, &parent, reason).await;
+    }
     let failed = Notice::AgentFailed {
         agent: conversation.agent.clone(),
         role: agent.role_name,
@@ -178,13 +190,24 @@ pub(crate) async fn fail(
         reason: reason.to_owned(),
     };
     apply::tell(tx, snapshot, &conversation.task, &parent, failed).await?;
-    // Whoever asked, in this turn or before it, waits no longer; the person can still be answered.
+    tell_askers(tx, snapshot, conversation, asked, &parent, reason).await
+}
+
+/// Whoever asked, in a turn that failed or before it, waits no longer; the person can still be answered. `parent` knows.
+async fn tell_askers(
+    tx: &mut Tx,
+    snapshot: &Snapshot,
+    conversation: &Conversation,
+    asked: Vec<OpenRequest>,
+    parent: &AgentId,
+    reason: &str,
+) -> Result<(), Error> {
     for request in asked {
         if request.from.is_user() {
             continue;
         }
         messages::fail(tx, &request.id).await?;
-        if request.from != parent && request.from != conversation.agent {
+        if request.from != *parent && request.from != conversation.agent {
             let notice = Notice::ReceiverFailed {
                 agent: conversation.agent.clone(),
                 message: request.id,
@@ -196,23 +219,73 @@ pub(crate) async fn fail(
     Ok(())
 }
 
+/// Ends a turn because the person said so: every call has a result, and what it took in has failed.
+pub(crate) async fn stop(
+    tx: &mut Tx,
+    snapshot: &Snapshot,
+    conversation: &Conversation,
+    open: &OpenTurn,
+) -> Result<(), Error> {
+    let reason = "stopped by the user".to_owned();
+    answer_pending(tx, snapshot, conversation, open).await?;
+    records::append(tx, conversation, open.id, &Record::Stopped { reason: reason.clone() }).await?;
+    messages::settle(tx, open.id, Settled::Failed).await?;
+    turns::end(tx, open.id, turns::Ended::Stopped).await?;
+    note_end(tx, conversation, Some(reason)).await
+}
+
+/// Gives every call of a turn that ends early a result: whoever asks the model again must find them answered.
+pub(super) async fn answer_pending(
+    tx: &mut Tx,
+    snapshot: &Snapshot,
+    conversation: &Conversation,
+    open: &OpenTurn,
+) -> Result<(), Error> {
+    let written = records::of_turn(&mut tx.connection, open.id).await?;
+    let turn = Turn::replay(Expects::Nothing, &written);
+    for call in turn.pending() {
+        let tool = call.name.clone();
+        let refusal = if turn.has_started(call) {
+            Refusal::OutcomeUnknown { tool }
+        } else {
+            Refusal::ToolFailed { tool, reason: "not run: the turn ended before".to_owned() }
+        };
+        let result = tools::Done::refused(&refusal, snapshot).result;
+        records::append(tx, conversation, open.id, &turn::finished(call, result)).await?;
+    }
+    Ok(())
+}
+
+/// Tells the parent of an agent that was parked, or the person.
+pub(super) async fn tell_parked(
+    tx: &mut Tx,
+    snapshot: &Snapshot,
+    conversation: &Conversation,
+    reason: &str,
+) -> Result<(), Error> {
+    let Conversation { agent, task } = conversation.clone();
+    let reason = reason.to_owned();
+    let parked = Event::AgentParked { task: task.clone(), agent: agent.clone(), reason: reason.clone() };
+    events::append(tx, &parked).await?;
+    let row = agents::get(&mut tx.connection, &agent).await?;
+    let (parent, role) = row.map(|row| (row.parent, row.role_name)).unwrap_or_default();
+    let notice = Notice::Parked { agent, role, reason };
+    apply::tell(tx, snapshot, &task, &parent.unwrap_or_else(AgentId::user), notice).await
+}
+
 /// Tells the person that a limit stopped the task, and which branch used how much.
 pub(super) async fn tell_limit(
     tx: &mut Tx,
     snapshot: &Snapshot,
     conversation: &Conversation,
-    limit: &str,
-    value: u64,
+    reached: &Reached,
 ) -> Result<(), Error> {
-    let used = usage::by_agent(&mut tx.connection, &conversation.task).await?;
-    let branches: Vec<String> = used
-        .into_iter()
-        .map(|(agent, calls, tokens)| format!("{agent}: {calls} calls, {tokens} tokens"))
-        .collect();
+    let shares = usage::by_agent(&mut tx.connection, &conversation.task).await?;
+    let parents = agents::parents(&mut tx.connection, &conversation.task).await?;
     let notice = Notice::LimitReached {
-        limit: limit.to_owned(),
-        value: value.to_string(),
-        branches: branches.join("; "),
+        limit: reached.limit.to_owned(),
+        value: reached.value.to_string(),
+        branches: branches(&shares, &parents),
     };
     apply::tell(tx, snapshot, &conversation.task, &AgentId::user(), notice).await
 }

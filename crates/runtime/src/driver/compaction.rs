@@ -1,6 +1,7 @@
 //! Sums up the older part of a conversation that has outgrown its model's window.
 
 use super::advance::Happened;
+use super::goes_on;
 use crate::ask::{Asked, ask_for_summary};
 use crate::event::{Event, SummarySource};
 use crate::handles::Handles;
@@ -8,7 +9,7 @@ use crate::history::bounded;
 use crate::inline::leave_out;
 use crate::record::{Keeps, Record};
 use crate::room::{Compaction, without_a_model};
-use crate::store::turns::{self, OpenTurn};
+use crate::store::turns::OpenTurn;
 use crate::store::{Conversation, Error, events, records, usage};
 use polity_llm::FailureKind;
 
@@ -19,15 +20,16 @@ pub(super) async fn compact(
     open: &OpenTurn,
     compaction: &Compaction,
 ) -> Result<Option<Happened>, Error> {
-    let (text, served) = match ask_for_summary(handles, conversation, compaction).await? {
-        Asked::Answered(answer) => (answer.replied.text, Some(answer.served)),
-        Asked::Limited { limit, value } => return Ok(Some(Happened::Limited { limit, value })),
+    // The reservation is held until what the summary cost is written.
+    let (text, served, _reservation) = match ask_for_summary(handles, conversation, compaction).await? {
+        Asked::Answered(answer) => (answer.replied.text, Some(answer.served), Some(answer.reservation)),
+        Asked::Limited(reached) => return Ok(Some(Happened::Limited(reached))),
         // It answers, but not this.
         Asked::Failed {
             kind: FailureKind::ContextOverflow | FailureKind::Refused | FailureKind::NotAnAnswer,
             ..
         }
-        | Asked::TooLong(_) => (None, None),
+        | Asked::TooLong(_) => (None, None, None),
         // Nothing is thrown away because a server is down.
         Asked::Failed { service, reason, .. } => return Ok(Some(Happened::Failed { service, reason })),
     };
@@ -45,18 +47,17 @@ pub(super) async fn compact(
         kept: compaction.keep,
         summary: source,
     };
-    let (owner, goes_on) = (conversation.clone(), open.clone());
+    let (owner, turn_now) = (conversation.clone(), open.clone());
     let write = handles.store.write(move |tx| {
         Box::pin(async move {
             if let Some(served) = &served {
-                usage::insert(tx, &owner, goes_on.id, served).await?;
+                usage::insert(tx, &owner, turn_now.id, served).await?;
             }
-            // The agent may have been ended meanwhile; then nothing of it is written any more.
-            if turns::open(&mut tx.connection, &owner).await?.as_ref() != Some(&goes_on) {
+            if !goes_on(tx, &owner, &turn_now).await? {
                 return Ok(());
             }
             events::append(tx, &event).await?;
-            records::append(tx, &owner, goes_on.id, &record).await
+            records::append(tx, &owner, turn_now.id, &record).await
         })
     });
     write.await?;

@@ -1,9 +1,10 @@
 //! Tools that reach outside: that one starts is committed before it runs.
 
 use super::advance::Happened;
+use super::goes_on;
 use crate::handles::Handles;
 use crate::record::{Record, ToolResult};
-use crate::store::turns::{self, OpenTurn};
+use crate::store::turns::OpenTurn;
 use crate::store::{Conversation, Error, records};
 use crate::tools;
 use crate::tools::outside::{Invocation, OutsideTool};
@@ -11,6 +12,7 @@ use crate::turn::Turn;
 use polity_llm::{Arguments, ToolCall};
 use polity_society::id::CallId;
 use polity_society::refusal::Refusal;
+use tokio_util::sync::CancellationToken;
 
 /// The tool of that name, if it is one that reaches outside.
 pub(super) fn outside_tool<'h>(handles: &'h Handles, call: &ToolCall) -> Option<&'h OutsideTool> {
@@ -24,7 +26,7 @@ pub(super) enum First {
     No,
 }
 
-/// Runs a tool that leaves traces outside: that it starts is committed before it runs.
+/// Runs a tool that leaves traces outside: that it starts is committed before it runs. Gives nothing where it was halted.
 pub(super) async fn run_outside(
     handles: &Handles,
     conversation: &Conversation,
@@ -32,25 +34,25 @@ pub(super) async fn run_outside(
     turn: &mut Turn,
     call: &ToolCall,
     first: First,
-) -> Result<Happened, Error> {
+    halt: &CancellationToken,
+) -> Result<Option<Happened>, Error> {
     let Some(outside) = outside_tool(handles, call) else {
         return Err(Error::Damaged { table: "records", what: format!("tool {} has gone", call.name) });
     };
     if first == First::Yes {
         let started = Record::ToolStarted { call: CallId::new(call.id.clone()) };
-        let (owner, goes_on, record) = (conversation.clone(), open.clone(), started.clone());
+        let (owner, turn_now, record) = (conversation.clone(), open.clone(), started.clone());
         let write = handles.store.write(move |tx| {
             Box::pin(async move {
-                // The agent may have been ended meanwhile; then nothing of it must run any more.
-                let still = turns::open(&mut tx.connection, &owner).await?.as_ref() == Some(&goes_on);
+                let still = goes_on(tx, &owner, &turn_now).await?;
                 if still {
-                    records::append(tx, &owner, goes_on.id, &record).await?;
+                    records::append(tx, &owner, turn_now.id, &record).await?;
                 }
                 Ok(still)
             })
         });
         if !write.await? {
-            return Ok(Happened::Nothing);
+            return Ok(Some(Happened::Nothing));
         }
         turn.apply(&started);
     }
@@ -61,10 +63,11 @@ pub(super) async fn run_outside(
             // Ids are unique among what the model is told; what was summed up may have had the same.
             let idempotency_key = format!("{}-{}-{}", open.id, turn.rounds(), call.id);
             let invocation = Invocation { arguments: arguments.clone(), idempotency_key };
-            match (outside.run)(invocation).await {
-                Ok(value) => Ok(value),
-                Err(reason) => Err(Refusal::ToolFailed { tool, reason }),
-            }
+            let ran = tokio::select! {
+                ran = (outside.run)(invocation) => ran,
+                () = halt.cancelled() => return Ok(None),
+            };
+            ran.map_err(|reason| Refusal::ToolFailed { tool, reason })
         }
         Arguments::Malformed(text) => {
             Err(Refusal::ToolFailed { tool, reason: format!("the arguments are not a JSON object: {text}") })
@@ -77,5 +80,5 @@ pub(super) async fn run_outside(
             (done.result, done.refused)
         }
     };
-    Ok(Happened::ToolEnded { call: call.clone(), result, refused })
+    Ok(Some(Happened::ToolEnded { call: call.clone(), result, refused }))
 }

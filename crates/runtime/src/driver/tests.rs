@@ -116,7 +116,7 @@ fn script(world: &World, says: Vec<Say>) -> Arc<Script> {
 /// Drives root through what it has to do.
 async fn drive_root(world: &World, says: Vec<Say>, outside: Vec<OutsideTool>) -> Arc<Script> {
     let script = script(world, says);
-    run(&world.handles(script.clone(), outside), &world.of("root")).await.unwrap();
+    run(&world.handles(script.clone(), outside), &world.of("root"), &CancellationToken::new()).await.unwrap();
     assert!(script.says.lock().unwrap().is_empty(), "something was left unsaid");
     script
 }
@@ -185,7 +185,7 @@ async fn a_turn_that_is_given_up_leaves_no_call_unanswered() {
     abandon(&handles, &world.of("root"), "a defect".to_owned()).await.unwrap();
     assert_eq!(world.query("SELECT state FROM turns").await, ["failed"]);
     let said: Vec<Value> = results(&world).await.iter().map(|result| result["error"].clone()).collect();
-    assert_eq!(said, ["outcome_unknown", "outcome_unknown"]);
+    assert_eq!(said, ["outcome_unknown", "tool_failed"]);
     world.say("user", "root", json!("again")).await;
     drive_root(&world, vec![Say::Text("done")], Vec::new()).await;
 }
@@ -263,9 +263,9 @@ async fn interrupted(repeat: Repeat) -> (Vec<Value>, Vec<String>) {
     let (tool, keys, reached) = stuck_once(repeat);
     world.say("user", "root", json!("pay")).await;
     let handles = world.handles(script(&world, vec![Say::Call("pay", json!({}))]), vec![tool.clone()]);
-    let root = world.of("root");
+    let (root, never) = (world.of("root"), CancellationToken::new());
     tokio::select! {
-        ended = run(&handles, &root) => panic!("the tool never ends: {ended:?}"),
+        ended = run(&handles, &root, &never) => panic!("the tool never ends: {ended:?}"),
         () = reached.notified() => {}
     }
     drive_root(&world, vec![Say::Text("paid, or not")], vec![tool]).await;
@@ -407,7 +407,9 @@ async fn asked_reader(limits: &Value) -> (World, String) {
 
 async fn drive_agent(world: &World, agent: &str, says: Vec<Say>) {
     let script = script(world, says);
-    run(&world.handles(script.clone(), Vec::new()), &world.of(agent)).await.unwrap();
+    run(&world.handles(script.clone(), Vec::new()), &world.of(agent), &CancellationToken::new())
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -466,7 +468,8 @@ async fn a_parked_agent_does_nothing_until_it_is_released() {
     let handles = world.handles(script(&world, Vec::new()), Vec::new());
     park(&handles, &world.of("root"), "a defect".to_owned()).await.unwrap();
     drive_root(&world, Vec::new(), Vec::new()).await;
-    let released = world.write(|tx| Box::pin(async move { holds::release_all(tx).await })).await;
+    let released =
+        world.write(|tx| Box::pin(async move { holds::release(tx, &AgentId::root()).await })).await;
     assert_eq!(released, [world.of("root")]);
     drive_root(&world, vec![Say::Text("done")], Vec::new()).await;
 }

@@ -8,6 +8,7 @@ use polity_society::brief::TaskBrief;
 use polity_society::id::{AgentId, RoleId, ServiceId, TaskId};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
+use std::collections::HashMap;
 
 const INSERT: &str = "INSERT INTO agents (id, task, parent, role, name, brief, depth, created_at, hired_in)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, (SELECT id FROM turns WHERE agent = ?3 AND task = ?2 AND state = 'open'))";
@@ -23,6 +24,13 @@ const BELOW: &str = "WITH RECURSIVE below (id) AS (
     SELECT a.id, a.task, a.parent, a.role, a.name, a.brief, a.depth, a.ended_at,
     r.name AS role_name, r.interface_spec, r.service
     FROM below JOIN agents a ON a.id = below.id LEFT JOIN roles r ON r.id = a.role ORDER BY a.depth, a.created_at, a.id";
+const LIVE_SUBTREE: &str = "WITH RECURSIVE branch (id) AS (
+        SELECT ?1 UNION SELECT agents.id FROM agents JOIN branch ON agents.parent = branch.id)
+    SELECT a.id FROM branch JOIN agents a ON a.id = branch.id WHERE a.ended_at IS NULL ORDER BY a.depth, a.id";
+const PAUSE: &str =
+    "UPDATE agents SET paused_at = ?2 WHERE id = ?1 AND paused_at IS NULL AND ended_at IS NULL";
+const UNPAUSE: &str = "UPDATE agents SET paused_at = NULL WHERE id = ?1 AND paused_at IS NOT NULL";
+const PARENTS: &str = "SELECT id, parent FROM agents WHERE task = ?1 AND parent IS NOT NULL";
 const ANCESTORS: &str = "WITH RECURSIVE above (id) AS (
         SELECT parent FROM agents WHERE id = ?1 AND parent IS NOT NULL
         UNION SELECT agents.parent FROM agents JOIN above ON agents.id = above.id WHERE agents.parent IS NOT NULL)
@@ -34,8 +42,21 @@ const UNWRITTEN: &str = "SELECT a.id FROM agents a WHERE a.parent = ?1 AND a.tas
 
 /// Every statement of this file.
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] =
-    &[INSERT, GET, EXISTS, COUNT_CHILDREN, COUNT_OF_TASK, BELOW, ANCESTORS, END, UNWRITTEN];
+pub(super) const STATEMENTS: &[&str] = &[
+    INSERT,
+    GET,
+    EXISTS,
+    COUNT_CHILDREN,
+    COUNT_OF_TASK,
+    BELOW,
+    LIVE_SUBTREE,
+    PAUSE,
+    UNPAUSE,
+    PARENTS,
+    ANCESTORS,
+    END,
+    UNWRITTEN,
+];
 
 /// An agent, as rows have it.
 #[derive(Clone, Debug)]
@@ -130,6 +151,39 @@ pub(crate) async fn ancestors(
 ) -> Result<Vec<AgentId>, Error> {
     let rows = sqlx::query(ANCESTORS).bind(agent.as_str()).fetch_all(connection).await?;
     Ok(rows.iter().map(|row| AgentId::new(row.get::<String, _>(0))).collect())
+}
+
+/// An agent and all below it in all tasks, without those that have ended; those above before those below.
+pub(crate) async fn live_subtree(
+    connection: &mut SqliteConnection,
+    top: &AgentId,
+) -> Result<Vec<AgentId>, Error> {
+    let ids: Vec<String> = sqlx::query_scalar(LIVE_SUBTREE).bind(top.as_str()).fetch_all(connection).await?;
+    Ok(ids.into_iter().map(AgentId::new).collect())
+}
+
+/// Notes that the person paused an agent. Says whether it was not paused before.
+pub(crate) async fn pause(tx: &mut Tx, id: &AgentId) -> Result<bool, Error> {
+    let done = sqlx::query(PAUSE).bind(id.as_str()).bind(tx.now).execute(&mut tx.connection).await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Notes that an agent is paused no longer. Says whether it was.
+pub(crate) async fn unpause(tx: &mut Tx, id: &AgentId) -> Result<bool, Error> {
+    let done = sqlx::query(UNPAUSE).bind(id.as_str()).execute(&mut tx.connection).await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Who hired whom in a task, those that have ended included.
+pub(crate) async fn parents(
+    connection: &mut SqliteConnection,
+    task: &TaskId,
+) -> Result<HashMap<AgentId, AgentId>, Error> {
+    let rows = sqlx::query(PARENTS).bind(task.as_str()).fetch_all(connection).await?;
+    let read = |row: &SqliteRow| {
+        (AgentId::new(row.get::<String, _>("id")), AgentId::new(row.get::<String, _>("parent")))
+    };
+    Ok(rows.iter().map(read).collect())
 }
 
 /// Notes that an agent has ended. Says whether it had not before.

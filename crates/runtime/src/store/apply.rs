@@ -120,7 +120,7 @@ async fn end_agent(tx: &mut Tx, agent: &AgentId, reason: String) -> Result<bool,
         turns::end(tx, turn, turns::Ended::Stopped).await?;
     }
     events::append(tx, &Event::AgentEnded { agent: agent.clone(), reason }).await?;
-    tx.ring(Bell::Ended(agent.clone()));
+    tx.ring(Bell::Halt(agent.clone()));
     Ok(true)
 }
 

@@ -3,6 +3,7 @@
 use super::{Error, Tx};
 use polity_society::id::{ServiceId, TaskId};
 use sqlx::{Row, SqliteConnection};
+use std::time::Duration;
 
 const INSERT: &str = "INSERT INTO tasks (id, service, state, created_at) VALUES (?1, ?2, 'open', ?3)";
 const SERVICE: &str = "SELECT service FROM tasks WHERE id = ?1";
@@ -12,15 +13,21 @@ const REOPEN: &str = "UPDATE tasks SET state = 'open', nudged = 0, stopped_by = 
 const IDLE: &str = "UPDATE tasks SET state = 'idle' WHERE id = ?1";
 const STOP: &str = "UPDATE tasks SET stopped_by = ?2 WHERE id = ?1 AND stopped_by IS NULL";
 const NUDGE: &str = "UPDATE tasks SET nudged = 1 WHERE id = ?1";
-const STANDING: &str = "SELECT t.state = 'open' AS open, t.nudged, t.stopped_by IS NOT NULL AS limited,
+const WORKED: &str = "SELECT worked_ms FROM tasks WHERE id = ?1";
+const SET_WORKED: &str = "UPDATE tasks SET worked_ms = max(worked_ms, ?2) WHERE id = ?1";
+const STANDING: &str = "SELECT t.state = 'open' AS open, t.nudged, t.stopped_by IS NOT NULL AND t.stopped_by <> 'user' AS limited,
+    coalesce(t.stopped_by = 'user', 0) AS stopped,
     EXISTS (SELECT 1 FROM turns WHERE task = t.id AND state = 'open'
             AND agent NOT IN (SELECT agent FROM holds WHERE task = t.id)) AS turning,
     EXISTS (SELECT 1 FROM messages INDEXED BY messages_unread WHERE task = t.id AND state IN ('queued', 'delayed')
             AND (state = 'delayed' OR receiver <> 'user')
             AND receiver NOT IN (SELECT agent FROM holds WHERE task = t.id)) AS mail,
     EXISTS (SELECT 1 FROM holds WHERE task = t.id AND agent = 'root') AS root_parked,
-    EXISTS (SELECT 1 FROM messages WHERE task = t.id AND sender = 'user' AND expects = 'answer'
-            AND answered_by IS NULL) AS unanswered,
+    EXISTS (SELECT 1 FROM messages asked WHERE asked.task = t.id AND asked.sender = 'user'
+            AND asked.expects = 'answer' AND asked.answered_by IS NULL
+            AND NOT EXISTS (SELECT 1 FROM messages said INDEXED BY messages_between WHERE said.task = t.id
+                AND said.sender = asked.receiver AND said.receiver = 'user' AND said.finality = 'final'
+                AND said.sent_in >= asked.turn)) AS unanswered,
     EXISTS (SELECT 1 FROM messages WHERE task = t.id AND receiver = 'user' AND expects = 'answer'
             AND answered_by IS NULL) AS asks_user,
     (SELECT state FROM turns WHERE task = t.id AND agent = 'root' ORDER BY id DESC LIMIT 1) = 'failed' AS root_failed,
@@ -29,7 +36,11 @@ const STANDING: &str = "SELECT t.state = 'open' AS open, t.nudged, t.stopped_by 
 
 /// Every statement of this file.
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[INSERT, SERVICE, OPEN, LATEST, REOPEN, IDLE, STOP, NUDGE, STANDING];
+pub(super) const STATEMENTS: &[&str] =
+    &[INSERT, SERVICE, OPEN, LATEST, REOPEN, IDLE, STOP, NUDGE, WORKED, SET_WORKED, STANDING];
+
+/// What stands in the place of a limit's name where the person has stopped a task.
+pub(crate) const STOPPED_BY_USER: &str = "user";
 
 /// What decides whether a task is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,11 +51,13 @@ pub(crate) struct Standing {
     pub(crate) nudged: bool,
     /// A limit has stopped it.
     pub(crate) limited: bool,
+    /// The person has stopped it.
+    pub(crate) stopped: bool,
     /// A turn is open, and its agent is not parked.
     pub(crate) turning: bool,
     /// A message waits for an agent that is not parked, or will be due.
     pub(crate) mail: bool,
-    /// The person has asked for something and has no final answer.
+    /// The person has asked for something, and whoever was asked has said nothing final since it heard it.
     pub(crate) unanswered: bool,
     /// An agent has asked the person something.
     pub(crate) asks_user: bool,
@@ -90,6 +103,7 @@ pub(crate) async fn standing(
         open: row.get("open"),
         nudged: row.get("nudged"),
         limited: row.get("limited"),
+        stopped: row.get("stopped"),
         turning: row.get("turning"),
         mail: row.get("mail"),
         unanswered: row.get("unanswered"),
@@ -115,8 +129,21 @@ pub(crate) async fn set_nudged(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
     Ok(())
 }
 
-/// Notes that a limit has stopped a task; says whether it is the first to do so.
+/// Notes that a limit, or the person, has stopped a task; says whether it is the first to do so.
 pub(crate) async fn stop(tx: &mut Tx, id: &TaskId, limit: &str) -> Result<bool, Error> {
     let done = sqlx::query(STOP).bind(id.as_str()).bind(limit).execute(&mut tx.connection).await?;
     Ok(done.rows_affected() == 1)
+}
+
+/// How long agents have worked for a task.
+pub(crate) async fn worked(connection: &mut SqliteConnection, id: &TaskId) -> Result<Duration, Error> {
+    let worked: Option<i64> = sqlx::query_scalar(WORKED).bind(id.as_str()).fetch_optional(connection).await?;
+    Ok(Duration::from_millis(worked.unwrap_or_default().unsigned_abs()))
+}
+
+/// Notes how long agents have worked for a task; time only grows.
+pub(crate) async fn set_worked(tx: &mut Tx, id: &TaskId, worked: Duration) -> Result<(), Error> {
+    let milliseconds = i64::try_from(worked.as_millis()).unwrap_or(i64::MAX);
+    sqlx::query(SET_WORKED).bind(id.as_str()).bind(milliseconds).execute(&mut tx.connection).await?;
+    Ok(())
 }

@@ -20,6 +20,7 @@ const STATEMENTS: &[&[&str]] = &[
     tasks::STATEMENTS,
     turns::STATEMENTS,
     usage::STATEMENTS,
+    work::STATEMENTS,
 ];
 
 async fn connect(file: &Path) -> SqliteConnection {
@@ -59,6 +60,7 @@ fn every_statement_is_in_the_list_of_its_file() {
     check("tasks", include_str!("tasks.rs"), tasks::STATEMENTS);
     check("turns", include_str!("turns.rs"), turns::STATEMENTS);
     check("usage", include_str!("usage.rs"), usage::STATEMENTS);
+    check("work", include_str!("work.rs"), work::STATEMENTS);
 }
 
 fn bell(task: &str) -> Bell {

@@ -12,9 +12,14 @@ const ALL_OPEN: &str = "SELECT agent, task FROM turns WHERE state = 'open'";
 const END: &str = "UPDATE turns SET state = ?2 WHERE id = ?1 AND state = 'open'";
 const OPEN_OF: &str = "SELECT id FROM turns WHERE agent = ?1 AND state = 'open'";
 
+/// Those since the last turn that did not fail, and since the conversation was let go on.
+const FAILURES: &str = "SELECT count(*) FROM turns WHERE agent = ?1 AND task = ?2 AND state = 'failed'
+    AND id > coalesce((SELECT max(id) FROM turns WHERE agent = ?1 AND task = ?2 AND state IN ('done', 'stopped')), 0)
+    AND id > coalesce((SELECT turn FROM releases WHERE agent = ?1 AND task = ?2), 0)";
+
 /// Every statement of this file.
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[INSERT, OPEN, ALL_OPEN, END, OPEN_OF];
+pub(super) const STATEMENTS: &[&str] = &[INSERT, OPEN, ALL_OPEN, END, OPEN_OF, FAILURES];
 
 /// A turn that goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,4 +91,14 @@ pub(crate) async fn open_of(
     agent: &AgentId,
 ) -> Result<Option<i64>, Error> {
     Ok(sqlx::query_scalar(OPEN_OF).bind(agent.as_str()).fetch_optional(connection).await?)
+}
+
+/// How many turns of a conversation have failed in a row.
+pub(crate) async fn failures(
+    connection: &mut SqliteConnection,
+    conversation: &Conversation,
+) -> Result<u64, Error> {
+    let query = sqlx::query_scalar(FAILURES).bind(conversation.agent.as_str());
+    let failures: i64 = query.bind(conversation.task.as_str()).fetch_one(connection).await?;
+    Ok(failures.unsigned_abs())
 }

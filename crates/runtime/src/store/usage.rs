@@ -1,17 +1,19 @@
 //! Table `model_calls`.
 
 use super::{Conversation, Error, Tx};
+use crate::budget::Spent;
 use polity_llm::{Usage, UsageSource};
-use polity_society::id::{ServiceId, TaskId};
+use polity_society::id::{AgentId, ServiceId, TaskId};
 use sqlx::{Row, SqliteConnection};
 
 const INSERT: &str =
     "INSERT INTO model_calls (task, agent, turn, service, model, revision, attempts, prompt_tokens,
-    completion_tokens, usage_source, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+    completion_tokens, usage_source, cost, created_at)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
 const OF_TASK: &str = "SELECT count(*) AS calls, coalesce(sum(prompt_tokens), 0) AS prompt,
-    coalesce(sum(completion_tokens), 0) AS completion FROM model_calls WHERE task = ?1";
-const BY_AGENT: &str = "SELECT agent, count(*) AS calls, sum(prompt_tokens + completion_tokens) AS tokens
-    FROM model_calls WHERE task = ?1 GROUP BY agent ORDER BY tokens DESC, agent LIMIT 10";
+    coalesce(sum(completion_tokens), 0) AS completion, total(cost) AS cost FROM model_calls WHERE task = ?1";
+const BY_AGENT: &str = "SELECT agent, count(*) AS calls, sum(prompt_tokens + completion_tokens) AS tokens,
+    sum(cost) AS cost FROM model_calls WHERE task = ?1 GROUP BY agent";
 /// What was written before a summary says nothing of what is told after it.
 const IN_CONTEXT: &str = "SELECT prompt_tokens + completion_tokens AS tokens FROM model_calls
     WHERE task = ?2 AND agent = ?1 AND created_at > coalesce((SELECT max(created_at) FROM records
@@ -22,7 +24,7 @@ const IN_CONTEXT: &str = "SELECT prompt_tokens + completion_tokens AS tokens FRO
 pub(super) const STATEMENTS: &[&str] = &[INSERT, OF_TASK, BY_AGENT, IN_CONTEXT];
 
 /// What answered a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Served {
     /// The service.
     pub(crate) service: ServiceId,
@@ -32,17 +34,10 @@ pub(crate) struct Served {
     pub(crate) revision: u64,
     /// How many attempts it took.
     pub(crate) attempts: u32,
-    /// What it cost.
+    /// The tokens.
     pub(crate) usage: Usage,
-}
-
-/// What a task has used so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Used {
-    /// Model calls that were answered.
-    pub(crate) calls: u64,
-    /// Tokens in and out.
-    pub(crate) tokens: u64,
+    /// What they cost, where the service has a price.
+    pub(crate) cost: Option<f64>,
 }
 
 pub(crate) async fn insert(
@@ -66,16 +61,22 @@ pub(crate) async fn insert(
         .bind(served.usage.prompt_tokens.cast_signed())
         .bind(served.usage.completion_tokens.cast_signed())
         .bind(source)
+        .bind(served.cost)
         .bind(tx.now)
         .execute(&mut tx.connection)
         .await?;
     Ok(())
 }
 
-pub(crate) async fn of_task(connection: &mut SqliteConnection, task: &TaskId) -> Result<Used, Error> {
+/// What a task has spent so far.
+pub(crate) async fn of_task(connection: &mut SqliteConnection, task: &TaskId) -> Result<Spent, Error> {
     let row = sqlx::query(OF_TASK).bind(task.as_str()).fetch_one(connection).await?;
     let number = |column: &str| row.get::<i64, _>(column).unsigned_abs();
-    Ok(Used { calls: number("calls"), tokens: number("prompt") + number("completion") })
+    Ok(Spent {
+        calls: number("calls"),
+        tokens: number("prompt").saturating_add(number("completion")),
+        cost: row.get("cost"),
+    })
 }
 
 /// How many tokens the last request of a conversation had, with its answer; `None` where there was none since its
@@ -89,15 +90,30 @@ pub(crate) async fn in_context(
     Ok(tokens.map(i64::unsigned_abs))
 }
 
-/// Who used most: agent, calls, tokens.
-pub(crate) async fn by_agent(
-    connection: &mut SqliteConnection,
-    task: &TaskId,
-) -> Result<Vec<(String, u64, u64)>, Error> {
+/// What one agent has spent in a task.
+#[derive(Clone, Debug)]
+pub(crate) struct Share {
+    /// The agent.
+    pub(crate) agent: AgentId,
+    /// Model calls.
+    pub(crate) calls: u64,
+    /// Tokens in and out.
+    pub(crate) tokens: u64,
+    /// Money, where a service that it used has a price.
+    pub(crate) cost: Option<f64>,
+}
+
+/// What each agent has spent in a task.
+pub(crate) async fn by_agent(connection: &mut SqliteConnection, task: &TaskId) -> Result<Vec<Share>, Error> {
     let rows = sqlx::query(BY_AGENT).bind(task.as_str()).fetch_all(connection).await?;
     let read = |row: &sqlx::sqlite::SqliteRow| {
         let number = |column: &str| row.get::<i64, _>(column).unsigned_abs();
-        (row.get("agent"), number("calls"), number("tokens"))
+        Share {
+            agent: AgentId::new(row.get::<String, _>("agent")),
+            calls: number("calls"),
+            tokens: number("tokens"),
+            cost: row.get("cost"),
+        }
     };
     Ok(rows.iter().map(read).collect())
 }

@@ -30,7 +30,8 @@ async fn run_until_idle(mut world: World, tasks: &[&str]) -> (World, Vec<Outcome
     let (broken, _) = watch::channel(None);
     let (_, unused) = mpsc::unbounded_channel();
     let bells = std::mem::replace(&mut world.signals.bells, unused);
-    let running = tokio::spawn(Supervisor::new(handles, bells, stop.clone(), broken).run());
+    let running =
+        tokio::spawn(Supervisor::new(handles, bells, stop.clone(), broken, CancellationToken::new()).run());
     let outcomes = loop {
         world.signals.events.changed().await.unwrap();
         let mut reader = world.store.reader().await.unwrap();

@@ -117,6 +117,7 @@ impl Stage {
         let limits = json!({
             "maxAgentsPerTask": MAX_AGENTS, "maxDepth": MAX_DEPTH, "maxChildren": MAX_CHILDREN,
             "maxQueue": MAX_QUEUE, "maxMessageChars": MAX_MESSAGE_CHARS, "maxPairExchanges": 1_000_000,
+            "maxFailedTurns": 1_000_000,
         });
         let (world, artifact) = runtime.block_on(async {
             let world = World::with(&limits).await;

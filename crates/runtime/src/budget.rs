@@ -1,0 +1,296 @@
+//! What a task may still spend (contract section 10): a call is let through only if the task stays within its limits
+//! even if all that is under way costs as much as was estimated.
+
+use crate::store::usage::Share;
+use crate::store::{Error, Store, tasks, usage};
+use polity_llm::Usage;
+use polity_registry::{Price, Service};
+use polity_society::id::{AgentId, TaskId};
+use polity_society::limits::Limits;
+use polity_society::notice::Branch;
+use serde_json::Number;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// What was, or may be, spent.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Spent {
+    /// Model calls.
+    pub(crate) calls: u64,
+    /// Tokens in and out.
+    pub(crate) tokens: u64,
+    /// Money, in the currency of the services' prices.
+    pub(crate) cost: f64,
+}
+
+impl std::ops::Add for Spent {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            calls: self.calls.saturating_add(other.calls),
+            tokens: self.tokens.saturating_add(other.tokens),
+            cost: self.cost + other.cost,
+        }
+    }
+}
+
+/// A limit of a task that was reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Reached {
+    /// Its name in `app.json`.
+    pub(crate) limit: &'static str,
+    /// Its value.
+    pub(crate) value: Number,
+}
+
+/// Whether a call may be made.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Leave {
+    /// It may.
+    Granted,
+    /// Perhaps, once it is known what the calls under way have really cost.
+    Later,
+    /// It would pass a limit.
+    Refused(Reached),
+}
+
+/// Decides whether a call that may cost `need` is made: what was `spent` is certain, what others have `reserved` is the
+/// most that their calls should cost.
+pub(crate) fn judge(spent: Spent, reserved: Spent, need: Spent, limits: &Limits) -> Leave {
+    let alone = spent + need;
+    let together = alone + reserved;
+    let counted = |name: &'static str, limit: Option<u64>, alone: u64, together: u64| {
+        let limit = limit?;
+        let refused = || Leave::Refused(Reached { limit: name, value: limit.into() });
+        if alone > limit { Some(refused()) } else { (together > limit).then_some(Leave::Later) }
+    };
+    let of_money = |limit: Option<f64>| {
+        let limit = limit?;
+        // A limit is finite: the settings take no other number.
+        let value = Number::from_f64(limit)?;
+        let refused = || Leave::Refused(Reached { limit: "maxCostPerTask", value });
+        if alone.cost > limit { Some(refused()) } else { (together.cost > limit).then_some(Leave::Later) }
+    };
+    let verdicts = [
+        counted("maxModelCallsPerTask", limits.max_model_calls_per_task, alone.calls, together.calls),
+        counted("maxTokensPerTask", limits.max_tokens_per_task, alone.tokens, together.tokens),
+        of_money(limits.max_cost_per_task),
+    ];
+    let mut later = Leave::Granted;
+    for verdict in verdicts.into_iter().flatten() {
+        match verdict {
+            Leave::Refused(_) => return verdict,
+            Leave::Granted | Leave::Later => later = verdict,
+        }
+    }
+    later
+}
+
+/// The most that a call should cost: its prompt as estimated, and the longest answer that the service may give where it
+/// has a limit. Without `maxTokens` nobody knows how long an answer gets, and the call is bounded by what was spent.
+pub(crate) fn need(prompt_tokens: u64, service: &Service) -> Spent {
+    let answer = service.endpoint.max_tokens.map_or(0, u64::from);
+    let cost = service.price.map_or(0.0, |price| cost_of(price, prompt_tokens, answer));
+    Spent { calls: 1, tokens: prompt_tokens.saturating_add(answer), cost }
+}
+
+/// What a call has cost; nothing where the service has no price.
+pub(crate) fn cost(usage: &Usage, service: &Service) -> Option<f64> {
+    service.price.map(|price| cost_of(price, usage.prompt_tokens, usage.completion_tokens))
+}
+
+fn cost_of(price: Price, input: u64, output: u64) -> f64 {
+    const MILLION: f64 = 1_000_000.0;
+    (input as f64 * price.input + output as f64 * price.output) / MILLION
+}
+
+/// What each branch below root has spent, the most first: root itself, and each agent that it hired with all below it.
+pub(crate) fn branches(shares: &[Share], parents: &HashMap<AgentId, AgentId>) -> Vec<Branch> {
+    let mut branches: HashMap<&AgentId, (u64, u64, Option<f64>)> = HashMap::new();
+    for share in shares {
+        let mut top = &share.agent;
+        // No chain is longer than there are agents, whatever damaged rows say.
+        for _ in 0..parents.len() {
+            match parents.get(top) {
+                Some(parent) if !parent.is_root() => top = parent,
+                _ => break,
+            }
+        }
+        let (calls, tokens, cost) = branches.entry(top).or_default();
+        *calls += share.calls;
+        *tokens += share.tokens;
+        if let Some(more) = share.cost {
+            *cost = Some(cost.unwrap_or_default() + more);
+        }
+    }
+    let read = |(agent, (calls, tokens, cost)): (&AgentId, (u64, u64, Option<f64>))| Branch {
+        agent: agent.clone(),
+        calls,
+        tokens,
+        // Rounded to a millionth, so that no one sees how numbers are kept.
+        cost: cost.and_then(|cost| Number::from_f64((cost * 1e6).round() / 1e6)),
+    };
+    let mut branches: Vec<Branch> = branches.into_iter().map(read).collect();
+    branches.sort_by(|one, other| (other.tokens, &one.agent).cmp(&(one.tokens, &other.agent)));
+    branches
+}
+
+/// What is reserved and how long is worked, for each task with work under way.
+#[derive(Debug, Default)]
+pub(crate) struct Budgets(Mutex<HashMap<TaskId, Arc<Budget>>>);
+
+/// The budget of one task.
+#[derive(Debug)]
+struct Budget {
+    /// Held by whoever finds out whether a call may be made, so that two do not both take the last of it.
+    deciding: tokio::sync::Mutex<()>,
+    state: Mutex<State>,
+    /// Rung when something that was reserved is given back.
+    settled: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    reserved: Spent,
+    /// How long was worked before the agents that work now began.
+    worked: Duration,
+    /// How many agents work, and since when at least one does.
+    working: u32,
+    since: Instant,
+}
+
+/// What a call has reserved; given back when this is dropped, which must not be before what it has really cost is
+/// written: in between it would count as nothing.
+#[derive(Debug)]
+pub(crate) struct Reservation {
+    budget: Arc<Budget>,
+    amount: Spent,
+}
+
+/// That an agent works for a task: the task's time runs meanwhile.
+#[derive(Debug)]
+pub(crate) struct Working(Arc<Budget>);
+
+impl Budget {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Each change of the state is whole, so a panic elsewhere leaves nothing half-done.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn worked(&self) -> Duration {
+        if self.working == 0 { self.worked } else { self.worked + self.since.elapsed() }
+    }
+}
+
+impl Budgets {
+    fn all(&self) -> MutexGuard<'_, HashMap<TaskId, Arc<Budget>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn of(&self, store: &Store, task: &TaskId) -> Result<Arc<Budget>, Error> {
+        if let Some(budget) = self.all().get(task) {
+            return Ok(Arc::clone(budget));
+        }
+        let mut reader = store.reader().await?;
+        let worked = tasks::worked(&mut reader, task).await?;
+        let new = || {
+            let state = State { reserved: Spent::default(), worked, working: 0, since: Instant::now() };
+            Arc::new(Budget {
+                deciding: tokio::sync::Mutex::new(()),
+                state: Mutex::new(state),
+                settled: Notify::new(),
+            })
+        };
+        // Somebody else may have been faster.
+        Ok(Arc::clone(self.all().entry(task.clone()).or_insert_with(new)))
+    }
+
+    /// Has the time of a task run for as long as what this returns is held.
+    pub(crate) async fn work(&self, store: &Store, task: &TaskId) -> Result<Working, Error> {
+        let budget = self.of(store, task).await?;
+        let mut state = budget.state();
+        if state.working == 0 {
+            state.since = Instant::now();
+        }
+        state.working += 1;
+        drop(state);
+        Ok(Working(budget))
+    }
+
+    /// How long was worked for a task; nothing where nobody has worked for it since it was last idle.
+    pub(crate) fn worked(&self, task: &TaskId) -> Option<Duration> {
+        self.all().get(task).map(|budget| budget.state().worked())
+    }
+
+    /// Forgets a task that is idle, once its time is written.
+    pub(crate) fn forget(&self, task: &TaskId) {
+        let mut all = self.all();
+        let unused = |budget: &Arc<Budget>| Arc::strong_count(budget) == 1;
+        if all.get(task).is_some_and(unused) {
+            all.remove(task);
+        }
+    }
+
+    /// Reserves what a call may cost. Waits while only calls under way stand between it and its limits.
+    pub(crate) async fn reserve(
+        &self,
+        store: &Store,
+        task: &TaskId,
+        need: Spent,
+        limits: &Limits,
+    ) -> Result<Result<Reservation, Reached>, Error> {
+        let budget = self.of(store, task).await?;
+        loop {
+            // Asked for before anything is looked at, so that no settlement is missed.
+            let mut settled = Box::pin(budget.settled.notified());
+            settled.as_mut().enable();
+            let deciding = budget.deciding.lock().await;
+            // Read before what is spent: a call that is settled in between counts twice for once, never not at all.
+            let reserved = budget.state().reserved;
+            let mut reader = store.reader().await?;
+            let spent = usage::of_task(&mut reader, task).await?;
+            drop(reader);
+            match judge(spent, reserved, need, limits) {
+                Leave::Granted => {
+                    let mut state = budget.state();
+                    state.reserved = state.reserved + need;
+                    drop(state);
+                    return Ok(Ok(Reservation { budget: Arc::clone(&budget), amount: need }));
+                }
+                Leave::Refused(reached) => return Ok(Err(reached)),
+                Leave::Later => {}
+            }
+            drop(deciding);
+            settled.await;
+        }
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        let mut state = self.budget.state();
+        let Spent { calls, tokens, cost } = self.amount;
+        state.reserved.calls = state.reserved.calls.saturating_sub(calls);
+        state.reserved.tokens = state.reserved.tokens.saturating_sub(tokens);
+        state.reserved.cost = if state.reserved.calls == 0 { 0.0 } else { state.reserved.cost - cost };
+        drop(state);
+        self.budget.settled.notify_waiters();
+    }
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.worked = state.worked();
+        state.since = Instant::now();
+        state.working = state.working.saturating_sub(1);
+    }
+}
+
+#[cfg(test)]
+mod tests;

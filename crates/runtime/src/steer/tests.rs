@@ -1,0 +1,507 @@
+use super::*;
+use crate::event::Outcome;
+use crate::handles::Handles;
+use crate::supervisor::Supervisor;
+use crate::testing::{World, brief};
+use crate::tools::outside::{Invocation, OutsideTool, Repeat};
+use futures::future::BoxFuture;
+use polity_llm::{
+    Arguments, CallError, ChatModel, Endpoint, Message as Wire, Reply, Request, Tool, ToolCall,
+};
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// What one agent's model does when it is asked; the last one is repeated.
+#[derive(Clone, Debug)]
+enum Say {
+    /// It closes the turn; says nothing where the text is empty.
+    Text(&'static str),
+    /// It calls a tool.
+    Call(&'static str, Value),
+    /// It says nothing until it is dropped.
+    Hang,
+}
+
+/// A model that plays each agent, by the name of its role.
+#[derive(Default)]
+struct Cast {
+    says: Mutex<BTreeMap<String, Vec<Say>>>,
+    asked: Mutex<Vec<String>>,
+    hanging: AtomicUsize,
+    changed: Notify,
+}
+
+impl Cast {
+    fn of(roles: &[(&str, &[Say])]) -> Arc<Self> {
+        let cast = Self::default();
+        for (role, says) in roles {
+            cast.says.lock().unwrap().insert((*role).to_owned(), says.to_vec());
+        }
+        Arc::new(cast)
+    }
+
+    fn play(&self, role: &str, says: &[Say]) {
+        self.says.lock().unwrap().insert(role.to_owned(), says.to_vec());
+    }
+
+    /// Waits until so many calls hang.
+    async fn hang(&self, calls: usize) {
+        self.until(|| self.hanging.load(Ordering::SeqCst) == calls).await;
+    }
+
+    async fn until(&self, condition: impl Fn() -> bool) {
+        loop {
+            let changed = self.changed.notified();
+            if condition() {
+                return;
+            }
+            // The bound is for defects alone: nothing in these tests takes seconds.
+            tokio::time::timeout(Duration::from_secs(60), changed).await.expect("nothing changes any more");
+        }
+    }
+
+    fn times_asked(&self, role: &str) -> usize {
+        self.asked.lock().unwrap().iter().filter(|asked| *asked == role).count()
+    }
+}
+
+/// Counts down when what hung is dropped.
+struct Hanging<'a>(&'a Cast);
+
+impl Drop for Hanging<'_> {
+    fn drop(&mut self) {
+        self.0.hanging.fetch_sub(1, Ordering::SeqCst);
+        self.0.changed.notify_waiters();
+    }
+}
+
+impl ChatModel for Cast {
+    fn call<'a>(&'a self, _: &'a Endpoint, request: &'a Request) -> BoxFuture<'a, Result<Reply, CallError>> {
+        Box::pin(async move {
+            check_calls(request);
+            let Some(Wire::System(system)) = request.messages.first() else { panic!("no system message") };
+            let role = system.lines().find_map(|line| line.strip_prefix("roleName=")).unwrap();
+            let role = if role == "根智能体" { "root" } else { role }.to_owned();
+            let say = {
+                let mut says = self.says.lock().unwrap();
+                let says = says.get_mut(&role).unwrap_or_else(|| panic!("{role} has nothing to say"));
+                if says.len() > 1 { says.remove(0) } else { says[0].clone() }
+            };
+            self.asked.lock().unwrap().push(role);
+            self.changed.notify_waiters();
+            match say {
+                Say::Text(text) => {
+                    let text = Some(text.to_owned()).filter(|text| !text.is_empty());
+                    Ok(Reply { text, ..Reply::default() })
+                }
+                Say::Call(name, arguments) => {
+                    let Value::Object(arguments) = arguments else { panic!("no object") };
+                    let arguments = Arguments::Object(arguments);
+                    let (id, name, extra) = (String::new(), name.to_owned(), Map::new());
+                    Ok(Reply {
+                        tool_calls: vec![ToolCall { id, name, arguments, extra }],
+                        ..Reply::default()
+                    })
+                }
+                Say::Hang => {
+                    self.hanging.fetch_add(1, Ordering::SeqCst);
+                    let _hanging = Hanging(self);
+                    self.changed.notify_waiters();
+                    std::future::pending().await
+                }
+            }
+        })
+    }
+}
+
+/// Every call is answered before anybody else speaks.
+fn check_calls(request: &Request) {
+    let mut pending: BTreeSet<&str> = BTreeSet::new();
+    for message in &request.messages {
+        match message {
+            Wire::Tool { call_id, .. } => assert!(pending.remove(call_id.as_str()), "{call_id}"),
+            other => {
+                assert!(pending.is_empty(), "{pending:?} are not answered before {other:?}");
+                if let Wire::Assistant { tool_calls, .. } = other {
+                    pending = tool_calls.iter().map(|call| call.id.as_str()).collect();
+                }
+            }
+        }
+    }
+    assert!(pending.is_empty());
+}
+
+/// A society at work.
+struct Running {
+    world: World,
+    handles: Arc<Handles>,
+    /// The last event that was looked at.
+    seen: i64,
+    stop: CancellationToken,
+    supervisor: JoinHandle<()>,
+}
+
+fn start(mut world: World, cast: &Arc<Cast>, outside: Vec<OutsideTool>) -> Running {
+    let handles = world.handles(cast.clone(), outside);
+    let stop = CancellationToken::new();
+    let (broken, _) = watch::channel(None);
+    let (unheard, unused) = mpsc::unbounded_channel();
+    // A channel that is closed would end the supervisor of the next start.
+    std::mem::forget(unheard);
+    let bells = std::mem::replace(&mut world.signals.bells, unused);
+    let ended = CancellationToken::new();
+    let supervisor = Supervisor::new(handles.clone(), bells, stop.clone(), broken, ended);
+    let supervisor = tokio::spawn(supervisor.run());
+    Running { world, handles, seen: 0, stop, supervisor }
+}
+
+impl Running {
+    /// Waits until the task is idle the next time.
+    async fn idle(&mut self) -> Outcome {
+        loop {
+            let mut reader = self.world.store.reader().await.unwrap();
+            let entries = events::after(&mut reader, self.seen, 10_000).await.unwrap();
+            drop(reader);
+            for entry in entries {
+                self.seen = entry.seq;
+                if let Event::TaskIdle { outcome, .. } = entry.event {
+                    return outcome;
+                }
+            }
+            let changed = tokio::time::timeout(Duration::from_secs(60), self.world.signals.events.changed());
+            if changed.await.is_err() {
+                panic!("nothing happens after {:?}", self.world.query("SELECT body FROM events").await);
+            }
+        }
+    }
+
+    async fn end(self) -> World {
+        self.stop.cancel();
+        self.supervisor.await.unwrap();
+        self.world
+    }
+
+    async fn pause(&self, target: Target) -> Vec<AgentId> {
+        pause(&self.world.store, target).await.unwrap()
+    }
+
+    async fn resume(&self, target: Target) -> Vec<AgentId> {
+        resume(&self.world.store, target).await.unwrap()
+    }
+
+    async fn stop_work(&self, target: Target) -> Vec<AgentId> {
+        stop(&self.world.store, self.handles.registry.current(), target).await.unwrap()
+    }
+}
+
+/// A world in which root has asked a reader for something and waits.
+async fn with_reader() -> (World, String) {
+    let world = World::new().await;
+    world.say("user", "root", json!("go")).await;
+    world.begin_turn("root").await;
+    let reader = world.hire("root", "reader", json!({})).await;
+    world.say("root", &reader, json!("read")).await;
+    (world, reader)
+}
+
+#[tokio::test]
+async fn a_pause_drops_a_model_call_and_what_was_dropped_is_done_again() {
+    let world = World::new().await;
+    world.say("user", "root", json!("go")).await;
+    let cast = Cast::of(&[("root", &[Say::Hang, Say::Text("done")])]);
+    let mut society = start(world, &cast, Vec::new());
+    cast.hang(1).await;
+    assert_eq!(society.pause(Target::Everybody).await, [AgentId::root()]);
+    cast.hang(0).await;
+    assert_eq!(society.pause(Target::Everybody).await, []);
+    // What is asked meanwhile waits.
+    society.world.say("user", "root", json!("more")).await;
+    assert_eq!(cast.times_asked("root"), 1);
+    assert_eq!(society.world.query("SELECT state FROM tasks").await, ["open"]);
+    assert_eq!(society.resume(Target::Agent(AgentId::root())).await, [AgentId::root()]);
+    assert_eq!(society.idle().await, Outcome::Answered);
+    let world = society.end().await;
+    assert_eq!(world.query("SELECT DISTINCT state FROM turns").await, ["done"]);
+}
+
+#[tokio::test]
+async fn who_is_paused_stays_so_after_a_new_start() {
+    let (world, reader) = with_reader().await;
+    let cast = Cast::of(&[("root", &[Say::Hang]), ("reader", &[Say::Hang])]);
+    let society = start(world, &cast, Vec::new());
+    cast.hang(2).await;
+    society.pause(Target::Subtree(AgentId::new(reader.as_str()))).await;
+    cast.hang(1).await;
+    let society = start(society.end().await, &cast, Vec::new());
+    cast.until(|| cast.times_asked("root") == 2).await;
+    let world = society.end().await;
+    assert_eq!(cast.times_asked("reader"), 1);
+    resume(&world.store, Target::Everybody).await.unwrap();
+    cast.play("root", &[Say::Text("done")]);
+    cast.play("reader", &[Say::Text("read")]);
+    let mut society = start(world, &cast, Vec::new());
+    assert_eq!(society.idle().await, Outcome::Answered);
+    assert_eq!(cast.times_asked("reader"), 2);
+    society.end().await;
+}
+
+#[tokio::test]
+async fn a_subtree_is_paused_with_all_below_it_and_the_others_go_on() {
+    let (world, reader) = with_reader().await;
+    let helper = world.hire(&reader, "helper", json!({})).await;
+    let writer = world.hire("root", "writer", json!({})).await;
+    for (from, to) in [(reader.as_str(), &helper), ("root", &writer)] {
+        world.say(from, to, json!("work")).await;
+    }
+    let text = &[Say::Text("done")][..];
+    let cast = Cast::of(&[
+        ("root", text),
+        ("reader", &[Say::Hang]),
+        ("helper", &[Say::Hang]),
+        ("writer", &[Say::Hang]),
+    ]);
+    let society = start(world, &cast, Vec::new());
+    cast.hang(3).await;
+    let paused = society.pause(Target::Subtree(AgentId::new(reader.as_str()))).await;
+    assert_eq!(paused, [reader.as_str(), &helper].map(AgentId::new));
+    cast.hang(1).await;
+    society.end().await;
+}
+
+/// An agent that hires another at each answer.
+async fn spawner() -> (World, Say) {
+    let world = World::new().await;
+    world.say("user", "root", json!("go")).await;
+    let role = world.call("root", "create_role", json!({"name": "child", "rolePrompt": "…"})).await;
+    let arguments = json!({"roleId": role["id"], "taskBrief": brief(), "initialMessage": {"text": "work"}});
+    (world, Say::Call("spawn_agent_with_task", arguments))
+}
+
+#[tokio::test]
+async fn children_that_are_hired_meanwhile_are_caught() {
+    for _ in 0..20 {
+        let (world, hire) = spawner().await;
+        let cast = Cast::of(&[("root", &[hire]), ("child", &[Say::Hang])]);
+        let society = start(world, &cast, Vec::new());
+        cast.until(|| cast.times_asked("root") > 2).await;
+        society.pause(Target::Everybody).await;
+        cast.hang(0).await;
+        let at_work = "SELECT id FROM agents WHERE id <> 'user' AND paused_at IS NULL AND ended_at IS NULL";
+        assert_eq!(society.world.query(at_work).await, [""; 0]);
+        let world = society.end().await;
+        assert_eq!(world.query(at_work).await, [""; 0]);
+    }
+}
+
+#[tokio::test]
+async fn whoever_asked_one_that_is_stopped_is_told_and_it_can_be_asked_again() {
+    let (world, reader) = with_reader().await;
+    let again = json!({"to": reader, "payload": "again"});
+    let cast = Cast::of(&[
+        (
+            "root",
+            &[Say::Text("wait"), Say::Call("send_message", again), Say::Text("waiting"), Say::Text("answer")],
+        ),
+        ("reader", &[Say::Hang, Say::Text("read")]),
+    ]);
+    let mut society = start(world, &cast, Vec::new());
+    cast.hang(1).await;
+    let target = AgentId::new(reader.as_str());
+    assert_eq!(society.stop_work(Target::Agent(target.clone())).await, [target]);
+    assert_eq!(society.idle().await, Outcome::Answered);
+    let world = society.end().await;
+    let told = world.query("SELECT body FROM messages WHERE receiver = 'root' AND sender = 'system'").await;
+    assert!(told.len() == 1 && told[0].contains("\"stopped\"") && told[0].contains(&reader), "{told:?}");
+    let turns = format!("SELECT state FROM turns WHERE agent = '{reader}' ORDER BY id");
+    assert_eq!(world.query(&turns).await, ["stopped", "done"]);
+    let states = format!("SELECT state FROM messages WHERE receiver = '{reader}' ORDER BY seq");
+    assert_eq!(world.query(&states).await, ["failed", "done"]);
+}
+
+#[tokio::test]
+async fn when_everything_is_stopped_the_task_is_over_and_nobody_is_nudged() {
+    let (world, _) = with_reader().await;
+    let cast = Cast::of(&[("root", &[Say::Hang]), ("reader", &[Say::Hang])]);
+    let mut society = start(world, &cast, Vec::new());
+    cast.hang(2).await;
+    assert_eq!(society.stop_work(Target::Everybody).await.len(), 2);
+    cast.hang(0).await;
+    assert_eq!(society.idle().await, Outcome::Unanswered);
+    // A new word of the person begins anew, and every call in the history is answered.
+    cast.play("root", &[Say::Text("here I am")]);
+    society.world.say("user", "root", json!("go on")).await;
+    cast.until(|| cast.times_asked("root") == 2).await;
+    let world = society.end().await;
+    assert_eq!(world.query("SELECT id FROM messages WHERE sender = 'system'").await, [""; 0]);
+}
+
+fn hanging_tool(cast: &Arc<Cast>) -> OutsideTool {
+    let cast = cast.clone();
+    OutsideTool {
+        tool: Tool {
+            name: "order".to_owned(),
+            description: "…".to_owned(),
+            parameters: json!({"type": "object"}),
+        },
+        repeat: Repeat::Unsafe,
+        run: Arc::new(move |_: Invocation| {
+            let cast = cast.clone();
+            Box::pin(async move {
+                cast.hanging.fetch_add(1, Ordering::SeqCst);
+                let _hanging = Hanging(&cast);
+                cast.changed.notify_waiters();
+                std::future::pending().await
+            })
+        }),
+    }
+}
+
+#[tokio::test]
+async fn a_tool_is_dropped_and_its_outcome_is_unknown() {
+    let world = World::new().await;
+    world.say("user", "root", json!("go")).await;
+    let cast = Cast::of(&[("root", &[Say::Call("order", json!({})), Say::Text("done")])]);
+    let mut society = start(world, &cast, vec![hanging_tool(&cast)]);
+    cast.hang(1).await;
+    society.pause(Target::Agent(AgentId::root())).await;
+    cast.hang(0).await;
+    society.resume(Target::Agent(AgentId::root())).await;
+    assert_eq!(society.idle().await, Outcome::Answered);
+    let world = society.end().await;
+    let results = world.query("SELECT body FROM records WHERE body LIKE '%outcome_unknown%'").await;
+    assert_eq!(results.len(), 1);
+}
+
+#[tokio::test]
+async fn a_turn_that_is_stopped_says_what_was_run_and_what_was_not() {
+    let world = World::new().await;
+    world.say("user", "root", json!("go")).await;
+    let cast = Cast::of(&[("root", &[Say::Call("order", json!({}))])]);
+    let mut society = start(world, &cast, vec![hanging_tool(&cast)]);
+    cast.hang(1).await;
+    society.stop_work(Target::Everybody).await;
+    cast.hang(0).await;
+    assert_eq!(society.idle().await, Outcome::Unanswered);
+    cast.play("root", &[Say::Text("again")]);
+    society.world.say("user", "root", json!("go on")).await;
+    cast.until(|| cast.times_asked("root") == 2).await;
+    let world = society.end().await;
+    assert_eq!(world.query("SELECT body FROM records WHERE body LIKE '%outcome_unknown%'").await.len(), 1);
+}
+
+#[tokio::test]
+async fn who_is_not_there_cannot_be_stopped() {
+    let (world, reader) = with_reader().await;
+    world.call("root", "terminate_agent", json!({"agentId": reader})).await;
+    let check = async |target: Target, expect: &str| {
+        let refused = pause(&world.store, target).await.unwrap_err();
+        assert!(refused.to_string().contains(expect), "{refused}");
+    };
+    check(Target::Agent(AgentId::new("nobody")), "no agent").await;
+    check(Target::Subtree(AgentId::new(reader.as_str())), "has ended").await;
+    check(Target::Agent(AgentId::user()), "the person").await;
+}
+
+#[tokio::test]
+async fn an_agent_whose_turns_fail_again_and_again_is_parked_until_it_is_resumed() {
+    let world = World::new().await;
+    let cast = Cast::of(&[("root", &[Say::Text("")])]);
+    let mut society = start(world, &cast, Vec::new());
+    for turn in 1..=5 {
+        assert_eq!(society.world.query("SELECT agent FROM holds").await, [""; 0], "before turn {turn}");
+        society.world.say("user", "root", json!("go")).await;
+        assert_eq!(society.idle().await, Outcome::Unanswered);
+    }
+    assert_eq!(society.world.query("SELECT agent FROM holds").await, ["root"]);
+    let told = society.world.query("SELECT body FROM messages WHERE receiver = 'user' ORDER BY seq").await;
+    let parked = told.iter().filter(|body| body.contains("\"parked\"")).count();
+    assert_eq!((told.len(), parked), (5, 1));
+    // What comes now waits, and costs nothing.
+    let asked = cast.times_asked("root");
+    society.world.say("user", "root", json!("and now?")).await;
+    society.idle().await;
+    assert_eq!(cast.times_asked("root"), asked);
+    cast.play("root", &[Say::Text(""), Say::Text(""), Say::Text("now")]);
+    society.resume(Target::Everybody).await;
+    society.idle().await;
+    // What failed before it was resumed counts no more.
+    assert_eq!(society.world.query("SELECT agent FROM holds").await, [""; 0]);
+    society.world.say("user", "root", json!("again")).await;
+    assert_eq!(society.idle().await, Outcome::Answered);
+    society.end().await;
+}
+
+/// What may happen to a society from outside.
+#[derive(Clone, Debug)]
+enum Act {
+    Pause(usize),
+    Resume,
+    Stop(usize),
+    Say,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        (0usize..4).prop_map(Act::Pause),
+        Just(Act::Resume),
+        (0usize..4).prop_map(Act::Stop),
+        Just(Act::Say)
+    ]
+}
+
+fn target(which: usize, reader: &str) -> Target {
+    match which {
+        0 => Target::Everybody,
+        1 => Target::Agent(AgentId::root()),
+        2 => Target::Subtree(AgentId::new(reader)),
+        _ => Target::Agent(AgentId::new(reader)),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    /// However the person steps in, the society comes to rest once everybody may work, no turn stays open, no message is left
+    /// in between, and every request that a model sees answers each of its calls.
+    #[test]
+    fn the_state_stays_whole_however_it_is_steered(acts in proptest::collection::vec((act(), 0usize..6), 1..12)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (world, reader) = with_reader().await;
+            let look = Say::Call("list_contacts", json!({}));
+            let cast = Cast::of(&[
+                ("root", &[look.clone(), Say::Text("waiting"), look.clone(), Say::Text("answer")]),
+                ("reader", &[look, Say::Text("read")]),
+            ]);
+            let society = start(world, &cast, Vec::new());
+            for (act, steps) in acts {
+                for _ in 0..steps {
+                    tokio::task::yield_now().await;
+                }
+                match act {
+                    Act::Pause(which) => drop(society.pause(target(which, &reader)).await),
+                    Act::Resume => drop(society.resume(Target::Everybody).await),
+                    Act::Stop(which) => drop(society.stop_work(target(which, &reader)).await),
+                    Act::Say => drop(society.world.say("user", "root", json!("more")).await),
+                }
+            }
+            society.resume(Target::Everybody).await;
+            let left = "SELECT CAST(id AS TEXT) FROM turns WHERE state = 'open' UNION ALL
+                SELECT id FROM messages WHERE receiver <> 'user' AND state IN ('queued', 'delayed', 'in_turn')
+                UNION ALL SELECT id FROM tasks WHERE state = 'open'";
+            let mut events = society.world.signals.events.clone();
+            while !society.world.query(left).await.is_empty() {
+                let changed = tokio::time::timeout(Duration::from_secs(60), events.changed()).await;
+                assert!(changed.is_ok(), "it does not come to rest: {:?}", society.world.query(left).await);
+            }
+            society.end().await;
+        });
+    }
+}

@@ -1,0 +1,32 @@
+//! What an agent has to do, across turns and messages, and how it is given up.
+
+use super::{Conversation, Error, Tx, messages};
+use polity_society::id::{AgentId, TaskId};
+use polity_society::message::Message;
+use sqlx::SqliteConnection;
+
+const TASKS: &str = "SELECT task FROM turns WHERE agent = ?1 AND state = 'open'
+    UNION SELECT task FROM messages WHERE receiver = ?1 AND state IN ('queued', 'delayed')
+    UNION SELECT task FROM messages INDEXED BY messages_open_requests WHERE receiver = ?1 AND expects = 'answer'
+    AND answered_by IS NULL AND state IN ('in_turn', 'done')";
+const DROP: &str = "UPDATE messages SET state = 'failed'
+    WHERE receiver = ?1 AND task = ?2 AND state IN ('queued', 'delayed') RETURNING *";
+
+/// Every statement of this file.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] = &[TASKS, DROP];
+
+/// The tasks in which an agent has something to do: an open turn, unread mail, or a request that it has not answered.
+pub(crate) async fn tasks(connection: &mut SqliteConnection, agent: &AgentId) -> Result<Vec<TaskId>, Error> {
+    let tasks: Vec<String> = sqlx::query_scalar(TASKS).bind(agent.as_str()).fetch_all(connection).await?;
+    Ok(tasks.into_iter().map(TaskId::new).collect())
+}
+
+/// Gives up what waits in a mailbox; says what it was, oldest first.
+pub(crate) async fn drop_unread(tx: &mut Tx, mailbox: &Conversation) -> Result<Vec<Message>, Error> {
+    let query = sqlx::query(DROP).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+    let rows = query.fetch_all(&mut tx.connection).await?;
+    let mut dropped = rows.iter().map(messages::read).collect::<Result<Vec<_>, _>>()?;
+    dropped.sort_by(|a, b| a.id.cmp(&b.id));
+    Ok(dropped)
+}

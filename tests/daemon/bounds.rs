@@ -1,0 +1,192 @@
+//! What a task may spend, and how it ends when it may spend no more; how the process ends when it is asked to.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use polity_tests::{Answer, Conversation, Polity, ScriptedServer};
+use serde_json::{Value, json};
+
+use crate::support::hiring::{Gate, hire, hired};
+use crate::support::{app, events, home, json_lines, letters, run, service, start};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How many agents root hires to work at the same time.
+const WORKERS: [&str; 6] = ["one", "two", "three", "four", "five", "six"];
+
+/// Root hires six; root waits, and each of the six looks at its contacts for ever. Each answer uses so many tokens.
+fn six_for_ever(prompt: u64, answer: u64) -> impl Fn(&Conversation) -> Answer + Send + Sync + 'static {
+    move |asked| {
+        let answered = if asked.role_name() != "根智能体" {
+            Answer::call("list_contacts", json!({}))
+        } else if let Some(answer) = WORKERS.iter().find_map(|role| hire(asked, role, "work")) {
+            answer
+        } else {
+            Answer::say("they are at work")
+        };
+        answered.costing(prompt, answer)
+    }
+}
+
+/// A home with one service that answers in 300 tokens at most, with a price.
+fn priced(server: &ScriptedServer, limits: &Value) -> Polity {
+    let mut one = service("one", server, &["text"]);
+    one["maxTokens"] = json!(300);
+    one["price"] = json!({"input": 1.0, "output": 20.0});
+    Polity::new(&json!({"services": [one]}), &app(&json!({"limits": limits})))
+}
+
+/// What the agents have used: calls, and tokens in and out.
+fn used(lines: &[Value]) -> (usize, u64, u64) {
+    let answered = events(lines, "model_answered");
+    let sum =
+        |field: &str| answered.iter().map(|event| event["usage"][field].as_u64().expect("a number")).sum();
+    (answered.len(), sum("promptTokens"), sum("completionTokens"))
+}
+
+/// The one limit that was reached, and the letter that tells the person of it.
+#[track_caller]
+fn reached(lines: &[Value]) -> (Value, String) {
+    let [reached] = events(lines, "limit_reached")[..] else { panic!("one limit is reached, once") };
+    let told: Vec<&Value> = letters(lines).into_iter().filter(|letter| letter["type"] == "notice").collect();
+    assert_eq!(told.len(), 1, "the person is told once");
+    (reached.clone(), told[0]["text"].as_str().expect("a text").to_owned())
+}
+
+#[test]
+fn agents_that_work_at_the_same_time_do_not_pass_the_tokens_of_their_task_together() {
+    let server = ScriptedServer::start(six_for_ever(2_000, 300));
+    let polity = priced(&server, &json!({"maxTokensPerTask": 200_000}));
+    let ended = run(&polity, &["go", "--json"]).expect_code(4);
+    let lines = json_lines(&ended.stdout);
+    let (_, prompt, answers) = used(&lines);
+    assert!(prompt + answers <= 200_000, "{prompt} + {answers}");
+    let (limit, told) = reached(&lines);
+    assert_eq!((&limit["limit"], &limit["value"]), (&json!("maxTokensPerTask"), &json!(200_000)));
+    let agents: BTreeSet<&str> =
+        events(&lines, "agent_created").iter().map(|event| event["agent"].as_str().expect("an id")).collect();
+    assert_eq!(agents.len(), 6);
+    assert!(agents.iter().all(|agent| told.contains(agent)), "each branch has its line: {told}");
+}
+
+#[test]
+fn calls_under_way_count_before_they_are_answered() {
+    let server = ScriptedServer::start(six_for_ever(100, 10));
+    let polity = priced(&server, &json!({"maxModelCallsPerTask": 30}));
+    let ended = run(&polity, &["go", "--json"]).expect_code(4);
+    let lines = json_lines(&ended.stdout);
+    assert_eq!(used(&lines).0, 30, "to the last call, and not one more");
+    assert_eq!(server.request_count(), 30);
+    assert_eq!(reached(&lines).0["limit"], "maxModelCallsPerTask");
+}
+
+#[test]
+fn a_task_costs_no_more_than_it_may_and_the_person_sees_who_spent_it() {
+    let server = ScriptedServer::start(six_for_ever(2_000, 300));
+    let polity = priced(&server, &json!({"maxCostPerTask": 0.25}));
+    let ended = run(&polity, &["go", "--json"]).expect_code(4);
+    let lines = json_lines(&ended.stdout);
+    let (_, prompt, answers) = used(&lines);
+    let cost = (prompt as f64 + 20.0 * answers as f64) / 1e6;
+    assert!(cost <= 0.25, "{cost}");
+    let (limit, told) = reached(&lines);
+    assert_eq!((&limit["limit"], &limit["value"]), (&json!("maxCostPerTask"), &json!(0.25)));
+    assert!(told.contains("费用 0.0"), "{told}");
+}
+
+#[test]
+fn a_task_takes_no_longer_than_it_may_even_in_the_middle_of_a_call() {
+    let server = ScriptedServer::start(|_| Answer::hang());
+    let polity = home(&server, &json!({"limits": {"maxSecondsPerTask": 1}}));
+    let ended = run(&polity, &["go", "--json"]).expect_code(4);
+    assert_eq!(reached(&json_lines(&ended.stdout)).0["limit"], "maxSecondsPerTask");
+}
+
+#[test]
+fn a_limit_that_is_lowered_counts_at_the_next_call() {
+    let (asked, gate) = (Arc::new(AtomicU64::new(0)), Gate::default());
+    let (count, closed) = (Arc::clone(&asked), gate.clone());
+    let server = ScriptedServer::start(move |_| {
+        if count.fetch_add(1, Ordering::SeqCst) == 4 {
+            closed.pass();
+        }
+        Answer::call("list_contacts", json!({}))
+    });
+    let polity = home(&server, &json!({}));
+    let running = start(&polity, &["go on for ever"]);
+    server.wait_until(PATIENCE, |requests| requests.len() == 5);
+    let lowered = app(&json!({"limits": {"maxModelCallsPerTask": 5}}));
+    polity.write_config("app.json", &lowered.to_string());
+    gate.open();
+    running.wait().expect_code(4);
+    assert_eq!(server.request_count(), 5);
+}
+
+#[test]
+fn an_answer_that_is_under_way_is_kept_when_the_process_is_asked_to_end() {
+    let gate = Gate::default();
+    let closed = gate.clone();
+    let server = ScriptedServer::start(move |asked| {
+        if asked.round() == 0 {
+            closed.pass();
+            return Answer::call("list_contacts", json!({}));
+        }
+        Answer::say("done")
+    });
+    let polity = home(&server, &json!({"shutdownGraceMs": 60_000}));
+    let running = start(&polity, &["go"]);
+    server.wait_until(PATIENCE, |requests| requests.len() == 1);
+    running.terminate();
+    running.stderr_line("may still end");
+    gate.open();
+    running.wait().expect_code(130);
+    assert_eq!(server.request_count(), 1, "nothing new is begun");
+    run(&polity, &["--resume"]).expect_code(0);
+    assert_eq!(server.request_count(), 2, "what was answered is not asked again");
+}
+
+#[test]
+fn what_does_not_end_in_time_is_left_for_the_next_start() {
+    let answers = Gate::default();
+    let closed = answers.clone();
+    let server = ScriptedServer::start(move |asked| {
+        if asked.text_contains("go") && closed.is_open() { Answer::say("done") } else { Answer::hang() }
+    });
+    let polity = home(&server, &json!({"shutdownGraceMs": 1}));
+    let running = start(&polity, &["go"]);
+    server.wait_until(PATIENCE, |requests| requests.len() == 1);
+    running.interrupt();
+    running.wait().expect_code(130);
+    answers.open();
+    assert_eq!(run(&polity, &["--resume"]).expect_code(0).stdout, "done\n");
+}
+
+#[test]
+fn a_second_signal_ends_at_once_and_nothing_acknowledged_is_lost() {
+    let answers = Gate::default();
+    let closed = answers.clone();
+    let server = ScriptedServer::start(move |asked| {
+        if asked.role_name() != "worker"
+            && let Some(answer) = hire(asked, "worker", "work")
+        {
+            return answer;
+        }
+        if closed.is_open() { Answer::say("done") } else { Answer::hang() }
+    });
+    // An hour: only the second signal can end this.
+    let polity = home(&server, &json!({"shutdownGraceMs": 3_600_000}));
+    let running = start(&polity, &["go"]);
+    server.wait_until(PATIENCE, |requests| requests.len() >= 4);
+    running.terminate();
+    running.stderr_line("once more");
+    running.interrupt();
+    running.wait().expect_code(130);
+    answers.open();
+    run(&polity, &["--resume"]).expect_code(0);
+    let requests = server.requests();
+    let workers: BTreeSet<String> =
+        requests.iter().filter_map(|asked| hired(&asked.conversation(), "worker")).collect();
+    assert_eq!(workers.len(), 1, "what was done is not done again");
+}
