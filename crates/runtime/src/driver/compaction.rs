@@ -6,6 +6,7 @@ use crate::event::{Event, SummarySource};
 use crate::handles::Handles;
 use crate::history::bounded;
 use crate::inline::leave_out;
+use crate::policy::Tried;
 use crate::record::{Keeps, Record};
 use crate::room::{Compaction, without_a_model};
 use crate::store::turns::{self, OpenTurn};
@@ -18,8 +19,9 @@ pub(super) async fn compact(
     conversation: &Conversation,
     open: &OpenTurn,
     compaction: &Compaction,
+    tried: &Tried,
 ) -> Result<Option<Happened>, Error> {
-    let (text, served) = match ask_for_summary(handles, conversation, compaction).await? {
+    let (text, served) = match ask_for_summary(handles, conversation, compaction, tried).await? {
         Asked::Answered(answer) => (answer.replied.text, Some(answer.served)),
         Asked::Limited { limit, value } => return Ok(Some(Happened::Limited { limit, value })),
         // It answers, but not this.
