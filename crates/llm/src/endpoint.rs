@@ -32,7 +32,8 @@ impl Endpoint {
     /// Whether another endpoint is the same server, asked with the same leave: what one of them has said about when it
     /// may be asked holds for the other.
     pub fn is_same_server(&self, other: &Self) -> bool {
-        let header = |(name, value): &(String, SecretString)| (name.clone(), value.expose_secret().to_owned());
+        let header =
+            |(name, value): &(String, SecretString)| (name.clone(), value.expose_secret().to_owned());
         self.base_url == other.base_url
             && self.model == other.model
             && self.api_key.expose_secret() == other.api_key.expose_secret()
@@ -69,11 +70,7 @@ pub struct Timeouts {
 
 impl Default for Timeouts {
     fn default() -> Self {
-        Self {
-            connect: Duration::from_secs(10),
-            first_byte: None,
-            between_bytes: Duration::from_secs(300),
-        }
+        Self { connect: Duration::from_secs(10), first_byte: None, between_bytes: Duration::from_secs(300) }
     }
 }
 

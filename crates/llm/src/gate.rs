@@ -256,7 +256,8 @@ impl State {
     fn step(&self, patience: Patience, failed_before: u64) -> Step {
         let now = Instant::now();
         let paused_until = self.closed_until.filter(|until| *until > now);
-        if let Some(left) = paused_until.map(|until| until - now).filter(|left| *left > patience.longest_pause)
+        if let Some(left) =
+            paused_until.map(|until| until - now).filter(|left| *left > patience.longest_pause)
         {
             return Step::Leave(Shut::Paused { left });
         }

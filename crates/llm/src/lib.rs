@@ -31,8 +31,8 @@ mod circuit;
 mod gate;
 
 pub use chat::{
-    Arguments, AudioFormat, Blame, CallError, ChatModel, FailureKind, Media, Message, Part, Reply, Request, Tool,
-    ToolCall, ToolChoice, Usage, UsageSource,
+    Arguments, AudioFormat, Blame, CallError, ChatModel, FailureKind, Media, Message, Part, Reply, Request,
+    Tool, ToolCall, ToolChoice, Usage, UsageSource,
 };
 pub use client::{SetupError, install_crypto_provider};
 pub use data::Data;

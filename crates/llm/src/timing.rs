@@ -129,7 +129,11 @@ mod tests {
         let check = |late: Late, field: &str| {
             let failure = late.failure();
             assert_eq!(failure.kind, FailureKind::TimedOut);
-            assert!(failure.message.contains(&format!("raise {field} of the service")), "{}", failure.message);
+            assert!(
+                failure.message.contains(&format!("raise {field} of the service")),
+                "{}",
+                failure.message
+            );
             assert!(failure.message.contains("1.5s"), "{}", failure.message);
         };
         let after = Duration::from_millis(1_500);

@@ -325,7 +325,8 @@ async fn a_first_byte_that_does_not_come_is_named() {
     let timeouts = Timeouts { first_byte, ..Timeouts::default() };
     // Neither a head nor a body; and a head alone.
     let silent = serve(Router::new().route("/v1/chat/completions", post(pending::<()>))).await;
-    let head = Server::start(|| event_stream(Body::from_stream(stream::pending::<io::Result<Bytes>>()))).await;
+    let head =
+        Server::start(|| event_stream(Body::from_stream(stream::pending::<io::Result<Bytes>>()))).await;
     for address in [silent, head.address.clone()] {
         let endpoint = Endpoint { timeouts, timeout: AT_LAST, ..Endpoint::new(address, "m") };
         too_late(&call(&endpoint).await.unwrap_err(), "timeouts.firstByteMs");
@@ -372,8 +373,7 @@ async fn signs_of_life_are_bytes_and_the_whole_call_is_bounded_all_the_same() {
     })
     .await;
     // Bounds that only a silence of a minute would reach.
-    let timeouts =
-        Timeouts { first_byte: Some(AT_LAST), between_bytes: AT_LAST, ..Timeouts::default() };
+    let timeouts = Timeouts { first_byte: Some(AT_LAST), between_bytes: AT_LAST, ..Timeouts::default() };
     let endpoint = Endpoint { timeouts, timeout: Duration::from_millis(100), ..server.endpoint() };
     too_late(&call(&endpoint).await.unwrap_err(), "timeoutMs");
 }

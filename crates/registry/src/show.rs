@@ -45,7 +45,8 @@ pub(crate) fn service(service: &Service) -> Value {
         // Nobody knows what they are, and a misspelt `apiKey` may be among them.
         unknown: _,
     } = service;
-    let Endpoint { base_url, model, api_key, headers, timeout, timeouts, max_tokens, extra_body, dialect } = endpoint;
+    let Endpoint { base_url, model, api_key, headers, timeout, timeouts, max_tokens, extra_body, dialect } =
+        endpoint;
     let Timeouts { connect, first_byte, between_bytes } = timeouts;
     let headers: Map<String, Value> =
         headers.iter().map(|(name, value)| (name.clone(), json!(whence(value.expose_secret())))).collect();

@@ -222,8 +222,7 @@ impl Call<'_> {
             return Ok(Attempted::Stale);
         };
         self.scene.history.pin_tokens = service.context_window.map(|window| window / 4);
-        let made =
-            make(self.handles, &self.scene, &snapshot, service, self.tried.media, self.wanted).await?;
+        let made = make(self.handles, &self.scene, &snapshot, service, self.tried.media, self.wanted).await?;
         let tokens = estimate_prompt_tokens(&made.request);
         if room::outgrows(tokens, service)
             && let Some(compaction) = self.compaction(&made, tokens, service, &snapshot)
@@ -259,8 +258,7 @@ impl Call<'_> {
         let fallback = untried_fallback(&snapshot, service, self.tried);
         let room = if compaction.is_some() { self.tried.room } else { Room::Exhausted };
         let situation = Situation { sent, fallback: fallback_of(fallback), room };
-        let next =
-            policy::next(&failure, self.tried, situation, &snapshot.settings.retry, fastrand::f64());
+        let next = policy::next(&failure, self.tried, situation, &snapshot.settings.retry, fastrand::f64());
         let suspects = match failure.kind {
             FailureKind::MediaRefused => capabilities_used(&media, &self.scene.stored),
             _ => Vec::new(),
@@ -319,13 +317,7 @@ impl Call<'_> {
         Asked::TooLong(Box::new(compaction))
     }
 
-    fn answered(
-        &self,
-        mut reply: Reply,
-        service: &Service,
-        snapshot: &Snapshot,
-        shown: Vec<Shown>,
-    ) -> Asked {
+    fn answered(&self, mut reply: Reply, service: &Service, snapshot: &Snapshot, shown: Vec<Shown>) -> Asked {
         if let Wanted::Answer(round) = self.wanted {
             let taken = self.scene.history.call_ids();
             reply.tool_calls = with_unique_ids(reply.tool_calls, &taken, round.turn, round.number);

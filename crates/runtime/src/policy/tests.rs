@@ -125,7 +125,8 @@ struct Happens {
 }
 
 fn happens() -> impl Strategy<Value = Happens> {
-    let asked = prop::option::weighted(0.3, prop::sample::select(vec![0, 1, 29, 31, 899, 901, 3_600, 1 << 40]));
+    let asked =
+        prop::option::weighted(0.3, prop::sample::select(vec![0, 1, 29, 31, 899, 901, 3_600, 1 << 40]));
     let rooms = prop::sample::select(vec![Room::Untouched, Room::Exhausted]);
     (prop::sample::select(KINDS.to_vec()), asked, any::<bool>(), rooms, prop::bool::weighted(0.2)).prop_map(
         |(kind, asked, media, room, open)| Happens {
