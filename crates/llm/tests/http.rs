@@ -10,13 +10,14 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use futures::stream::{self, StreamExt};
 use polity_llm::{
-    Arguments, CallError, ChatModel, Dialect, Endpoint, FailureKind, HttpModel, Message, Part, Reply,
-    Request, Stream, Timeouts, Usage, UsageSource,
+    Arguments, CallError, ChatModel, Dialect, Endpoint, FailureKind, Gate, HttpModel, Message, Part,
+    Patience, Reply, Request, Stream, Timeouts, Usage, UsageSource, WhileOpen,
 };
 use serde_json::{Map, Value, json};
 use std::convert::Infallible;
 use std::future::pending;
 use std::io;
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -451,7 +452,7 @@ async fn a_connection_that_was_closed_while_it_was_idle_costs_nothing() {
 #[tokio::test]
 async fn a_connection_on_which_nobody_answers_any_more_is_given_up_in_time() {
     // Kept open, and never read from again.
-    let (address, _) = answers_once(|socket| std::mem::forget(socket)).await;
+    let (address, _) = answers_once(std::mem::forget).await;
     let model = HttpModel::new().unwrap();
     let endpoint = Endpoint { timeout: AT_LAST, ..Endpoint::new(address, "m") };
     model.call(&endpoint, &request()).await.unwrap();
@@ -460,6 +461,25 @@ async fn a_connection_on_which_nobody_answers_any_more_is_given_up_in_time() {
     too_late(&error, "timeouts.firstByteMs");
     // The next call gets a connection of its own.
     model.call(&endpoint, &request()).await.unwrap();
+}
+
+#[tokio::test]
+async fn waiting_for_a_place_is_no_part_of_the_call() {
+    let server = Server::start(|| event_stream(rich_stream().into())).await;
+    let gate = Gate::new(NonZeroUsize::new(1));
+    let patience = Patience { longest_pause: AT_LAST, while_open: WhileOpen::Wait };
+    let inside = gate.enter(patience).await.unwrap();
+    let endpoint = Endpoint { timeout: Duration::from_secs(2), ..server.endpoint() };
+    let waits = async {
+        let _pass = gate.enter(patience).await.unwrap();
+        call(&endpoint).await
+    };
+    let leaves = async {
+        tokio::time::sleep(endpoint.timeout).await;
+        drop(inside);
+    };
+    let (answered, ()) = tokio::join!(waits, leaves);
+    check_rich(&answered.unwrap());
 }
 
 /// Tells when it is dropped.
