@@ -18,6 +18,7 @@ mod layers;
 mod left_work;
 mod live;
 mod maintenance;
+mod models;
 mod output;
 mod protocol;
 mod rehearsal;

@@ -33,7 +33,8 @@ pub struct Answer(Kind);
 enum Kind {
     Reply(Reply),
     Error { status: u16, body: Value, retry_after_seconds: Option<u64> },
-    Raw { content_type: String, body: Bytes },
+    Raw { status: u16, content_type: String, body: Bytes },
+    Endless { content_type: String, piece: Bytes },
     Hang,
     Reset,
 }
@@ -54,6 +55,7 @@ enum Ending {
     Complete,
     Half,
     Torn,
+    Stuck,
 }
 
 impl Answer {
@@ -84,7 +86,17 @@ impl Answer {
 
     /// Answers 200 with exactly this body.
     pub fn raw(content_type: &str, body: impl Into<Bytes>) -> Self {
-        Self(Kind::Raw { content_type: content_type.to_owned(), body: body.into() })
+        Self::raw_with_status(200, content_type, body)
+    }
+
+    /// Answers with that status and exactly this body.
+    pub fn raw_with_status(status: u16, content_type: &str, body: impl Into<Bytes>) -> Self {
+        Self(Kind::Raw { status, content_type: content_type.to_owned(), body: body.into() })
+    }
+
+    /// Answers 200 with the same piece again and again, for ever.
+    pub fn endless(content_type: &str, piece: impl Into<Bytes>) -> Self {
+        Self(Kind::Endless { content_type: content_type.to_owned(), piece: piece.into() })
     }
 
     /// Keeps the connection open and never answers.
@@ -139,6 +151,11 @@ impl Answer {
         self.change(|reply| reply.ending = Ending::Torn)
     }
 
+    /// Goes silent in the middle of the body, and keeps the connection open.
+    pub fn stuck(self) -> Self {
+        self.change(|reply| reply.ending = Ending::Stuck)
+    }
+
     /// Adds the header `Retry-After` to an error.
     pub fn retry_after(mut self, seconds: u64) -> Self {
         let Kind::Error { retry_after_seconds, .. } = &mut self.0 else {
@@ -172,7 +189,7 @@ impl Answer {
     pub(crate) fn own_fields(&self) -> impl Iterator<Item = &str> {
         let fields = match &self.0 {
             Kind::Reply(reply) => Some(&reply.fields),
-            Kind::Error { .. } | Kind::Raw { .. } | Kind::Hang | Kind::Reset => None,
+            Kind::Error { .. } | Kind::Raw { .. } | Kind::Endless { .. } | Kind::Hang | Kind::Reset => None,
         };
         fields.into_iter().flat_map(Map::keys).map(String::as_str)
     }
@@ -185,8 +202,12 @@ impl Answer {
                 let sent = Sent::whole(status, JSON, body.to_string().into());
                 return Rendered::Respond(Sent { retry_after_seconds, ..sent });
             }
-            Kind::Raw { content_type, body } => {
-                return Rendered::Respond(Sent::whole(200, &content_type, body));
+            Kind::Raw { status, content_type, body } => {
+                return Rendered::Respond(Sent::whole(status, &content_type, body));
+            }
+            Kind::Endless { content_type, piece } => {
+                let sent = Sent::whole(200, &content_type, piece);
+                return Rendered::Respond(Sent { end: End::Again, pause: Duration::from_millis(1), ..sent });
             }
             Kind::Hang => return Rendered::Hang,
             Kind::Reset => return Rendered::Reset,
@@ -205,7 +226,11 @@ impl Answer {
             retry_after_seconds: None,
             pieces: pieces.into_iter().map(Bytes::from).collect(),
             pause: reply.pause,
-            torn: (reply.ending == Ending::Torn).then_some(Torn),
+            end: match reply.ending {
+                Ending::Complete | Ending::Half => End::Closed,
+                Ending::Torn => End::Torn,
+                Ending::Stuck => End::Silent,
+            },
         })
     }
 }
@@ -213,9 +238,18 @@ impl Answer {
 /// The content type of JSON.
 pub(crate) const JSON: &str = "application/json";
 
-/// The connection breaks after the last piece.
+/// What comes after the last piece of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Torn;
+pub(crate) enum End {
+    /// The end, in good order.
+    Closed,
+    /// The connection breaks.
+    Torn,
+    /// Nothing, for ever.
+    Silent,
+    /// The same pieces again.
+    Again,
+}
 
 /// An answer as the connection carries it.
 #[derive(Debug)]
@@ -233,7 +267,7 @@ pub(crate) struct Sent {
     pub(crate) retry_after_seconds: Option<u64>,
     pub(crate) pieces: Vec<Bytes>,
     pub(crate) pause: Duration,
-    pub(crate) torn: Option<Torn>,
+    pub(crate) end: End,
 }
 
 impl Sent {
@@ -246,7 +280,7 @@ impl Sent {
             retry_after_seconds: None,
             pieces: vec![body],
             pause: Duration::ZERO,
-            torn: None,
+            end: End::Closed,
         }
     }
 }

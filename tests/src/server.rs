@@ -15,12 +15,13 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use bytes::Bytes;
-use futures::stream;
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use crate::answer::{Answer, JSON, Rendered, Sent};
+use crate::answer::{Answer, End, JSON, Rendered, Sent};
 use crate::connection::{BreakableListener, Breaker};
 use crate::conversation::Conversation;
 use crate::validity::{conversation_problems, schema_problems};
@@ -303,20 +304,23 @@ fn respond(sent: Sent) -> Response {
 }
 
 fn body(sent: Sent) -> Body {
-    let mut pieces: Vec<Result<Bytes, &str>> = sent.pieces.into_iter().map(Ok).collect();
-    if sent.torn.is_some() {
-        pieces.push(Err("the script breaks the connection"));
-    } else if let [Ok(whole)] = &pieces[..] {
+    if let (End::Closed, [whole]) = (sent.end, &sent.pieces[..]) {
         return Body::from(whole.clone());
     }
-    Body::from_stream(stream::unfold(pieces.into_iter(), move |mut pieces| async move {
-        let piece = pieces.next()?;
+    let pieces = sent.pieces.into_iter().map(Ok);
+    let pieces: BoxStream<'static, Result<Bytes, &str>> = match sent.end {
+        End::Closed => stream::iter(pieces).boxed(),
+        End::Torn => stream::iter(pieces.chain([Err("the script breaks the connection")])).boxed(),
+        End::Silent => stream::iter(pieces).chain(stream::pending()).boxed(),
+        End::Again => stream::iter(pieces.collect::<Vec<_>>().into_iter().cycle()).boxed(),
+    };
+    Body::from_stream(pieces.then(move |piece| async move {
         if !sent.pause.is_zero() {
             tokio::time::sleep(sent.pause).await;
         }
         // What was written goes out before the next piece, or before the break.
         tokio::task::yield_now().await;
-        Some((piece, pieces))
+        piece
     }))
 }
 

@@ -229,6 +229,37 @@ pub struct CallError {
     pub retry_after: Option<Duration>,
 }
 
+/// What a failure says about the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blame {
+    /// It is down, overloaded or broken.
+    Server,
+    /// It lives: what it answered is about the request or the caller.
+    Caller,
+    /// Nothing: it was not asked at all.
+    Nobody,
+}
+
+impl CallError {
+    /// What the failure says about the server, whatever is done about it.
+    pub fn blames(&self) -> Blame {
+        let is_refusal = self.status.is_some_and(|status| (300..500).contains(&status));
+        match self.kind {
+            FailureKind::Unreachable | FailureKind::TimedOut | FailureKind::BrokenOff => Blame::Server,
+            FailureKind::Passing if !is_refusal => Blame::Server,
+            FailureKind::Misconfigured | FailureKind::Refused if self.status.is_none() => Blame::Nobody,
+            FailureKind::Passing
+            | FailureKind::RateLimited
+            | FailureKind::Unauthorized
+            | FailureKind::ContextOverflow
+            | FailureKind::MediaRefused
+            | FailureKind::Refused
+            | FailureKind::NotAnAnswer
+            | FailureKind::Misconfigured => Blame::Caller,
+        }
+    }
+}
+
 /// The sorts of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -61,7 +61,7 @@ async fn discover_among(
     candidates: impl IntoIterator<Item = (ServerKind, String)>,
     budget: Duration,
 ) -> Option<Found> {
-    let client = http_client()
+    let client = http_client(budget)
         .inspect_err(|error| tracing::warn!(%error, "no model server can be looked for"))
         .ok()?;
     let asked = candidates.into_iter().map(|(server, base_url)| {

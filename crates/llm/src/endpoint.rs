@@ -1,6 +1,6 @@
 //! Where a chat model is reached, and the ways in which its server differs from others.
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -18,6 +18,8 @@ pub struct Endpoint {
     pub headers: Vec<(String, SecretString)>,
     /// How long a whole call may take.
     pub timeout: Duration,
+    /// How long its stages may take.
+    pub timeouts: Timeouts,
     /// The most tokens an answer may have.
     pub max_tokens: Option<u32>,
     /// Merged into each request body, last.
@@ -27,6 +29,17 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
+    /// Whether another endpoint is the same server, asked with the same leave: what one of them has said about when it
+    /// may be asked holds for the other.
+    pub fn is_same_server(&self, other: &Self) -> bool {
+        let header =
+            |(name, value): &(String, SecretString)| (name.clone(), value.expose_secret().to_owned());
+        self.base_url == other.base_url
+            && self.model == other.model
+            && self.api_key.expose_secret() == other.api_key.expose_secret()
+            && self.headers.iter().map(header).eq(other.headers.iter().map(header))
+    }
+
     /// An endpoint with nothing special about it.
     pub fn new(base_url: impl Into<String>, model: impl Into<String>) -> Self {
         Self {
@@ -35,10 +48,29 @@ impl Endpoint {
             api_key: SecretString::default(),
             headers: Vec::new(),
             timeout: Duration::from_secs(600),
+            timeouts: Timeouts::default(),
             max_tokens: None,
             extra_body: Map::new(),
             dialect: Dialect::default(),
         }
+    }
+}
+
+/// How long the stages of a call may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Until there is a connection.
+    pub connect: Duration,
+    /// Until the first byte of the answer's body, from the beginning of the call; `None` for as long as the whole call
+    /// may take, because a model on a small machine reads long before it says anything.
+    pub first_byte: Option<Duration>,
+    /// Between two pieces of the answer. Any bytes count, those that only say that the server lives too.
+    pub between_bytes: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self { connect: Duration::from_secs(10), first_byte: None, between_bytes: Duration::from_secs(300) }
     }
 }
 

@@ -6,10 +6,11 @@ use crate::assemble::{Assembler, assemble_whole};
 use crate::chat::{CallError, ChatModel, FailureKind, Reply, Request};
 use crate::classify::{Failure, not_an_answer};
 use crate::client::{SetupError, http_client};
-use crate::endpoint::{Endpoint, Stream};
+use crate::endpoint::{Endpoint, Stream, Timeouts};
 use crate::estimate::estimate_prompt_tokens;
 use crate::scrub::scrub;
 use crate::target::Target;
+use crate::timing::{Late, Stages};
 use crate::wire::{Body, stream_of};
 use async_openai::Client;
 use async_openai::error::OpenAIError;
@@ -17,7 +18,9 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use secrecy::SecretString;
 use serde_json::Value;
-use std::sync::{Arc, OnceLock};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 use transport::{Cut, Transport, network_error};
 
 /// Chat models behind HTTP servers that speak Chat Completions.
@@ -26,7 +29,8 @@ use transport::{Cut, Transport, network_error};
 /// answer is bounded to 32 MiB.
 #[derive(Clone, Debug)]
 pub struct HttpModel {
-    client: reqwest::Client,
+    /// A client for each time that a connection may take.
+    clients: Arc<Mutex<HashMap<Duration, reqwest::Client>>>,
 }
 
 impl HttpModel {
@@ -36,7 +40,25 @@ impl HttpModel {
     ///
     /// Fails if the system's TLS cannot be set up.
     pub fn new() -> Result<Self, SetupError> {
-        Ok(Self { client: http_client()? })
+        let usual = Timeouts::default().connect;
+        let clients = HashMap::from([(usual, http_client(usual)?)]);
+        Ok(Self { clients: Arc::new(Mutex::new(clients)) })
+    }
+
+    fn client(&self, connect: Duration) -> Result<reqwest::Client, CallError> {
+        // A panic elsewhere leaves a map of whole clients.
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = clients.get(&connect) {
+            return Ok(client.clone());
+        }
+        let client = http_client(connect).map_err(|error| CallError {
+            kind: FailureKind::Misconfigured,
+            message: error.to_string(),
+            status: None,
+            retry_after: None,
+        })?;
+        clients.insert(connect, client.clone());
+        Ok(client)
     }
 
     async fn attempt(&self, endpoint: &Endpoint, request: &Request) -> Result<Reply, CallError> {
@@ -51,8 +73,11 @@ impl HttpModel {
         };
         let body = Body::new(request, endpoint).to_json();
         let body = body.map_err(|error| exchange.unsent(&error.to_string()))?;
-        let transport = Transport { client: self.client.clone(), stream, secrets, cut, body: body.into() };
-        let client = Client::build(self.client.clone(), target).with_http_service(transport);
+        let client = self.client(endpoint.timeouts.connect)?;
+        let (connect, stages) = (endpoint.timeouts.connect, Stages::begin(endpoint));
+        let transport =
+            Transport { client: client.clone(), stream, secrets, cut, body: body.into(), connect, stages };
+        let client = Client::build(client, target).with_http_service(transport);
         match stream {
             Stream::Streamed => exchange.streamed(&client).await,
             Stream::Whole => exchange.whole(&client).await,
@@ -69,12 +94,8 @@ impl ChatModel for HttpModel {
         Box::pin(async move {
             let attempt = tokio::time::timeout(endpoint.timeout, self.attempt(endpoint, request));
             attempt.await.unwrap_or_else(|_| {
-                Err(CallError {
-                    kind: FailureKind::TimedOut,
-                    message: format!("no complete answer within {:?}", endpoint.timeout),
-                    status: None,
-                    retry_after: None,
-                })
+                let Failure { kind, message } = Late::WholeCall(endpoint.timeout).failure();
+                Err(CallError { kind, message, status: None, retry_after: None })
             })
         })
     }

@@ -24,21 +24,24 @@ mod target;
 
 mod client;
 mod discover;
-mod gate;
 mod http;
+mod timing;
+
+mod circuit;
+mod gate;
 
 pub use chat::{
-    Arguments, AudioFormat, CallError, ChatModel, FailureKind, Media, Message, Part, Reply, Request, Tool,
-    ToolCall, ToolChoice, Usage, UsageSource,
+    Arguments, AudioFormat, Blame, CallError, ChatModel, FailureKind, Media, Message, Part, Reply, Request,
+    Tool, ToolCall, ToolChoice, Usage, UsageSource,
 };
 pub use client::{SetupError, install_crypto_provider};
 pub use data::Data;
 pub use discover::{Found, ServerKind, discover};
 pub use endpoint::{
-    BridgeAfterTool, Dialect, Endpoint, MaxTokensField, Stream, StreamUsage, SystemRole, ToolCallIds,
-    ToolResultMedia,
+    BridgeAfterTool, Dialect, Endpoint, MaxTokensField, Stream, StreamUsage, SystemRole, Timeouts,
+    ToolCallIds, ToolResultMedia,
 };
 pub use estimate::{estimate_message_tokens, estimate_prompt_tokens, estimate_tokens};
-pub use gate::{Gate, Pass};
+pub use gate::{Gate, Pass, Patience, Shut, WhileOpen};
 pub use http::HttpModel;
 pub use wire::Body;

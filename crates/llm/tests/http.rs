@@ -10,13 +10,14 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use futures::stream::{self, StreamExt};
 use polity_llm::{
-    Arguments, CallError, ChatModel, Dialect, Endpoint, FailureKind, HttpModel, Message, Part, Reply,
-    Request, Stream, Usage, UsageSource,
+    Arguments, CallError, ChatModel, Dialect, Endpoint, FailureKind, Gate, HttpModel, Message, Part,
+    Patience, Reply, Request, Stream, Timeouts, Usage, UsageSource, WhileOpen,
 };
 use serde_json::{Map, Value, json};
 use std::convert::Infallible;
 use std::future::pending;
 use std::io;
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -312,6 +313,173 @@ async fn a_stream_that_never_ends_is_too_slow() {
     .await;
     let endpoint = Endpoint { timeout: Duration::from_millis(50), ..server.endpoint() };
     assert_eq!(call(&endpoint).await.unwrap_err().kind, FailureKind::TimedOut);
+}
+
+fn too_late(error: &CallError, field: &str) {
+    assert_eq!(error.kind, FailureKind::TimedOut, "{error}");
+    assert!(error.message.contains(&format!("raise {field} of the service")), "{error}");
+}
+
+#[tokio::test]
+async fn a_first_byte_that_does_not_come_is_named() {
+    let first_byte = Some(Duration::from_millis(50));
+    let timeouts = Timeouts { first_byte, ..Timeouts::default() };
+    // Neither a head nor a body; and a head alone.
+    let silent = serve(Router::new().route("/v1/chat/completions", post(pending::<()>))).await;
+    let head =
+        Server::start(|| event_stream(Body::from_stream(stream::pending::<io::Result<Bytes>>()))).await;
+    for address in [silent, head.address.clone()] {
+        let endpoint = Endpoint { timeouts, timeout: AT_LAST, ..Endpoint::new(address, "m") };
+        too_late(&call(&endpoint).await.unwrap_err(), "timeouts.firstByteMs");
+        too_late(&call(&whole(endpoint)).await.unwrap_err(), "timeouts.firstByteMs");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_stands_still_is_named() {
+    let timeouts = Timeouts { between_bytes: Duration::from_millis(50), ..Timeouts::default() };
+    for content_type in ["text/event-stream", "application/json", "text/plain"] {
+        let server = Server::start(move || {
+            let first = Bytes::from(events([delta(json!({"content": "and "}))]));
+            let body = stream::iter([Ok::<_, Infallible>(first)]).chain(stream::pending());
+            ([(header::CONTENT_TYPE, content_type)], Body::from_stream(body)).into_response()
+        })
+        .await;
+        let endpoint = Endpoint { timeouts, ..server.endpoint() };
+        too_late(&call(&endpoint).await.unwrap_err(), "timeouts.betweenBytesMs");
+        too_late(&call(&whole(endpoint)).await.unwrap_err(), "timeouts.betweenBytesMs");
+    }
+}
+
+#[tokio::test]
+async fn the_body_of_a_failure_that_stands_still_hides_no_failure() {
+    let timeouts = Timeouts { between_bytes: Duration::from_millis(50), ..Timeouts::default() };
+    let server = Server::start(|| {
+        let first = stream::iter([Ok::<_, Infallible>(Bytes::from_static(b"overloaded"))]);
+        (StatusCode::SERVICE_UNAVAILABLE, Body::from_stream(first.chain(stream::pending()))).into_response()
+    })
+    .await;
+    let error = call(&Endpoint { timeouts, ..server.endpoint() }).await.unwrap_err();
+    assert_eq!((error.kind, error.message.as_str()), (FailureKind::Passing, "overloaded"));
+}
+
+#[tokio::test]
+async fn signs_of_life_are_bytes_and_the_whole_call_is_bounded_all_the_same() {
+    let server = Server::start(|| {
+        let life = stream::repeat_with(|| Ok::<_, Infallible>(Bytes::from_static(b": alive\n\n")));
+        event_stream(Body::from_stream(life.then(async |piece| {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            piece
+        })))
+    })
+    .await;
+    // Bounds that only a silence of a minute would reach.
+    let timeouts = Timeouts { first_byte: Some(AT_LAST), between_bytes: AT_LAST, ..Timeouts::default() };
+    let endpoint = Endpoint { timeouts, timeout: Duration::from_millis(100), ..server.endpoint() };
+    too_late(&call(&endpoint).await.unwrap_err(), "timeoutMs");
+}
+
+/// A port that takes no more connections: those that there is room for are made already.
+async fn full() -> (tokio::net::TcpListener, Vec<tokio::net::TcpStream>) {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = socket.listen(1).unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut made = Vec::new();
+    while let Ok(connected) =
+        tokio::time::timeout(Duration::from_millis(200), tokio::net::TcpStream::connect(address)).await
+    {
+        made.push(connected.unwrap());
+    }
+    (listener, made)
+}
+
+#[tokio::test]
+async fn a_connection_that_is_not_made_is_an_unreachable_server() {
+    let (listener, _made) = full().await;
+    let timeouts = Timeouts { connect: Duration::from_millis(50), ..Timeouts::default() };
+    let address = format!("http://{}/v1", listener.local_addr().unwrap());
+    let endpoint = Endpoint { timeouts, timeout: AT_LAST, ..Endpoint::new(address, "m") };
+    let error = call(&endpoint).await.unwrap_err();
+    assert_eq!((error.kind, error.status), (FailureKind::Unreachable, None), "{error}");
+    assert!(error.message.contains("within 50ms") && error.message.contains("timeouts.connectMs"), "{error}");
+}
+
+/// A server that answers one request on each connection as if it kept it open, and does something else with it then.
+async fn answers_once(then: fn(tokio::net::TcpStream)) -> (String, Arc<Mutex<u32>>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}/v1", listener.local_addr().unwrap());
+    let connections = Arc::new(Mutex::new(0));
+    let count = connections.clone();
+    tokio::spawn(async move {
+        loop {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            *count.lock().unwrap() += 1;
+            let mut received = Vec::new();
+            while !received.ends_with(b"}") {
+                tokio::io::AsyncReadExt::read_buf(&mut socket, &mut received).await.unwrap();
+            }
+            let body = rich_whole().to_string();
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            tokio::io::AsyncWriteExt::write_all(&mut socket, answer.as_bytes()).await.unwrap();
+            then(socket);
+        }
+    });
+    (address, connections)
+}
+
+#[tokio::test]
+async fn a_connection_that_was_closed_while_it_was_idle_costs_nothing() {
+    // Closed in good order; and reset.
+    for then in [drop as fn(tokio::net::TcpStream), |socket| socket.set_zero_linger().unwrap()] {
+        let (address, connections) = answers_once(then).await;
+        let model = HttpModel::new().unwrap();
+        let endpoint = Endpoint { timeout: AT_LAST, ..Endpoint::new(address, "m") };
+        for _ in 0..20 {
+            // The end may come before, while or after the request is sent: at worst it is a broken answer, at once.
+            match model.call(&endpoint, &request()).await {
+                Ok(reply) => check_rich(&reply),
+                Err(error) => assert_eq!(error.kind, FailureKind::BrokenOff, "{error}"),
+            }
+        }
+        assert!(*connections.lock().unwrap() >= 10);
+    }
+}
+
+#[tokio::test]
+async fn a_connection_on_which_nobody_answers_any_more_is_given_up_in_time() {
+    // Kept open, and never read from again.
+    let (address, _) = answers_once(std::mem::forget).await;
+    let model = HttpModel::new().unwrap();
+    let endpoint = Endpoint { timeout: AT_LAST, ..Endpoint::new(address, "m") };
+    model.call(&endpoint, &request()).await.unwrap();
+    let timeouts = Timeouts { first_byte: Some(Duration::from_millis(50)), ..Timeouts::default() };
+    let error = model.call(&Endpoint { timeouts, ..endpoint.clone() }, &request()).await.unwrap_err();
+    too_late(&error, "timeouts.firstByteMs");
+    // The next call gets a connection of its own.
+    model.call(&endpoint, &request()).await.unwrap();
+}
+
+#[tokio::test]
+async fn waiting_for_a_place_is_no_part_of_the_call() {
+    let server = Server::start(|| event_stream(rich_stream().into())).await;
+    let gate = Gate::new(NonZeroUsize::new(1));
+    let patience = Patience { longest_pause: AT_LAST, while_open: WhileOpen::Wait };
+    let inside = gate.enter(patience).await.unwrap();
+    let endpoint = Endpoint { timeout: Duration::from_secs(2), ..server.endpoint() };
+    let waits = async {
+        let _pass = gate.enter(patience).await.unwrap();
+        call(&endpoint).await
+    };
+    let leaves = async {
+        tokio::time::sleep(endpoint.timeout).await;
+        drop(inside);
+    };
+    let (answered, ()) = tokio::join!(waits, leaves);
+    check_rich(&answered.unwrap());
 }
 
 /// Tells when it is dropped.

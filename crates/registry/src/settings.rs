@@ -288,6 +288,7 @@ mod tests {
                 max_depth: 5,
                 max_children: 6,
                 max_pair_exchanges: 7,
+                max_failed_turns: 5,
                 max_queue: 8,
                 max_message_chars: 9,
                 tool_result_chars: 10,

@@ -3,7 +3,7 @@
 use crate::registry::Snapshot;
 use crate::services::{Declaration, Price, Service, StripMetadata};
 use crate::settings::{Discover, Retention, Retry, Settings, Synchronous};
-use polity_llm::Endpoint;
+use polity_llm::{Endpoint, Timeouts};
 use secrecy::ExposeSecret;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -45,7 +45,9 @@ pub(crate) fn service(service: &Service) -> Value {
         // Nobody knows what they are, and a misspelt `apiKey` may be among them.
         unknown: _,
     } = service;
-    let Endpoint { base_url, model, api_key, headers, timeout, max_tokens, extra_body, dialect } = endpoint;
+    let Endpoint { base_url, model, api_key, headers, timeout, timeouts, max_tokens, extra_body, dialect } =
+        endpoint;
+    let Timeouts { connect, first_byte, between_bytes } = timeouts;
     let headers: Map<String, Value> =
         headers.iter().map(|(name, value)| (name.clone(), json!(whence(value.expose_secret())))).collect();
     let extra: Vec<&String> = extra_body.keys().collect();
@@ -63,6 +65,11 @@ pub(crate) fn service(service: &Service) -> Value {
         "dialect": dialect,
         "fileTypes": file_types,
         "timeoutMs": millis(*timeout),
+        "timeouts": {
+            "connectMs": millis(*connect),
+            "firstByteMs": millis(first_byte.unwrap_or(*timeout)),
+            "betweenBytesMs": millis(*between_bytes),
+        },
         "stripMetadata": *strip_metadata == StripMetadata::Strip,
     });
     let price = price.map(|Price { input, output }| json!({"input": input, "output": output}));

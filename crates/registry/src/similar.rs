@@ -118,13 +118,14 @@ mod tests {
 
     #[test]
     fn fields_that_look_like_others() {
-        const SERVICE: [&str; 15] = [
+        const SERVICE: [&str; 16] = [
             "id",
             "baseURL",
             "model",
             "apiKey",
             "headers",
             "timeoutMs",
+            "timeouts",
             "maxTokens",
             "extraBody",
             "dialect",

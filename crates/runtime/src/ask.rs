@@ -1,33 +1,29 @@
-//! Asks a model for its next answer: renders the request for the service as it is configured now, makes attempts until
-//! one brings an answer or the policy gives up.
+//! Asks a model for its next answer: makes attempts until one brings an answer or the policy gives up.
+//!
+//! Before each attempt it waits at the gate of the service. The request is made after that, for the service as it is
+//! configured then, so nobody holds a request in memory while waiting, and none is out of date when it is sent.
+
+mod request;
+mod told;
 
 use crate::budget::{self, Reached, Reservation};
-use crate::door::{known, service_for};
-use crate::event::{Event, NextAttempt, Shown};
-use crate::fetch::fetch;
+use crate::door::service_for;
+use crate::event::Shown;
 use crate::handles::Handles;
 use crate::history::History;
-use crate::policy::{self, Fallback, Next, Room, Sent, Tried};
+use crate::policy::{self, Fallback, Next, Room, Sent, Situation, Tried};
 use crate::record::Replied;
-use crate::render::{self, MediaUse, Sight, SystemFacts};
+use crate::render::{self, MediaUse};
 use crate::room::{self, Compaction};
 use crate::store::contacts::ContactRow;
 use crate::store::usage::Served;
 use crate::store::{Conversation, Error, agents, artifacts, contacts, records, roles, tasks};
-use crate::tools;
-use crate::trust::OfAll;
 use crate::turn::{Tools, with_unique_ids};
 use polity_artifacts::index::Stored;
-use polity_llm::{
-    CallError, FailureKind, Message, Part, Reply, Request, Tool, ToolChoice, estimate_message_tokens,
-    estimate_prompt_tokens,
-};
+use polity_llm::{CallError, FailureKind, Pass, Reply, Shut, estimate_prompt_tokens};
 use polity_registry::{Service, Snapshot};
-use polity_routing::FileTypes;
-use polity_society::content::{Capability, Kind};
 use polity_society::id::{ArtifactId, ServiceId};
-use polity_society::text::TextKey;
-use std::ops::Range;
+use request::{Made, capabilities_used, make};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,8 +67,6 @@ pub(crate) struct Round {
     pub(crate) number: u64,
     /// Whether the model may call tools.
     pub(crate) tools: Tools,
-    /// Whether older history was summed up for it already.
-    pub(crate) room: Room,
 }
 
 /// What a model is asked for.
@@ -94,157 +88,301 @@ struct Scene {
     wanted: Option<ServiceId>,
 }
 
-/// Asks for the next answer in a conversation.
+/// Asks for the next answer in a conversation. What was tried is carried on in `tried`: a call that is interrupted by a
+/// summary goes on where it was.
 pub(crate) async fn ask(
     handles: &Handles,
     conversation: &Conversation,
     round: Round,
+    tried: &mut Tried,
 ) -> Result<Asked, Error> {
-    ask_for(handles, conversation, Wanted::Answer(round)).await
+    ask_for(handles, conversation, Wanted::Answer(round), tried).await
 }
 
-/// Asks for a summary of the older part of a conversation.
+/// Asks for a summary of the older part of a conversation: a call of its own, which begins with the service that the
+/// call `during` has come to.
 pub(crate) async fn ask_for_summary(
     handles: &Handles,
     conversation: &Conversation,
     compaction: &Compaction,
+    during: &Tried,
 ) -> Result<Asked, Error> {
-    ask_for(handles, conversation, Wanted::Summary(compaction)).await
+    ask_for(handles, conversation, Wanted::Summary(compaction), &mut during.for_summary()).await
 }
 
 /// Asks within the time that the task has left.
-async fn ask_for(handles: &Handles, conversation: &Conversation, wanted: Wanted<'_>) -> Result<Asked, Error> {
-    let asking = ask_until_answered(handles, conversation, wanted);
-    let Some(seconds) = handles.registry.current().settings.limits.max_seconds_per_task else {
-        return asking.await;
+async fn ask_for(
+    handles: &Handles,
+    conversation: &Conversation,
+    wanted: Wanted<'_>,
+    tried: &mut Tried,
+) -> Result<Asked, Error> {
+    let scene = look(handles, conversation).await?;
+    let snapshot = handles.registry.refresh().await;
+    let mut call = Call { handles, conversation, wanted, scene, tried };
+    let Some(seconds) = snapshot.settings.limits.max_seconds_per_task else {
+        return call.make().await;
     };
     let worked = handles.budgets.worked(&conversation.task).unwrap_or_default();
     let reached = Reached { limit: "maxSecondsPerTask", value: seconds.into() };
     match Duration::from_secs(seconds).checked_sub(worked) {
         Some(left) if !left.is_zero() => {
-            tokio::time::timeout(left, asking).await.unwrap_or(Ok(Asked::Limited(reached)))
+            tokio::time::timeout(left, call.make()).await.unwrap_or(Ok(Asked::Limited(reached)))
         }
         _ => Ok(Asked::Limited(reached)),
     }
 }
 
-async fn ask_until_answered(
-    handles: &Handles,
-    conversation: &Conversation,
-    wanted: Wanted<'_>,
-) -> Result<Asked, Error> {
-    let mut scene = look(handles, conversation).await?;
-    let mut snapshot = handles.registry.refresh().await;
-    let mut service = Arc::clone(service_for(&snapshot.catalogue, scene.wanted.as_ref()));
-    let mut tried_services = vec![service.id.clone()];
-    let room = match wanted {
-        Wanted::Answer(round) => round.room,
-        Wanted::Summary(_) => Room::Exhausted,
-    };
-    let mut tried =
-        Tried { attempts: 0, sent: Sent::Text, fallback: Fallback::None, media: MediaUse::Shown, room };
-    let mut made = 0;
-    loop {
-        scene.history.pin_tokens = service.context_window.map(|window| window / 4);
-        let Made { request, shown, costs } = match wanted {
-            Wanted::Answer(round) => {
-                request(handles, &scene, &snapshot, &service, tried.media, round.tools).await?
-            }
-            Wanted::Summary(compaction) => summary_request(compaction, &snapshot),
-        };
-        let tokens = estimate_prompt_tokens(&request);
-        if tried.room != Room::Exhausted && room::outgrows(tokens, &service) {
-            match room::compaction(&scene.history, &costs, tokens, tried.room, &service, &snapshot) {
-                Some(compaction) => return Ok(Asked::TooLong(Box::new(compaction))),
-                None => tried.room = Room::Exhausted,
-            }
-        }
-        let media = media_in(&shown);
-        tried.sent = sent(&request);
-        tried.fallback = match untried_fallback(&snapshot, &service, &tried_services) {
-            Some(_) => Fallback::Untried,
-            None => Fallback::None,
-        };
-        let need = budget::need(tokens, &service);
-        let limits = &snapshot.settings.limits;
-        let reserved = handles.budgets.reserve(&handles.store, &conversation.task, need, limits).await?;
-        let reservation = match reserved {
-            Ok(reservation) => reservation,
-            Err(reached) => return Ok(Asked::Limited(reached)),
-        };
-        tried.attempts += 1;
-        made += 1;
-        let failure = match attempt(handles, &service, &request).await {
-            Ok(mut reply) => {
-                handles.trusts.taken(&snapshot, &service.id, &media);
-                if let Wanted::Answer(round) = wanted {
-                    let taken = scene.history.call_ids();
-                    reply.tool_calls = with_unique_ids(reply.tool_calls, &taken, round.turn, round.number);
+/// A call under way.
+struct Call<'a> {
+    handles: &'a Handles,
+    conversation: &'a Conversation,
+    wanted: Wanted<'a>,
+    scene: Scene,
+    tried: &'a mut Tried,
+}
+
+/// What came of one attempt.
+enum Attempted {
+    /// It ended the call.
+    Ended(Asked),
+    /// It failed.
+    Failed(Box<FailedAttempt>),
+    /// It was not made: the service was changed while its gate was waited for.
+    Stale,
+}
+
+/// An attempt that brought no answer.
+struct FailedAttempt {
+    failure: CallError,
+    sent: Sent,
+    /// What was shown as media.
+    media: Vec<ArtifactId>,
+    /// What could be summed up.
+    compaction: Option<Compaction>,
+}
+
+impl Call<'_> {
+    /// Makes attempts until the call has ended.
+    async fn make(&mut self) -> Result<Asked, Error> {
+        loop {
+            let snapshot = self.handles.registry.current();
+            let service = match self.service(&snapshot) {
+                Ok(service) => service,
+                Err(gone) => return Ok(told::withdrawn(&gone)),
+            };
+            let fallback = untried_fallback(&snapshot, &service, self.tried);
+            let gate = self.handles.gates.of(&service);
+            let patience = policy::patience(fallback_of(fallback), &snapshot.settings.retry);
+            let attempted = match gate.enter(patience).await {
+                Ok(pass) => self.attempt(pass, &service).await?,
+                Err(Shut::StillDown { last }) => {
+                    self.tried.count();
+                    Attempted::Failed(Box::new(still_down(last)))
                 }
-                return Ok(answered(reply, &service, &snapshot, made, shown, reservation));
-            }
-            Err(failure) => failure,
-        };
-        // It has cost nothing that anybody knows of, and others may wait for it.
-        drop(reservation);
-        let compaction = match (failure.kind, tried.room) {
-            (FailureKind::ContextOverflow, Room::Untouched | Room::Made) => {
-                room::compaction(&scene.history, &costs, tokens, tried.room, &service, &snapshot)
-            }
-            _ => None,
-        };
-        if compaction.is_none() && failure.kind == FailureKind::ContextOverflow {
-            tried.room = Room::Exhausted;
-        }
-        let next = policy::next(&failure, tried, &snapshot.settings.retry, fastrand::f64());
-        let suspects = match failure.kind {
-            FailureKind::MediaRefused => {
-                handles.trusts.refused(&snapshot, &service.id, &media);
-                capabilities_used(&media, &scene.stored)
-            }
-            _ => Vec::new(),
-        };
-        let attempt =
-            FailedAttempt { service: service.id.clone(), attempt: made, failure: &failure, next, suspects };
-        note_failure(handles, conversation, attempt).await?;
-        match next {
-            Next::Again { after } => {
-                if failure.retry_after.is_some() {
-                    handles.gates.of(&service).pause(after);
-                } else {
-                    tokio::time::sleep(after).await;
+                Err(shut @ (Shut::Paused { .. } | Shut::Open { .. })) => {
+                    let Some(fallback) = fallback else { return Ok(told::shut_out(&service, &shut)) };
+                    let skipped =
+                        told::service_skipped(self.conversation, &service, fallback, told::why(&shut));
+                    self.handles.store.note(skipped).await?;
+                    self.tried.turn_to(fallback.id.clone());
+                    continue;
                 }
-            }
-            Next::DescribeMedia => tried.media = MediaUse::Described,
-            Next::Compact => match compaction {
-                Some(compaction) => return Ok(Asked::TooLong(Box::new(compaction))),
-                // Cannot be missing: the policy was told that there is room to make.
-                None => return Ok(failed(&service, &failure)),
-            },
-            Next::Fallback => {
-                let fallback = untried_fallback(&snapshot, &service, &tried_services).map(Arc::clone);
-                // Cannot be missing: the policy was told that there is one.
-                let Some(fallback) = fallback else {
-                    return Ok(failed(&service, &failure));
-                };
-                tried_services.push(fallback.id.clone());
-                service = fallback;
-                tried = Tried { attempts: 0, media: MediaUse::Shown, ..tried };
-            }
-            Next::GiveUp => return Ok(failed(&service, &failure)),
-        }
-        // Configuration may have changed meanwhile; a service that is still there is asked as it is now.
-        snapshot = handles.registry.refresh().await;
-        match snapshot.catalogue.service(&service.id) {
-            Some(current) => service = Arc::clone(current),
-            // It is gone: the default takes over, and starts afresh.
-            None => {
-                service = Arc::clone(snapshot.catalogue.default_service());
-                tried_services.push(service.id.clone());
-                tried = Tried { attempts: 0, media: MediaUse::Shown, ..tried };
+            };
+            match attempted {
+                Attempted::Ended(asked) => return Ok(asked),
+                Attempted::Failed(failed) => {
+                    if let Some(asked) = self.go_on(&service, *failed).await? {
+                        return Ok(asked);
+                    }
+                }
+                Attempted::Stale => {}
             }
         }
     }
+
+    /// The service to ask, as it is configured now. Where it is gone, the default takes over.
+    fn service(&mut self, snapshot: &Snapshot) -> Result<Arc<Service>, ServiceId> {
+        let current = self.tried.service();
+        if let Some(service) = current.and_then(|id| snapshot.catalogue.service(id)) {
+            return Ok(Arc::clone(service));
+        }
+        let wanted = service_for(&snapshot.catalogue, self.scene.wanted.as_ref());
+        let candidates = [wanted, snapshot.catalogue.default_service()];
+        match candidates.into_iter().find(|service| self.tried.is_untried(&service.id)) {
+            Some(service) => {
+                self.tried.turn_to(service.id.clone());
+                Ok(Arc::clone(service))
+            }
+            None => Err(current.unwrap_or(&wanted.id).clone()),
+        }
+    }
+
+    /// Makes one attempt.
+    async fn attempt(&mut self, pass: Pass, entered: &Service) -> Result<Attempted, Error> {
+        // The wait may have been long.
+        let snapshot = self.handles.registry.refresh().await;
+        let current = snapshot.catalogue.service(&entered.id);
+        let Some(service) = current.filter(|now| now.endpoint.is_same_server(&entered.endpoint)) else {
+            return Ok(Attempted::Stale);
+        };
+        self.scene.history.pin_tokens = service.context_window.map(|window| window / 4);
+        let made = make(self.handles, &self.scene, &snapshot, service, self.tried.media, self.wanted).await?;
+        let tokens = estimate_prompt_tokens(&made.request);
+        if room::outgrows(tokens, service)
+            && let Some(compaction) = self.compaction(&made, tokens, service, &snapshot)
+        {
+            return Ok(Attempted::Ended(self.too_long(compaction)));
+        }
+        let need = budget::need(tokens, service);
+        let (store, task, limits) = (&self.handles.store, &self.conversation.task, &snapshot.settings.limits);
+        let reservation = match self.handles.budgets.reserve(store, task, need, limits).await? {
+            Ok(reservation) => reservation,
+            Err(reached) => return Ok(Attempted::Ended(Asked::Limited(reached))),
+        };
+        self.tried.count();
+        let called = self.handles.model.call(&service.endpoint, &made.request).await;
+        let retry = &snapshot.settings.retry;
+        pass.settle(called.as_ref().err(), |failures| policy::pause(None, failures, retry, fastrand::f64()));
+        let failure = match called {
+            Ok(reply) => {
+                self.handles.trusts.taken(&snapshot, &service.id, &made.media());
+                return Ok(Attempted::Ended(self.answered(
+                    reply,
+                    service,
+                    &snapshot,
+                    made.shown,
+                    reservation,
+                )));
+            }
+            Err(failure) => failure,
+        };
+        let media = made.media();
+        if failure.kind == FailureKind::MediaRefused {
+            self.handles.trusts.refused(&snapshot, &service.id, &media);
+        }
+        let compaction = match failure.kind {
+            FailureKind::ContextOverflow => self.compaction(&made, tokens, service, &snapshot),
+            _ => None,
+        };
+        Ok(Attempted::Failed(Box::new(FailedAttempt { failure, sent: made.sent(), media, compaction })))
+    }
+
+    /// Does what the policy says about an attempt that failed. Gives the end of the call where that is it.
+    async fn go_on(&mut self, service: &Service, failed: FailedAttempt) -> Result<Option<Asked>, Error> {
+        let snapshot = self.handles.registry.current();
+        let FailedAttempt { failure, sent, media, compaction } = failed;
+        let fallback = untried_fallback(&snapshot, service, self.tried);
+        let room = if compaction.is_some() { self.tried.room } else { Room::Exhausted };
+        let situation = Situation { sent, fallback: fallback_of(fallback), room };
+        let next = policy::next(&failure, self.tried, situation, &snapshot.settings.retry, fastrand::f64());
+        let suspects = match failure.kind {
+            FailureKind::MediaRefused => capabilities_used(&media, &self.scene.stored),
+            _ => Vec::new(),
+        };
+        let attempt = self.tried.attempts();
+        let event = told::model_failed(self.conversation, service, attempt, &failure, next, suspects);
+        self.handles.store.note(event).await?;
+        let pause = self.leave_alone(service, &failure, next);
+        match (next, fallback, compaction) {
+            (Next::Again { after }, _, _) => {
+                // A pause that the service has asked for is waited out at its gate, by everybody.
+                if pause.is_none() {
+                    tokio::time::sleep(after).await;
+                }
+            }
+            (Next::DescribeMedia, _, _) => self.tried.media = MediaUse::Described,
+            (Next::Compact, _, Some(compaction)) => return Ok(Some(self.too_long(compaction))),
+            (Next::Fallback, Some(fallback), _) => self.tried.turn_to(fallback.id.clone()),
+            // Without a fallback, or anything to sum up, the policy gives neither of the two.
+            (Next::GiveUp | Next::Fallback | Next::Compact, _, _) => {
+                return Ok(Some(told::failed(service, &failure, pause)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Has all callers leave a service alone that has asked for it, and says for how long.
+    fn leave_alone(&self, service: &Service, failure: &CallError, next: Next) -> Option<Duration> {
+        let asked = failure.retry_after?;
+        let pause = match next {
+            Next::Again { after } => after,
+            _ => policy::shared_pause(asked),
+        };
+        self.handles.gates.of(service).pause(pause);
+        Some(pause)
+    }
+
+    /// What could be summed up, so that the conversation fits.
+    fn compaction(
+        &self,
+        made: &Made,
+        tokens: u64,
+        service: &Service,
+        snapshot: &Snapshot,
+    ) -> Option<Compaction> {
+        match (self.wanted, self.tried.room) {
+            (Wanted::Summary(_), _) | (_, Room::Exhausted) => None,
+            (Wanted::Answer(_), room @ (Room::Untouched | Room::Made)) => {
+                room::compaction(&self.scene.history, &made.costs, tokens, room, service, snapshot)
+            }
+        }
+    }
+
+    fn too_long(&mut self, compaction: Compaction) -> Asked {
+        self.tried.make_room();
+        Asked::TooLong(Box::new(compaction))
+    }
+
+    fn answered(
+        &self,
+        mut reply: Reply,
+        service: &Service,
+        snapshot: &Snapshot,
+        shown: Vec<Shown>,
+        reservation: Reservation,
+    ) -> Asked {
+        if let Wanted::Answer(round) = self.wanted {
+            let taken = self.scene.history.call_ids();
+            reply.tool_calls = with_unique_ids(reply.tool_calls, &taken, round.turn, round.number);
+        }
+        let replied = Replied {
+            text: reply.text,
+            calls: reply.tool_calls,
+            extra: reply.extra,
+            service: Some(service.id.clone()),
+        };
+        let served = Served {
+            service: service.id.clone(),
+            model: reply.model.unwrap_or_else(|| service.endpoint.model.clone()),
+            revision: snapshot.catalogue.revision(),
+            attempts: self.tried.attempts(),
+            cost: budget::cost(&reply.usage, service),
+            usage: reply.usage,
+        };
+        Asked::Answered(Box::new(Answer { replied, served, shown, reservation }))
+    }
+}
+
+/// The failure of another call, which has found out for all that the service does not answer yet.
+fn still_down(last: CallError) -> FailedAttempt {
+    let message = format!("another call has found it still down: {}", last.message);
+    // Whoever was told to wait has seen to it.
+    let failure = CallError { message, retry_after: None, ..last };
+    FailedAttempt { failure, sent: Sent::Text, media: Vec::new(), compaction: None }
+}
+
+fn untried_fallback<'s>(
+    snapshot: &'s Snapshot,
+    service: &Service,
+    tried: &Tried,
+) -> Option<&'s Arc<Service>> {
+    let fallback = service.fallback.as_ref().filter(|fallback| tried.is_untried(fallback))?;
+    snapshot.catalogue.service(fallback)
+}
+
+fn fallback_of(fallback: Option<&Arc<Service>>) -> Fallback {
+    if fallback.is_some() { Fallback::Untried } else { Fallback::None }
 }
 
 async fn look(handles: &Handles, conversation: &Conversation) -> Result<Scene, Error> {
@@ -264,191 +402,4 @@ async fn look(handles: &Handles, conversation: &Conversation) -> Result<Scene, E
         None => tasks::service(&mut reader, &conversation.task).await?,
     };
     Ok(Scene { agent, role, history, contacts, stored, wanted })
-}
-
-async fn request(
-    handles: &Handles,
-    scene: &Scene,
-    snapshot: &Snapshot,
-    service: &Service,
-    media: MediaUse,
-    tools: Tools,
-) -> Result<Made, Error> {
-    let limits = &room::within(&snapshot.settings.limits, service);
-    let distrust = handles.trusts.distrust(snapshot, &service.id);
-    let contacts = known(scene.contacts.clone(), &snapshot.catalogue);
-    let (file_types, _) = FileTypes::parse(&service.file_types);
-    let sight = Sight {
-        service: &service.id,
-        capabilities: &service.capabilities,
-        file_types: &file_types,
-        media_bytes: service
-            .max_request_bytes
-            .unwrap_or(limits.max_request_bytes)
-            .min(limits.max_request_bytes),
-        limits,
-        texts: &snapshot.prompts.texts,
-        contacts: &contacts,
-        media: if distrust.of_all == OfAll::Yes { MediaUse::Described } else { media },
-        refused: &distrust.refused,
-    };
-    let fetched = fetch(handles, service, &scene.stored, &sight).await?;
-    let rendered = render::render(&scene.history, &fetched, &sight);
-    let system = render::system_message(&SystemFacts {
-        prompts: &snapshot.prompts,
-        agent: &scene.agent.id,
-        parent: scene.agent.parent.as_ref(),
-        role_name: &scene.agent.role_name,
-        role_prompt: scene.role.as_ref().map(|role| role.prompt.as_str()),
-        brief: scene.agent.brief.as_ref(),
-        service,
-        contacts: &contacts,
-    });
-    let of_record = |span: &Range<usize>| -> u64 {
-        rendered.messages.get(span.clone()).unwrap_or_default().iter().map(estimate_message_tokens).sum()
-    };
-    let costs = rendered.spans.iter().map(of_record).collect();
-    let mut messages = Vec::with_capacity(rendered.messages.len() + 1);
-    messages.push(Message::System(system));
-    messages.extend(rendered.messages);
-    let groups = scene.role.as_ref().map(|role| role.tool_groups.as_slice()).unwrap_or_default();
-    let offered: Vec<Tool> = if service.tools_allowed() {
-        let outside = handles.outside.iter().map(|outside| outside.tool.clone());
-        tools::offered(groups, &snapshot.prompts).into_iter().chain(outside).collect()
-    } else {
-        Vec::new()
-    };
-    let tool_choice = match tools {
-        Tools::Offered => ToolChoice::Auto,
-        Tools::Withheld => ToolChoice::None,
-    };
-    let request = Request { messages, tools: offered, tool_choice };
-    Ok(Made { request, shown: rendered.shown, costs })
-}
-
-/// A request, how the artifacts in it are shown, and what each record that is told takes of it, in tokens.
-struct Made {
-    request: Request,
-    shown: Vec<Shown>,
-    costs: Vec<u64>,
-}
-
-fn summary_request(compaction: &Compaction, snapshot: &Snapshot) -> Made {
-    let texts = &snapshot.prompts.texts;
-    let tokens = compaction.summary_tokens.to_string();
-    let messages = vec![
-        Message::System(texts.fill(TextKey::ContextSumUp, &[("tokens", &tokens)])),
-        Message::User(vec![Part::Text(compaction.transcript.clone())]),
-    ];
-    Made { request: Request { messages, ..Request::default() }, shown: Vec::new(), costs: Vec::new() }
-}
-
-fn sent(request: &Request) -> Sent {
-    let has_media = request.messages.iter().any(|message| match message {
-        Message::User(parts) => parts.iter().any(|part| !matches!(part, polity_llm::Part::Text(_))),
-        Message::Tool { media, .. } => !media.is_empty(),
-        Message::System(_) | Message::Assistant { .. } => false,
-    });
-    if has_media { Sent::Media } else { Sent::Text }
-}
-
-async fn attempt(handles: &Handles, service: &Service, request: &Request) -> Result<Reply, CallError> {
-    let gate = handles.gates.of(service);
-    let _pass = gate.enter().await;
-    handles.model.call(&service.endpoint, request).await
-}
-
-fn untried_fallback<'s>(
-    snapshot: &'s Snapshot,
-    service: &Service,
-    tried: &[ServiceId],
-) -> Option<&'s Arc<Service>> {
-    let fallback = service.fallback.as_ref().filter(|fallback| !tried.contains(fallback))?;
-    snapshot.catalogue.service(fallback)
-}
-
-fn answered(
-    reply: Reply,
-    service: &Service,
-    snapshot: &Snapshot,
-    attempts: u32,
-    shown: Vec<Shown>,
-    reservation: Reservation,
-) -> Asked {
-    let replied = Replied {
-        text: reply.text,
-        calls: reply.tool_calls,
-        extra: reply.extra,
-        service: Some(service.id.clone()),
-    };
-    let served = Served {
-        service: service.id.clone(),
-        model: reply.model.unwrap_or_else(|| service.endpoint.model.clone()),
-        revision: snapshot.catalogue.revision(),
-        attempts,
-        cost: budget::cost(&reply.usage, service),
-        usage: reply.usage,
-    };
-    Asked::Answered(Box::new(Answer { replied, served, shown, reservation }))
-}
-
-fn failed(service: &Service, failure: &CallError) -> Asked {
-    // Where nobody answers, the address is what one looks at first.
-    let reason = match failure.kind {
-        FailureKind::Unreachable | FailureKind::TimedOut => {
-            format!("{failure} ({})", service.endpoint.base_url)
-        }
-        _ => failure.to_string(),
-    };
-    Asked::Failed { service: service.id.clone(), kind: failure.kind, reason }
-}
-
-/// The artifacts that were sent as media.
-fn media_in(shown: &[Shown]) -> Vec<ArtifactId> {
-    let media = shown.iter().filter(|shown| !matches!(shown.routing.as_str(), "text" | "described"));
-    media.map(|shown| shown.artifact.clone()).collect()
-}
-
-/// The capabilities on the strength of which media were sent.
-fn capabilities_used(media: &[ArtifactId], stored: &[Stored]) -> Vec<Capability> {
-    let mut used = Vec::new();
-    for id in media {
-        let kind = stored.iter().find(|stored| stored.artifact.id == *id).map(|stored| stored.artifact.kind);
-        let capability = kind.map(Kind::needs).filter(|capability| !used.contains(capability));
-        used.extend(capability);
-    }
-    used
-}
-
-/// An attempt that brought no answer.
-struct FailedAttempt<'a> {
-    service: ServiceId,
-    attempt: u32,
-    failure: &'a CallError,
-    next: Next,
-    suspects: Vec<Capability>,
-}
-
-async fn note_failure(
-    handles: &Handles,
-    conversation: &Conversation,
-    failed: FailedAttempt<'_>,
-) -> Result<(), Error> {
-    let event = Event::ModelFailed {
-        task: conversation.task.clone(),
-        agent: conversation.agent.clone(),
-        service: failed.service,
-        attempt: failed.attempt,
-        kind: failed.failure.kind,
-        reason: failed.failure.message.clone(),
-        next: match failed.next {
-            Next::Again { .. } => NextAttempt::Retry,
-            Next::DescribeMedia => NextAttempt::DescribeMedia,
-            Next::Compact => NextAttempt::Compact,
-            Next::Fallback => NextAttempt::Fallback,
-            Next::GiveUp => NextAttempt::GiveUp,
-        },
-        suspects: failed.suspects,
-    };
-    handles.store.note(event).await
 }

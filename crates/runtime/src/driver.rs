@@ -14,7 +14,7 @@ use crate::door::service_for;
 use crate::event::Event;
 use crate::handles::Handles;
 use crate::in_full;
-use crate::policy::Room;
+use crate::policy::Tried;
 use crate::record::Record;
 use crate::room;
 use crate::store::turns::{self, OpenTurn};
@@ -122,7 +122,7 @@ async fn drive(
             Step::Ended => return Ok(()),
             Step::CallModel(tools) => {
                 take_in(handles, conversation, open, &mut turn).await?;
-                let round = Round { turn: open.id, number: turn.rounds(), tools, room: Room::Untouched };
+                let round = Round { turn: open.id, number: turn.rounds(), tools };
                 tokio::select! {
                     happened = call_model(handles, conversation, open, round) => Some(happened?),
                     () = halt.cancelled() => None,
@@ -233,21 +233,18 @@ async fn call_model(
     handles: &Handles,
     conversation: &Conversation,
     open: &OpenTurn,
-    mut round: Round,
+    round: Round,
 ) -> Result<Happened, Error> {
+    let mut tried = Tried::nothing();
     let answer = loop {
-        match ask(handles, conversation, round).await? {
+        match ask(handles, conversation, round, &mut tried).await? {
             Asked::Answered(answer) => break answer,
             Asked::Failed { service, reason, .. } => return Ok(Happened::Failed { service, reason }),
             Asked::Limited(reached) => return Ok(Happened::Limited(reached)),
             Asked::TooLong(compaction) => {
-                if let Some(happened) = compact(handles, conversation, open, &compaction).await? {
+                if let Some(happened) = compact(handles, conversation, open, &compaction, &tried).await? {
                     return Ok(happened);
                 }
-                round.room = match round.room {
-                    Room::Untouched => Room::Made,
-                    Room::Made | Room::Exhausted => Room::Exhausted,
-                };
             }
         }
     };
@@ -264,7 +261,8 @@ async fn call_model(
         attempts: served.attempts,
         content: shown,
     };
-    Ok(Happened::Replied { replied, event, served, taken_out, reservation: Arc::new(reservation) })
+    let (event, reservation) = (Box::new(event), Arc::new(reservation));
+    Ok(Happened::Replied { replied, event, served, taken_out, reservation })
 }
 
 /// What was given up.

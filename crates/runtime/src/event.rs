@@ -229,6 +229,19 @@ pub enum Event {
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         suspects: Vec<Capability>,
     },
+    /// A service was not asked, because it is down or has asked to be left alone; its fallback is.
+    ServiceSkipped {
+        /// The task.
+        task: TaskId,
+        /// Who asks.
+        agent: AgentId,
+        /// The service.
+        service: ServiceId,
+        /// The one that is asked instead.
+        fallback: ServiceId,
+        /// Why.
+        reason: String,
+    },
     /// A tool was called.
     ToolCalled {
         /// The task.
@@ -349,6 +362,7 @@ impl Event {
             | Self::AgentStopped { task, .. }
             | Self::ModelAnswered { task, .. }
             | Self::ModelFailed { task, .. }
+            | Self::ServiceSkipped { task, .. }
             | Self::ToolCalled { task, .. }
             | Self::LimitReached { task, .. } => Some(task),
             Self::AgentEnded { .. }
@@ -376,6 +390,7 @@ impl Event {
             | Self::TurnEnded { agent, .. }
             | Self::ModelAnswered { agent, .. }
             | Self::ModelFailed { agent, .. }
+            | Self::ServiceSkipped { agent, .. }
             | Self::ToolCalled { agent, .. }
             | Self::LimitReached { agent, .. } => Some(agent),
             Self::RoleCreated { creator, .. } => Some(creator),

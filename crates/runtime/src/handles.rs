@@ -6,7 +6,7 @@ use crate::store::Store;
 use crate::tools::outside::OutsideTool;
 use crate::trust::Trusts;
 use polity_artifacts::BlobStore;
-use polity_llm::{ChatModel, Gate};
+use polity_llm::{ChatModel, Endpoint, Gate};
 use polity_registry::{Registry, Service};
 use polity_society::id::ServiceId;
 use std::collections::HashMap;
@@ -43,17 +43,30 @@ pub(crate) struct Handles {
 
 /// One gate per service, shared by all agents.
 #[derive(Default)]
-pub(crate) struct Gates(Mutex<HashMap<ServiceId, Arc<Gate>>>);
+pub(crate) struct Gates(Mutex<HashMap<ServiceId, Gated>>);
+
+/// A gate and the server behind it.
+struct Gated {
+    gate: Arc<Gate>,
+    endpoint: Endpoint,
+}
 
 impl Gates {
-    /// The gate of a service, as wide as its configuration says now.
+    /// The gate of a service, as wide as its configuration says now. What is known of a server holds for it alone: with
+    /// another address, model or key the service begins afresh.
     pub(crate) fn of(&self, service: &Service) -> Arc<Gate> {
         // A gate holds no state that a panic elsewhere could leave half-made.
         let mut gates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let gate =
-            gates.entry(service.id.clone()).or_insert_with(|| Arc::new(Gate::new(service.max_concurrent)));
-        gate.set_max_concurrent(service.max_concurrent);
-        Arc::clone(gate)
+        let gated = gates.entry(service.id.clone()).or_insert_with(|| Gated {
+            gate: Arc::new(Gate::new(service.max_concurrent)),
+            endpoint: service.endpoint.clone(),
+        });
+        if !gated.endpoint.is_same_server(&service.endpoint) {
+            gated.endpoint = service.endpoint.clone();
+            gated.gate.forget();
+        }
+        gated.gate.set_max_concurrent(service.max_concurrent);
+        Arc::clone(&gated.gate)
     }
 }
 

@@ -1,21 +1,99 @@
-//! What to do about a model call that brought no answer: the one retry policy (contract section 4).
+//! What to do about a model call that brought no answer: the one retry policy (contract section 4). Pure.
 
 use crate::render::MediaUse;
-use polity_llm::{CallError, FailureKind};
+use polity_llm::{CallError, FailureKind, Patience, WhileOpen};
 use polity_registry::Retry;
+use polity_society::id::ServiceId;
 use std::time::Duration;
 
-/// What was tried so far.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The longest pause that a service may ask for and be waited for, where nobody else can be asked. After a longer one
+/// the call fails and says when the service may be asked again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
+
+/// After this time a service is asked again, whatever pause it has asked for: some servers name a time that nobody means.
+const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(60 * 60);
+
+/// What was tried for one call. It stays with the call through everything: other services, media described, a history
+/// that is summed up meanwhile.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tried {
-    /// Attempts at this service, the failed one included.
-    pub(crate) attempts: u32,
+    /// Attempts in all.
+    attempts: u32,
+    /// Attempts before its service was asked first.
+    before: u32,
+    /// The service that is asked.
+    service: Option<ServiceId>,
+    /// Those that were given up.
+    given_up: Vec<ServiceId>,
+    /// Whether media are shown to the service.
+    pub(crate) media: MediaUse,
+    /// Whether older history can be summed up for the service.
+    pub(crate) room: Room,
+}
+
+impl Tried {
+    /// Nothing yet.
+    pub(crate) fn nothing() -> Self {
+        Self {
+            attempts: 0,
+            before: 0,
+            service: None,
+            given_up: Vec::new(),
+            media: MediaUse::Shown,
+            room: Room::Untouched,
+        }
+    }
+
+    /// What is known when a summary is asked for in the middle of the call: which service is to be asked, and which not.
+    pub(crate) fn for_summary(&self) -> Self {
+        Self { service: self.service.clone(), given_up: self.given_up.clone(), ..Self::nothing() }
+    }
+
+    /// Attempts in all.
+    pub(crate) fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    /// The service that is asked; none before the first.
+    pub(crate) fn service(&self) -> Option<&ServiceId> {
+        self.service.as_ref()
+    }
+
+    /// Whether a service was neither given up nor is the one that is asked.
+    pub(crate) fn is_untried(&self, service: &ServiceId) -> bool {
+        self.service.as_ref() != Some(service) && !self.given_up.contains(service)
+    }
+
+    /// Turns to a service, and gives up the one before.
+    pub(crate) fn turn_to(&mut self, service: ServiceId) {
+        self.given_up.extend(self.service.replace(service));
+        self.before = self.attempts;
+        self.media = MediaUse::Shown;
+        // Another service, another window.
+        self.room = Room::Untouched;
+    }
+
+    /// Counts an attempt.
+    pub(crate) fn count(&mut self) {
+        self.attempts = self.attempts.saturating_add(1);
+    }
+
+    /// Notes that older history is being summed up.
+    pub(crate) fn make_room(&mut self) {
+        self.room = match self.room {
+            Room::Untouched => Room::Made,
+            Room::Made | Room::Exhausted => Room::Exhausted,
+        };
+    }
+}
+
+/// How an attempt was made that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Situation {
     /// Whether the request had media in it.
     pub(crate) sent: Sent,
     /// Whether there is another service to turn to.
     pub(crate) fallback: Fallback,
-    /// Whether media were shown.
-    pub(crate) media: MediaUse,
     /// Whether older history can be summed up.
     pub(crate) room: Room,
 }
@@ -67,137 +145,87 @@ pub(crate) enum Next {
     GiveUp,
 }
 
-/// Decides. `jitter` is a random number from 0 to 1; it spreads those who wait for the same server.
-pub(crate) fn next(failure: &CallError, tried: Tried, retry: &Retry, jitter: f64) -> Next {
-    let elsewhere = match tried.fallback {
+/// What a call waits for before an attempt.
+pub(crate) fn patience(fallback: Fallback, retry: &Retry) -> Patience {
+    let while_open = match fallback {
+        Fallback::Untried => WhileOpen::Leave,
+        Fallback::None => WhileOpen::Wait,
+    };
+    Patience { longest_pause: longest_pause(fallback, retry), while_open }
+}
+
+fn longest_pause(fallback: Fallback, retry: &Retry) -> Duration {
+    match fallback {
+        // As long as the pauses between attempts are.
+        Fallback::Untried => retry.max_delay,
+        Fallback::None => LONGEST_PAUSE,
+    }
+}
+
+/// How long all callers leave a service alone that has asked for it.
+pub(crate) fn shared_pause(asked: Duration) -> Duration {
+    asked.min(ASKED_AGAIN_AFTER)
+}
+
+/// Decides what follows a failed attempt, which is counted already. `jitter` is a random number from 0 to 1; it spreads
+/// those who wait for the same server.
+pub(crate) fn next(
+    failure: &CallError,
+    tried: &Tried,
+    situation: Situation,
+    retry: &Retry,
+    jitter: f64,
+) -> Next {
+    if tried.attempts >= retry.max_attempts {
+        return Next::GiveUp;
+    }
+    let elsewhere = match situation.fallback {
         Fallback::Untried => Next::Fallback,
         Fallback::None => Next::GiveUp,
     };
-    let passing = match failure.kind {
+    if tried.attempts - tried.before >= share(retry.max_attempts - tried.before, situation.fallback) {
+        return elsewhere;
+    }
+    match failure.kind {
         FailureKind::Unreachable
         | FailureKind::TimedOut
         | FailureKind::RateLimited
         | FailureKind::Passing
         | FailureKind::BrokenOff
-        | FailureKind::NotAnAnswer => true,
-        FailureKind::MediaRefused if tried.sent == Sent::Media && tried.media == MediaUse::Shown => {
-            return Next::DescribeMedia;
+        | FailureKind::NotAnAnswer => {
+            let too_long = longest_pause(situation.fallback, retry);
+            if failure.retry_after.is_some_and(|asked| asked > too_long) {
+                return elsewhere;
+            }
+            let here = tried.attempts - tried.before;
+            Next::Again { after: pause(failure.retry_after, here, retry, jitter) }
         }
-        FailureKind::ContextOverflow if tried.room != Room::Exhausted => return Next::Compact,
+        FailureKind::MediaRefused if situation.sent == Sent::Media && tried.media == MediaUse::Shown => {
+            Next::DescribeMedia
+        }
+        FailureKind::ContextOverflow if situation.room != Room::Exhausted => Next::Compact,
         FailureKind::MediaRefused
         | FailureKind::Unauthorized
         | FailureKind::ContextOverflow
         | FailureKind::Refused
-        | FailureKind::Misconfigured => false,
-    };
-    if !passing || tried.attempts >= retry.max_attempts {
-        return elsewhere;
+        | FailureKind::Misconfigured => elsewhere,
     }
-    Next::Again { after: pause(failure.retry_after, tried.attempts, retry, jitter) }
 }
 
-/// Twice as long after each attempt, by half more or less; never shorter than the server asks for.
-fn pause(asked: Option<Duration>, attempts: u32, retry: &Retry, jitter: f64) -> Duration {
-    let doubled = retry.base_delay.saturating_mul(1 << attempts.saturating_sub(1).min(20));
+/// How many of the attempts that are left a service has: half of them, rounded up, where another can be asked after it.
+fn share(left: u32, fallback: Fallback) -> u32 {
+    match fallback {
+        Fallback::Untried => left.div_ceil(2),
+        Fallback::None => left,
+    }
+}
+
+/// Twice as long after each failure, by half more or less; never shorter than the server asks for.
+pub(crate) fn pause(asked: Option<Duration>, failures: u32, retry: &Retry, jitter: f64) -> Duration {
+    let doubled = retry.base_delay.saturating_mul(1 << failures.saturating_sub(1).min(20));
     let spread = doubled.min(retry.max_delay).mul_f64(0.5 + jitter.clamp(0.0, 1.0) / 2.0);
     asked.map_or(spread, |asked| asked.max(spread))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    const KINDS: [FailureKind; 11] = [
-        FailureKind::Unreachable,
-        FailureKind::TimedOut,
-        FailureKind::RateLimited,
-        FailureKind::Passing,
-        FailureKind::Unauthorized,
-        FailureKind::ContextOverflow,
-        FailureKind::MediaRefused,
-        FailureKind::Refused,
-        FailureKind::BrokenOff,
-        FailureKind::NotAnAnswer,
-        FailureKind::Misconfigured,
-    ];
-
-    fn retry() -> Retry {
-        Retry { max_attempts: 6, base_delay: Duration::from_millis(500), max_delay: Duration::from_secs(30) }
-    }
-
-    fn failure(kind: FailureKind, retry_after: Option<u64>) -> CallError {
-        CallError {
-            kind,
-            message: String::new(),
-            status: None,
-            retry_after: retry_after.map(Duration::from_secs),
-        }
-    }
-
-    const FIRST: Tried = Tried {
-        attempts: 1,
-        sent: Sent::Text,
-        fallback: Fallback::None,
-        media: MediaUse::Shown,
-        room: Room::Exhausted,
-    };
-
-    #[test]
-    fn what_follows_a_failure() {
-        let check = |kind, tried: Tried, expect: Next| {
-            assert_eq!(next(&failure(kind, None), tried, &retry(), 1.0), expect)
-        };
-        let again = |millis| Next::Again { after: Duration::from_millis(millis) };
-        check(FailureKind::Passing, FIRST, again(500));
-        check(FailureKind::Passing, Tried { attempts: 3, ..FIRST }, again(2000));
-        check(FailureKind::Passing, Tried { attempts: 6, ..FIRST }, Next::GiveUp);
-        check(
-            FailureKind::Passing,
-            Tried { attempts: 6, fallback: Fallback::Untried, ..FIRST },
-            Next::Fallback,
-        );
-        check(FailureKind::Refused, FIRST, Next::GiveUp);
-        check(FailureKind::Unauthorized, Tried { fallback: Fallback::Untried, ..FIRST }, Next::Fallback);
-        let media = Tried { sent: Sent::Media, ..FIRST };
-        check(FailureKind::MediaRefused, media, Next::DescribeMedia);
-        check(FailureKind::MediaRefused, Tried { media: MediaUse::Described, ..media }, Next::GiveUp);
-        let elsewhere = Tried { fallback: Fallback::Untried, ..FIRST };
-        check(FailureKind::ContextOverflow, Tried { room: Room::Untouched, ..elsewhere }, Next::Compact);
-        check(FailureKind::ContextOverflow, Tried { room: Room::Made, ..elsewhere }, Next::Compact);
-        check(FailureKind::ContextOverflow, elsewhere, Next::Fallback);
-        check(FailureKind::MediaRefused, FIRST, Next::GiveUp);
-    }
-
-    #[test]
-    fn retry_after_is_obeyed() {
-        let limited = failure(FailureKind::RateLimited, Some(90));
-        assert_eq!(next(&limited, FIRST, &retry(), 0.3), Next::Again { after: Duration::from_secs(90) });
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(512))]
-
-        /// However a server fails, the same call is tried at most `maxAttempts` times, and once more with media described.
-        #[test]
-        fn attempts_are_bounded(kinds in proptest::collection::vec(0usize..KINDS.len(), 64), jitter in 0.0f64..1.0) {
-            let mut tried = Tried { sent: Sent::Media, ..FIRST };
-            let mut made = 0;
-            for kind in kinds {
-                made += 1;
-                match next(&failure(KINDS[kind], None), tried, &retry(), jitter) {
-                    Next::Again { after } => {
-                        prop_assert!(after <= retry().max_delay);
-                        tried.attempts += 1;
-                    }
-                    Next::DescribeMedia => {
-                        tried.media = MediaUse::Described;
-                        tried.attempts += 1;
-                    }
-                    Next::Compact | Next::Fallback | Next::GiveUp => break,
-                }
-            }
-            prop_assert!(made <= retry().max_attempts + 1);
-        }
-    }
-}
+mod tests;

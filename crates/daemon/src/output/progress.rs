@@ -118,6 +118,9 @@ pub(crate) fn describe(event: &Event) -> Option<String> {
                 beginning(reason)
             ))
         }
+        Event::ServiceSkipped { agent, service, fallback, reason, .. } => {
+            bad(&format!("{agent}: {service} is not asked ({}); asking {fallback}", beginning(reason)))
+        }
         Event::ToolCalled { agent, tool, error: Some(error), .. } => {
             format!("{} {}", name(agent.as_str()), bad(&format!("was refused {}: {error}", beginning(tool))))
         }

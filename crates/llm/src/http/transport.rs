@@ -8,11 +8,12 @@ use crate::classify::{Failure, classify, error_in, is_html, not_an_answer};
 use crate::endpoint::Stream;
 use crate::retry_after::retry_after;
 use crate::scrub::scrub;
+use crate::timing::{Late, Stages};
 use async_openai::error::OpenAIError;
 use async_openai::middleware::HttpRequestFactory;
 use bytes::{Bytes, BytesMut};
-use futures::StreamExt;
 use futures::future::BoxFuture;
+use futures::stream;
 use http::header::{CONTENT_TYPE, HeaderMap, LOCATION};
 use reqwest::Response;
 use secrecy::SecretString;
@@ -20,7 +21,7 @@ use serde_json::Value;
 use std::error::Error;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// The most bytes that an answer may have.
 const MAX_ANSWER: usize = 32 * 1024 * 1024;
@@ -37,6 +38,9 @@ pub(super) struct Transport {
     pub(super) body: Bytes,
     /// Why the body of the answer was cut, for whoever reads it through the library.
     pub(super) cut: Arc<OnceLock<Cut>>,
+    /// How long a connection may take to be made.
+    pub(super) connect: Duration,
+    pub(super) stages: Stages,
 }
 
 /// Why a body ended before its end.
@@ -46,6 +50,8 @@ pub(super) enum Cut {
     TooLarge,
     /// The connection broke.
     Broken(String),
+    /// A time ran out.
+    Late(Late),
 }
 
 impl Cut {
@@ -56,6 +62,7 @@ impl Cut {
                 message: format!("an answer of more than {} MiB", MAX_ANSWER / 1024 / 1024),
             },
             Self::Broken(message) => Failure { kind: FailureKind::BrokenOff, message: message.clone() },
+            Self::Late(late) => late.failure(),
         }
     }
 }
@@ -74,8 +81,9 @@ impl tower::Service<HttpRequestFactory> for Transport {
         Box::pin(async move {
             let mut request = request.build().await?;
             *request.body_mut() = Some(transport.body.clone().into());
-            let sent = transport.client.execute(request).await;
-            let response = sent.map_err(|error| boxed(network_error(&error, &transport.secrets)))?;
+            let sent = transport.stages.wait(transport.client.execute(request)).await;
+            let sent = sent.map_err(|late| boxed(transport.too_late(late)))?;
+            let response = sent.map_err(|error| boxed(transport.unsent(&error)))?;
             transport.receive(response).await.map_err(boxed)
         })
     }
@@ -103,22 +111,26 @@ impl Transport {
     /// Cuts an answer that grows too large, and remembers why it ended early.
     fn bounded(&self, response: Response) -> Response {
         let cut = self.cut.clone();
-        let mut total = 0_usize;
-        let chunks = response.bytes_stream().map(move |chunk| {
-            let ended = match chunk {
-                Ok(chunk) => {
-                    total = total.saturating_add(chunk.len());
-                    if total <= MAX_ANSWER {
-                        return Ok(chunk);
+        let pieces = Pieces { response, stages: self.stages };
+        let chunks = stream::unfold((pieces, 0_usize), move |(mut pieces, so_far)| {
+            let cut = cut.clone();
+            async move {
+                let ended = match pieces.next().await {
+                    Ok(None) => return None,
+                    Ok(Some(chunk)) => {
+                        let total = so_far.saturating_add(chunk.len());
+                        if total <= MAX_ANSWER {
+                            return Some((Ok(chunk), (pieces, total)));
+                        }
+                        Cut::TooLarge
                     }
-                    Cut::TooLarge
-                }
-                Err(error) => Cut::Broken(causes(&error)),
-            };
-            let message = ended.failure().message;
-            // The first reason counts.
-            let _ = cut.set(ended);
-            Err(std::io::Error::other(message))
+                    Err(ended) => ended,
+                };
+                let message = ended.failure().message;
+                // The first reason counts.
+                let _ = cut.set(ended);
+                Some((Err(std::io::Error::other(message)), (pieces, so_far)))
+            }
         });
         answer_of(reqwest::Body::wrap_stream(chunks))
     }
@@ -127,7 +139,7 @@ impl Transport {
     async fn streamed_anyway(&self, response: Response) -> Result<Response, CallError> {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let fail = |failure: Failure| self.failed(failure, status, &headers);
-        let body = match read(response, MAX_ANSWER).await {
+        let body = match self.read(response, MAX_ANSWER).await {
             Read::All(body) => body,
             Read::Cut(_, cut) => return Err(fail(cut.failure())),
         };
@@ -162,9 +174,42 @@ impl Transport {
                 &headers,
             );
         }
-        let (Read::All(body) | Read::Cut(body, _)) = read(response, MAX_FAILURE).await;
+        let (Read::All(body) | Read::Cut(body, _)) = self.read(response, MAX_FAILURE).await;
         let failure = classify(status.as_u16(), &String::from_utf8_lossy(&body));
         self.failed(failure, status.as_u16(), &headers)
+    }
+
+    async fn read(&self, response: Response, limit: usize) -> Read {
+        let mut pieces = Pieces { response, stages: self.stages };
+        let mut body = BytesMut::new();
+        loop {
+            match pieces.next().await {
+                Ok(Some(chunk)) if body.len() + chunk.len() > limit => {
+                    body.extend_from_slice(chunk.get(..limit - body.len()).unwrap_or_default());
+                    return Read::Cut(body.freeze(), Cut::TooLarge);
+                }
+                Ok(Some(chunk)) => body.extend_from_slice(&chunk),
+                Ok(None) => return Read::All(body.freeze()),
+                Err(cut) => return Read::Cut(body.freeze(), cut),
+            }
+        }
+    }
+
+    /// Says what the network did to a request that got no answer.
+    fn unsent(&self, error: &reqwest::Error) -> CallError {
+        let mut failure = network_error(error, &self.secrets);
+        if error.is_connect() && error.is_timeout() {
+            failure.message = format!(
+                "no connection within {:?}: if the server is only slow, raise timeouts.connectMs of the service",
+                self.connect
+            );
+        }
+        failure
+    }
+
+    fn too_late(&self, late: Late) -> CallError {
+        let Failure { kind, message } = late.failure();
+        CallError { kind, message: scrub(&message, &self.secrets), status: None, retry_after: None }
     }
 
     fn failed(&self, failure: Failure, status: u16, headers: &HeaderMap) -> CallError {
@@ -177,25 +222,28 @@ impl Transport {
     }
 }
 
+/// A body that is arriving.
+struct Pieces {
+    response: Response,
+    stages: Stages,
+}
+
+impl Pieces {
+    /// The next piece; none at the end of the body.
+    async fn next(&mut self) -> Result<Option<Bytes>, Cut> {
+        let chunk = self.stages.wait(self.response.chunk()).await.map_err(Cut::Late)?;
+        let Some(chunk) = chunk.map_err(|error| Cut::Broken(causes(&error)))? else {
+            return Ok(None);
+        };
+        self.stages.came(chunk.len());
+        Ok(Some(chunk))
+    }
+}
+
 /// A body as far as it could be read.
 enum Read {
     All(Bytes),
     Cut(Bytes, Cut),
-}
-
-async fn read(mut response: Response, limit: usize) -> Read {
-    let mut body = BytesMut::new();
-    loop {
-        match response.chunk().await {
-            Ok(Some(chunk)) if body.len() + chunk.len() > limit => {
-                body.extend_from_slice(chunk.get(..limit - body.len()).unwrap_or_default());
-                return Read::Cut(body.freeze(), Cut::TooLarge);
-            }
-            Ok(Some(chunk)) => body.extend_from_slice(&chunk),
-            Ok(None) => return Read::All(body.freeze()),
-            Err(error) => return Read::Cut(body.freeze(), Cut::Broken(causes(&error))),
-        }
-    }
 }
 
 /// The answer that the library gets to see. It asks for no header.

@@ -196,7 +196,7 @@ impl Serialize for WireCall<'_> {
         let mut map = serializer.serialize_map(Some(3 + extra.len()))?;
         map.serialize_entry("id", &self.id)?;
         map.serialize_entry("type", "function")?;
-        map.serialize_entry("function", &CalledFunction { name, arguments })?;
+        map.serialize_entry("function", &CalledFunction { name: &wire_name(name), arguments })?;
         for (field, value) in extra {
             if !matches!(field.as_str(), "id" | "type" | "function" | "index") {
                 map.serialize_entry(field, value)?;
@@ -204,6 +204,21 @@ impl Serialize for WireCall<'_> {
         }
         map.end()
     }
+}
+
+/// The longest name that a tool can have.
+const LONGEST_NAME: usize = 64;
+
+/// Gives the name of a tool that a model has called in a form that servers take: they refuse every later request
+/// otherwise, for a name that only the model has thought of. What the tools that there are are called stays as it is.
+fn wire_name(name: &str) -> Cow<'_, str> {
+    let is_allowed = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
+    if !name.is_empty() && name.len() <= LONGEST_NAME && name.chars().all(is_allowed) {
+        return name.into();
+    }
+    let allowed = name.chars().map(|character| if is_allowed(character) { character } else { '_' });
+    let cleaned: String = allowed.take(LONGEST_NAME).collect();
+    if cleaned.is_empty() { "unnamed".into() } else { cleaned.into() }
 }
 
 /// Gives the id of a call in the form that the server takes: the same for the call and its result.

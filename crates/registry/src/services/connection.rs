@@ -1,7 +1,7 @@
 //! Reads where and how a service is called.
 
 use crate::fields::{self, Fields};
-use polity_llm::{Dialect, Endpoint};
+use polity_llm::{Dialect, Endpoint, Timeouts};
 use secrecy::SecretString;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -46,10 +46,25 @@ pub(super) fn read_endpoint(
     if let Some(milliseconds) = fields.read("timeoutMs", "the default counts", fields::count) {
         endpoint.timeout = Duration::from_millis(milliseconds);
     }
+    endpoint.timeouts = read_timeouts(fields);
     endpoint.max_tokens = fields.read("maxTokens", "the server decides", fields::count);
     endpoint.extra_body = fields.read("extraBody", "nothing is added", fields::object).unwrap_or_default();
     endpoint.dialect = read_dialect(fields);
     endpoint
+}
+
+fn read_timeouts(service: &mut Fields<'_>) -> Timeouts {
+    const DONE: &str = "the default counts";
+    let mut timeouts = Timeouts::default();
+    let Some(mut object) = service.open("timeouts", "the defaults count") else {
+        return timeouts;
+    };
+    let milliseconds = |value| fields::count(value).map(Duration::from_millis);
+    timeouts.connect = object.read_or("connectMs", timeouts.connect, milliseconds);
+    timeouts.first_byte = object.read("firstByteMs", DONE, milliseconds);
+    timeouts.between_bytes = object.read_or("betweenBytesMs", timeouts.between_bytes, milliseconds);
+    object.finish("it has no effect");
+    timeouts
 }
 
 /// Reads a key or the value of a header: a text that fits into a header, or `${NAME}`.

@@ -106,7 +106,8 @@ fn every_field_is_read() {
     let text = r#"{"services": [
         {"id": " a ", "name": "A", "baseURL": "https://a.example/v1/", "model": " m ", "apiKey": " ${A_KEY} ",
          "capabilityTags": ["fast", " "], "capabilities": {"input": ["text", "smell"]}, "description": "does it",
-         "maxConcurrentRequests": 2, "timeoutMs": 1500, "maxTokens": 100, "contextWindow": 8000, "fallback": "b",
+         "maxConcurrentRequests": 2, "timeoutMs": 1500,
+         "timeouts": {"connectMs": 21, "firstByteMs": 22, "betweenBytesMs": 23}, "maxTokens": 100, "contextWindow": 8000, "fallback": "b",
          "dialect": {"toolResultMedia": "inline", "bridgeAfterTool": true, "systemRole": "developer", "stream": false,
                      "toolCallIds": "alnum9", "maxTokensField": "max_completion_tokens", "streamUsage": false},
          "fileTypes": ["Application/PDF", "text/*", "*/*"], "maxImageBytes": 5, "maxImageEdge": 6,
@@ -146,6 +147,13 @@ fn every_field_is_read() {
                 ),
             ],
             timeout: 1.5s,
+            timeouts: Timeouts {
+                connect: 21ms,
+                first_byte: Some(
+                    22ms,
+                ),
+                between_bytes: 23ms,
+            },
             max_tokens: Some(
                 100,
             ),
@@ -210,7 +218,8 @@ fn every_problem_is_told_and_the_other_services_load() {
          "capabilities": {"input": ["text", ""], "output": "text", "both": []}},
         {"id": "a", "baseURL": "not a url", "model": "m"},
         {"id": "b", "baseURL": "https://b.example", "model": "m", "fallback": "nobody", "name": 3, "description": [],
-         "capabilityTags": "fast", "capabilities": {}, "apiKey": "a\nb", "timeoutMs": 0, "maxTokens": -1,
+         "capabilityTags": "fast", "capabilities": {}, "apiKey": "a\nb", "timeoutMs": 0,
+         "timeouts": {"connectMs": 0, "firstByteMs": "1s", "betweenByteMs": 5}, "maxTokens": -1,
          "contextWindow": "8k", "maxConcurrentRequests": 0, "fileTypes": ["pdf"], "maxImageBytes": 1.5,
          "maxImageEdge": 99999999999, "maxRequestBytes": true, "stripMetadata": "yes", "price": {"input": -1},
          "extraBody": [], "headers": {"bad name": "x", "X-Ok": 3},
@@ -245,6 +254,9 @@ fn every_problem_is_told_and_the_other_services_load() {
     llmservices.json: /services/4/headers/bad name: is not the name of a header; the header is left out
     llmservices.json: /services/4/headers/X-Ok: must be a text; the header is left out
     llmservices.json: /services/4/timeoutMs: must be a whole number above zero; the default counts
+    llmservices.json: /services/4/timeouts/connectMs: must be a whole number above zero; the default counts
+    llmservices.json: /services/4/timeouts/firstByteMs: must be a whole number above zero; the default counts
+    llmservices.json: /services/4/timeouts/betweenByteMs: there is no such field (did you mean "betweenBytesMs"?); it has no effect
     llmservices.json: /services/4/maxTokens: must be a whole number above zero; the server decides
     llmservices.json: /services/4/extraBody: must be an object; nothing is added
     llmservices.json: /services/4/dialect/toolResultMedia: must be "after" or "inline"; the default counts

@@ -33,7 +33,7 @@ pub(super) enum Happened {
     /// The model answered.
     Replied {
         replied: Replied,
-        event: Event,
+        event: Box<Event>,
         served: usage::Served,
         taken_out: TakenOut,
         #[expect(dead_code, reason = "held until what the answer cost is written, then given back")]

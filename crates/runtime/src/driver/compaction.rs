@@ -7,6 +7,7 @@ use crate::event::{Event, SummarySource};
 use crate::handles::Handles;
 use crate::history::bounded;
 use crate::inline::leave_out;
+use crate::policy::Tried;
 use crate::record::{Keeps, Record};
 use crate::room::{Compaction, without_a_model};
 use crate::store::turns::OpenTurn;
@@ -19,9 +20,11 @@ pub(super) async fn compact(
     conversation: &Conversation,
     open: &OpenTurn,
     compaction: &Compaction,
+    tried: &Tried,
 ) -> Result<Option<Happened>, Error> {
     // The reservation is held until what the summary cost is written.
-    let (text, served, _reservation) = match ask_for_summary(handles, conversation, compaction).await? {
+    let asked = ask_for_summary(handles, conversation, compaction, tried).await?;
+    let (text, served, _reservation) = match asked {
         Asked::Answered(answer) => (answer.replied.text, Some(answer.served), Some(answer.reservation)),
         Asked::Limited(reached) => return Ok(Some(Happened::Limited(reached))),
         // It answers, but not this.

@@ -283,3 +283,20 @@ fn different_ids_stay_different() {
         (0..10_000).map(|number| nine_characters(&format!("call_{number}"))).collect();
     assert_eq!(mapped.len(), 10_000);
 }
+
+#[test]
+fn a_name_that_no_server_takes_goes_out_as_one_that_every_server_takes() {
+    let check = |name: &str, expect: &str| assert_eq!(wire_name(name), expect);
+    check("get_artifact", "get_artifact");
+    check("Look-up_2", "Look-up_2");
+    check("", "unnamed");
+    check("发送 message!", "___message_");
+    check(&"x".repeat(65), &"x".repeat(64));
+    let nameless = ToolCall { name: String::new(), ..call("a") };
+    let messages = [
+        Message::Assistant { text: None, tool_calls: vec![nameless], extra: Map::new() },
+        result("a", Vec::new()),
+    ];
+    let arranged = serde_json::to_value(arrange(&messages, &Dialect::default())).unwrap();
+    assert_eq!(arranged[0]["tool_calls"][0]["function"]["name"], "unnamed");
+}

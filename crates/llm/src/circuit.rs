@@ -1,0 +1,250 @@
+//! Whether a server is asked at all: a circuit that opens where it fails again and again. Pure.
+
+use crate::chat::CallError;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// So many failures in a row, of all callers together, open a circuit. Fewer than one call has attempts by default, so
+/// that a single caller finds out as well.
+const OPENS_AT: u32 = 5;
+
+/// The circuit of one server.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Circuit {
+    state: State,
+    /// How many probes were begun.
+    probes: u64,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    /// The server is asked.
+    Closed {
+        /// So many failures were the last that was heard of it.
+        failures: u32,
+    },
+    /// Nobody asks it for a while.
+    Open { failures: u32, until: Instant, last: CallError },
+    /// One call finds out whether it lives; nobody else asks it.
+    Probing { failures: u32, probe: Probe, last: CallError },
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self::Closed { failures: 0 }
+    }
+}
+
+/// The number of a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Probe(u64);
+
+/// What a caller finds.
+#[derive(Clone, Debug)]
+pub(crate) enum Found {
+    /// The server may be asked.
+    Closed,
+    /// It is left alone until then.
+    Open { until: Instant, failures: u32, last: CallError },
+    /// The pause is over: the next call is the probe.
+    Due { last: CallError },
+    /// Somebody is finding out.
+    Probing { failures: u32, last: CallError },
+}
+
+impl Circuit {
+    /// How it stands.
+    pub(crate) fn look(&self, now: Instant) -> Found {
+        match &self.state {
+            State::Closed { .. } => Found::Closed,
+            State::Open { failures, until, last } if now < *until => {
+                Found::Open { until: *until, failures: *failures, last: last.clone() }
+            }
+            State::Open { last, .. } => Found::Due { last: last.clone() },
+            State::Probing { failures, last, .. } => {
+                Found::Probing { failures: *failures, last: last.clone() }
+            }
+        }
+    }
+
+    /// Makes the next call the probe, where one is due.
+    pub(crate) fn probe(&mut self, now: Instant) -> Option<Probe> {
+        let State::Open { failures, until, last } = &self.state else { return None };
+        if now < *until {
+            return None;
+        }
+        self.probes += 1;
+        let probe = Probe(self.probes);
+        self.state = State::Probing { failures: *failures, probe, last: last.clone() };
+        Some(probe)
+    }
+
+    /// A call was answered, whatever with: the server lives.
+    pub(crate) fn answered(&mut self) {
+        self.state = State::default();
+    }
+
+    /// A call failed in a way that the server is to blame for. `pause` says how long it is left alone after so many
+    /// failures in a row.
+    pub(crate) fn failed(
+        &mut self,
+        probe: Option<Probe>,
+        failure: &CallError,
+        now: Instant,
+        pause: impl FnOnce(u32) -> Duration,
+    ) {
+        let failures = match &self.state {
+            State::Closed { failures } => failures.saturating_add(1),
+            State::Probing { failures, probe: current, .. } if probe == Some(*current) => {
+                failures.saturating_add(1)
+            }
+            // Calls that were under way when it opened say nothing new.
+            State::Open { .. } | State::Probing { .. } => return,
+        };
+        if failures < OPENS_AT {
+            self.state = State::Closed { failures };
+            return;
+        }
+        // A pause beyond the end of time is one that nobody can mean.
+        let until = now.checked_add(pause(failures)).unwrap_or(now);
+        self.state = State::Open { failures, until, last: failure.clone() };
+    }
+
+    /// A probe ended without finding out: the next call is one.
+    pub(crate) fn abandoned(&mut self, probe: Probe, now: Instant) {
+        if let State::Probing { failures, probe: current, last } = &self.state
+            && *current == probe
+        {
+            self.state = State::Open { failures: *failures, until: now, last: last.clone() };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chat::FailureKind;
+    use proptest::prelude::*;
+
+    fn failure() -> CallError {
+        CallError {
+            kind: FailureKind::Passing,
+            message: "overloaded".to_owned(),
+            status: Some(503),
+            retry_after: None,
+        }
+    }
+
+    fn pause(failures: u32) -> Duration {
+        Duration::from_secs(u64::from(failures.min(20)))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_opens_after_enough_failures_in_a_row_and_one_probe_closes_it() {
+        let (mut circuit, now) = (Circuit::default(), Instant::now());
+        for _ in 1..OPENS_AT {
+            circuit.failed(None, &failure(), now, pause);
+            assert!(matches!(circuit.look(now), Found::Closed));
+        }
+        circuit.answered();
+        for _ in 0..OPENS_AT {
+            assert!(matches!(circuit.look(now), Found::Closed), "an answer starts the count anew");
+            circuit.failed(None, &failure(), now, pause);
+        }
+        let until = now + Duration::from_secs(5);
+        assert!(matches!(circuit.look(now), Found::Open { until: at, failures: 5, .. } if at == until));
+        assert_eq!(circuit.probe(now), None);
+        let probe = circuit.probe(until).unwrap();
+        assert_eq!(circuit.probe(until), None, "one at a time");
+        circuit.failed(Some(probe), &failure(), until, pause);
+        let later = until + Duration::from_secs(6);
+        assert!(matches!(circuit.look(until), Found::Open { until: at, failures: 6, .. } if at == later));
+        circuit.probe(later).unwrap();
+        circuit.answered();
+        assert!(matches!(circuit.look(later), Found::Closed));
+    }
+
+    #[derive(Clone, Debug)]
+    enum Act {
+        /// Time passes.
+        Wait(u64),
+        /// Somebody comes.
+        Come,
+        /// One who is inside hears an answer.
+        Answer(usize),
+        /// One who is inside does not.
+        Fail(usize),
+        /// One who is inside goes without having asked.
+        Leave(usize),
+    }
+
+    fn act() -> impl Strategy<Value = Act> {
+        prop_oneof![
+            (0..10_u64).prop_map(Act::Wait),
+            Just(Act::Come),
+            Just(Act::Come),
+            any::<usize>().prop_map(Act::Answer),
+            any::<usize>().prop_map(Act::Fail),
+            any::<usize>().prop_map(Act::Fail),
+            any::<usize>().prop_map(Act::Leave),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(512))]
+
+        /// Nobody but one probe is let in from the failure that opens it to the answer that closes it, and whatever
+        /// happens somebody is let in again within the longest pause.
+        #[test]
+        fn while_it_is_open_one_probe_at_a_time_is_all_that_is_let_in(acts in prop::collection::vec(act(), 1..120)) {
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            let _entered = runtime.enter();
+            let mut now = Instant::now();
+            let mut circuit = Circuit::default();
+            // Each with its probe, and whether it came before the circuit opened last.
+            let mut inside: Vec<Option<Probe>> = Vec::new();
+            let mut in_a_row = 0;
+            for act in acts {
+                match act {
+                    Act::Wait(seconds) => now += Duration::from_secs(seconds),
+                    Act::Come => match circuit.look(now) {
+                        Found::Closed => inside.push(None),
+                        Found::Due { .. } => {
+                            let probe = circuit.probe(now);
+                            prop_assert!(probe.is_some());
+                            inside.push(probe);
+                        }
+                        Found::Open { until, failures, .. } => {
+                            prop_assert!(failures >= OPENS_AT);
+                            prop_assert!(until - now <= pause(failures));
+                            prop_assert_eq!(circuit.probe(now), None);
+                        }
+                        Found::Probing { .. } => prop_assert_eq!(circuit.probe(now), None),
+                    },
+                    Act::Answer(_) | Act::Fail(_) | Act::Leave(_) if inside.is_empty() => {}
+                    Act::Answer(which) => {
+                        inside.swap_remove(which % inside.len());
+                        circuit.answered();
+                        in_a_row = 0;
+                        prop_assert!(matches!(circuit.look(now), Found::Closed));
+                    }
+                    Act::Fail(which) => {
+                        let probe = inside.swap_remove(which % inside.len());
+                        circuit.failed(probe, &failure(), now, pause);
+                        in_a_row += 1;
+                        prop_assert!(in_a_row >= OPENS_AT || matches!(circuit.look(now), Found::Closed));
+                    }
+                    Act::Leave(which) => {
+                        if let Some(probe) = inside.swap_remove(which % inside.len()) {
+                            circuit.abandoned(probe, now);
+                        }
+                    }
+                }
+                // Only a probe that is still inside keeps others out for longer than the pause.
+                if let State::Probing { probe, .. } = &circuit.state {
+                    prop_assert!(inside.contains(&Some(*probe)), "nobody is finding out");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The request for one attempt, made for the service as it is configured now.
+
+use super::{Scene, Wanted};
+use crate::door::known;
+use crate::event::Shown;
+use crate::fetch::fetch;
+use crate::handles::Handles;
+use crate::policy::Sent;
+use crate::render::{self, MediaUse, Sight, SystemFacts};
+use crate::room::{self, Compaction};
+use crate::store::Error;
+use crate::tools;
+use crate::trust::OfAll;
+use crate::turn::Tools;
+use polity_artifacts::index::Stored;
+use polity_llm::{Message, Part, Request, Tool, ToolChoice, estimate_message_tokens};
+use polity_registry::{Service, Snapshot};
+use polity_routing::FileTypes;
+use polity_society::content::{Capability, Kind};
+use polity_society::id::ArtifactId;
+use polity_society::text::TextKey;
+use std::ops::Range;
+
+/// A request, how the artifacts in it are shown, and what each record that is told takes of it, in tokens.
+pub(super) struct Made {
+    pub(super) request: Request,
+    pub(super) shown: Vec<Shown>,
+    pub(super) costs: Vec<u64>,
+}
+
+impl Made {
+    /// What the request holds.
+    pub(super) fn sent(&self) -> Sent {
+        let has_media = self.request.messages.iter().any(|message| match message {
+            Message::User(parts) => parts.iter().any(|part| !matches!(part, Part::Text(_))),
+            Message::Tool { media, .. } => !media.is_empty(),
+            Message::System(_) | Message::Assistant { .. } => false,
+        });
+        if has_media { Sent::Media } else { Sent::Text }
+    }
+
+    /// The artifacts that it shows as media.
+    pub(super) fn media(&self) -> Vec<ArtifactId> {
+        let is_media = |shown: &&Shown| !matches!(shown.routing.as_str(), "text" | "described");
+        self.shown.iter().filter(is_media).map(|shown| shown.artifact.clone()).collect()
+    }
+}
+
+/// Makes the request.
+pub(super) async fn make(
+    handles: &Handles,
+    scene: &Scene,
+    snapshot: &Snapshot,
+    service: &Service,
+    media: MediaUse,
+    wanted: Wanted<'_>,
+) -> Result<Made, Error> {
+    match wanted {
+        Wanted::Answer(round) => answer_request(handles, scene, snapshot, service, media, round.tools).await,
+        Wanted::Summary(compaction) => Ok(summary_request(compaction, snapshot)),
+    }
+}
+
+async fn answer_request(
+    handles: &Handles,
+    scene: &Scene,
+    snapshot: &Snapshot,
+    service: &Service,
+    media: MediaUse,
+    tools: Tools,
+) -> Result<Made, Error> {
+    let limits = &room::within(&snapshot.settings.limits, service);
+    let distrust = handles.trusts.distrust(snapshot, &service.id);
+    let contacts = known(scene.contacts.clone(), &snapshot.catalogue);
+    let (file_types, _) = FileTypes::parse(&service.file_types);
+    let sight = Sight {
+        service: &service.id,
+        capabilities: &service.capabilities,
+        file_types: &file_types,
+        media_bytes: service
+            .max_request_bytes
+            .unwrap_or(limits.max_request_bytes)
+            .min(limits.max_request_bytes),
+        limits,
+        texts: &snapshot.prompts.texts,
+        contacts: &contacts,
+        media: if distrust.of_all == OfAll::Yes { MediaUse::Described } else { media },
+        refused: &distrust.refused,
+    };
+    let fetched = fetch(handles, service, &scene.stored, &sight).await?;
+    let rendered = render::render(&scene.history, &fetched, &sight);
+    let system = render::system_message(&SystemFacts {
+        prompts: &snapshot.prompts,
+        agent: &scene.agent.id,
+        parent: scene.agent.parent.as_ref(),
+        role_name: &scene.agent.role_name,
+        role_prompt: scene.role.as_ref().map(|role| role.prompt.as_str()),
+        brief: scene.agent.brief.as_ref(),
+        service,
+        contacts: &contacts,
+    });
+    let of_record = |span: &Range<usize>| -> u64 {
+        rendered.messages.get(span.clone()).unwrap_or_default().iter().map(estimate_message_tokens).sum()
+    };
+    let costs = rendered.spans.iter().map(of_record).collect();
+    let mut messages = Vec::with_capacity(rendered.messages.len() + 1);
+    messages.push(Message::System(system));
+    messages.extend(rendered.messages);
+    let groups = scene.role.as_ref().map(|role| role.tool_groups.as_slice()).unwrap_or_default();
+    let offered: Vec<Tool> = if service.tools_allowed() {
+        let outside = handles.outside.iter().map(|outside| outside.tool.clone());
+        tools::offered(groups, &snapshot.prompts).into_iter().chain(outside).collect()
+    } else {
+        Vec::new()
+    };
+    let tool_choice = match tools {
+        Tools::Offered => ToolChoice::Auto,
+        Tools::Withheld => ToolChoice::None,
+    };
+    let request = Request { messages, tools: offered, tool_choice };
+    Ok(Made { request, shown: rendered.shown, costs })
+}
+
+fn summary_request(compaction: &Compaction, snapshot: &Snapshot) -> Made {
+    let texts = &snapshot.prompts.texts;
+    let tokens = compaction.summary_tokens.to_string();
+    let messages = vec![
+        Message::System(texts.fill(TextKey::ContextSumUp, &[("tokens", &tokens)])),
+        Message::User(vec![Part::Text(compaction.transcript.clone())]),
+    ];
+    Made { request: Request { messages, ..Request::default() }, shown: Vec::new(), costs: Vec::new() }
+}
+
+/// The capabilities on the strength of which media were sent.
+pub(super) fn capabilities_used(media: &[ArtifactId], stored: &[Stored]) -> Vec<Capability> {
+    let mut used = Vec::new();
+    for id in media {
+        let kind = stored.iter().find(|stored| stored.artifact.id == *id).map(|stored| stored.artifact.kind);
+        let capability = kind.map(Kind::needs).filter(|capability| !used.contains(capability));
+        used.extend(capability);
+    }
+    used
+}

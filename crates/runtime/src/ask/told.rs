@@ -1,0 +1,120 @@
+//! What is said of attempts that failed, to those who watch and to whom the failure is told.
+
+use super::Asked;
+use crate::event::{Event, NextAttempt};
+use crate::policy::Next;
+use crate::store::Conversation;
+use jiff::{SignedDuration, Timestamp, Unit};
+use polity_llm::{CallError, FailureKind, Shut};
+use polity_registry::Service;
+use polity_society::content::Capability;
+use polity_society::id::ServiceId;
+use std::time::Duration;
+
+/// The event of an attempt that failed.
+pub(super) fn model_failed(
+    conversation: &Conversation,
+    service: &Service,
+    attempt: u32,
+    failure: &CallError,
+    next: Next,
+    suspects: Vec<Capability>,
+) -> Event {
+    Event::ModelFailed {
+        task: conversation.task.clone(),
+        agent: conversation.agent.clone(),
+        service: service.id.clone(),
+        attempt,
+        kind: failure.kind,
+        reason: failure.message.clone(),
+        next: match next {
+            Next::Again { .. } => NextAttempt::Retry,
+            Next::DescribeMedia => NextAttempt::DescribeMedia,
+            Next::Compact => NextAttempt::Compact,
+            Next::Fallback => NextAttempt::Fallback,
+            Next::GiveUp => NextAttempt::GiveUp,
+        },
+        suspects,
+    }
+}
+
+/// The event of a service that was not asked.
+pub(super) fn service_skipped(
+    conversation: &Conversation,
+    service: &Service,
+    fallback: &Service,
+    reason: String,
+) -> Event {
+    Event::ServiceSkipped {
+        task: conversation.task.clone(),
+        agent: conversation.agent.clone(),
+        service: service.id.clone(),
+        fallback: fallback.id.clone(),
+        reason,
+    }
+}
+
+/// The end of a call whose last attempt failed so. `pause` is how long its service is left alone now.
+pub(super) fn failed(service: &Service, failure: &CallError, pause: Option<Duration>) -> Asked {
+    let mut reason = match failure.kind {
+        // Where nobody answers, the address is what one looks at first.
+        FailureKind::Unreachable | FailureKind::TimedOut => {
+            format!("{failure} ({})", service.endpoint.base_url)
+        }
+        _ => failure.to_string(),
+    };
+    if let Some(pause) = pause {
+        reason.push_str(&format!("; {}", may_be_asked_again(pause, Timestamp::now())));
+    }
+    Asked::Failed { service: service.id.clone(), kind: failure.kind, reason }
+}
+
+/// The end of a call that was not let in, where nobody else can be asked.
+pub(super) fn shut_out(service: &Service, shut: &Shut) -> Asked {
+    let kind = match shut {
+        Shut::Paused { .. } => FailureKind::RateLimited,
+        Shut::Open { last, .. } | Shut::StillDown { last } => last.kind,
+    };
+    Asked::Failed { service: service.id.clone(), kind, reason: format!("{kind}: {}", why(shut)) }
+}
+
+/// The end of a call whose service is no longer configured, where no other is left.
+pub(super) fn withdrawn(service: &ServiceId) -> Asked {
+    let reason = format!("the service {service} was taken out of the configuration while it was asked");
+    Asked::Failed { service: service.clone(), kind: FailureKind::Misconfigured, reason }
+}
+
+/// Why a call was not let in.
+pub(super) fn why(shut: &Shut) -> String {
+    match shut {
+        Shut::Paused { left } => {
+            format!("it has asked to be left alone; {}", may_be_asked_again(*left, Timestamp::now()))
+        }
+        Shut::Open { failures, last } => format!("its last {failures} calls failed: {last}"),
+        Shut::StillDown { last } => last.to_string(),
+    }
+}
+
+fn may_be_asked_again(after: Duration, now: Timestamp) -> String {
+    // Rounded up, so that nobody comes too early.
+    let seconds = i64::try_from(after.as_secs_f64().ceil() as u64).unwrap_or(i64::MAX);
+    let after = SignedDuration::from_secs(seconds);
+    match now.checked_add(after).and_then(|at| at.round(Unit::Second)) {
+        Ok(at) => format!("it may be asked again in {after:#}, at {at}"),
+        // Beyond what a calendar has.
+        Err(_) => format!("it may be asked again in {after:#}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn when_a_service_may_be_asked_again() {
+        let now: Timestamp = "2026-11-21T10:00:00.2Z".parse().unwrap();
+        let check = |after, expect| assert_eq!(may_be_asked_again(after, now), expect);
+        check(Duration::from_secs(3_600), "it may be asked again in 1h, at 2026-11-21T11:00:00Z");
+        check(Duration::from_millis(89_100), "it may be asked again in 1m 30s, at 2026-11-21T10:01:30Z");
+    }
+}

@@ -1,0 +1,279 @@
+use super::*;
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+const KINDS: [FailureKind; 11] = [
+    FailureKind::Unreachable,
+    FailureKind::TimedOut,
+    FailureKind::RateLimited,
+    FailureKind::Passing,
+    FailureKind::Unauthorized,
+    FailureKind::ContextOverflow,
+    FailureKind::MediaRefused,
+    FailureKind::Refused,
+    FailureKind::BrokenOff,
+    FailureKind::NotAnAnswer,
+    FailureKind::Misconfigured,
+];
+
+fn retry() -> Retry {
+    Retry::default()
+}
+
+fn failure(kind: FailureKind, retry_after: Option<u64>) -> CallError {
+    CallError {
+        kind,
+        message: String::new(),
+        status: None,
+        retry_after: retry_after.map(Duration::from_secs),
+    }
+}
+
+fn after(attempts: u32) -> Tried {
+    let mut tried = Tried::nothing();
+    tried.turn_to(ServiceId::new("first"));
+    (0..attempts).for_each(|_| tried.count());
+    tried
+}
+
+const ALONE: Situation = Situation { sent: Sent::Text, fallback: Fallback::None, room: Room::Exhausted };
+const WITH_FALLBACK: Situation = Situation { fallback: Fallback::Untried, ..ALONE };
+
+#[track_caller]
+fn check(kind: FailureKind, tried: &Tried, situation: Situation, expect: Next) {
+    assert_eq!(next(&failure(kind, None), tried, situation, &retry(), 1.0), expect);
+}
+
+fn again(millis: u64) -> Next {
+    Next::Again { after: Duration::from_millis(millis) }
+}
+
+#[test]
+fn what_follows_a_failure() {
+    check(FailureKind::Passing, &after(1), ALONE, again(500));
+    check(FailureKind::Passing, &after(3), ALONE, again(2_000));
+    check(FailureKind::Passing, &after(5), ALONE, again(8_000));
+    check(FailureKind::Passing, &after(6), ALONE, Next::GiveUp);
+    check(FailureKind::Refused, &after(1), ALONE, Next::GiveUp);
+    check(FailureKind::Unauthorized, &after(1), WITH_FALLBACK, Next::Fallback);
+    let media = Situation { sent: Sent::Media, ..ALONE };
+    check(FailureKind::MediaRefused, &after(1), media, Next::DescribeMedia);
+    let described = Tried { media: MediaUse::Described, ..after(1) };
+    check(FailureKind::MediaRefused, &described, media, Next::GiveUp);
+    check(FailureKind::MediaRefused, &after(1), ALONE, Next::GiveUp);
+    let room = |room| Situation { room, ..WITH_FALLBACK };
+    check(FailureKind::ContextOverflow, &after(1), room(Room::Untouched), Next::Compact);
+    check(FailureKind::ContextOverflow, &after(1), room(Room::Made), Next::Compact);
+    check(FailureKind::ContextOverflow, &after(1), room(Room::Exhausted), Next::Fallback);
+    check(FailureKind::ContextOverflow, &after(6), room(Room::Untouched), Next::GiveUp);
+}
+
+#[test]
+fn a_service_has_half_of_what_is_left_while_there_is_another() {
+    check(FailureKind::Passing, &after(2), WITH_FALLBACK, again(1_000));
+    check(FailureKind::Passing, &after(3), WITH_FALLBACK, Next::Fallback);
+    let mut second = after(3);
+    second.turn_to(ServiceId::new("second"));
+    second.count();
+    check(FailureKind::Passing, &second, WITH_FALLBACK, again(500));
+    second.count();
+    check(FailureKind::Passing, &second, WITH_FALLBACK, Next::Fallback);
+    check(FailureKind::Passing, &second, ALONE, again(1_000));
+    second.count();
+    check(FailureKind::Passing, &second, ALONE, Next::GiveUp);
+}
+
+#[test]
+fn a_pause_that_is_asked_for_is_obeyed_as_far_as_it_is_sensible() {
+    let check = |asked, situation, expect| {
+        let limited = failure(FailureKind::RateLimited, Some(asked));
+        assert_eq!(next(&limited, &after(1), situation, &retry(), 0.3), expect);
+    };
+    check(90, ALONE, again(90_000));
+    check(900, ALONE, again(900_000));
+    check(901, ALONE, Next::GiveUp);
+    check(30, WITH_FALLBACK, again(30_000));
+    check(31, WITH_FALLBACK, Next::Fallback);
+    assert_eq!(shared_pause(Duration::from_secs(901)), Duration::from_secs(901));
+    assert_eq!(shared_pause(Duration::MAX), ASKED_AGAIN_AFTER);
+}
+
+#[test]
+fn another_service_has_a_window_and_eyes_of_its_own() {
+    let mut tried = after(1);
+    tried.media = MediaUse::Described;
+    tried.make_room();
+    assert_eq!(tried.room, Room::Made);
+    tried.make_room();
+    assert_eq!(tried.room, Room::Exhausted);
+    tried.turn_to(ServiceId::new("second"));
+    assert_eq!((tried.room, tried.media, tried.attempts()), (Room::Untouched, MediaUse::Shown, 1));
+    let summary = tried.for_summary();
+    assert_eq!((summary.service(), summary.attempts()), (Some(&ServiceId::new("second")), 0));
+    assert!(!summary.is_untried(&ServiceId::new("first")));
+}
+
+/// What happens to one attempt.
+#[derive(Clone, Debug)]
+struct Happens {
+    failure: CallError,
+    sent: Sent,
+    /// Whether anything could be summed up.
+    room: Room,
+    /// Whether the circuit of the service is open when it is to be asked.
+    open: bool,
+}
+
+fn happens() -> impl Strategy<Value = Happens> {
+    let asked =
+        prop::option::weighted(0.3, prop::sample::select(vec![0, 1, 29, 31, 899, 901, 3_600, 1 << 40]));
+    let rooms = prop::sample::select(vec![Room::Untouched, Room::Exhausted]);
+    (prop::sample::select(KINDS.to_vec()), asked, any::<bool>(), rooms, prop::bool::weighted(0.2)).prop_map(
+        |(kind, asked, media, room, open)| Happens {
+            failure: failure(kind, asked),
+            sent: if media { Sent::Media } else { Sent::Text },
+            room,
+            open,
+        },
+    )
+}
+
+/// One attempt of a call: which service of the chain, and how it failed.
+#[derive(Debug)]
+struct Asked {
+    service: usize,
+    kind: FailureKind,
+    asked_for: Option<Duration>,
+    followed_by: Next,
+}
+
+/// Plays a call that is never answered, on a chain of services each of which is the fallback of the one before.
+fn play(services: usize, retry: &Retry, happenings: &[Happens], jitter: f64) -> (Vec<Asked>, Tried) {
+    let id = |number: usize| ServiceId::new(format!("s{number}"));
+    let mut tried = Tried::nothing();
+    let mut service = 0;
+    tried.turn_to(id(0));
+    let mut asked = Vec::new();
+    for happens in happenings.iter().cycle().take(1_000) {
+        let is_last = service + 1 == services;
+        let fallback = if is_last { Fallback::None } else { Fallback::Untried };
+        if happens.open && patience(fallback, retry).while_open == WhileOpen::Leave {
+            service += 1;
+            assert!(tried.is_untried(&id(service)));
+            tried.turn_to(id(service));
+            continue;
+        }
+        tried.count();
+        let room = if happens.room == Room::Exhausted { Room::Exhausted } else { tried.room };
+        let situation = Situation { sent: happens.sent, fallback, room };
+        let next = next(&happens.failure, &tried, situation, retry, jitter);
+        asked.push(Asked {
+            service,
+            kind: happens.failure.kind,
+            asked_for: happens.failure.retry_after,
+            followed_by: next,
+        });
+        match next {
+            Next::Again { .. } => {}
+            Next::DescribeMedia => tried.media = MediaUse::Described,
+            Next::Compact => tried.make_room(),
+            Next::Fallback => {
+                service += 1;
+                assert!(tried.is_untried(&id(service)));
+                tried.turn_to(id(service));
+            }
+            Next::GiveUp => return (asked, tried),
+        }
+    }
+    panic!("the call never ends");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    /// Fallbacks, media described and summaries included.
+    #[test]
+    fn a_call_makes_no_more_attempts_than_it_may(
+        services in 1..5_usize,
+        max_attempts in 1..12_u32,
+        happenings in prop::collection::vec(happens(), 1..40),
+        jitter in 0.0..1.0,
+    ) {
+        let retry = Retry { max_attempts, ..retry() };
+        let (asked, tried) = play(services, &retry, &happenings, jitter);
+        prop_assert!(asked.len() <= max_attempts as usize);
+        prop_assert_eq!(asked.len(), tried.attempts() as usize);
+        // It gives up for one reason only: nothing is left, or there is nobody else.
+        let last = ServiceId::new(format!("s{}", services - 1));
+        prop_assert!(asked.len() == max_attempts as usize || tried.service() == Some(&last));
+    }
+
+    #[test]
+    fn a_fallback_is_reached_if_the_first_service_keeps_failing(
+        services in 2..5_usize,
+        max_attempts in 2..12_u32,
+        happenings in prop::collection::vec(happens(), 1..40),
+        jitter in 0.0..1.0,
+    ) {
+        let retry = Retry { max_attempts, ..retry() };
+        let (asked, _) = play(services, &retry, &happenings, jitter);
+        prop_assert!(asked.iter().any(|asked| asked.service > 0));
+        let first = asked.iter().filter(|asked| asked.service == 0).count();
+        prop_assert!(first <= (max_attempts as usize).div_ceil(2));
+    }
+
+    #[test]
+    fn a_service_that_was_given_up_is_not_asked_again(
+        services in 1..5_usize,
+        happenings in prop::collection::vec(happens(), 1..40),
+        jitter in 0.0..1.0,
+    ) {
+        let (asked, _) = play(services, &retry(), &happenings, jitter);
+        let mut over = BTreeSet::new();
+        for pair in asked.windows(2) {
+            if pair[0].service != pair[1].service {
+                over.insert(pair[0].service);
+            }
+            prop_assert!(!over.contains(&pair[1].service));
+        }
+    }
+
+    /// But for 408, 409 and 429, and for what the request changes about: media described, history summed up.
+    #[test]
+    fn what_is_refused_is_not_sent_again_to_the_same_service(
+        services in 1..5_usize,
+        happenings in prop::collection::vec(happens(), 1..40),
+        jitter in 0.0..1.0,
+    ) {
+        let (asked, _) = play(services, &retry(), &happenings, jitter);
+        for pair in asked.windows(2) {
+            let again = pair[0].service == pair[1].service;
+            match pair[0].kind {
+                FailureKind::Refused | FailureKind::Unauthorized | FailureKind::Misconfigured => prop_assert!(!again),
+                FailureKind::MediaRefused => prop_assert!(!again || pair[0].followed_by == Next::DescribeMedia),
+                FailureKind::ContextOverflow => prop_assert!(!again || pair[0].followed_by == Next::Compact),
+                _ => {}
+            }
+        }
+        // Each change is made once for each service, a summary twice.
+        for service in 0..services {
+            let made = |what: Next| asked.iter().filter(|asked| asked.service == service && asked.followed_by == what).count();
+            prop_assert!(made(Next::DescribeMedia) <= 1 && made(Next::Compact) <= 2);
+        }
+    }
+
+    #[test]
+    fn a_pause_is_never_shorter_than_the_server_asks_for_and_bounded_otherwise(
+        services in 1..5_usize,
+        happenings in prop::collection::vec(happens(), 1..40),
+        jitter in 0.0..1.0,
+    ) {
+        let (asked, _) = play(services, &retry(), &happenings, jitter);
+        for Asked { service, asked_for, followed_by, .. } in &asked {
+            let Next::Again { after } = followed_by else { continue };
+            prop_assert!(asked_for.is_none_or(|asked| *after >= asked));
+            let longest = if service + 1 == services { LONGEST_PAUSE } else { retry().max_delay };
+            prop_assert!(*after <= asked_for.map_or(retry().max_delay, |_| longest));
+        }
+    }
+}
