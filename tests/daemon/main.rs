@@ -18,5 +18,6 @@ mod left_work;
 mod live;
 mod maintenance;
 mod output;
+mod power;
 mod protocol;
 mod rehearsal;

@@ -23,11 +23,14 @@ mod society;
 
 mod process;
 
+mod layer;
+
 #[cfg(test)]
 mod raw_http;
 
 pub use answer::{Answer, Call};
 pub use conversation::{Conversation, Heard, Sender, ToolResult};
+pub use layer::{Layer, Order, Record};
 pub use process::{Output, Polity, Running};
 pub use server::{Captured, ScriptedServer};
 pub use society::{doubled_reports, society};
