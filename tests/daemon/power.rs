@@ -3,14 +3,21 @@
 mod disk;
 mod told;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
 use fastrand::Rng;
-use polity_tests::{Answer, Conversation, Layer, Polity, Record, ScriptedServer, society};
+use polity_tests::{
+    Answer, Conversation, Layer, Order, Output, Polity, Record, ScriptedServer, doubled_reports, society,
+};
 use serde_json::json;
 
 use crate::crash::end;
 use crate::support::database::Database;
 use crate::support::{app, home, service};
-use disk::{Disk, Left};
+use disk::Disk;
+pub(crate) use disk::Left;
 use told::Told;
 
 const LEADS: usize = 2;
@@ -18,48 +25,82 @@ const WORKERS_PER_LEAD: usize = 3;
 
 /// How many power cuts are looked at, at least.
 const CUTS: usize = 200;
+/// How many moments are drawn by lot.
+const ANYWHERE: usize = 20;
 /// How many of them a daemon goes on after.
 const RESUMED: usize = 12;
+
+/// How long the society may take to come so far.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Where the society lives, below the home: the daemon makes the directory.
 const DATA: &str = "data/society";
 
-fn play() -> ScriptedServer {
-    let play = society(LEADS, WORKERS_PER_LEAD);
-    ScriptedServer::start(move |asked: &Conversation| -> Answer { play(asked) })
+/// Something that a test does to the machine, when the society has made so many requests.
+pub(crate) struct Disturbance {
+    /// After how many requests, the last of which is not answered yet.
+    pub(crate) after: usize,
+    /// What the layer is ordered to do.
+    pub(crate) orders: &'static [(Order, i64)],
 }
 
+/// How many calls are refused before a disturbance ends: the daemon has tried again by then.
+const REFUSALS: i64 = 5;
+
 /// A society that was recorded from its first moment to its end.
-struct Recorded {
+pub(crate) struct Recorded {
     server: ScriptedServer,
     polity: Polity,
     journal: Vec<Record>,
+    /// What the daemon left behind.
+    pub(crate) output: Output,
 }
 
 impl Recorded {
-    /// Plays one; `disturb` is called while it works.
-    fn play(disturb: impl FnOnce(&Layer, &ScriptedServer)) -> Self {
-        let server = play();
+    /// Plays one, and disturbs it meanwhile; it comes to its end all the same.
+    #[track_caller]
+    pub(crate) fn play(disturbances: &'static [Disturbance]) -> Self {
+        let below: Arc<OnceLock<Layer>> = Arc::default();
+        let (layer, asked) = (Arc::clone(&below), AtomicUsize::new(0));
+        let play = society(LEADS, WORKERS_PER_LEAD);
+        let server = ScriptedServer::start(move |conversation: &Conversation| -> Answer {
+            let asked = asked.fetch_add(1, Ordering::SeqCst) + 1;
+            for disturbance in disturbances.iter().filter(|disturbance| disturbance.after == asked) {
+                for &(order, number) in disturbance.orders {
+                    layer.get().expect("a layer").order(order, number);
+                }
+            }
+            play(conversation)
+        });
         let mut polity = home(&server, &json!({}));
-        let layer = Layer::below(&mut polity);
+        let layer = below.get_or_init(|| Layer::below(&mut polity));
         layer.record(&mut polity);
         let running = polity.spawn(&["run", "--data", DATA, "build it", "--json"]);
-        disturb(&layer, &server);
-        running.wait().expect_code(0);
-        let journal = layer.journal();
+        for disturbance in disturbances {
+            server.wait_until(PATIENCE, |requests| requests.len() >= disturbance.after);
+            layer.wait_for_refusals(layer.refused() + REFUSALS);
+            for &(order, _) in disturbance.orders {
+                layer.order(order, 0);
+            }
+        }
+        let output = running.wait().expect_code(0);
+        assert!(!output.stderr.contains("panicked"), "{}", output.stderr);
         end::check(&polity.home().join(DATA), LEADS, WORKERS_PER_LEAD);
-        Self { server, polity, journal }
+        for request in server.requests() {
+            assert_eq!(doubled_reports(&request.conversation()), []);
+        }
+        Self { journal: layer.journal(), server, polity, output }
     }
 
     /// Cuts the power at all moments that matter and at others by lot, and looks at what is left.
-    fn cut_everywhere(&self, lots: &mut Rng) {
+    #[track_caller]
+    pub(crate) fn cut_everywhere(&self, ways: &[Left], lots: &mut Rng) -> usize {
         let told = Told::read(&self.journal);
         assert!(told.count(self.journal.len()) > 100, "what is told is seen");
-        let moments = moments(&self.journal, lots);
-        assert!(moments.len() >= CUTS, "{} moments", moments.len());
+        let moments = moments(&self.journal, ways, lots);
         let mut disk = Disk::new(&self.polity.data_dir());
         let mut applied = 0;
-        let resumed_every = moments.len() / RESUMED;
+        let resumed_every = moments.len().div_ceil(RESUMED);
         for (number, &(moment, left)) in moments.iter().enumerate() {
             for record in &self.journal[applied..moment] {
                 disk.apply(record);
@@ -73,19 +114,18 @@ impl Recorded {
             }
         }
         println!("{} power cuts in {} records", moments.len(), self.journal.len());
+        moments.len()
     }
 }
 
-/// Before every sync, where most is at stake, in every way; and elsewhere by lot.
-fn moments(journal: &[Record], lots: &mut Rng) -> Vec<(usize, Left)> {
-    let ways = [Left::Nothing, Left::Some, Left::Torn];
+/// Before every sync, where most is at stake, and elsewhere by lot.
+fn moments(journal: &[Record], ways: &[Left], lots: &mut Rng) -> Vec<(usize, Left)> {
     let syncs = journal.iter().enumerate().filter(|(_, record)| record.kind.starts_with("sync"));
-    let mut moments: Vec<(usize, Left)> = syncs.flat_map(|(at, _)| ways.map(|left| (at, left))).collect();
-    let anywhere = (0..CUTS / 4).map(|number| (lots.usize(0..=journal.len()), ways[number % ways.len()]));
-    moments.extend(anywhere);
-    moments.extend(ways.map(|left| (journal.len(), left)));
-    moments.sort_by_key(|(at, _)| *at);
-    moments
+    let mut moments: Vec<usize> = syncs.map(|(at, _)| at).collect();
+    moments.extend((0..ANYWHERE).map(|_| lots.usize(0..=journal.len())));
+    moments.push(journal.len());
+    moments.sort_unstable();
+    moments.iter().flat_map(|at| ways.iter().map(|left| (*at, *left))).collect()
 }
 
 /// What a power cut has left, in a home of its own.
@@ -130,5 +170,7 @@ impl Image {
 #[test]
 #[cfg_attr(not(all(target_os = "linux", target_env = "gnu")), ignore = "needs Linux with glibc")]
 fn what_was_told_survives_a_power_cut_at_any_moment() {
-    Recorded::play(|_, _| {}).cut_everywhere(&mut Rng::with_seed(0x000f_f000));
+    let ways = [Left::Nothing, Left::Some, Left::Torn];
+    let cuts = Recorded::play(&[]).cut_everywhere(&ways, &mut Rng::with_seed(0x000f_f000));
+    assert!(cuts >= CUTS, "{cuts} power cuts");
 }

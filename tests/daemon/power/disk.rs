@@ -17,7 +17,7 @@ const PAGE: usize = 4096;
 
 /// What is left of what was not synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Left {
+pub(crate) enum Left {
     /// Nothing.
     Nothing,
     /// Some of it.
