@@ -16,7 +16,7 @@ const BROKEN: i64 = 5;
 /// early.
 #[track_caller]
 fn check(disturbances: &'static [Disturbance], says: &str) {
-    let recorded = Recorded::play(disturbances);
+    let recorded = Recorded::play(disturbances, &json!({}));
     let stderr = &recorded.output.stderr;
     assert!(stderr.contains(says), "no word of it: {stderr}");
     recorded.cut_everywhere(&[Left::Nothing], &mut Rng::with_seed(28));

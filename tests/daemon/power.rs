@@ -11,7 +11,7 @@ use fastrand::Rng;
 use polity_tests::{
     Answer, Conversation, Layer, Order, Output, Polity, Record, ScriptedServer, doubled_reports, society,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::crash::end;
 use crate::support::database::Database;
@@ -59,7 +59,7 @@ pub(crate) struct Recorded {
 impl Recorded {
     /// Plays one, and disturbs it meanwhile; it comes to its end all the same.
     #[track_caller]
-    pub(crate) fn play(disturbances: &'static [Disturbance]) -> Self {
+    pub(crate) fn play(disturbances: &'static [Disturbance], app: &Value) -> Self {
         let below: Arc<OnceLock<Layer>> = Arc::default();
         let (layer, asked) = (Arc::clone(&below), AtomicUsize::new(0));
         let play = society(LEADS, WORKERS_PER_LEAD);
@@ -72,7 +72,7 @@ impl Recorded {
             }
             play(conversation)
         });
-        let mut polity = home(&server, &json!({}));
+        let mut polity = home(&server, app);
         let layer = below.get_or_init(|| Layer::below(&mut polity));
         layer.record(&mut polity);
         let running = polity.spawn(&["run", "--data", DATA, "build it", "--json"]);
@@ -171,6 +171,6 @@ impl Image {
 #[cfg_attr(not(all(target_os = "linux", target_env = "gnu")), ignore = "needs Linux with glibc")]
 fn what_was_told_survives_a_power_cut_at_any_moment() {
     let ways = [Left::Nothing, Left::Some, Left::Torn];
-    let cuts = Recorded::play(&[]).cut_everywhere(&ways, &mut Rng::with_seed(0x000f_f000));
+    let cuts = Recorded::play(&[], &json!({})).cut_everywhere(&ways, &mut Rng::with_seed(0x000f_f000));
     assert!(cuts >= CUTS, "{cuts} power cuts");
 }
