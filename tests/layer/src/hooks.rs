@@ -201,6 +201,8 @@ macro_rules! sync {
                     return fail(error);
                 }
                 journal.add(Kind::Sync, 0, &path, b"");
+                // The power is cut on paper only: what a real disk does takes time and shows nothing.
+                return 0;
             }
             // SAFETY: the caller's own argument.
             unsafe { real(descriptor) }
