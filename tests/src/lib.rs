@@ -6,6 +6,7 @@
 //! The path of data: [`Polity`] starts the binary with a configuration whose services point at a
 //! [`ScriptedServer`]. Each request is checked ([`schema_problems`], [`conversation_problems`]), kept as
 //! [`Captured`], shown to the script as a [`Conversation`], and answered as the script's [`Answer`] says.
+//! A [`Layer`] can stand between the binary and the machine.
 //! [`society`] is a script that plays a whole organisation.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "test support: a failure here is a failed test")]
