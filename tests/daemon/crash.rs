@@ -1,6 +1,6 @@
 //! `kill -9`, again and again, at whatever moment: the society comes to the same end, and everything happened once.
 
-mod end;
+pub(crate) mod end;
 
 use std::time::Duration;
 

@@ -42,6 +42,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("polity-tests", &[]),
+    ("polity-layer", &[]),
 ];
 
 fn metadata() -> Metadata {

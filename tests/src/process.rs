@@ -172,6 +172,16 @@ impl Running {
         self.output(status)
     }
 
+    /// Stops the process where it is, with SIGSTOP.
+    pub fn freeze(&self) {
+        self.signal("STOP");
+    }
+
+    /// Lets a process that was stopped go on, with SIGCONT.
+    pub fn thaw(&self) {
+        self.signal("CONT");
+    }
+
     /// Sends SIGTERM.
     pub fn terminate(&self) {
         self.signal("TERM");
@@ -321,8 +331,19 @@ fn binary() -> &'static Path {
     BINARY.get_or_init(|| {
         let test = std::env::current_exe().expect("the path of this test");
         let profile_dir = profile_dir(&test);
-        build(profile_dir);
+        build(profile_dir, "polity");
         profile_dir.join(format!("polity{}", std::env::consts::EXE_SUFFIX))
+    })
+}
+
+/// The library that stands below a process, built like the binary.
+pub(crate) fn layer() -> &'static Path {
+    static LAYER: OnceLock<PathBuf> = OnceLock::new();
+    LAYER.get_or_init(|| {
+        let test = std::env::current_exe().expect("the path of this test");
+        let profile_dir = profile_dir(&test);
+        build(profile_dir, "polity-layer");
+        profile_dir.join("libpolity_layer.so")
     })
 }
 
@@ -335,7 +356,7 @@ fn profile_dir(test: &Path) -> &Path {
         .expect("a test that cargo has built")
 }
 
-fn build(profile_dir: &Path) {
+fn build(profile_dir: &Path, package: &str) {
     let directory = profile_dir.file_name().and_then(|name| name.to_str()).expect("a profile's directory");
     let target = profile_dir.parent().expect("a target directory");
     // The one profile whose directory has another name.
@@ -343,13 +364,13 @@ fn build(profile_dir: &Path) {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
     let built = Command::new(cargo)
-        .args(["build", "--quiet", "--package", "polity", "--profile", profile, "--target-dir"])
+        .args(["build", "--quiet", "--package", package, "--profile", profile, "--target-dir"])
         .arg(target)
         .arg("--manifest-path")
         .arg(manifest)
         .output()
         .expect("cargo");
-    assert!(built.status.success(), "polity does not build:\n{}", String::from_utf8_lossy(&built.stderr));
+    assert!(built.status.success(), "{package} does not build:\n{}", String::from_utf8_lossy(&built.stderr));
 }
 
 #[cfg(test)]

@@ -132,6 +132,8 @@ impl Failure {
             | Self::Maintenance(_)
             | Self::Open(_)
             | Self::NothingToResume(_) => USAGE,
+            // The data directory cannot be used, as a start shows that cannot write to it.
+            Self::Prompt(PromptError::Store(error)) | Self::Unreadable(error) if error.may_pass() => USAGE,
             Self::Prompt(PromptError::Store(_)) => DEFECT,
             Self::Prompt(_) => USAGE,
             Self::OutputClosed | Self::Interrupted => INTERRUPTED,

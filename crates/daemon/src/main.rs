@@ -8,6 +8,7 @@ mod failure;
 mod gc;
 mod models;
 mod output;
+mod patience;
 mod places;
 mod prompt;
 mod run;

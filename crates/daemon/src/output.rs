@@ -10,6 +10,7 @@ mod titles;
 pub(crate) use titles::Titles;
 
 use crate::failure::Failure;
+use crate::patience::patiently;
 use crate::places::ConfigDirectory;
 use polity_registry::{Catalogue, Origin, Problem};
 use polity_runtime::{Entry, Letter, Outcome, Society};
@@ -114,22 +115,21 @@ impl Output {
         complain("nothing was left to do; this is how the latest task ended");
     }
 
-    /// Shows something that was said to the person, once.
+    /// Shows something that was said to the person. That it was shown is to be noted then: a crash between the two shows
+    /// it twice, which is better than never.
     pub(crate) async fn letter(&self, society: &Society, letter: &Letter) -> Result<(), Failure> {
         match self.form {
             Form::Text => {
-                let artifacts = society.artifact_names(&letter.message).await?;
-                print(&in_words(letter, &artifacts, self.titles.of(&letter.message.task)))?;
+                let artifacts = patiently(|| society.artifact_names(&letter.message)).await?;
+                print(&in_words(letter, &artifacts, self.titles.of(&letter.message.task)))
             }
-            Form::Json => self.told_before(society, letter).await?,
+            Form::Json => self.told_before(society, letter).await,
         }
-        // Shown first, noted then: a crash between the two shows it twice, which is better than never.
-        Ok(society.mark_shown(letter.message.id.clone()).await?)
     }
 
     /// The events of this run tell what is said to the person; what was said before it has to be told now.
     async fn told_before(&self, society: &Society, letter: &Letter) -> Result<(), Failure> {
-        match society.event_of(&letter.message).await? {
+        match patiently(|| society.event_of(&letter.message)).await? {
             Some(entry) if entry.seq <= society.first_event() => print_json(&entry),
             Some(_) | None => Ok(()),
         }
@@ -172,7 +172,7 @@ impl Output {
                 );
             }
             Outcome::AwaitsUser => {
-                for question in society.questions(task).await? {
+                for question in patiently(|| society.questions(task)).await? {
                     let asker = question.message.from.as_str();
                     complain(&format!("{asker} waits for your answer: {}", question.text));
                 }

@@ -131,13 +131,26 @@ pub(crate) fn cared_for(named: Option<PathBuf>, care: Care) -> Result<CaredFor, 
     }
 }
 
-/// What people tell a society is theirs: nobody else may read it.
+/// What people tell a society is theirs: nobody else may read it. A power cut does not take the directory with all that
+/// is in it.
 fn make_private(path: &Path) -> std::io::Result<()> {
+    let made: Vec<&Path> = path.ancestors().take_while(|ancestor| !ancestor.exists()).collect();
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
+    builder.create(path)?;
+    // Its own name also where it was there: whoever made it may not have come this far.
+    let synced = path.parent().into_iter().chain(made.into_iter().skip(1).filter_map(Path::parent));
+    for parent in synced {
+        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        match File::open(parent).and_then(|directory| directory.sync_all()) {
+            // A directory that one may go through but not list cannot be synced by name.
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {}
+            synced => synced?,
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

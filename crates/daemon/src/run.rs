@@ -5,6 +5,7 @@ use crate::config;
 use crate::failure::{self, Failure};
 use crate::models::Models;
 use crate::output::{Form, Output, Titles, complain};
+use crate::patience::patiently;
 use crate::places;
 use crate::prompt;
 use crate::signals::Interruption;
@@ -90,6 +91,7 @@ async fn begin(
     }
     for letter in &unshown {
         output.letter(society, letter).await?;
+        society.mark_shown(letter.message.id.clone()).await?;
     }
     let Some(prompt) = prompt else {
         let latest = society.latest_task().await?;
@@ -120,7 +122,7 @@ async fn attend(
         () = elapsed(timeout) => return Err(Failure::TimedOut),
         reason = society.broken() => return Err(Failure::Broken(reason)),
     }
-    let Some(outcome) = society.outcome(task).await? else {
+    let Some(outcome) = patiently(|| society.outcome(task)).await? else {
         return Err(Failure::Defect(format!("the task {task} has gone")));
     };
     let code = failure::exit_code(outcome);
@@ -143,7 +145,7 @@ async fn follow(society: &Society, output: &Output) -> Result<(), Failure> {
     loop {
         newest.mark_unchanged();
         loop {
-            let page = society.events_after(seen, PAGE).await?;
+            let page = patiently(|| society.events_after(seen, PAGE)).await?;
             let Some(last) = page.last() else { break };
             seen = last.seq;
             for entry in &page {
@@ -152,12 +154,13 @@ async fn follow(society: &Society, output: &Output) -> Result<(), Failure> {
                     look = Look::AtTasks;
                 }
             }
-            for letter in society.unshown().await? {
+            for letter in patiently(|| society.unshown()).await? {
                 output.letter(society, &letter).await?;
+                patiently(|| society.mark_shown(letter.message.id.clone())).await?;
             }
         }
-        if look == Look::AtTasks && society.open_tasks().await?.is_empty() {
-            if society.events_after(seen, 1).await?.is_empty() {
+        if look == Look::AtTasks && patiently(|| society.open_tasks()).await?.is_empty() {
+            if patiently(|| society.events_after(seen, 1)).await?.is_empty() {
                 return Ok(());
             }
             // Something was written between the last page and the question whether anything is left: it is shown first.

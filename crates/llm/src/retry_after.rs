@@ -3,18 +3,20 @@
 use http::HeaderMap;
 use std::time::{Duration, SystemTime};
 
-/// Reads `retry-after-ms`, or `Retry-After` in seconds or as an HTTP date.
+/// Reads `retry-after-ms`, or `Retry-After` in seconds or as an HTTP date, which counts from the `Date` of the answer
+/// where there is one: the server's clock need not be ours.
 pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     if let Some(milliseconds) = text("retry-after-ms").and_then(|text| text.parse::<f64>().ok()) {
         return Duration::try_from_secs_f64(milliseconds / 1_000.0).ok();
     }
-    let text = text("retry-after")?;
-    if let Ok(seconds) = text.parse::<f64>() {
+    let asked = text("retry-after")?;
+    if let Ok(seconds) = asked.parse::<f64>() {
         return Duration::try_from_secs_f64(seconds).ok();
     }
-    let until = httpdate::parse_http_date(text).ok()?;
+    let until = httpdate::parse_http_date(asked).ok()?;
     // A date that has passed asks for no wait.
+    let now = text("date").and_then(|date| httpdate::parse_http_date(date).ok()).unwrap_or(now);
     Some(until.duration_since(now).unwrap_or_default())
 }
 
@@ -39,6 +41,9 @@ mod tests {
         check(&[("retry-after", " 1.5 ")], Some(Duration::from_millis(1_500)));
         check(&[("retry-after", "Sat, 21 Nov 2026 10:00:30 GMT")], Some(Duration::from_secs(30)));
         check(&[("retry-after", "Sat, 21 Nov 2026 09:00:00 GMT")], Some(Duration::ZERO));
+        let clock_of_server = ("date", "Mon, 21 Nov 2016 10:00:00 GMT");
+        let date = ("retry-after", "Mon, 21 Nov 2016 10:00:07 GMT");
+        check(&[clock_of_server, date], Some(Duration::from_secs(7)));
         check(&[("retry-after-ms", "250"), ("retry-after", "1")], Some(Duration::from_millis(250)));
     }
 

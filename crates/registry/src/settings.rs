@@ -266,7 +266,7 @@ mod tests {
             "limits": {
                 "maxToolRounds": 1, "maxModelCallsPerTask": 2, "maxTokensPerTask": null, "maxCostPerTask": 2.5,
                 "maxSecondsPerTask": 3, "maxAgentsPerTask": 4, "maxDepth": 5, "maxChildren": 6,
-                "maxPairExchanges": 7, "maxQueue": 8, "maxMessageChars": 9, "toolResultChars": 10,
+                "maxPairExchanges": 7, "maxFailedTurns": 18, "maxQueue": 8, "maxMessageChars": 9, "toolResultChars": 10,
                 "inlineTextChars": 11, "maxArtifactBytes": 12, "maxRequestBytes": 13
             },
             "synchronous": "normal", "shutdownGraceMs": 14,
@@ -288,7 +288,7 @@ mod tests {
                 max_depth: 5,
                 max_children: 6,
                 max_pair_exchanges: 7,
-                max_failed_turns: 5,
+                max_failed_turns: 18,
                 max_queue: 8,
                 max_message_chars: 9,
                 tool_result_chars: 10,

@@ -329,7 +329,7 @@ async fn free_in(
         Mode::Remove => {
             // Rows before their bytes, so that no row is left without.
             store.write(move |tx| Box::pin(async move { unneeded::remove(tx, &going).await })).await?;
-            freed.events = remove_expired(store, unwanted.retention).await?;
+            freed.events = remove_expired(store, unwanted.retention, now).await?;
         }
     }
     let blobs = BlobStore::as_it_is(data.join(ARTIFACTS));
@@ -343,14 +343,15 @@ async fn free_in(
 }
 
 /// Removes the events that have had their time, a transaction after the other; says how many. A society may be running.
-pub(crate) async fn remove_expired(store: &Store, retention: Retention) -> Result<u64, Error> {
+/// Their age is counted until `now` (milliseconds since 1970).
+pub(crate) async fn remove_expired(store: &Store, retention: Retention, now: i64) -> Result<u64, Error> {
     let mut removed = 0;
     loop {
         let write =
-            store.write(move |tx| Box::pin(async move { database::maintain(tx, &retention).await })).await?;
-        if write == 0 {
-            return Ok(removed);
+            store.write(move |tx| Box::pin(async move { database::maintain(tx, &retention, now).await }));
+        match write.await? {
+            0 => return Ok(removed),
+            some => removed += some,
         }
-        removed += write;
     }
 }

@@ -395,8 +395,10 @@ async fn note_reports(
 /// How often events that have had their time are removed.
 const RETENTION: Duration = Duration::from_secs(60 * 60);
 
-/// Removes events that have had their time, now and every hour, until the society stops.
+/// Removes events that have had their time, now and every hour, until the society stops. A clock that is set forward
+/// meanwhile makes no event old: what counts is what it said at the start, and the time that has passed since.
 async fn keep_bounded(handles: Arc<Handles>, stop: CancellationToken) {
+    let (begun_at, begun) = (crate::clock::now(), tokio::time::Instant::now());
     let mut hours = tokio::time::interval(RETENTION);
     loop {
         tokio::select! {
@@ -404,7 +406,9 @@ async fn keep_bounded(handles: Arc<Handles>, stop: CancellationToken) {
             _ = hours.tick() => {}
         }
         let retention = handles.registry.current().settings.retention;
-        if let Err(error) = maintenance::remove_expired(&handles.store, retention).await {
+        let passed = i64::try_from(begun.elapsed().as_millis()).unwrap_or(i64::MAX);
+        let now = crate::clock::now().min(begun_at.saturating_add(passed));
+        if let Err(error) = maintenance::remove_expired(&handles.store, retention, now).await {
             tracing::warn!(%error, "old events could not be removed");
         }
     }

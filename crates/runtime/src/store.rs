@@ -14,6 +14,7 @@ pub(crate) mod messages;
 pub(crate) mod records;
 pub(crate) mod roles;
 pub(crate) mod tasks;
+mod trouble;
 pub(crate) mod turns;
 pub(crate) mod usage;
 pub(crate) mod work;
@@ -32,6 +33,7 @@ use sqlx::{ConnectOptions, SqliteConnection};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::mpsc;
+use trouble::Trouble;
 
 /// Names which conversation a thing belongs to: an agent's part in one task. Only root has several.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -49,7 +51,8 @@ static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
 pub enum Error {
     /// The file cannot be opened or made.
     #[error(
-        "failed to open the database {path}; if it is damaged, restore a copy, or use another data directory"
+        "failed to open the database {path}; {}",
+        Trouble::of_sql(source).map_or("if it is damaged, restore a copy, or use another data directory", Trouble::advice)
     )]
     Open {
         /// The file.
@@ -92,10 +95,10 @@ pub enum Error {
         source: MigrateError,
     },
     /// A statement failed.
-    #[error("failed to read or write the database")]
+    #[error("failed to read or write the database{}", with_advice(Trouble::of_sql(.0)))]
     Sql(#[from] sqlx::Error),
     /// The bytes of an artifact could not be written.
-    #[error("failed to store an artifact")]
+    #[error("failed to store an artifact{}", with_advice(Some(Trouble::of_blob(.0))))]
     Blob(#[source] polity_artifacts::BlobError),
     /// A row holds what no version of this program writes.
     #[error("damaged row in table {table}: {what}")]
@@ -126,19 +129,16 @@ pub enum Error {
     Closed,
 }
 
-/// The codes of SQLite that say that the disk or the system is to blame: BUSY, LOCKED, NOMEM, READONLY, IOERR, FULL,
-/// CANTOPEN.
-const PASSING: [i32; 7] = [5, 6, 7, 8, 10, 13, 14];
+/// How an error goes on that lies with the machine.
+fn with_advice(trouble: Option<Trouble>) -> String {
+    trouble.map_or_else(String::new, |trouble| format!("; {}", trouble.advice()))
+}
 
 impl Error {
     /// Whether it lies with the disk or the operating system, and may pass: the same work is tried again then.
-    pub(crate) fn may_pass(&self) -> bool {
+    pub fn may_pass(&self) -> bool {
         match self {
-            Self::Sql(sqlx::Error::Database(error)) => {
-                let code = error.code().and_then(|code| code.parse::<i32>().ok());
-                code.is_some_and(|code| PASSING.contains(&(code & 0xff)))
-            }
-            Self::Sql(error) => matches!(error, sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut),
+            Self::Sql(error) => Trouble::of_sql(error).is_some(),
             Self::Blob(_) | Self::Commit(_) => true,
             Self::Open { .. }
             | Self::Unsound { .. }

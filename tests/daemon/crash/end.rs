@@ -10,7 +10,7 @@ use crate::support::database::Database;
 
 /// Fails if anything has happened twice, or not at all.
 #[track_caller]
-pub(super) fn check(data: &Path, leads: usize, workers_per_lead: usize) {
+pub(crate) fn check(data: &Path, leads: usize, workers_per_lead: usize) {
     let mut database = Database::read(data);
     let agents = agents(&mut database, leads, workers_per_lead);
     contacts(&mut database, &agents);

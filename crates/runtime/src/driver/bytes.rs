@@ -1,7 +1,9 @@
 //! Bytes that models and tools want stored: on disk before the transaction that writes their rows begins.
 
 use super::outside::outside_tool;
+use super::{FIRST_PAUSE, LONGEST_PAUSE};
 use crate::handles::Handles;
+use crate::in_full;
 use crate::inline::{self, Written};
 use crate::mint;
 use crate::record::Replied;
@@ -37,7 +39,7 @@ pub(super) async fn take_bytes_out(
     let (found, refused) = find(replied, limits);
     let mut stored = Vec::with_capacity(found.len());
     for (id, artifact) in found {
-        stored.push(put_on_disk(handles, id, artifact).await?);
+        stored.push(keep_trying(handles, id, artifact).await?);
     }
     Ok(TakenOut { stored, refused })
 }
@@ -132,6 +134,21 @@ fn keeper<'f>(found: &'f mut Found, limits: &'f Limits) -> impl FnMut(Written) -
         };
         found.push((id, artifact));
         Some(reference)
+    }
+}
+
+/// Puts bytes of an answer on disk, again and again while the disk refuses them: they were paid for.
+async fn keep_trying(handles: &Handles, id: ArtifactId, artifact: NewArtifact) -> Result<Prepared, Error> {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match put_on_disk(handles, id.clone(), artifact.clone()).await {
+            Err(error) if error.may_pass() => {
+                tracing::error!(error = %in_full(&error), "what a model has made is stored later");
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+            stored => return stored,
+        }
     }
 }
 

@@ -179,8 +179,8 @@ pub(crate) async fn count_expired(
 }
 
 /// Removes events that have had their time, as many as one transaction should; says how many. Nothing else is touched.
-pub(crate) async fn maintain(tx: &mut Tx, retention: &Retention) -> Result<u64, Error> {
-    let first = first_kept(&mut tx.connection, retention, tx.now).await?;
+pub(crate) async fn maintain(tx: &mut Tx, retention: &Retention, now: i64) -> Result<u64, Error> {
+    let first = first_kept(&mut tx.connection, retention, now).await?;
     let query = sqlx::query(REMOVE_EXPIRED).bind(first).bind(BATCH);
     Ok(query.execute(&mut tx.connection).await?.rows_affected())
 }

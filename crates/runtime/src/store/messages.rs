@@ -52,10 +52,11 @@ const SENT_ELSEWHERE: &str = "SELECT max(seq) FROM messages INDEXED BY messages_
     WHERE task = ?3 AND sender = ?1 AND receiver NOT IN (?1, ?2)";
 const HEARD_ELSEWHERE: &str = "SELECT max(seq) FROM messages INDEXED BY messages_heard
     WHERE task = ?3 AND receiver = ?1 AND sender NOT IN (?1, ?2, 'system')";
-/// What an agent stored and whom it hired is work too.
+/// What an agent stored and whom it hired is work too; not where the clock was set back since, because nothing can be
+/// told to be younger then.
 const OTHER_WORK: &str =
-    "SELECT max(coalesce((SELECT max(created_at) FROM artifacts WHERE owner = ?1 AND task = ?2), 0),
-    coalesce((SELECT max(created_at) FROM agents WHERE parent = ?1 AND task = ?2), 0))";
+    "SELECT max(coalesce((SELECT max(created_at) FROM artifacts WHERE owner = ?1 AND task = ?2 AND created_at <= ?3), 0),
+    coalesce((SELECT max(created_at) FROM agents WHERE parent = ?1 AND task = ?2 AND created_at <= ?3), 0))";
 /// The senders of the messages between a pair, newest first; no more than matter for the largest sensible limit.
 const BETWEEN: &str = "SELECT sender FROM (
     SELECT seq, sender FROM messages INDEXED BY messages_between
@@ -74,6 +75,9 @@ const BUSY: &str = "SELECT agent FROM turns WHERE task = ?1 AND state = 'open'
     WHERE task = ?1 AND state IN ('queued', 'delayed')";
 const SENT_IN: &str =
     "SELECT DISTINCT receiver FROM messages WHERE sender = ?1 AND task = ?2 AND sent_in = ?3";
+/// Accepted later than it is now: the clock was set back. How much of the delay is over nobody knows, so it begins again.
+const REDATE: &str = "UPDATE messages SET due_at = ?1 + (due_at - created_at), created_at = ?1
+    WHERE state = 'delayed' AND created_at > ?1";
 const DUE: &str = "UPDATE messages SET state = 'queued' WHERE state = 'delayed' AND due_at <= ?1
     RETURNING receiver, task";
 const NEXT_DUE: &str = "SELECT min(due_at) FROM messages WHERE state = 'delayed'";
@@ -118,6 +122,7 @@ pub(super) const STATEMENTS: &[&str] = &[
     WAITS,
     BUSY,
     SENT_IN,
+    REDATE,
     DUE,
     NEXT_DUE,
     WAITING,
@@ -311,8 +316,9 @@ pub(crate) async fn sent_in(
     Ok(rows.iter().map(|row| AgentId::new(row.get::<String, _>("receiver"))).collect())
 }
 
-/// Puts what is due into the mailboxes; says which.
+/// Puts what is due into the mailboxes; says which. Where the clock was set back, delays begin anew.
 pub(crate) async fn deliver_due(tx: &mut Tx) -> Result<Vec<Conversation>, Error> {
+    sqlx::query(REDATE).bind(tx.now).execute(&mut tx.connection).await?;
     let rows = sqlx::query(DUE).bind(tx.now).fetch_all(&mut tx.connection).await?;
     Ok(rows.iter().map(mailbox).collect())
 }
@@ -372,7 +378,7 @@ pub(crate) async fn streak(
             after = after.max(newest(connection, statement, pair, task).await?);
         }
         let query = sqlx::query_scalar(OTHER_WORK).bind(pair[0].as_str()).bind(task.as_str());
-        let newest: i64 = query.fetch_one(&mut *connection).await?;
+        let newest: i64 = query.bind(crate::clock::now()).fetch_one(&mut *connection).await?;
         since = since.max(newest);
     }
     let query = sqlx::query_scalar(BETWEEN).bind(sender.as_str()).bind(receiver.as_str()).bind(task.as_str());

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 const INSERT: &str = "INSERT INTO tasks (id, service, state, created_at) VALUES (?1, ?2, 'open', ?3)";
 const SERVICE: &str = "SELECT service FROM tasks WHERE id = ?1";
-const OPEN: &str = "SELECT id FROM tasks WHERE state = 'open' ORDER BY created_at, id";
-const LATEST: &str = "SELECT id FROM tasks ORDER BY created_at DESC, id DESC LIMIT 1";
+// Row numbers tell which came first, because clocks are set back.
+const OPEN: &str = "SELECT id FROM tasks WHERE state = 'open' ORDER BY rowid";
+const LATEST: &str = "SELECT id FROM tasks ORDER BY rowid DESC LIMIT 1";
 const REOPEN: &str = "UPDATE tasks SET state = 'open', nudged = 0, stopped_by = NULL WHERE id = ?1";
 const IDLE: &str = "UPDATE tasks SET state = 'idle' WHERE id = ?1";
 const STOP: &str = "UPDATE tasks SET stopped_by = ?2 WHERE id = ?1 AND stopped_by IS NULL";

@@ -282,3 +282,70 @@ async fn what_the_disk_is_to_blame_for_may_pass_and_nothing_else() {
     let read_only = sqlx::query("DELETE FROM tasks").execute(&mut *reader).await.unwrap_err();
     assert!(Error::from(read_only).may_pass());
 }
+
+#[tokio::test]
+async fn a_delay_begins_anew_where_the_clock_was_set_back_and_ends_once() {
+    let world = World::new().await;
+    world
+        .execute(
+            "INSERT INTO messages (id, task, sender, sender_role, receiver, type, body, attachments, expects, finality,
+            due_at, state, created_at) VALUES
+            ('m000000001', 't-1', 'root', 'root', 'root', 'general', '{}', '[]', 'nothing', 'final', 1000, 'delayed', 0),
+            ('m000000002', 't-1', 'root', 'root', 'root', 'general', '{}', '[]', 'nothing', 'final', 9000, 'delayed', 4000),
+            ('m000000003', 't-1', 'root', 'root', 'root', 'general', '{}', '[]', 'nothing', 'final', 9000, 'delayed', 100)",
+        )
+        .await;
+    let at = async |now: i64| {
+        let delivered = world
+            .write(move |tx| {
+                Box::pin(async move {
+                    tx.now = now;
+                    Ok(messages::deliver_due(tx).await?.len())
+                })
+            })
+            .await;
+        let left = "SELECT id || ' ' || due_at FROM messages WHERE state = 'delayed' ORDER BY seq";
+        (delivered, world.query(left).await.join(", "))
+    };
+    // The second was accepted at 4000, and now it is 500: its 5000 begin again.
+    assert_eq!(at(500).await, (0, "m000000001 1000, m000000002 5500, m000000003 9000".to_owned()));
+    assert_eq!(at(1000).await, (1, "m000000002 5500, m000000003 9000".to_owned()));
+    assert_eq!(at(5500).await, (1, "m000000003 9000".to_owned()));
+    assert_eq!(at(i64::MAX).await, (1, String::new()));
+    assert_eq!(at(i64::MAX).await, (0, String::new()));
+}
+
+#[tokio::test]
+async fn what_is_in_context_is_told_by_numbers_and_not_by_times() {
+    let world = World::new().await;
+    let check = async |statements: &'static str, expect: Option<u64>| {
+        world.execute(statements).await;
+        let found = usage::in_context(&mut world.store.reader().await.unwrap(), &world.of("root")).await;
+        assert_eq!(found.unwrap(), expect, "{statements}");
+    };
+    check(
+        "INSERT INTO turns (agent, task, began_by, state, created_at) VALUES ('root', 't-1', 'm', 'open', 0)",
+        None,
+    )
+    .await;
+    let replied = "INSERT INTO model_calls (task, agent, turn, service, model, revision, attempts, prompt_tokens,
+            completion_tokens, usage_source, created_at) VALUES ('t-1', 'root', 1, 's', 'm', 1, 1, 70, 7, 'reported', 9000);
+        INSERT INTO records (agent, task, turn, body, created_at) VALUES
+            ('root', 't-1', 1, '{\"record\":\"replied\",\"text\":\"a\"}', 9000)";
+    check(replied, Some(77)).await;
+    check(
+        "INSERT INTO records (agent, task, turn, body, created_at) VALUES
+            ('root', 't-1', 1, '{\"record\":\"compacted\",\"summary\":\"a\"}', 9000)",
+        None,
+    )
+    .await;
+    // The clock was set back meanwhile.
+    check(
+        "INSERT INTO model_calls (task, agent, turn, service, model, revision, attempts, prompt_tokens,
+            completion_tokens, usage_source, created_at) VALUES ('t-1', 'root', 1, 's', 'm', 1, 1, 50, 5, 'reported', 10);
+        INSERT INTO records (agent, task, turn, body, created_at) VALUES
+            ('root', 't-1', 1, '{\"record\":\"replied\",\"text\":\"b\"}', 10)",
+        Some(55),
+    )
+    .await;
+}

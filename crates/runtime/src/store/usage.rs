@@ -14,10 +14,14 @@ const OF_TASK: &str = "SELECT count(*) AS calls, coalesce(sum(prompt_tokens), 0)
     coalesce(sum(completion_tokens), 0) AS completion, total(cost) AS cost FROM model_calls WHERE task = ?1";
 const BY_AGENT: &str = "SELECT agent, count(*) AS calls, sum(prompt_tokens + completion_tokens) AS tokens,
     sum(cost) AS cost FROM model_calls WHERE task = ?1 GROUP BY agent";
-/// What was written before a summary says nothing of what is told after it.
+/// What was used before a summary says nothing of what is told after it: an answer must have come since. Numbers tell
+/// what came first, because clocks are set back.
 const IN_CONTEXT: &str = "SELECT prompt_tokens + completion_tokens AS tokens FROM model_calls
-    WHERE task = ?2 AND agent = ?1 AND created_at > coalesce((SELECT max(created_at) FROM records
-    WHERE agent = ?1 AND task = ?2 AND substr(body, 1, 21) = '{\"record\":\"compacted\"'), 0) ORDER BY seq DESC LIMIT 1";
+    WHERE task = ?2 AND agent = ?1 AND EXISTS (SELECT 1 FROM records INDEXED BY records_of_conversation
+        WHERE agent = ?1 AND task = ?2 AND substr(body, 1, 19) = '{\"record\":\"replied\"'
+        AND seq > coalesce((SELECT max(seq) FROM records
+            WHERE agent = ?1 AND task = ?2 AND substr(body, 1, 21) = '{\"record\":\"compacted\"'), 0))
+    ORDER BY seq DESC LIMIT 1";
 
 /// Every statement of this file.
 #[cfg(test)]

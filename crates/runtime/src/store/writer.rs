@@ -2,6 +2,7 @@
 //! bells rung, after the commit and only then.
 
 use super::Error;
+use super::trouble::Trouble;
 use crate::supervisor::Bell;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -119,7 +120,7 @@ pub(super) fn start(connection: SqliteConnection, newest_event: i64) -> (Handle,
     let (bells, rung) = mpsc::unbounded_channel();
     let (events, seen) = watch::channel(newest_event);
     let tx = Tx { connection, now: 0, bells: Vec::new(), newest_event };
-    tokio::spawn(Writer { tx, waiting, bells, events }.run());
+    tokio::spawn(Writer { tx, waiting, bells, events, failed: 0 }.run());
     (Handle { orders }, super::Signals { bells: rung, events: seen })
 }
 
@@ -128,6 +129,16 @@ struct Writer {
     waiting: mpsc::Receiver<Order>,
     bells: mpsc::UnboundedSender<Bell>,
     events: watch::Sender<i64>,
+    /// How many transactions in a row were not committed.
+    failed: u32,
+}
+
+/// Why something was not committed, and what to do about it.
+fn reason(error: &sqlx::Error) -> String {
+    match Trouble::of_sql(error) {
+        Some(trouble) => format!("{error}; {}", trouble.advice()),
+        None => error.to_string(),
+    }
 }
 
 impl Writer {
@@ -162,14 +173,21 @@ impl Writer {
         let events_before = self.tx.newest_event;
         let mut answers: Vec<Answer> = Vec::with_capacity(jobs.len());
         let verdict = match self.transaction(jobs, &mut answers).await {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                if std::mem::take(&mut self.failed) > 0 {
+                    tracing::info!("the database can be written to again");
+                }
+                Ok(())
+            }
             Err(error) => {
-                tracing::error!(%error, "a write was not committed");
+                self.failed = self.failed.saturating_add(1);
+                let reason = reason(&error);
+                tracing::error!(reason, failed = self.failed, "a write was not committed; it is tried again");
                 // Fails where SQLite has rolled back by itself already.
                 let _ = self.execute("ROLLBACK").await;
                 self.tx.bells.clear();
                 self.tx.newest_event = events_before;
-                Err(error.to_string())
+                Err(reason)
             }
         };
         for answer in answers {
@@ -192,7 +210,7 @@ impl Writer {
                 Ok(()) => self.run_job(job, answers).await,
                 // Its caller is told why, and can try again.
                 Err(error) => {
-                    answers.push(job(Err(&error.to_string())).await.answer);
+                    answers.push(job(Err(&reason(&error))).await.answer);
                     Err(error)
                 }
             };
@@ -204,7 +222,7 @@ impl Writer {
     async fn run_job(&mut self, job: Job, answers: &mut Vec<Answer>) -> Result<(), sqlx::Error> {
         let (bells, newest_event) = (self.tx.bells.len(), self.tx.newest_event);
         if let Err(error) = self.execute("SAVEPOINT job").await {
-            answers.push(job(Err(&error.to_string())).await.answer);
+            answers.push(job(Err(&reason(&error))).await.answer);
             return Err(error);
         }
         let ran = job(Ok(&mut self.tx)).await;

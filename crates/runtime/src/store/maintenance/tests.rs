@@ -9,7 +9,7 @@ const DAY: i64 = 24 * 60 * 60 * 1000;
 
 impl World {
     /// Runs statements as if nobody had looked at what they do.
-    async fn execute(&self, statements: &'static str) {
+    pub(in crate::store) async fn execute(&self, statements: &'static str) {
         self.write(move |tx| {
             Box::pin(async move {
                 sqlx::raw_sql(statements).execute(&mut tx.connection).await?;
@@ -183,7 +183,8 @@ async fn events_that_have_had_their_time_go_and_those_that_are_needed_stay() {
         let retention = Retention { events_days: days, max_events: most };
         let now = crate::clock::now();
         let counted = count_expired(&mut world.store.reader().await.unwrap(), &retention, now).await.unwrap();
-        let removed = crate::maintenance::remove_expired(&world.store, retention).await.unwrap();
+        let removed =
+            crate::maintenance::remove_expired(&world.store, retention, crate::clock::now()).await.unwrap();
         let found = world.query("SELECT CAST(seq AS TEXT) FROM events ORDER BY seq").await;
         assert_eq!(found, left, "{days:?} {most:?} {events:?}");
         assert_eq!((counted, removed), (removed, (events.len() - left.len()) as u64));
@@ -215,9 +216,10 @@ async fn more_events_than_one_transaction_removes_go_all_the_same() {
         )
         .await;
     let retention = Retention { events_days: None, max_events: Some(1) };
-    let first = world.write(move |tx| Box::pin(async move { maintain(tx, &retention).await })).await;
+    let first = world.write(move |tx| Box::pin(async move { maintain(tx, &retention, tx.now).await })).await;
     assert_eq!(first, u64::from(BATCH));
-    let others = crate::maintenance::remove_expired(&world.store, retention).await.unwrap();
+    let others =
+        crate::maintenance::remove_expired(&world.store, retention, crate::clock::now()).await.unwrap();
     assert_eq!(world.query("SELECT CAST(count(*) AS TEXT) FROM events").await, ["1"]);
     assert!(first + others >= 11_999);
 }

@@ -1,0 +1,87 @@
+//! A disk that is full, may not be written to, or fails to sync, for a while: nothing is told that is not on it, and the
+//! society goes on by itself once the disk is mended.
+
+use fastrand::Rng;
+use polity_tests::{Answer, Layer, Order, ScriptedServer};
+use serde_json::json;
+
+use crate::power::{Disturbance, Left, Recorded};
+use crate::support::{home, run};
+
+const NO_SPACE: i64 = 28;
+const READ_ONLY: i64 = 30;
+const BROKEN: i64 = 5;
+
+/// Plays a society on a disk that fails meanwhile; its log says this, and no power cut shows that anything was told too
+/// early.
+#[track_caller]
+fn check(disturbances: &'static [Disturbance], says: &str) {
+    let recorded = Recorded::play(disturbances, &json!({}));
+    let stderr = &recorded.output.stderr;
+    assert!(stderr.contains(says), "no word of it: {stderr}");
+    recorded.cut_everywhere(&[Left::Nothing], &mut Rng::with_seed(28));
+}
+
+#[test]
+#[cfg_attr(not(all(target_os = "linux", target_env = "gnu")), ignore = "needs Linux with glibc")]
+fn a_full_disk_stops_nobody_for_good() {
+    const FULL: &[(Order, i64)] = &[(Order::Write, NO_SPACE)];
+    const DISTURBANCES: &[Disturbance] = &[
+        Disturbance { after: 1, orders: FULL },
+        Disturbance { after: 6, orders: FULL },
+        Disturbance { after: 16, orders: FULL },
+    ];
+    check(DISTURBANCES, "the disk is full: free some room");
+}
+
+#[test]
+#[cfg_attr(not(all(target_os = "linux", target_env = "gnu")), ignore = "needs Linux with glibc")]
+fn a_disk_that_may_not_be_written_to_stops_nobody_for_good() {
+    const READS: &[(Order, i64)] = &[(Order::Write, READ_ONLY), (Order::Change, READ_ONLY)];
+    const DISTURBANCES: &[Disturbance] =
+        &[Disturbance { after: 4, orders: READS }, Disturbance { after: 14, orders: READS }];
+    check(DISTURBANCES, "a write was not committed");
+}
+
+#[test]
+#[cfg_attr(not(all(target_os = "linux", target_env = "gnu")), ignore = "needs Linux with glibc")]
+fn a_disk_that_fails_to_sync_stops_nobody_for_good_and_nothing_lost_is_told() {
+    const FAILS: &[(Order, i64)] = &[(Order::Sync, BROKEN)];
+    const DISTURBANCES: &[Disturbance] = &[
+        Disturbance { after: 1, orders: FAILS },
+        Disturbance { after: 6, orders: FAILS },
+        Disturbance { after: 11, orders: FAILS },
+        Disturbance { after: 16, orders: FAILS },
+    ];
+    check(DISTURBANCES, "the disk fails: look into the log of the system");
+}
+
+/// A start that is refused, with exit code 2 and these words; after it nothing is there that was not before.
+#[track_caller]
+fn check_start(orders: &[(Order, i64)], says: &str) {
+    let server = ScriptedServer::start(|_| Answer::say("done"));
+    let mut polity = home(&server, &json!({}));
+    let layer = Layer::below(&mut polity);
+    // On an empty directory, and on one where a society lives.
+    for asked in [0, 1] {
+        for &(order, number) in orders {
+            layer.order(order, number);
+        }
+        let refused = run(&polity, &["again"]).expect_code(2);
+        assert!(refused.stderr.contains(says), "{}", refused.stderr);
+        assert_eq!(server.request_count(), asked, "no model was called");
+        for &(order, _) in orders {
+            layer.order(order, 0);
+        }
+        assert_eq!(run(&polity, &["hello"]).expect_code(0).stdout, "done\n");
+        assert_eq!(server.request_count(), asked + 1, "what was refused was not begun");
+    }
+}
+
+#[test]
+#[cfg_attr(not(all(target_os = "linux", target_env = "gnu")), ignore = "needs Linux with glibc")]
+fn a_start_on_a_disk_that_cannot_be_written_to_is_refused() {
+    check_start(&[(Order::Write, NO_SPACE)], "full");
+    check_start(&[(Order::Write, READ_ONLY), (Order::Change, READ_ONLY)], "Read-only file system");
+    check_start(&[(Order::Sync, BROKEN)], "the disk fails: look into the log of the system");
+}

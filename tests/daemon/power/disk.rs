@@ -1,0 +1,238 @@
+//! A disk and the memory before it: what was written is on the disk when it was synced, and otherwise if luck has it.
+//!
+//! It promises no more than POSIX does. Data last once their file was synced; a name lasts once its directory was; what
+//! was not synced lasts or not, each change by itself. What a failed sync should have brought to the disk is lost, though
+//! it can still be read, until it is written again: that is how Linux does it. Names alone survive a failed sync of
+//! their directory, because file systems that keep a log of their names write nothing more after such a failure.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use fastrand::Rng;
+use polity_tests::Record;
+
+/// The unit in which memory goes to the disk.
+const PAGE: usize = 4096;
+
+/// What is left of what was not synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// Nothing.
+    Nothing,
+    /// Some of it.
+    Some,
+    /// All, but of the last write only the beginning.
+    Torn,
+}
+
+/// A disk.
+pub(super) struct Disk {
+    root: PathBuf,
+    files: Vec<Contents>,
+    names: BTreeMap<PathBuf, Name>,
+    last_written: Option<usize>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Node {
+    File(usize),
+    Directory,
+}
+
+/// What a name stands for: on the disk, and after each change since.
+#[derive(Default)]
+struct Name {
+    lasting: Option<Node>,
+    changes: Vec<Option<Node>>,
+}
+
+impl Name {
+    fn now(&self) -> Option<Node> {
+        self.changes.last().copied().unwrap_or(self.lasting)
+    }
+}
+
+#[derive(Default)]
+struct Contents {
+    /// What one reads.
+    seen: Vec<u8>,
+    lasting: Vec<u8>,
+    changes: Vec<Change>,
+    /// The pages that a failed sync has lost.
+    lost: BTreeSet<usize>,
+}
+
+#[derive(Clone)]
+enum Change {
+    Write { at: usize, data: Vec<u8> },
+    Length(usize),
+}
+
+impl Change {
+    fn make(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Self::Write { at, data } => {
+                let end = at + data.len();
+                if bytes.len() < end {
+                    bytes.resize(end, 0);
+                }
+                bytes[*at..end].copy_from_slice(data);
+            }
+            Self::Length(length) => bytes.resize(*length, 0),
+        }
+    }
+
+    fn pages(&self) -> Range<usize> {
+        match self {
+            Self::Write { at, data } => at / PAGE..(at + data.len()).div_ceil(PAGE),
+            Self::Length(_) => 0..0,
+        }
+    }
+}
+
+impl Contents {
+    fn change(&mut self, change: Change) {
+        change.make(&mut self.seen);
+        let again: Vec<usize> = change.pages().filter(|page| self.lost.remove(page)).collect();
+        self.changes.push(change);
+        // The whole page goes to the disk with what was changed in it.
+        for page in again {
+            let range = page * PAGE..((page + 1) * PAGE).min(self.seen.len());
+            self.changes.push(Change::Write { at: range.start, data: self.seen[range].to_vec() });
+        }
+    }
+
+    fn sync(&mut self) {
+        for change in self.changes.drain(..) {
+            change.make(&mut self.lasting);
+        }
+    }
+
+    fn lose(&mut self) {
+        for change in self.changes.drain(..) {
+            match change {
+                Change::Write { .. } => self.lost.extend(change.pages()),
+                Change::Length(_) => change.make(&mut self.lasting),
+            }
+        }
+    }
+}
+
+impl Disk {
+    /// A disk with nothing but an empty directory.
+    pub(super) fn new(root: &Path) -> Self {
+        Self {
+            root: root.canonicalize().expect("a directory"),
+            files: Vec::new(),
+            names: BTreeMap::new(),
+            last_written: None,
+        }
+    }
+
+    /// Does what was recorded.
+    pub(super) fn apply(&mut self, record: &Record) {
+        let number = usize::try_from(record.number).expect("a small file");
+        let path = record.path.as_path();
+        match record.kind.as_str() {
+            "create" => {
+                self.files.push(Contents::default());
+                self.set(path, Some(Node::File(self.files.len() - 1)));
+            }
+            "directory" => self.set(path, Some(Node::Directory)),
+            "unlink" => self.set(path, None),
+            "rename" => {
+                let node = self.now(path);
+                self.set(path, None);
+                self.set(Path::new(str::from_utf8(&record.data).expect("text")), node);
+            }
+            "write" => self.change(path, Change::Write { at: number, data: record.data.clone() }),
+            "truncate" => self.change(path, Change::Length(number)),
+            "sync" => match self.now(path) {
+                Some(Node::File(file)) => self.files[file].sync(),
+                // Also of a file that has no name any more.
+                Some(Node::Directory) | None => {
+                    for (name, entry) in &mut self.names {
+                        if name.parent() == Some(path) {
+                            entry.lasting = entry.now();
+                            entry.changes.clear();
+                        }
+                    }
+                }
+            },
+            "sync-failed" => {
+                if let Some(Node::File(file)) = self.now(path) {
+                    self.files[file].lose();
+                }
+            }
+            "said" => {}
+            other => panic!("the layer records {other}"),
+        }
+    }
+
+    fn now(&self, path: &Path) -> Option<Node> {
+        self.names.get(path).and_then(Name::now)
+    }
+
+    fn set(&mut self, path: &Path, node: Option<Node>) {
+        self.names.entry(path.to_owned()).or_default().changes.push(node);
+    }
+
+    fn change(&mut self, path: &Path, change: Change) {
+        // A file without a name is written to for nobody.
+        if let Some(Node::File(file)) = self.now(path) {
+            self.files[file].change(change);
+            self.last_written = Some(file);
+        }
+    }
+
+    /// Writes into a directory what is there after a power cut at this moment.
+    pub(super) fn cut_power(&self, left: Left, lots: &mut Rng, into: &Path) {
+        let mut made = BTreeSet::from([self.root.clone()]);
+        // Directories come before what is in them.
+        for (path, name) in &self.names {
+            let node = match left {
+                Left::Nothing => name.lasting,
+                Left::Torn => name.now(),
+                Left::Some => match lots.usize(0..=name.changes.len()) {
+                    0 => name.lasting,
+                    changes => name.changes[changes - 1],
+                },
+            };
+            let is_reached = path.parent().is_some_and(|parent| made.contains(parent));
+            let (Some(node), true) = (node, is_reached) else { continue };
+            let there = into.join(path.strip_prefix(&self.root).expect("below the root"));
+            match node {
+                Node::Directory => {
+                    std::fs::create_dir(&there).expect("a directory");
+                    made.insert(path.clone());
+                }
+                Node::File(file) => std::fs::write(&there, self.left_of(file, left, lots)).expect("a file"),
+            }
+        }
+    }
+
+    fn left_of(&self, file: usize, left: Left, lots: &mut Rng) -> Vec<u8> {
+        let contents = &self.files[file];
+        let mut bytes = contents.lasting.clone();
+        let last = contents.changes.len().saturating_sub(1);
+        for (at, change) in contents.changes.iter().enumerate() {
+            match (left, change) {
+                (Left::Nothing, _) => {}
+                (Left::Some, change) => {
+                    if lots.bool() {
+                        change.make(&mut bytes);
+                    }
+                }
+                (Left::Torn, Change::Write { at: place, data })
+                    if at == last && self.last_written == Some(file) =>
+                {
+                    let data = data[..lots.usize(0..data.len().max(1))].to_vec();
+                    Change::Write { at: *place, data }.make(&mut bytes);
+                }
+                (Left::Torn, change) => change.make(&mut bytes),
+            }
+        }
+        bytes
+    }
+}

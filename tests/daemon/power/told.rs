@@ -1,0 +1,108 @@
+//! What a daemon has told others, and at which moment: whatever it tells must be on the disk by then.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use polity_tests::{Conversation, Record};
+use serde_json::Value;
+
+use crate::support::database::Database;
+
+/// Something that was told.
+#[derive(Clone, Debug, PartialEq)]
+enum Fact {
+    /// An event, which was printed.
+    Event { seq: i64, body: Value },
+    /// A tool call of an agent has its result, which was shown to a model.
+    Result { agent: String, call: String },
+}
+
+/// All that was told, each with the number of the record before which it must have been written.
+pub(super) struct Told(Vec<(usize, Fact)>);
+
+impl Told {
+    /// Reads it from a journal.
+    pub(super) fn read(journal: &[Record]) -> Self {
+        let mut said: BTreeMap<PathBuf, Vec<(usize, u8)>> = BTreeMap::new();
+        for (at, record) in journal.iter().enumerate().filter(|(_, record)| record.kind == "said") {
+            let bytes = record.data.iter().map(|byte| (at, *byte));
+            said.entry(record.path.clone()).or_default().extend(bytes);
+        }
+        let mut facts = Vec::new();
+        for (path, bytes) in &said {
+            let text: Vec<u8> = bytes.iter().map(|(_, byte)| *byte).collect();
+            let when = |offset: usize| bytes[offset].0;
+            match path == Path::new("1") {
+                true => events(&text, |offset, fact| facts.push((when(offset), fact))),
+                false => requests(&text, |offset, fact| facts.push((when(offset), fact))),
+            }
+        }
+        Self(facts)
+    }
+
+    /// How much was told before a record.
+    pub(super) fn count(&self, before: usize) -> usize {
+        self.0.iter().filter(|(at, _)| *at < before).count()
+    }
+
+    /// What was told before a record, and is not in a database.
+    pub(super) fn missing(&self, before: usize, database: &mut Database) -> Vec<String> {
+        let events: BTreeMap<i64, Value> = database
+            .texts::<2>("SELECT CAST(seq AS TEXT), body FROM events")
+            .into_iter()
+            .map(|[seq, body]| (seq.parse().expect("a number"), serde_json::from_str(&body).expect("JSON")))
+            .collect();
+        let results: BTreeSet<[String; 2]> = database
+            .texts::<2>(
+                "SELECT agent, json_extract(body, '$.call') FROM records
+                WHERE json_extract(body, '$.record') = 'tool_finished'",
+            )
+            .into_iter()
+            .collect();
+        let is_missing = |fact: &Fact| match fact {
+            Fact::Event { seq, body } => events.get(seq) != Some(body),
+            Fact::Result { agent, call } => !results.contains(&[agent.clone(), call.clone()]),
+        };
+        let told = self.0.iter().filter(|(at, fact)| *at < before && is_missing(fact));
+        told.map(|(at, fact)| format!("{at}: {fact:?}")).collect()
+    }
+}
+
+/// The events in lines of JSON, each with the place of the line.
+fn events(text: &[u8], mut tell: impl FnMut(usize, Fact)) {
+    let mut offset = 0;
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        let mut body: Value = serde_json::from_slice(line).expect("a line of JSON");
+        let fields = body.as_object_mut().expect("an object");
+        fields.remove("at");
+        // What is no event of the society has no number.
+        if let Some(seq) = fields.remove("seq").and_then(|seq| seq.as_i64()) {
+            tell(offset, Fact::Event { seq, body });
+        }
+        offset += line.len();
+    }
+}
+
+/// The results of tools in requests that went over one connection, each with the place of the request.
+fn requests(mut text: &[u8], mut tell: impl FnMut(usize, Fact)) {
+    let mut offset = 0;
+    const HEAD_ENDS: &[u8] = b"\r\n\r\n";
+    while let Some(end) = text.windows(HEAD_ENDS.len()).position(|window| window == HEAD_ENDS) {
+        let head = str::from_utf8(&text[..end]).expect("a head of text").to_ascii_lowercase();
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        let length: usize = length.map_or(0, |length| length.parse().expect("a length"));
+        let body = end + HEAD_ENDS.len();
+        // The rest of it was never sent.
+        let Some(sent) = text.get(body..body + length) else { return };
+        if head.starts_with("post ") {
+            let request = Conversation::new(Arc::new(serde_json::from_slice(sent).expect("JSON")));
+            for message in request.messages().iter().filter(|message| message["role"] == "tool") {
+                let call = message["tool_call_id"].as_str().expect("an id").to_owned();
+                tell(offset, Fact::Result { agent: request.agent_id(), call });
+            }
+        }
+        offset += body + length;
+        text = &text[body + length..];
+    }
+}

@@ -1,0 +1,308 @@
+//! The functions that stand in for those of the C library. Each makes the real call unless it was ordered to fail.
+//!
+//! `open` and its kin take their last argument only where a file is made. On the machines that glibc runs on it comes in
+//! a register all the same, so it can be declared always.
+
+use crate::control::{Word, get, refusal};
+use crate::journal::{Kind, absolute, hold, path_of};
+use crate::real::real;
+use libc::{c_char, c_int, c_void, iovec, mode_t, off64_t, size_t, ssize_t, time_t, timespec, timeval};
+use std::slice::from_raw_parts;
+
+const NANOSECONDS: i64 = 1_000_000_000;
+
+fn fail(error: c_int) -> c_int {
+    // SAFETY: the place is the thread's own.
+    unsafe { *libc::__errno_location() = error };
+    -1
+}
+
+/// What a caller wants written.
+unsafe fn bytes<'c>(data: *const c_void, length: size_t) -> &'c [u8] {
+    // SAFETY: the caller's own data; a pointer to nothing is looked at by nobody.
+    if length == 0 { &[] } else { unsafe { from_raw_parts(data.cast(), length) } }
+}
+
+/// What `open` and its kin do; `call` makes the real call.
+unsafe fn opened(directory: c_int, path: *const c_char, flags: c_int, call: impl FnOnce() -> c_int) -> c_int {
+    if let Some(error) = refusal(Word::Descriptor) {
+        return fail(error);
+    }
+    let changes = flags & (libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC) != 0;
+    if !changes {
+        return call();
+    }
+    let journal = hold();
+    // SAFETY: a path of the caller's.
+    let absolute = unsafe { absolute(directory, path) };
+    if !journal.covers(&absolute) {
+        drop(journal);
+        return call();
+    }
+    if let Some(error) = refusal(Word::Change) {
+        return fail(error);
+    }
+    // SAFETY: a path of the caller's.
+    let was_there = unsafe { libc::faccessat(directory, path, libc::F_OK, 0) } == 0;
+    let file = call();
+    if file >= 0 && !was_there {
+        journal.add(Kind::Create, 0, &absolute, b"");
+    } else if file >= 0 && flags & libc::O_TRUNC != 0 {
+        journal.add(Kind::Truncate, 0, &absolute, b"");
+    }
+    file
+}
+
+macro_rules! open {
+    ($name:ident, $literal:literal) => {
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
+            let real = real!($literal as unsafe extern "C" fn(*const c_char, c_int, ...) -> c_int);
+            // SAFETY: the caller's own arguments.
+            unsafe { opened(libc::AT_FDCWD, path, flags, || real(path, flags, mode)) }
+        }
+    };
+}
+
+open!(open, c"open");
+open!(open64, c"open64");
+
+macro_rules! openat {
+    ($name:ident, $literal:literal) => {
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(at: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
+            let real = real!($literal as unsafe extern "C" fn(c_int, *const c_char, c_int, ...) -> c_int);
+            // SAFETY: the caller's own arguments.
+            unsafe { opened(at, path, flags, || real(at, path, flags, mode)) }
+        }
+    };
+}
+
+openat!(openat, c"openat");
+openat!(openat64, c"openat64");
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
+    let real = real!(c"socket" as unsafe extern "C" fn(c_int, c_int, c_int) -> c_int);
+    if let Some(error) = refusal(Word::Descriptor) {
+        return fail(error);
+    }
+    // SAFETY: the caller's own arguments.
+    unsafe { real(domain, kind, protocol) }
+}
+
+/// Writes to a file, or says something to others. `place` is where in the file; nothing where the file knows.
+unsafe fn written(
+    descriptor: c_int,
+    place: Option<off64_t>,
+    data: &[&[u8]],
+    call: impl FnOnce() -> ssize_t,
+) -> ssize_t {
+    let path = path_of(descriptor);
+    let journal = hold();
+    let (is_covered, is_said) = (journal.covers(&path), descriptor == 1 || path.starts_with(b"socket:"));
+    if is_covered && let Some(error) = refusal(Word::Write) {
+        drop(journal);
+        return fail(error) as ssize_t;
+    }
+    if !journal.is_kept() || !(is_covered || is_said) {
+        // Others may wait for what this one writes.
+        drop(journal);
+        return call();
+    }
+    if is_said {
+        // Before the call: what is said may be heard at once.
+        let name = if descriptor == 1 { b"1".to_vec() } else { path };
+        journal.add(Kind::Said, 0, &name, &data.concat());
+        drop(journal);
+        return call();
+    }
+    // SAFETY: asks where the next write goes.
+    let here = place.unwrap_or_else(|| unsafe { libc::lseek64(descriptor, 0, libc::SEEK_CUR) });
+    let done = call();
+    if let Ok(length) = usize::try_from(done) {
+        let data = data.concat();
+        journal.add(Kind::Write, here, &path, data.get(..length).unwrap_or(&data));
+    }
+    done
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn write(descriptor: c_int, data: *const c_void, length: size_t) -> ssize_t {
+    let real = real!(c"write" as unsafe extern "C" fn(c_int, *const c_void, size_t) -> ssize_t);
+    // SAFETY: the caller's own arguments.
+    unsafe { written(descriptor, None, &[bytes(data, length)], || real(descriptor, data, length)) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pwrite64(
+    descriptor: c_int,
+    data: *const c_void,
+    length: size_t,
+    place: off64_t,
+) -> ssize_t {
+    let real = real!(c"pwrite64" as unsafe extern "C" fn(c_int, *const c_void, size_t, off64_t) -> ssize_t);
+    // SAFETY: the caller's own arguments.
+    unsafe {
+        written(descriptor, Some(place), &[bytes(data, length)], || real(descriptor, data, length, place))
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn writev(descriptor: c_int, parts: *const iovec, count: c_int) -> ssize_t {
+    let real = real!(c"writev" as unsafe extern "C" fn(c_int, *const iovec, c_int) -> ssize_t);
+    // SAFETY: the caller's own arguments.
+    unsafe {
+        let all = from_raw_parts(parts, usize::try_from(count).unwrap_or_default());
+        let data: Vec<&[u8]> = all.iter().map(|part| bytes(part.iov_base, part.iov_len)).collect();
+        written(descriptor, None, &data, || real(descriptor, parts, count))
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn send(descriptor: c_int, data: *const c_void, length: size_t, flags: c_int) -> ssize_t {
+    let real = real!(c"send" as unsafe extern "C" fn(c_int, *const c_void, size_t, c_int) -> ssize_t);
+    // SAFETY: the caller's own arguments.
+    unsafe { written(descriptor, None, &[bytes(data, length)], || real(descriptor, data, length, flags)) }
+}
+
+macro_rules! truncate {
+    ($name:ident, $literal:literal) => {
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(descriptor: c_int, length: off64_t) -> c_int {
+            let real = real!($literal as unsafe extern "C" fn(c_int, off64_t) -> c_int);
+            let path = path_of(descriptor);
+            let journal = hold();
+            if journal.covers(&path) {
+                if let Some(error) = refusal(Word::Write) {
+                    return fail(error);
+                }
+                journal.add(Kind::Truncate, length, &path, b"");
+            }
+            // SAFETY: the caller's own arguments.
+            unsafe { real(descriptor, length) }
+        }
+    };
+}
+
+truncate!(ftruncate, c"ftruncate");
+truncate!(ftruncate64, c"ftruncate64");
+
+macro_rules! sync {
+    ($name:ident, $literal:literal) => {
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(descriptor: c_int) -> c_int {
+            let real = real!($literal as unsafe extern "C" fn(c_int) -> c_int);
+            let path = path_of(descriptor);
+            let journal = hold();
+            if journal.covers(&path) {
+                if let Some(error) = refusal(Word::Sync) {
+                    journal.add(Kind::SyncFailed, 0, &path, b"");
+                    return fail(error);
+                }
+                journal.add(Kind::Sync, 0, &path, b"");
+                // The power is cut on paper only: what a real disk does takes time and shows nothing.
+                return 0;
+            }
+            // SAFETY: the caller's own argument.
+            unsafe { real(descriptor) }
+        }
+    };
+}
+
+sync!(fsync, c"fsync");
+sync!(fdatasync, c"fdatasync");
+
+/// Changes what names there are; `call` makes the real call.
+unsafe fn renamed(kind: Kind, path: *const c_char, to: &[u8], call: impl FnOnce() -> c_int) -> c_int {
+    let journal = hold();
+    // SAFETY: a path of the caller's.
+    let path = unsafe { absolute(libc::AT_FDCWD, path) };
+    if !journal.covers(&path) {
+        drop(journal);
+        return call();
+    }
+    if let Some(error) = refusal(Word::Change) {
+        return fail(error);
+    }
+    let done = call();
+    if done == 0 {
+        journal.add(kind, 0, &path, to);
+    }
+    done
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn rename(from: *const c_char, to: *const c_char) -> c_int {
+    let real = real!(c"rename" as unsafe extern "C" fn(*const c_char, *const c_char) -> c_int);
+    // SAFETY: the caller's own arguments.
+    unsafe {
+        let name = absolute(libc::AT_FDCWD, to);
+        renamed(Kind::Rename, from, &name, || real(from, to))
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn unlink(path: *const c_char) -> c_int {
+    let real = real!(c"unlink" as unsafe extern "C" fn(*const c_char) -> c_int);
+    // SAFETY: the caller's own argument.
+    unsafe { renamed(Kind::Unlink, path, b"", || real(path)) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mkdir(path: *const c_char, mode: mode_t) -> c_int {
+    let real = real!(c"mkdir" as unsafe extern "C" fn(*const c_char, mode_t) -> c_int);
+    // SAFETY: the caller's own arguments.
+    unsafe { renamed(Kind::Directory, path, b"", || real(path, mode)) }
+}
+
+/// How far a clock is wrong.
+fn error_of(clock: libc::clockid_t) -> i64 {
+    match clock {
+        libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE => get(Word::Wall),
+        libc::CLOCK_MONOTONIC
+        | libc::CLOCK_MONOTONIC_COARSE
+        | libc::CLOCK_MONOTONIC_RAW
+        | libc::CLOCK_BOOTTIME => get(Word::Count),
+        _ => 0,
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, time: *mut timespec) -> c_int {
+    let real = real!(c"clock_gettime" as unsafe extern "C" fn(libc::clockid_t, *mut timespec) -> c_int);
+    // SAFETY: the caller's own arguments.
+    let told = unsafe { real(clock, time) };
+    let error = error_of(clock);
+    if told == 0 && error != 0 {
+        // SAFETY: the real call has just written there.
+        let time = unsafe { &mut *time };
+        let shown = time.tv_sec * NANOSECONDS + time.tv_nsec + error;
+        (time.tv_sec, time.tv_nsec) = (shown.div_euclid(NANOSECONDS), shown.rem_euclid(NANOSECONDS));
+    }
+    told
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn gettimeofday(time: *mut timeval, zone: *mut c_void) -> c_int {
+    let real = real!(c"gettimeofday" as unsafe extern "C" fn(*mut timeval, *mut c_void) -> c_int);
+    // SAFETY: the caller's own arguments.
+    let told = unsafe { real(time, zone) };
+    if told == 0 && !time.is_null() {
+        // SAFETY: the real call has just written there.
+        unsafe { (*time).tv_sec += get(Word::Wall) / NANOSECONDS };
+    }
+    told
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn time(place: *mut time_t) -> time_t {
+    let real = real!(c"time" as unsafe extern "C" fn(*mut time_t) -> time_t);
+    // SAFETY: nothing is written.
+    let shown = unsafe { real(std::ptr::null_mut()) } + get(Word::Wall) / NANOSECONDS;
+    if !place.is_null() {
+        // SAFETY: the caller's own place.
+        unsafe { *place = shown };
+    }
+    shown
+}
