@@ -116,6 +116,7 @@ impl Output {
 
     /// Shows something that was said to the person, once.
     pub(crate) async fn letter(&self, society: &Society, letter: &Letter) -> Result<(), Failure> {
+        polity_points::point!("output::before_shown");
         match self.form {
             Form::Text => {
                 let artifacts = society.artifact_names(&letter.message).await?;
@@ -123,8 +124,11 @@ impl Output {
             }
             Form::Json => self.told_before(society, letter).await?,
         }
+        polity_points::point!("output::shown");
         // Shown first, noted then: a crash between the two shows it twice, which is better than never.
-        Ok(society.mark_shown(letter.message.id.clone()).await?)
+        society.mark_shown(letter.message.id.clone()).await?;
+        polity_points::point!("output::noted");
+        Ok(())
     }
 
     /// The events of this run tell what is said to the person; what was said before it has to be told now.

@@ -53,6 +53,7 @@ pub(crate) async fn run(arguments: RunArguments) -> Result<u8, Failure> {
         Err(failure) => Err(failure),
     };
     society.stop().await;
+    polity_points::point!("run::stopped");
     // Held until here, so that no other process sees the data of a society that is still stopping.
     drop(data);
     code
@@ -68,6 +69,7 @@ async fn begin(
     if prompt.is_none() {
         society.resume_parked().await?;
     }
+    polity_points::point!("run::begun");
     // In this order: a task that comes to its end in between is among both.
     let open = society.open_tasks().await?;
     let unshown = society.unshown().await?;
@@ -109,6 +111,7 @@ async fn attend(
         () = elapsed(timeout) => return Err(Failure::TimedOut),
         reason = society.broken() => return Err(Failure::Broken(reason)),
     }
+    polity_points::point!("run::idle");
     let Some(outcome) = society.outcome(task).await? else {
         return Err(Failure::Defect(format!("the task {task} has gone")));
     };

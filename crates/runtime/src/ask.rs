@@ -184,6 +184,7 @@ async fn ask_for(handles: &Handles, conversation: &Conversation, wanted: Wanted<
         let attempt =
             FailedAttempt { service: service.id.clone(), attempt: made, failure: &failure, next, suspects };
         note_failure(handles, conversation, attempt).await?;
+        polity_points::point!("ask::failure_noted");
         match next {
             Next::Again { after } => {
                 if failure.retry_after.is_some() {
@@ -343,7 +344,10 @@ fn sent(request: &Request) -> Sent {
 async fn attempt(handles: &Handles, service: &Service, request: &Request) -> Result<Reply, CallError> {
     let gate = handles.gates.of(service);
     let _pass = gate.enter().await;
-    handles.model.call(&service.endpoint, request).await
+    polity_points::point!("ask::before_attempt");
+    let reply = handles.model.call(&service.endpoint, request).await;
+    polity_points::point!("ask::after_attempt");
+    reply
 }
 
 fn untried_fallback<'s>(

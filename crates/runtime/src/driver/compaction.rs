@@ -19,6 +19,7 @@ pub(super) async fn compact(
     open: &OpenTurn,
     compaction: &Compaction,
 ) -> Result<Option<Happened>, Error> {
+    polity_points::point!("compaction::before_summary");
     let (text, served) = match ask_for_summary(handles, conversation, compaction).await? {
         Asked::Answered(answer) => (answer.replied.text, Some(answer.served)),
         Asked::Limited { limit, value } => return Ok(Some(Happened::Limited { limit, value })),
@@ -31,6 +32,7 @@ pub(super) async fn compact(
         // Nothing is thrown away because a server is down.
         Asked::Failed { service, reason, .. } => return Ok(Some(Happened::Failed { service, reason })),
     };
+    polity_points::point!("compaction::summed_up");
     let source = if text.is_some() { SummarySource::Model } else { SummarySource::Entries };
     let text = text.unwrap_or_else(|| without_a_model(compaction, &handles.registry.current()));
     let record = Record::Compacted {
@@ -60,5 +62,6 @@ pub(super) async fn compact(
         })
     });
     write.await?;
+    polity_points::point!("compaction::written");
     Ok(None)
 }

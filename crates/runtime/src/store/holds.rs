@@ -17,6 +17,7 @@ pub(super) const STATEMENTS: &[&str] = &[INSERT, HELD, RELEASE];
 pub(crate) async fn insert(tx: &mut Tx, conversation: &Conversation, reason: &str) -> Result<bool, Error> {
     let query = sqlx::query(INSERT).bind(conversation.agent.as_str()).bind(conversation.task.as_str());
     let done = query.bind(reason).bind(tx.now).execute(&mut tx.connection).await?;
+    polity_points::point!("holds::inserted");
     Ok(done.rows_affected() == 1)
 }
 
@@ -32,6 +33,7 @@ pub(crate) async fn held(
 /// Lets every parked conversation go on; says which they are.
 pub(crate) async fn release_all(tx: &mut Tx) -> Result<Vec<Conversation>, Error> {
     let rows = sqlx::query(RELEASE).fetch_all(&mut tx.connection).await?;
+    polity_points::point!("holds::released");
     let released = rows.iter().map(|row| Conversation {
         agent: AgentId::new(row.get::<String, _>("agent")),
         task: TaskId::new(row.get::<String, _>("task")),
