@@ -114,6 +114,21 @@ pub(super) const POINTS: &[&str] = &[
     "output::noted",
 ];
 
+/// Those that every process passes which takes up what another one has left.
+pub(super) const RECOVERY: &[&str] = &[
+    "store::created",
+    "store::looked_at",
+    "store::migrated",
+    "blobs::swept",
+    "society::opened",
+    "run::begun",
+    "supervisor::left_work_read",
+    "supervisor::left_work_woken",
+    "supervisor::left_work_taken_up",
+    "driver::taken_up",
+    "driver::replayed",
+];
+
 /// Points that no run of the binary reaches, and why.
 pub(super) const UNREACHED: &[(&str, &str)] = &[
     (
@@ -151,4 +166,5 @@ fn every_failure_point_is_listed_and_stands_in_one_place() {
     let unique: BTreeSet<&String> = found.iter().collect();
     assert_eq!(unique.len(), found.len(), "a name stands in two places: {found:?}");
     assert!(UNREACHED.iter().all(|(name, _)| POINTS.contains(name)));
+    assert!(RECOVERY.iter().all(|name| POINTS.contains(name)));
 }
