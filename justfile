@@ -14,6 +14,11 @@ check:
 test *args:
     cargo test --workspace {{args}}
 
+# Has the process die at least 1,000 times (or as often as is said) at its failure points, and prints what came of it.
+crash-matrix kills="1000":
+    POLITY_CRASH_KILLS={{kills}} cargo test --package polity-tests --test daemon -- \
+        crash::matrix::crash_matrix --exact --ignored --nocapture
+
 # What media in requests cost, in memory and time (docs/performance.md).
 bench:
     cargo bench -p polity-llm --bench media

@@ -1,6 +1,11 @@
 //! `kill -9`, again and again, at whatever moment: the society comes to the same end, and everything happened once.
 
 pub(crate) mod end;
+mod ledger;
+mod matrix;
+mod once;
+mod points;
+mod scenarios;
 
 use std::time::Duration;
 
@@ -55,7 +60,6 @@ struct Run {
     polity: Polity,
     printed: String,
     kills: usize,
-    processes: usize,
 }
 
 impl Run {
@@ -63,7 +67,7 @@ impl Run {
         let play = society(LEADS, WORKERS_PER_LEAD);
         let server = ScriptedServer::start(move |asked: &Conversation| -> Answer { play(asked) });
         let polity = home(&server, &json!({}));
-        Self { server, polity, printed: String::new(), kills: 0, processes: 0 }
+        Self { server, polity, printed: String::new(), kills: 0 }
     }
 
     /// Runs the society to its end; kills it at random moments as long as there are kills left.
@@ -81,7 +85,6 @@ impl Run {
     }
 
     fn attend(&mut self, mut running: Running, moment: &Moment, delay: Duration) -> Ended {
-        self.processes += 1;
         let asked_before = self.server.request_count();
         let has_come = |running: &Running| match moment {
             Moment::Lines(lines) => running.stdout_line_count() >= *lines,
@@ -138,21 +141,22 @@ impl Run {
 fn everything_happens_once_however_often_the_process_is_killed() {
     // The seed decides how many lines and requests there are before each kill; what they meet is up to the machine,
     // and the verdict is the same for all of it.
-    let mut lots = Rng::with_seed(0x0009_0117);
-    let (mut kills, mut runs, mut processes, mut requests) = (0, 0, 0, 0);
-    while kills < KILLS {
+    let (kills, runs) = kill_at_random(KILLS, &mut Rng::with_seed(0x0009_0117));
+    println!("{kills} kills over {runs} societies of {} agents", LEADS * (WORKERS_PER_LEAD + 1) + 1);
+}
+
+/// Kills as often, in as many societies as it takes, and looks at the end of each; gives how many kills and societies.
+#[track_caller]
+fn kill_at_random(wanted: usize, lots: &mut Rng) -> (usize, usize) {
+    let (mut kills, mut runs) = (0, 0);
+    while kills < wanted {
         let mut run = Run::new();
-        run.play(KILLS - kills, &mut lots);
+        run.play(wanted - kills, lots);
         end::check(&run.polity.data_dir(), LEADS, WORKERS_PER_LEAD);
         run.assert_nothing_heard_twice();
         assert!(run.was_told(), "the last words were not printed:\n{}", run.printed);
         kills += run.kills;
-        processes += run.processes;
-        requests += run.server.request_count();
         runs += 1;
     }
-    println!(
-        "{kills} kills of {processes} processes over {runs} societies of {} agents; {requests} model calls",
-        LEADS * (WORKERS_PER_LEAD + 1) + 1
-    );
+    (kills, runs)
 }

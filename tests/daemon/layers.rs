@@ -8,16 +8,18 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package, Package
 
 /// Each crate of the workspace, with those that it may know.
 const LAYERS: &[(&str, &[&str])] = &[
+    ("polity-points", &[]),
     ("polity-society", &[]),
     ("polity-llm", &[]),
     ("polity-media", &[]),
     ("polity-routing", &["polity-society"]),
-    ("polity-artifacts", &["polity-society"]),
+    ("polity-artifacts", &["polity-points", "polity-society"]),
     ("polity-registry", &["polity-society", "polity-llm"]),
     ("polity-rehearsal", &["polity-society", "polity-llm"]),
     (
         "polity-runtime",
         &[
+            "polity-points",
             "polity-society",
             "polity-routing",
             "polity-artifacts",
@@ -30,6 +32,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "polity",
         &[
+            "polity-points",
             "polity-society",
             "polity-routing",
             "polity-artifacts",

@@ -9,7 +9,7 @@ mod formats;
 mod guidance;
 mod injections;
 mod introductions;
-mod loops;
+pub(crate) mod loops;
 mod messages;
 mod plain_text;
 mod prompts;

@@ -106,6 +106,18 @@ impl Polity {
         Running::start_into(self.command(arguments), stdout.into())
     }
 
+    /// Starts a command of the binary that has failure points, with these variables beside those of the home.
+    ///
+    /// `POLITY_FAILURE_POINT=<name>@<hit>` has it die at a point, `POLITY_FAILURE_POINT_LOG=<file>` lists those that
+    /// are passed.
+    pub fn spawn_with_points(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Running {
+        let mut command = Command::new(binary_with_points());
+        command.args(arguments);
+        let mut command = self.at_home(command);
+        command.envs(variables.iter().copied());
+        Running::start(command)
+    }
+
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(binary());
         command.args(arguments);
@@ -325,15 +337,49 @@ impl Written {
     }
 }
 
-/// The binary, built once with the profile of the tests and into their target directory.
+/// The binary as it is shipped, built once with the profile of the tests and into their target directory.
 fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    BINARY.get_or_init(|| {
-        let test = std::env::current_exe().expect("the path of this test");
-        let profile_dir = profile_dir(&test);
-        build(profile_dir, "polity");
-        profile_dir.join(format!("polity{}", std::env::consts::EXE_SUFFIX))
-    })
+    BINARY.get_or_init(|| built(Points::Absent))
+}
+
+/// The same with its failure points.
+fn binary_with_points() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| built(Points::Present))
+}
+
+/// Whether a binary has failure points.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Points {
+    Present,
+    Absent,
+}
+
+/// Builds the binary and puts it aside: cargo has one place for both, and in the end that place has to hold the one
+/// that is shipped.
+fn built(points: Points) -> PathBuf {
+    let test = std::env::current_exe().expect("the path of this test");
+    let profile_dir = profile_dir(&test);
+    let aside = profile_dir.join("tested");
+    std::fs::create_dir_all(&aside).expect("a directory");
+    // Other tests build at the same time, in this process and in others. Free again when the file is closed.
+    let lock = std::fs::File::create(aside.join("lock")).expect("a lock");
+    lock.lock().expect("the lock");
+    build(profile_dir, "polity", points);
+    let suffix = std::env::consts::EXE_SUFFIX;
+    let name = match points {
+        Points::Present => "polity-with-failure-points",
+        Points::Absent => "polity",
+    };
+    let (binary, copy) = (aside.join(format!("{name}{suffix}")), aside.join(format!("{name}.copy")));
+    std::fs::copy(profile_dir.join(format!("polity{suffix}")), &copy).expect("a copy");
+    // Replaced as a whole, because one that runs cannot be written to.
+    std::fs::rename(copy, &binary).expect("a place for the binary");
+    if points == Points::Present {
+        build(profile_dir, "polity", Points::Absent);
+    }
+    binary
 }
 
 /// The library that stands below a process, built like the binary.
@@ -342,7 +388,7 @@ pub(crate) fn layer() -> &'static Path {
     LAYER.get_or_init(|| {
         let test = std::env::current_exe().expect("the path of this test");
         let profile_dir = profile_dir(&test);
-        build(profile_dir, "polity-layer");
+        build(profile_dir, "polity-layer", Points::Absent);
         profile_dir.join("libpolity_layer.so")
     })
 }
@@ -356,18 +402,23 @@ fn profile_dir(test: &Path) -> &Path {
         .expect("a test that cargo has built")
 }
 
-fn build(profile_dir: &Path, package: &str) {
+fn build(profile_dir: &Path, package: &str, points: Points) {
     let directory = profile_dir.file_name().and_then(|name| name.to_str()).expect("a profile's directory");
     let target = profile_dir.parent().expect("a target directory");
     // The one profile whose directory has another name.
     let profile = if directory == "debug" { "dev" } else { directory };
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
+    let features: &[&str] = match points {
+        Points::Present => &["--features", "failure-points"],
+        Points::Absent => &[],
+    };
     let built = Command::new(cargo)
         .args(["build", "--quiet", "--package", package, "--profile", profile, "--target-dir"])
         .arg(target)
         .arg("--manifest-path")
         .arg(manifest)
+        .args(features)
         .output()
         .expect("cargo");
     assert!(built.status.success(), "{package} does not build:\n{}", String::from_utf8_lossy(&built.stderr));

@@ -136,6 +136,7 @@ impl BlobStore {
             let temporary = root.join(TEMPORARY);
             make_directory(&temporary).map_err(failed(&temporary))?;
             sweep(&temporary).map_err(failed(&temporary))?;
+            polity_points::point!("blobs::swept");
             // All at once and now, so that storing a blob makes and syncs no directory but its own.
             for shard in 0..=u8::MAX {
                 let shard = root.join(format!("{shard:02x}"));
@@ -280,6 +281,7 @@ fn write_once(root: &Path, hash: &BlobHash, bytes: &[u8]) -> io::Result<()> {
     if !is_there {
         let temporary = temporary_path(root);
         let written = write_file(&temporary, bytes).and_then(|()| std::fs::rename(&temporary, &path));
+        polity_points::point!("blobs::renamed");
         if let Err(error) = written {
             // The failure to write is the one to tell; what is left goes at the next opening at the latest.
             let _ = std::fs::remove_file(&temporary);
@@ -287,13 +289,22 @@ fn write_once(root: &Path, hash: &BlobHash, bytes: &[u8]) -> io::Result<()> {
         }
     }
     // Also where it was there: whoever put it there may not have come this far yet.
-    sync(&directory)
+    sync(&directory)?;
+    polity_points::point!("blobs::stored");
+    Ok(())
 }
 
 fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
+    polity_points::point!("blobs::begun");
+    let (first, second) = bytes.split_at(bytes.len() / 2);
+    file.write_all(first)?;
+    polity_points::point!("blobs::half_written");
+    file.write_all(second)?;
+    polity_points::point!("blobs::written");
+    file.sync_all()?;
+    polity_points::point!("blobs::before_rename");
+    Ok(())
 }
 
 /// A name that no other writer has: numbered within the process, and the store has one process.

@@ -67,6 +67,7 @@ pub async fn insert(conn: &mut SqliteConnection, stored: &Stored) -> Result<(), 
         .bind(artifact.created_at)
         .execute(&mut *conn)
         .await?;
+    polity_points::point!("artifacts::inserted");
     grant(conn, owner, &artifact.id).await
 }
 
@@ -92,6 +93,7 @@ pub async fn grant(
     artifact: &ArtifactId,
 ) -> Result<(), sqlx::Error> {
     sqlx::query(GRANT).bind(agent.as_str()).bind(artifact.as_str()).execute(conn).await?;
+    polity_points::point!("artifacts::granted");
     Ok(())
 }
 

@@ -118,13 +118,16 @@ impl Output {
     /// Shows something that was said to the person. That it was shown is to be noted then: a crash between the two shows
     /// it twice, which is better than never.
     pub(crate) async fn letter(&self, society: &Society, letter: &Letter) -> Result<(), Failure> {
+        polity_points::point!("output::before_shown");
         match self.form {
             Form::Text => {
                 let artifacts = patiently(|| society.artifact_names(&letter.message)).await?;
-                print(&in_words(letter, &artifacts, self.titles.of(&letter.message.task)))
+                print(&in_words(letter, &artifacts, self.titles.of(&letter.message.task)))?;
             }
-            Form::Json => self.told_before(society, letter).await,
+            Form::Json => self.told_before(society, letter).await?,
         }
+        polity_points::point!("output::shown");
+        Ok(())
     }
 
     /// The events of this run tell what is said to the person; what was said before it has to be told now.

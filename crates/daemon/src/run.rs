@@ -12,7 +12,7 @@ use crate::signals::Interruption;
 use polity_llm::HttpModel;
 use polity_registry::Watch;
 use polity_rehearsal::RehearsalModel;
-use polity_runtime::{Event, Parts, Prompt, Society, Target, in_full};
+use polity_runtime::{Event, Letter, Parts, Prompt, Society, Target, in_full};
 use polity_society::id::TaskId;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -60,6 +60,7 @@ pub(crate) async fn run(arguments: RunArguments) -> Result<u8, Failure> {
             society.drain().await;
         }
         society.stop().await;
+        polity_points::point!("run::stopped");
     };
     tokio::select! {
         // Held until here, so that no other process sees the data of a society that is still stopping.
@@ -80,6 +81,7 @@ async fn begin(
     if prompt.is_none() {
         society.resume(Target::Everybody).await?;
     }
+    polity_points::point!("run::begun");
     // In this order: a task that comes to its end in between is among both.
     let open = society.open_tasks().await?;
     let unshown = society.unshown().await?;
@@ -90,8 +92,7 @@ async fn begin(
         output.titles = Titles::read(society, &left).await?;
     }
     for letter in &unshown {
-        output.letter(society, letter).await?;
-        society.mark_shown(letter.message.id.clone()).await?;
+        show(society, output, letter).await?;
     }
     let Some(prompt) = prompt else {
         let latest = society.latest_task().await?;
@@ -122,12 +123,21 @@ async fn attend(
         () = elapsed(timeout) => return Err(Failure::TimedOut),
         reason = society.broken() => return Err(Failure::Broken(reason)),
     }
+    polity_points::point!("run::idle");
     let Some(outcome) = patiently(|| society.outcome(task)).await? else {
         return Err(Failure::Defect(format!("the task {task} has gone")));
     };
     let code = failure::exit_code(outcome);
     output.outcome(society, task, outcome, code).await?;
     Ok(code)
+}
+
+/// Shows something that was said to the person, and notes that it was.
+async fn show(society: &Society, output: &Output, letter: &Letter) -> Result<(), Failure> {
+    output.letter(society, letter).await?;
+    patiently(|| society.mark_shown(letter.message.id.clone())).await?;
+    polity_points::point!("output::noted");
+    Ok(())
 }
 
 async fn elapsed(timeout: Option<Duration>) {
@@ -155,8 +165,7 @@ async fn follow(society: &Society, output: &Output) -> Result<(), Failure> {
                 }
             }
             for letter in patiently(|| society.unshown()).await? {
-                output.letter(society, &letter).await?;
-                patiently(|| society.mark_shown(letter.message.id.clone())).await?;
+                show(society, output, &letter).await?;
             }
         }
         if look == Look::AtTasks && patiently(|| society.open_tasks()).await?.is_empty() {

@@ -5,7 +5,8 @@
 //! every sign leads to the same [`Registry::refresh`], which compares what the files say.
 
 use crate::registry::Registry;
-use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use notify::event::{AccessKind, AccessMode};
+use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -36,7 +37,10 @@ impl Watch {
     pub fn start(registry: &Arc<Registry>) -> Result<Self, WatchError> {
         // One sign is as good as many: what was seen is compared, whatever it was.
         let (signs, seen) = mpsc::channel(1);
-        let on_event = move |_: notify::Result<notify::Event>| {
+        let on_event = move |event: notify::Result<notify::Event>| {
+            if event.is_ok_and(|event| is_reading(event.kind)) {
+                return;
+            }
             // A full channel holds a sign already.
             let _ = signs.try_send(());
         };
@@ -53,6 +57,19 @@ impl Watch {
         let watcher = Arc::new(Mutex::new(watcher));
         tokio::spawn(follow(Arc::downgrade(registry), Arc::downgrade(&watcher), seen, directories));
         Ok(Self { _watcher: watcher })
+    }
+}
+
+/// Whether somebody has only read, as the registry itself does after every sign: were that a sign, too, there would be no
+/// end of it.
+fn is_reading(kind: EventKind) -> bool {
+    match kind {
+        EventKind::Access(access) => access != AccessKind::Close(AccessMode::Write),
+        EventKind::Any
+        | EventKind::Create(_)
+        | EventKind::Modify(_)
+        | EventKind::Remove(_)
+        | EventKind::Other => false,
     }
 }
 
@@ -104,4 +121,31 @@ fn directories(registry: &Registry) -> BTreeSet<PathBuf> {
         }
     }
     directories
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use notify::event::{CreateKind, ModifyKind, RemoveKind};
+
+    #[test]
+    fn to_read_is_no_sign_of_a_change() {
+        for access in [AccessKind::Any, AccessKind::Read, AccessKind::Other] {
+            assert!(is_reading(EventKind::Access(access)));
+        }
+        for mode in [AccessMode::Any, AccessMode::Read, AccessMode::Write] {
+            assert!(is_reading(EventKind::Access(AccessKind::Open(mode))));
+        }
+        assert!(is_reading(EventKind::Access(AccessKind::Close(AccessMode::Read))));
+        for change in [
+            EventKind::Any,
+            EventKind::Access(AccessKind::Close(AccessMode::Write)),
+            EventKind::Create(CreateKind::File),
+            EventKind::Modify(ModifyKind::Any),
+            EventKind::Remove(RemoveKind::Any),
+            EventKind::Other,
+        ] {
+            assert!(!is_reading(change), "{change:?}");
+        }
+    }
 }

@@ -241,7 +241,9 @@ impl Call<'_> {
             Err(reached) => return Ok(Attempted::Ended(Asked::Limited(reached))),
         };
         self.tried.count();
+        polity_points::point!("ask::before_attempt");
         let called = self.handles.model.call(&service.endpoint, &made.request).await;
+        polity_points::point!("ask::after_attempt");
         let retry = &snapshot.settings.retry;
         pass.settle(called.as_ref().err(), |failures| policy::pause(None, failures, retry, fastrand::f64()));
         let failure = match called {
@@ -283,6 +285,7 @@ impl Call<'_> {
         let attempt = self.tried.attempts();
         let event = told::model_failed(self.conversation, service, attempt, &failure, next, suspects);
         self.handles.store.note(event).await?;
+        polity_points::point!("ask::failure_noted");
         let pause = self.leave_alone(service, &failure, next);
         match (next, fallback, compaction) {
             (Next::Again { after }, _, _) => {

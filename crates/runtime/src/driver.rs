@@ -70,6 +70,7 @@ async fn take_up(handles: &Handles, conversation: &Conversation) -> Result<Optio
         reader = handles.store.reader().await?;
     }
     let Some(open) = open else { return Ok(None) };
+    polity_points::point!("driver::taken_up");
     let expects =
         messages::get(&mut reader, &open.began_by).await?.map_or(Expects::Nothing, |began| began.expects);
     let records = records::of_turn(&mut reader, open.id).await?;
@@ -111,8 +112,10 @@ async fn drive(
     halt: &CancellationToken,
 ) -> Result<(), Error> {
     let mut happened = Happened::Nothing;
+    polity_points::point!("driver::replayed");
     loop {
         let (advanced, step) = write_down(handles, conversation, open, turn, happened).await?;
+        polity_points::point!("driver::written");
         turn = advanced;
         // Taken up by the next start, where it stands.
         if handles.draining.is_cancelled() || halt.is_cancelled() {
@@ -122,6 +125,7 @@ async fn drive(
             Step::Ended => return Ok(()),
             Step::CallModel(tools) => {
                 take_in(handles, conversation, open, &mut turn).await?;
+                polity_points::point!("driver::before_model");
                 let round = Round { turn: open.id, number: turn.rounds(), tools };
                 tokio::select! {
                     happened = call_model(handles, conversation, open, round) => Some(happened?),
@@ -160,6 +164,7 @@ async fn write_down(
     happened: Happened,
 ) -> Result<(Turn, Step), Error> {
     let mut pause = FIRST_PAUSE;
+    polity_points::point!("driver::before_write");
     loop {
         match advance(handles, conversation, open, turn.clone(), happened.clone()).await {
             Err(error) if error.may_pass() && !matches!(happened, Happened::Nothing) => {
@@ -201,7 +206,9 @@ async fn take_in(
             Ok(heard)
         })
     });
-    for record in write.await? {
+    let heard = write.await?;
+    polity_points::point!("driver::took_in");
+    for record in heard {
         turn.apply(&record);
     }
     Ok(())
@@ -249,8 +256,10 @@ async fn call_model(
         }
     };
     let Answer { mut replied, served, shown, reservation } = *answer;
+    polity_points::point!("driver::answered");
     let snapshot = handles.registry.current();
     let taken_out = take_bytes_out(handles, &snapshot, &mut replied).await?;
+    polity_points::point!("driver::bytes_taken_out");
     let event = Event::ModelAnswered {
         task: conversation.task.clone(),
         agent: conversation.agent.clone(),
@@ -291,6 +300,7 @@ pub(crate) async fn abandon(
             records::append(tx, &conversation, open.id, &Record::Failed { reason: reason.clone() }).await?;
             let service = snapshot.catalogue.default_service().id.clone();
             closing::fail(tx, &snapshot, &conversation, &open, &service, &reason).await?;
+            polity_points::point!("driver::abandoned");
             Ok(Abandoned::Turn)
         })
     });

@@ -232,11 +232,13 @@ async fn fill(data: &Path, backup: &Path) -> Result<BackedUp, MaintenanceError> 
     let into = BlobStore::open(backup.join(ARTIFACTS)).await?;
     let (mut stored, mut damage) = (Amount::default(), Vec::new());
     for (hash, artifacts) in &needed {
+        polity_points::point!("backup::before_blob");
         match from.read(hash).await {
             Ok(bytes) => stored.add(&into.put(bytes).await?),
             Err(error) => damage.push(of_blob(&error, Some(artifacts))),
         }
     }
+    polity_points::point!("backup::filled");
     let failed = |source| MaintenanceError::Write { path: backup.to_owned(), source };
     let database = std::fs::metadata(&copy).map_err(failed)?.len();
     Ok(BackedUp { database, stored, damage })
@@ -246,7 +248,9 @@ async fn fill(data: &Path, backup: &Path) -> Result<BackedUp, MaintenanceError> 
 fn finish(unfinished: &Path, to: &Path) -> std::io::Result<()> {
     let sync = |directory: &Path| std::fs::File::open(directory)?.sync_all();
     sync(unfinished)?;
+    polity_points::point!("backup::before_rename");
     std::fs::rename(unfinished, to)?;
+    polity_points::point!("backup::renamed");
     let parent = to.parent().filter(|parent| !parent.as_os_str().is_empty());
     sync(parent.unwrap_or(Path::new(".")))
 }
@@ -332,10 +336,12 @@ async fn free_in(
             freed.events = remove_expired(store, unwanted.retention, now).await?;
         }
     }
+    polity_points::point!("gc::rows_removed");
     let blobs = BlobStore::as_it_is(data.join(ARTIFACTS));
     for blob in blobs.list().await?.iter().filter(|blob| !needed.contains_key(&blob.hash)) {
         if mode == Mode::Remove {
             blobs.remove(&blob.hash).await?;
+            polity_points::point!("gc::blob_removed");
         }
         freed.stored.add(blob);
     }
@@ -349,7 +355,9 @@ pub(crate) async fn remove_expired(store: &Store, retention: Retention, now: i64
     loop {
         let write =
             store.write(move |tx| Box::pin(async move { database::maintain(tx, &retention, now).await }));
-        match write.await? {
+        let gone = write.await?;
+        polity_points::point!("retention::removed");
+        match gone {
             0 => return Ok(removed),
             some => removed += some,
         }

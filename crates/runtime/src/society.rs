@@ -147,6 +147,7 @@ impl Society {
         };
         let (store, signals) = Store::open(&data.join(DATABASE), durability).await?;
         let blobs = BlobStore::open(data.join(ARTIFACTS)).await.map_err(Error::Blob)?;
+        polity_points::point!("society::opened");
         let handles = Arc::new(Handles {
             store,
             blobs,
@@ -190,6 +191,7 @@ impl Society {
                 prepare(&self.handles.blobs, attachment, mint::artifact(), crate::clock::now()).await;
             prepared.push(stored.map_err(Error::Blob)?);
         }
+        polity_points::point!("society::attachments_stored");
         let task = mint::task();
         let (id, service) = (task.clone(), prompt.service);
         let mut payload = Payload::text(prompt.text);
@@ -219,6 +221,7 @@ impl Society {
                 })
             })
             .await?;
+        polity_points::point!("society::prompted");
         match sent {
             Ok(_) => Ok(id),
             Err(refusal) => Err(PromptError::Refused(refusal.message(&texts.texts))),

@@ -197,9 +197,12 @@ impl Store {
             .foreign_keys(true)
             .busy_timeout(Duration::from_secs(5))
             .disable_statement_logging();
+        polity_points::point!("store::created");
         let mut connection = options.connect().await.map_err(open)?;
         maintenance::quick_check(&mut connection, file).await?;
+        polity_points::point!("store::looked_at");
         migrate(&mut connection, file).await?;
+        polity_points::point!("store::migrated");
         let newest_event = events::newest(&mut connection).await?;
         let readers = SqlitePoolOptions::new()
             .max_connections(READERS)
@@ -235,7 +238,9 @@ impl Store {
     pub(crate) async fn close(&self) {
         // The last connection takes the log into the file, and a reader could not.
         self.readers.close().await;
+        polity_points::point!("store::before_close");
         self.writer.close().await;
+        polity_points::point!("store::closed");
     }
 }
 

@@ -134,6 +134,7 @@ impl Supervisor {
     async fn serve(&mut self) -> Result<(), Error> {
         let (stop, draining) = (self.stop.clone(), self.handles.draining.clone());
         self.take_up_all().await?;
+        polity_points::point!("supervisor::left_work_taken_up");
         self.look_for_due().await;
         loop {
             if self.draining && self.running.is_empty() {
@@ -169,10 +170,12 @@ impl Supervisor {
         let mut work = turns::all_open(&mut reader).await?;
         work.extend(messages::waiting(&mut reader).await?);
         let open = tasks::open(&mut reader).await?;
+        polity_points::point!("supervisor::left_work_read");
         drop(reader);
         for conversation in work {
             self.wake(conversation);
         }
+        polity_points::point!("supervisor::left_work_woken");
         for task in open {
             self.settle(task).await;
         }
@@ -324,6 +327,7 @@ impl Supervisor {
                         }
                     }
                     if told {
+                        polity_points::point!("supervisor::deadlock_told");
                         events::append(tx, &Event::DeadlockFound { task: task.clone(), agents }).await?;
                     }
                 }
@@ -334,6 +338,7 @@ impl Supervisor {
     }
 
     async fn try_to_settle(&self, task: TaskId) -> Result<(), Error> {
+        polity_points::point!("supervisor::before_settle");
         let snapshot = self.handles.registry.current();
         let (name, worked) = (task.clone(), self.handles.budgets.worked(&task));
         let settle = self.handles.store.write(move |tx| {
@@ -382,6 +387,7 @@ impl Supervisor {
     }
 
     async fn deliver_due(&mut self) {
+        polity_points::point!("supervisor::due");
         let deliver = self.handles.store.write(|tx| {
             Box::pin(async move {
                 for mailbox in messages::deliver_due(tx).await? {

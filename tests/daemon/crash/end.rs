@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::LAST_WORDS;
+use super::ledger::{Transcripts, transcripts};
 use crate::support::database::Database;
 
 /// Fails if anything has happened twice, or not at all.
@@ -161,32 +162,8 @@ fn artifacts(database: &mut Database, agents: &Agents) {
 
 /// In each conversation every call of a reply has exactly one result before the model speaks again.
 fn records(database: &mut Database) {
-    let rows = database.texts::<2>("SELECT agent, body FROM records ORDER BY agent, task, seq");
-    let mut replies = 0;
-    let mut open: Vec<String> = Vec::new();
-    let mut before = String::new();
-    for [agent, body] in rows {
-        let record: Value = serde_json::from_str(&body).expect("a record");
-        if agent != before {
-            assert!(open.is_empty(), "{before} has calls without results: {open:?}");
-            before = agent;
-        }
-        match record["record"].as_str().expect("a record says what it is") {
-            "replied" => {
-                assert!(open.is_empty(), "{before} spoke before its calls had results: {open:?}");
-                let calls = record["calls"].as_array().into_iter().flatten();
-                open = calls.map(|call| call["id"].as_str().expect("an id").to_owned()).collect();
-                replies += 1;
-            }
-            "tool_finished" => {
-                let call = record["call"].as_str().expect("a call");
-                let place = open.iter().position(|open| open == call);
-                open.remove(place.unwrap_or_else(|| panic!("{before}: a result too many for {call}")));
-            }
-            _ => {}
-        }
-    }
-    assert!(open.is_empty(), "{before} has calls without results: {open:?}");
+    let Transcripts { replies, problems } = transcripts(database);
+    assert!(problems.is_empty(), "{problems:#?}");
     assert_eq!(database.number("SELECT count(*) FROM model_calls"), replies, "each answer is counted once");
     assert_eq!(
         database.number("SELECT count(*) FROM events WHERE kind = 'message_accepted'"),

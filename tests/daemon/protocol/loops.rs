@@ -27,7 +27,7 @@ fn ask(to: &str, text: &str) -> Answer {
 
 /// The lead asks the reader, the reader asks the writer, and the writer asks the lead; root waits for the lead. `on_told`
 /// is what each of the three does when it is told of the circle.
-fn circle(asked: &Conversation, on_told: fn(&Conversation) -> Answer) -> Answer {
+pub(crate) fn circle(asked: &Conversation, on_told: fn(&Conversation) -> Answer) -> Answer {
     let sent = asked.results_of("send_message").len();
     match asked.role_name().as_str() {
         "lead" => {

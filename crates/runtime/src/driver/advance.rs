@@ -222,6 +222,7 @@ impl Advance {
         } else {
             tools::Done::refused(&tools::unknown(&call.name), &self.snapshot)
         };
+        polity_points::point!("advance::tool_done");
         if let Some(record) = done.record {
             self.record(tx, turn, record).await?;
         }

@@ -158,6 +158,7 @@ pub(super) async fn put_on_disk(
     artifact: NewArtifact,
 ) -> Result<Prepared, Error> {
     let prepared = prepare(&handles.blobs, artifact, id, crate::clock::now()).await;
+    polity_points::point!("bytes::on_disk");
     prepared.map_err(Error::Blob)
 }
 

@@ -40,6 +40,7 @@ pub(crate) async fn finish(
         Some(text) => say(tx, handles, snapshot, conversation, open, text).await?,
         None => None,
     };
+    polity_points::point!("closing::said");
     let hit = messages::settle(tx, open.id, Settled::Done).await?;
     if hit != heard {
         return Err(Error::WrongRows { what: "consuming the messages of a turn", expected: heard, hit });
@@ -50,6 +51,7 @@ pub(crate) async fn finish(
         let notice = Notice::ReceiverFailed { agent: conversation.agent.clone(), message: request, reason };
         apply::tell(tx, snapshot, &conversation.task, &to, notice).await?;
     }
+    polity_points::point!("closing::finished");
     note_end(tx, conversation, None).await
 }
 
@@ -131,6 +133,7 @@ async fn keep_whole(
     let prepared = put_on_disk(handles, mint::artifact(), artifact).await?;
     let artifact = prepared.artifact.clone();
     tools::store(tx, conversation, prepared).await?;
+    polity_points::point!("closing::whole_kept");
     Ok(artifact)
 }
 
@@ -171,6 +174,7 @@ pub(crate) async fn fail(
     let asked = messages::open_requests(&mut tx.connection, conversation).await?;
     messages::settle(tx, open.id, Settled::Failed).await?;
     turns::end(tx, open.id, turns::Ended::Failed).await?;
+    polity_points::point!("closing::failed");
     note_end(tx, conversation, Some(reason.to_owned())).await?;
     let Some(agent) = agents::get(&mut tx.connection, &conversation.agent).await? else {
         return Ok(());

@@ -22,6 +22,7 @@ pub(super) async fn compact(
     compaction: &Compaction,
     tried: &Tried,
 ) -> Result<Option<Happened>, Error> {
+    polity_points::point!("compaction::before_summary");
     // The reservation is held until what the summary cost is written.
     let asked = ask_for_summary(handles, conversation, compaction, tried).await?;
     let (text, served, _reservation) = match asked {
@@ -36,6 +37,7 @@ pub(super) async fn compact(
         // Nothing is thrown away because a server is down.
         Asked::Failed { service, reason, .. } => return Ok(Some(Happened::Failed { service, reason })),
     };
+    polity_points::point!("compaction::summed_up");
     let source = if text.is_some() { SummarySource::Model } else { SummarySource::Entries };
     let text = text.unwrap_or_else(|| without_a_model(compaction, &handles.registry.current()));
     let record = Record::Compacted {
@@ -64,5 +66,6 @@ pub(super) async fn compact(
         })
     });
     write.await?;
+    polity_points::point!("compaction::written");
     Ok(None)
 }

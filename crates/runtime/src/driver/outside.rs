@@ -55,6 +55,7 @@ pub(super) async fn run_outside(
             return Ok(Some(Happened::Nothing));
         }
         turn.apply(&started);
+        polity_points::point!("outside::started");
     }
     let snapshot = handles.registry.current();
     let tool = call.name.clone();
@@ -73,6 +74,7 @@ pub(super) async fn run_outside(
             Err(Refusal::ToolFailed { tool, reason: format!("the arguments are not a JSON object: {text}") })
         }
     };
+    polity_points::point!("outside::ran");
     let (result, refused) = match done {
         Ok(value) => (ToolResult::Json(value), None),
         Err(refusal) => {

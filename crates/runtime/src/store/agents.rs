@@ -102,6 +102,7 @@ pub(crate) async fn insert(tx: &mut Tx, agent: &Agent) -> Result<(), Error> {
         .bind(tx.now)
         .execute(&mut tx.connection)
         .await?;
+    polity_points::point!("agents::inserted");
     Ok(())
 }
 
@@ -189,6 +190,7 @@ pub(crate) async fn parents(
 /// Notes that an agent has ended. Says whether it had not before.
 pub(crate) async fn end(tx: &mut Tx, id: &AgentId) -> Result<bool, Error> {
     let done = sqlx::query(END).bind(id.as_str()).bind(tx.now).execute(&mut tx.connection).await?;
+    polity_points::point!("agents::ended");
     Ok(done.rows_affected() == 1)
 }
 

@@ -40,6 +40,7 @@ pub(crate) async fn insert(tx: &mut Tx, contact: &Contact) -> Result<bool, Error
         .bind(tx.now)
         .execute(&mut tx.connection)
         .await?;
+    polity_points::point!("contacts::inserted");
     Ok(done.rows_affected() == 1)
 }
 

@@ -29,6 +29,7 @@ pub(crate) async fn append(tx: &mut Tx, event: &Event) -> Result<(), Error> {
         .bind(tx.now)
         .fetch_one(&mut tx.connection)
         .await?;
+    polity_points::point!("events::appended");
     tx.event_written(row.get("seq"));
     Ok(())
 }

@@ -21,6 +21,7 @@ pub(super) const STATEMENTS: &[&str] = &[INSERT, HELD, RELEASE, RELEASED];
 pub(crate) async fn insert(tx: &mut Tx, conversation: &Conversation, reason: &str) -> Result<bool, Error> {
     let query = sqlx::query(INSERT).bind(conversation.agent.as_str()).bind(conversation.task.as_str());
     let done = query.bind(reason).bind(tx.now).execute(&mut tx.connection).await?;
+    polity_points::point!("holds::inserted");
     Ok(done.rows_affected() == 1)
 }
 
@@ -36,6 +37,7 @@ pub(crate) async fn held(
 /// Lets the parked conversations of an agent go on; says which they are.
 pub(crate) async fn release(tx: &mut Tx, agent: &AgentId) -> Result<Vec<Conversation>, Error> {
     let rows = sqlx::query(RELEASE).bind(agent.as_str()).fetch_all(&mut tx.connection).await?;
+    polity_points::point!("holds::released");
     let mut released = Vec::with_capacity(rows.len());
     for row in rows {
         let task = TaskId::new(row.get::<String, _>("task"));

@@ -140,6 +140,7 @@ pub(crate) async fn copy(connection: &mut SqliteConnection, from: &Path, to: &Pa
     // SQLite takes an empty file, and keeps its rights.
     create_private(to).map_err(failed)?;
     let copied = sqlx::query(COPY).bind(target).execute(connection).await;
+    polity_points::point!("backup::database_copied");
     copied.map_err(|error| Error::of_file(from, error))?;
     std::fs::File::open(to).and_then(|copy| copy.sync_all()).map_err(failed)
 }
@@ -147,10 +148,12 @@ pub(crate) async fn copy(connection: &mut SqliteConnection, from: &Path, to: &Pa
 /// Gives free room in a database that nobody has open back to the disk, where it is much.
 pub(crate) async fn shrink(file: &Path) -> Result<(), Error> {
     let options = SqliteConnectOptions::new().filename(file).disable_statement_logging();
+    polity_points::point!("gc::before_shrink");
     let mut connection = options.connect().await?;
     if sqlx::query_scalar(MUCH_IS_FREE).fetch_one(&mut connection).await? {
         sqlx::query(SHRINK).execute(&mut connection).await?;
     }
+    polity_points::point!("gc::shrunk");
     Ok(connection.close().await?)
 }
 

@@ -180,6 +180,7 @@ pub(crate) async fn insert(tx: &mut Tx, message: &Message) -> Result<(), Error> 
         .bind(tx.now)
         .execute(&mut tx.connection)
         .await?;
+    polity_points::point!("messages::inserted");
     Ok(())
 }
 
@@ -218,6 +219,7 @@ pub(crate) async fn count_queued(
 /// Moves one message into a turn.
 pub(crate) async fn take(tx: &mut Tx, id: &MessageId, turn: i64) -> Result<(), Error> {
     let done = sqlx::query(TAKE).bind(id.as_str()).bind(turn).execute(&mut tx.connection).await?;
+    polity_points::point!("messages::taken");
     let hit = done.rows_affected();
     if hit != 1 {
         return Err(Error::WrongRows { what: "taking a message into a turn", expected: 1, hit });
@@ -233,6 +235,7 @@ pub(crate) async fn take_all(
 ) -> Result<Vec<MessageId>, Error> {
     let query = sqlx::query(TAKE_ALL).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str()).bind(turn);
     let rows = query.fetch_all(&mut tx.connection).await?;
+    polity_points::point!("messages::all_taken");
     let mut taken: Vec<(i64, String)> = rows.iter().map(|row| (row.get("seq"), row.get("id"))).collect();
     taken.sort_unstable();
     Ok(taken.into_iter().map(|(_, id)| MessageId::new(id)).collect())
@@ -254,18 +257,21 @@ pub(crate) async fn settle(tx: &mut Tx, turn: i64, settled: Settled) -> Result<u
         Settled::Failed => "failed",
     };
     let done = sqlx::query(SETTLE).bind(turn).bind(state).execute(&mut tx.connection).await?;
+    polity_points::point!("messages::settled");
     Ok(done.rows_affected())
 }
 
 /// Notes that a request has its answer. The first answer counts.
 pub(crate) async fn answer(tx: &mut Tx, request: &MessageId, answer: &MessageId) -> Result<(), Error> {
     sqlx::query(ANSWER).bind(request.as_str()).bind(answer.as_str()).execute(&mut tx.connection).await?;
+    polity_points::point!("messages::answered");
     Ok(())
 }
 
 /// Notes that a message that was read will not be answered.
 pub(crate) async fn fail(tx: &mut Tx, id: &MessageId) -> Result<(), Error> {
     sqlx::query(FAIL).bind(id.as_str()).execute(&mut tx.connection).await?;
+    polity_points::point!("messages::failed");
     Ok(())
 }
 
@@ -320,6 +326,7 @@ pub(crate) async fn sent_in(
 pub(crate) async fn deliver_due(tx: &mut Tx) -> Result<Vec<Conversation>, Error> {
     sqlx::query(REDATE).bind(tx.now).execute(&mut tx.connection).await?;
     let rows = sqlx::query(DUE).bind(tx.now).fetch_all(&mut tx.connection).await?;
+    polity_points::point!("messages::delivered");
     Ok(rows.iter().map(mailbox).collect())
 }
 
@@ -339,12 +346,14 @@ pub(crate) async fn bounce_all(tx: &mut Tx, agent: &AgentId) -> Result<Vec<Messa
     let rows = sqlx::query(UNREAD_OF).bind(agent.as_str()).fetch_all(&mut tx.connection).await?;
     let unread = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     sqlx::query(BOUNCE).bind(agent.as_str()).execute(&mut tx.connection).await?;
+    polity_points::point!("messages::bounced");
     Ok(unread)
 }
 
 /// Gives up what an ended agent has read and not answered; says what it was, oldest first.
 pub(crate) async fn close_requests(tx: &mut Tx, agent: &AgentId) -> Result<Vec<Message>, Error> {
     let rows = sqlx::query(CLOSE_REQUESTS).bind(agent.as_str()).fetch_all(&mut tx.connection).await?;
+    polity_points::point!("messages::requests_closed");
     let mut closed = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     closed.sort_by(|a, b| a.id.cmp(&b.id));
     Ok(closed)
@@ -446,6 +455,7 @@ pub(crate) async fn unshown(connection: &mut SqliteConnection) -> Result<Vec<Mes
 /// Notes that the person has been shown a message.
 pub(crate) async fn mark_shown(tx: &mut Tx, id: &MessageId) -> Result<(), Error> {
     sqlx::query(SHOWN).bind(id.as_str()).execute(&mut tx.connection).await?;
+    polity_points::point!("messages::shown");
     Ok(())
 }
 

@@ -64,6 +64,7 @@ pub(crate) async fn append(
         .bind(tx.now)
         .execute(&mut tx.connection)
         .await?;
+    polity_points::point!("records::appended");
     Ok(())
 }
 

@@ -38,6 +38,7 @@ pub(crate) async fn insert(tx: &mut Tx, role: &Role) -> Result<(), Error> {
         .bind(tx.now)
         .execute(&mut tx.connection)
         .await?;
+    polity_points::point!("roles::inserted");
     Ok(())
 }
 

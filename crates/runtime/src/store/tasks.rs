@@ -71,6 +71,7 @@ pub(crate) struct Standing {
 pub(crate) async fn insert(tx: &mut Tx, id: &TaskId, service: Option<&ServiceId>) -> Result<(), Error> {
     let query = sqlx::query(INSERT).bind(id.as_str()).bind(service.map(ServiceId::as_str)).bind(tx.now);
     query.execute(&mut tx.connection).await?;
+    polity_points::point!("tasks::inserted");
     Ok(())
 }
 
@@ -117,22 +118,26 @@ pub(crate) async fn standing(
 /// Work has come for a task that was idle.
 pub(crate) async fn reopen(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
     sqlx::query(REOPEN).bind(id.as_str()).execute(&mut tx.connection).await?;
+    polity_points::point!("tasks::reopened");
     Ok(())
 }
 
 pub(crate) async fn set_idle(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
     sqlx::query(IDLE).bind(id.as_str()).execute(&mut tx.connection).await?;
+    polity_points::point!("tasks::set_idle");
     Ok(())
 }
 
 pub(crate) async fn set_nudged(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
     sqlx::query(NUDGE).bind(id.as_str()).execute(&mut tx.connection).await?;
+    polity_points::point!("tasks::nudged");
     Ok(())
 }
 
 /// Notes that a limit, or the person, has stopped a task; says whether it is the first to do so.
 pub(crate) async fn stop(tx: &mut Tx, id: &TaskId, limit: &str) -> Result<bool, Error> {
     let done = sqlx::query(STOP).bind(id.as_str()).bind(limit).execute(&mut tx.connection).await?;
+    polity_points::point!("tasks::stopped");
     Ok(done.rows_affected() == 1)
 }
 

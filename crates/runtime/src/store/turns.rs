@@ -47,6 +47,7 @@ pub(crate) async fn begin(
         .bind(message.as_str())
         .bind(tx.now);
     let id = query.fetch_one(&mut tx.connection).await?.get("id");
+    polity_points::point!("turns::begun");
     Ok(OpenTurn { id, began_by: message.clone() })
 }
 
@@ -79,6 +80,7 @@ pub(crate) async fn end(tx: &mut Tx, turn: i64, ended: Ended) -> Result<(), Erro
         Ended::Stopped => "stopped",
     };
     let hit = sqlx::query(END).bind(turn).bind(state).execute(&mut tx.connection).await?.rows_affected();
+    polity_points::point!("turns::ended");
     if hit != 1 {
         return Err(Error::WrongRows { what: "ending a turn", expected: 1, hit });
     }

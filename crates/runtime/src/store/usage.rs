@@ -69,6 +69,7 @@ pub(crate) async fn insert(
         .bind(tx.now)
         .execute(&mut tx.connection)
         .await?;
+    polity_points::point!("usage::inserted");
     Ok(())
 }
 

@@ -190,19 +190,23 @@ impl Writer {
                 Err(reason)
             }
         };
+        polity_points::point!("writer::committed");
         for answer in answers {
             answer(&verdict);
         }
+        polity_points::point!("writer::answered");
         for bell in self.tx.bells.drain(..) {
             // Nobody listens while the daemon starts or ends; the rows say what is to do.
             let _ = self.bells.send(bell);
         }
+        polity_points::point!("writer::rung");
         if self.tx.newest_event != events_before {
             self.events.send_replace(self.tx.newest_event);
         }
     }
 
     async fn transaction(&mut self, jobs: Vec<Job>, answers: &mut Vec<Answer>) -> Result<(), sqlx::Error> {
+        polity_points::point!("writer::before_begin");
         // A read transaction that becomes a write one can fail with a snapshot error that no timeout retries.
         let mut so_far = self.execute("BEGIN IMMEDIATE").await;
         for job in jobs {
@@ -216,6 +220,7 @@ impl Writer {
             };
         }
         so_far?;
+        polity_points::point!("writer::before_commit");
         self.execute("COMMIT").await
     }
 
@@ -226,6 +231,7 @@ impl Writer {
             return Err(error);
         }
         let ran = job(Ok(&mut self.tx)).await;
+        polity_points::point!("writer::job_done");
         answers.push(ran.answer);
         if ran.outcome == Outcome::Undo {
             self.tx.bells.truncate(bells);

@@ -56,7 +56,9 @@ pub(crate) async fn find(
 pub(crate) async fn remove(tx: &mut Tx, ids: &BTreeSet<ArtifactId>) -> Result<(), Error> {
     let ids = json!(ids).to_string();
     sqlx::query(REMOVE_GRANTS).bind(&ids).execute(&mut tx.connection).await?;
+    polity_points::point!("gc::grants_removed");
     sqlx::query(REMOVE).bind(&ids).execute(&mut tx.connection).await?;
+    polity_points::point!("gc::artifacts_removed");
     Ok(())
 }
 

@@ -1,0 +1,73 @@
+//! What a point does in the binary that tests kill.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The variable that names the point to die at, and at which hit: `writer::before_commit@3`.
+pub const POINT: &str = "POLITY_FAILURE_POINT";
+/// The variable that names a file to which each point that is passed is appended, a line each.
+pub const LOG: &str = "POLITY_FAILURE_POINT_LOG";
+
+/// What the environment asks for, read at the first point.
+struct Setup {
+    armed: Option<Armed>,
+    log: Option<File>,
+}
+
+/// The point at which the process is to die.
+struct Armed {
+    name: String,
+    hit: u64,
+    hits: AtomicU64,
+}
+
+impl Armed {
+    fn parse(text: &str) -> Option<Self> {
+        let (name, hit) = text.split_once('@')?;
+        let hit = hit.parse().ok().filter(|hit| *hit > 0)?;
+        Some(Self { name: name.to_owned(), hit, hits: AtomicU64::new(0) })
+    }
+
+    /// Whether this is the hit that is meant. Counts.
+    fn is_it(&self, name: &str) -> bool {
+        self.name == name && self.hits.fetch_add(1, Ordering::SeqCst) + 1 == self.hit
+    }
+}
+
+impl Setup {
+    fn read() -> Self {
+        let armed = std::env::var(POINT).ok().and_then(|text| Armed::parse(&text));
+        let append = |path| OpenOptions::new().append(true).create(true).open(path).ok();
+        Self { armed, log: std::env::var_os(LOG).and_then(append) }
+    }
+}
+
+/// Passes a point, or dies at it.
+pub fn pass(name: &'static str) {
+    static SETUP: OnceLock<Setup> = OnceLock::new();
+    let setup = SETUP.get_or_init(Setup::read);
+    if let Some(mut log) = setup.log.as_ref() {
+        // The test that reads it sees what is missing.
+        let _ = log.write_all(format!("{name}\n").as_bytes());
+    }
+    if setup.armed.as_ref().is_some_and(|armed| armed.is_it(name)) {
+        std::process::abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_point_is_named_with_its_hit() {
+        let armed = Armed::parse("blobs::renamed@2").expect("a point");
+        assert!(!armed.is_it("blobs::renamed") && !armed.is_it("blobs::written"));
+        assert!(armed.is_it("blobs::renamed") && !armed.is_it("blobs::renamed"));
+        for nonsense in ["", "blobs::renamed", "blobs::renamed@", "blobs::renamed@0", "blobs::renamed@x"] {
+            assert!(Armed::parse(nonsense).is_none(), "{nonsense}");
+        }
+    }
+}

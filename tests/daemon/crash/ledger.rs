@@ -1,0 +1,161 @@
+//! What happened in a society, as its database has it, in words that are the same for every run: ids are replaced by the
+//! roles of those whom they name.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use polity_tests::ScriptedServer;
+use serde_json::Value;
+
+use crate::support::database::Database;
+
+/// Each thing that happened, and how often.
+pub(super) type Ledger = BTreeMap<String, usize>;
+
+/// A line for each row that must be there once. What root says to the person while it waits depends on how many reports
+/// come at once, and is left out. That an agent is parked is told anew whenever somebody resumes it in vain.
+const LINES: &[&str] = &[
+    "SELECT 'agent ' || id || ' of ' || coalesce(parent, '-') || ' as ' || coalesce(role, '-')
+        || CASE WHEN ended_at IS NULL THEN '' ELSE ', ended' END
+        || ': ' || CASE WHEN json_valid(brief) THEN json_extract(brief, '$.objective') ELSE '' END FROM agents
+        WHERE parent IS NOT NULL",
+    "SELECT 'role ' || name || ' of ' || creator FROM roles",
+    "SELECT 'contact ' || agent || ' of ' || owner || ', ' || source || ' by ' || coalesce(introduced_by, '-') FROM contacts",
+    "SELECT 'message from ' || sender || ' to ' || receiver || ', ' || type || ', ' || state
+        || CASE WHEN expects = 'nothing' THEN '' WHEN answered_by IS NULL THEN ', open' ELSE ', answered' END
+        || ': ' || body FROM messages WHERE (receiver <> 'user' OR finality <> 'interim' AND body <> '{\"text\":\"…\"}')
+        AND substr(body, 1, 18) <> '{\"notice\":\"parked\"'",
+    "SELECT DISTINCT 'told ' || receiver || ': ' || body FROM messages WHERE substr(body, 1, 18) = '{\"notice\":\"parked\"'",
+    "SELECT 'artifact of ' || owner || ', ' || mime_type || ', ' || coalesce(filename, label, '-') || ', ' || size FROM artifacts",
+    "SELECT 'grant to ' || agent || ' of ' || owner || '’s ' || coalesce(filename, label, '-')
+        FROM artifact_grants JOIN artifacts ON artifact = id",
+    "SELECT 'task ' || state || ', nudged ' || nudged || ', ' || coalesce(stopped_by, '-') FROM tasks",
+    "SELECT 'hold on ' || agent FROM holds",
+    "SELECT 'open turn of ' || agent FROM turns WHERE state = 'open'",
+    "SELECT 'tool result of ' || agent FROM records WHERE substr(body, 1, 24) = '{\"record\":\"tool_finished\"'",
+    "SELECT 'summary of ' || agent FROM records WHERE substr(body, 1, 21) = '{\"record\":\"compacted\"'",
+];
+
+/// Reads the ledger of a data directory.
+pub(super) fn read(data: &Path, server: &ScriptedServer) -> Ledger {
+    let mut database = Database::read(data);
+    let names = names(&mut database, server);
+    let mut ledger = Ledger::new();
+    for query in LINES {
+        for [line] in database.texts::<1>(query) {
+            *ledger.entry(normal(line, &names)).or_default() += 1;
+        }
+    }
+    ledger
+}
+
+/// What differs from run to run, and what is said instead; the longest first, because an id may be part of another.
+fn names(database: &mut Database, server: &ScriptedServer) -> Vec<(String, String)> {
+    let agents = database
+        .texts::<2>("SELECT agents.id, roles.name FROM agents JOIN roles ON roles.id = agents.role")
+        .into_iter()
+        .map(|[id, role]| (id, format!("<{role}>")));
+    let roles = database.texts::<1>("SELECT id FROM roles").into_iter().map(|[id]| (id, "<role>".to_owned()));
+    let messages =
+        database.texts::<1>("SELECT id FROM messages").into_iter().map(|[id]| (id, "<message>".to_owned()));
+    let artifacts =
+        database.texts::<1>("SELECT id FROM artifacts").into_iter().map(|[id]| (id, "<artifact>".to_owned()));
+    let server = [(server.base_url(), "<server>".to_owned())];
+    let mut names: Vec<(String, String)> =
+        agents.chain(roles).chain(messages).chain(artifacts).chain(server).collect();
+    names.sort_by_key(|(id, _)| std::cmp::Reverse(id.len()));
+    names
+}
+
+fn normal(line: String, names: &[(String, String)]) -> String {
+    names.iter().fold(line, |line, (id, name)| match line.contains(id.as_str()) {
+        true => line.replace(id.as_str(), name),
+        false => line,
+    })
+}
+
+/// What is in one ledger and not, or not so often, in the other.
+pub(super) fn missing(from: &Ledger, here: &Ledger) -> Vec<String> {
+    let missing = here.iter().filter_map(|(line, count)| {
+        let short = count.saturating_sub(from.get(line).copied().unwrap_or_default());
+        (short > 0).then(|| format!("{short} × {line}"))
+    });
+    missing.collect()
+}
+
+/// Messages that were worked on twice, and answers that were recorded twice.
+pub(super) fn doubled(data: &Path, server: &ScriptedServer) -> Vec<String> {
+    let mut database = Database::read(data);
+    let heard = database.texts::<1>(
+        "SELECT message FROM records WHERE message IS NOT NULL GROUP BY message HAVING count(*) > 1",
+    );
+    let mut doubled: Vec<String> =
+        heard.into_iter().map(|[message]| format!("{message} was heard twice")).collect();
+    // A recorded answer is part of every later request, so no two requests of recorded answers are the same.
+    let bodies: BTreeSet<_> = server.requests().into_iter().map(|request| request.raw).collect();
+    let recorded = database.number("SELECT count(*) FROM model_calls");
+    if recorded > i64::try_from(bodies.len()).expect("few") {
+        doubled.push(format!("{recorded} answers to {} different requests", bodies.len()));
+    }
+    let told = database.number("SELECT count(*) FROM events WHERE kind = 'message_accepted'");
+    if told > database.number("SELECT count(*) FROM messages") {
+        doubled.push("a message was told of twice".to_owned());
+    }
+    doubled
+}
+
+/// Messages that count as worked on and were never heard.
+pub(super) fn unheard(data: &Path) -> Vec<String> {
+    let unheard = Database::read(data).texts::<1>(
+        "SELECT id FROM messages WHERE receiver <> 'user' AND state = 'done'
+         AND id NOT IN (SELECT message FROM records WHERE message IS NOT NULL)",
+    );
+    unheard.into_iter().map(|[message]| format!("{message} was never heard")).collect()
+}
+
+/// What the records of all conversations hold: the number of replies, and what is wrong.
+pub(super) struct Transcripts {
+    pub(super) replies: i64,
+    pub(super) problems: Vec<String>,
+}
+
+/// Looks whether in each conversation every call of a reply has exactly one result before the model speaks again.
+pub(super) fn transcripts(database: &mut Database) -> Transcripts {
+    let rows = database.texts::<3>("SELECT agent, task, body FROM records ORDER BY agent, task, seq");
+    let mut found = Transcripts { replies: 0, problems: Vec::new() };
+    let mut open: Vec<String> = Vec::new();
+    let mut before = String::new();
+    for [agent, task, body] in rows {
+        let record: Value = serde_json::from_str(&body).expect("a record");
+        let conversation = format!("{agent} in {task}");
+        if conversation != before {
+            if !open.is_empty() {
+                found.problems.push(format!("{before} has calls without results: {open:?}"));
+                open.clear();
+            }
+            before = conversation;
+        }
+        match record["record"].as_str().expect("a record says what it is") {
+            "replied" => {
+                if !open.is_empty() {
+                    found.problems.push(format!("{before} spoke before its calls had results: {open:?}"));
+                }
+                let calls = record["calls"].as_array().into_iter().flatten();
+                open = calls.map(|call| call["id"].as_str().expect("an id").to_owned()).collect();
+                found.replies += 1;
+            }
+            "tool_finished" => {
+                let call = record["call"].as_str().expect("a call");
+                match open.iter().position(|open| open == call) {
+                    Some(place) => drop(open.remove(place)),
+                    None => found.problems.push(format!("{before}: a result too many for {call}")),
+                }
+            }
+            _ => {}
+        }
+    }
+    if !open.is_empty() {
+        found.problems.push(format!("{before} has calls without results: {open:?}"));
+    }
+    found
+}

@@ -1,0 +1,65 @@
+//! What was recorded is not asked for again, and the binary that is shipped has no failure points.
+
+use std::collections::BTreeMap;
+
+use polity_tests::{Answer, Conversation, Polity, ScriptedServer};
+use serde_json::json;
+
+use crate::support::{home, run};
+
+/// Root stores three notes, one after the other, and says so.
+fn notes(asked: &Conversation) -> Answer {
+    match asked.results_of("put_artifact").len() {
+        3 => Answer::say("three notes"),
+        stored => Answer::call("put_artifact", json!({"type": "note", "content": format!("note {stored}")})),
+    }
+}
+
+/// How often each request was made, where it was made more than once, after a death at this point and an end in peace.
+#[track_caller]
+fn asked_again(point: &str) -> Vec<usize> {
+    let server = ScriptedServer::start(notes);
+    let polity = home(&server, &json!({}));
+    let died = spawn(&polity, point).wait();
+    assert_eq!(died.code, None, "{point} was not hit");
+    assert_eq!(run(&polity, &["--resume"]).expect_code(0).stdout, "three notes\n");
+    let mut requests: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
+    for request in server.requests() {
+        *requests.entry(request.raw.to_vec()).or_default() += 1;
+    }
+    assert_eq!(requests.len(), 4, "three notes and the last words");
+    requests.into_values().filter(|times| *times > 1).collect()
+}
+
+fn spawn(polity: &Polity, point: &str) -> polity_tests::Running {
+    polity.spawn_with_points(&["run", "--data", "data", "go"], &[("POLITY_FAILURE_POINT", point)])
+}
+
+#[test]
+fn a_recorded_answer_is_never_asked_for_again() {
+    // The first time, nothing has happened yet that could be written.
+    for answer in 2..=5 {
+        assert_eq!(asked_again(&format!("driver::written@{answer}")), [0; 0]);
+    }
+}
+
+#[test]
+fn an_answer_that_was_not_recorded_is_asked_for_with_the_same_request() {
+    for answer in 1..=4 {
+        assert_eq!(asked_again(&format!("driver::answered@{answer}")), [2]);
+    }
+}
+
+#[test]
+fn the_binary_that_is_shipped_has_no_failure_points() {
+    let server = ScriptedServer::start(notes);
+    let mut polity = home(&server, &json!({}));
+    let log = polity.home().join("points.log");
+    polity.set_env("POLITY_FAILURE_POINT", "driver::answered@1");
+    polity.set_env("POLITY_FAILURE_POINT_LOG", log.to_str().expect("a path of text"));
+    assert_eq!(run(&polity, &["go"]).expect_code(0).stdout, "three notes\n");
+    assert!(!log.exists());
+    // With them, the same ends otherwise.
+    assert_eq!(polity.spawn_with_points(&["run", "--data", "other", "go"], &[]).wait().code, None);
+    assert!(log.exists());
+}

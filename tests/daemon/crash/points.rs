@@ -1,0 +1,170 @@
+//! All failure points, as the source has them.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Each point, by the file that it stands in. Where it is hit, the matrix finds out.
+pub(super) const POINTS: &[&str] = &[
+    // artifacts/src/blobs.rs
+    "blobs::swept",
+    "blobs::begun",
+    "blobs::half_written",
+    "blobs::written",
+    "blobs::before_rename",
+    "blobs::renamed",
+    "blobs::stored",
+    // artifacts/src/index.rs
+    "artifacts::inserted",
+    "artifacts::granted",
+    // runtime/src/store.rs
+    "store::created",
+    "store::looked_at",
+    "store::migrated",
+    "store::before_close",
+    "store::closed",
+    // runtime/src/store/writer.rs
+    "writer::before_begin",
+    "writer::job_done",
+    "writer::before_commit",
+    "writer::committed",
+    "writer::answered",
+    "writer::rung",
+    // runtime/src/store/, a point for each statement that writes
+    "agents::inserted",
+    "agents::ended",
+    "contacts::inserted",
+    "events::appended",
+    "holds::inserted",
+    "holds::released",
+    "messages::inserted",
+    "messages::taken",
+    "messages::all_taken",
+    "messages::settled",
+    "messages::answered",
+    "messages::failed",
+    "messages::delivered",
+    "messages::bounced",
+    "messages::requests_closed",
+    "messages::shown",
+    "records::appended",
+    "roles::inserted",
+    "tasks::inserted",
+    "tasks::reopened",
+    "tasks::set_idle",
+    "tasks::nudged",
+    "tasks::stopped",
+    "turns::begun",
+    "turns::ended",
+    "usage::inserted",
+    // runtime/src/society.rs
+    "society::opened",
+    "society::attachments_stored",
+    "society::prompted",
+    // runtime/src/supervisor.rs
+    "supervisor::left_work_read",
+    "supervisor::left_work_woken",
+    "supervisor::left_work_taken_up",
+    "supervisor::before_settle",
+    "supervisor::deadlock_told",
+    "supervisor::due",
+    // runtime/src/ask.rs
+    "ask::before_attempt",
+    "ask::after_attempt",
+    "ask::failure_noted",
+    // runtime/src/driver.rs and driver/
+    "driver::taken_up",
+    "driver::replayed",
+    "driver::took_in",
+    "driver::before_model",
+    "driver::answered",
+    "driver::bytes_taken_out",
+    "driver::before_write",
+    "driver::written",
+    "driver::abandoned",
+    "advance::tool_done",
+    "bytes::on_disk",
+    "closing::said",
+    "closing::finished",
+    "closing::failed",
+    "closing::whole_kept",
+    "compaction::before_summary",
+    "compaction::summed_up",
+    "compaction::written",
+    "outside::started",
+    "outside::ran",
+    // runtime/src/maintenance.rs, store/maintenance.rs and store/maintenance/unneeded.rs
+    "retention::removed",
+    "gc::grants_removed",
+    "gc::artifacts_removed",
+    "gc::rows_removed",
+    "gc::blob_removed",
+    "gc::before_shrink",
+    "gc::shrunk",
+    "backup::database_copied",
+    "backup::before_blob",
+    "backup::filled",
+    "backup::before_rename",
+    "backup::renamed",
+    // daemon/src/run.rs and output.rs
+    "run::begun",
+    "run::idle",
+    "run::stopped",
+    "output::before_shown",
+    "output::shown",
+    "output::noted",
+];
+
+/// Those that every process passes which takes up what another one has left.
+pub(super) const RECOVERY: &[&str] = &[
+    "store::created",
+    "store::looked_at",
+    "store::migrated",
+    "blobs::swept",
+    "society::opened",
+    "run::begun",
+    "supervisor::left_work_read",
+    "supervisor::left_work_woken",
+    "supervisor::left_work_taken_up",
+    "driver::taken_up",
+    "driver::replayed",
+];
+
+/// Points that no run of the binary reaches, and why.
+pub(super) const UNREACHED: &[(&str, &str)] = &[
+    (
+        "outside::started",
+        "the binary has no tool that reaches outside: see `effects_outside_happen_at_most_once_or_are_repeatable`",
+    ),
+    ("outside::ran", "the same"),
+];
+
+/// Every name that stands in `point!("…")` below a directory.
+fn in_source(directory: &Path, found: &mut Vec<String>) {
+    for entry in std::fs::read_dir(directory).expect("a directory of the source") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            in_source(&path, found);
+            continue;
+        }
+        if path.extension().is_none_or(|extension| extension != "rs") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).expect("source");
+        let names = text.split("polity_points::point!(\"").skip(1).filter_map(|rest| rest.split('"').next());
+        found.extend(names.map(str::to_owned));
+    }
+}
+
+#[test]
+fn every_failure_point_is_listed_and_stands_in_one_place() {
+    let mut found = Vec::new();
+    in_source(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates"), &mut found);
+    found.sort_unstable();
+    let mut listed: Vec<&str> = POINTS.to_vec();
+    listed.sort_unstable();
+    assert_eq!(found, listed);
+    let unique: BTreeSet<&String> = found.iter().collect();
+    assert_eq!(unique.len(), found.len(), "a name stands in two places: {found:?}");
+    assert!(UNREACHED.iter().all(|(name, _)| POINTS.contains(name)));
+    assert!(RECOVERY.iter().all(|name| POINTS.contains(name)));
+}

@@ -1,0 +1,282 @@
+//! What is killed: small societies that together pass every failure point, and the commands that look after a data
+//! directory.
+
+use polity_tests::{Answer, Call, Conversation, Polity, ScriptedServer, society};
+use serde_json::json;
+
+use crate::protocol::loops::circle;
+use crate::support::database::Database;
+use crate::support::files::write;
+use crate::support::hiring::{boss_and_worker, brief, hired};
+use crate::support::play::{
+    Play, WAITING, after, batch, contact, hears, introduced, newest_words, request_id, role, send, spawn,
+    step,
+};
+use crate::support::{app, home, run, service};
+
+type Script = Box<dyn Fn(&Conversation) -> Answer + Send + Sync>;
+
+/// Something that a process does, and that it goes on with after a crash.
+pub(super) struct Scenario {
+    pub(super) name: &'static str,
+    /// The command, and what goes on with it after a crash.
+    pub(super) command: &'static [&'static str],
+    pub(super) again: &'static [&'static str],
+    /// What must have been printed in the end, by whichever process.
+    pub(super) said: &'static str,
+    /// The answers of the models.
+    pub(super) script: fn() -> Script,
+    /// The home, with all that was there before.
+    pub(super) home: fn(&ScriptedServer) -> Polity,
+    /// Where the data is in the end.
+    pub(super) data: &'static str,
+}
+
+const GO: &[&str] = &["run", "--data", "data", "go"];
+const RESUME: &[&str] = &["run", "--data", "data", "--resume"];
+
+/// What most have in common.
+const SOCIETY: Scenario = Scenario {
+    name: "",
+    command: GO,
+    again: RESUME,
+    said: "all done",
+    script: || Box::new(society(2, 2)),
+    home: |server| home(server, &json!({})),
+    data: "data",
+};
+
+/// All scenarios; those that pass most come first.
+pub(super) const SCENARIOS: &[Scenario] = &[
+    Scenario { name: "society", ..SOCIETY },
+    Scenario {
+        name: "introduction",
+        command: &["run", "--data", "data", "go", "--attach", "notes.txt"],
+        said: "it shows two people",
+        script: || Box::new(introduction().script()),
+        home: |server| {
+            let polity = home(server, &json!({}));
+            write(&polity, "notes.txt", b"what is known so far");
+            polity
+        },
+        ..SOCIETY
+    },
+    Scenario { name: "delays", said: "the note has come", script: || Box::new(delays), ..SOCIETY },
+    Scenario {
+        name: "termination",
+        said: "it has ended",
+        script: || Box::new(termination().script()),
+        ..SOCIETY
+    },
+    Scenario {
+        name: "failure",
+        said: "the worker has failed",
+        script: || Box::new(failure),
+        home: |server| {
+            let mut two = service("two", server, &["text"]);
+            two["fallback"] = json!("one");
+            Polity::new(
+                &json!({"services": [service("one", server, &["text"]), two]}),
+                &app(&json!({"defaultService": "two"})),
+            )
+        },
+        ..SOCIETY
+    },
+    Scenario {
+        name: "compaction",
+        said: "it fits now",
+        script: || Box::new(compaction),
+        home: |server| home(server, &json!({"language": "en"})),
+        ..SOCIETY
+    },
+    Scenario {
+        name: "long answer",
+        said: "the worker says: so much to tell",
+        script: || Box::new(boss_and_worker(|_| Answer::say("so much to tell ".repeat(100)))),
+        home: |server| home(server, &json!({"limits": {"maxMessageChars": 800}})),
+        ..SOCIETY
+    },
+    Scenario {
+        name: "limit",
+        said: "maxModelCallsPerTask",
+        script: || Box::new(|_| Answer::call("list_contacts", json!({}))),
+        home: |server| home(server, &json!({"limits": {"maxModelCallsPerTask": 3}})),
+        ..SOCIETY
+    },
+    Scenario { name: "nudge", said: "after all", script: || Box::new(nudge), ..SOCIETY },
+    Scenario {
+        name: "deadlock",
+        said: "this is all there is",
+        // They have nothing to say to it: which of two askers a text answers is up to what arrives first.
+        script: || Box::new(|asked| circle(asked, |_| Answer::nothing())),
+        ..SOCIETY
+    },
+    Scenario {
+        name: "unreadable turn",
+        command: RESUME,
+        said: "damaged row",
+        script: || Box::new(|_| Answer::say("hello")),
+        home: |server| left_at(server, "driver::replayed@1"),
+        ..SOCIETY
+    },
+    Scenario {
+        name: "unreadable mail",
+        command: RESUME,
+        said: "damaged row",
+        script: || Box::new(|_| Answer::say("hello")),
+        home: |server| left_at(server, "society::prompted@1"),
+        ..SOCIETY
+    },
+    Scenario {
+        name: "gc",
+        command: GC,
+        again: GC,
+        said: "removed: ",
+        script: || Box::new(society(1, 2)),
+        home: |server| {
+            let polity = home(server, &json!({}));
+            run(&polity, &["go"]).expect_code(0);
+            polity.write_config("app.json", &app(&json!({"retention": {"maxEvents": 1}})).to_string());
+            polity
+        },
+        ..SOCIETY
+    },
+    Scenario {
+        name: "backup",
+        command: BACKUP,
+        again: BACKUP,
+        // Where the process dies after its work, there is nothing left for the next one to say.
+        said: "",
+        script: || Box::new(society(1, 2)),
+        home: |server| {
+            let polity = home(server, &json!({}));
+            run(&polity, &["go"]).expect_code(0);
+            polity
+        },
+        data: "copy",
+    },
+];
+
+const GC: &[&str] = &["gc", "--data", "data", "--older-than", "0d"];
+const BACKUP: &[&str] = &["db", "backup", "copy", "--data", "data"];
+
+/// The asker has root introduce it to the reader, and asks that one.
+fn introduction() -> Play {
+    let wish = json!({"message_type": "introduction_request", "reason": "a picture", "required_capability": "vision"});
+    let root = vec![
+        role("reader"),
+        step(|_| {
+            Call::new("spawn_agent", json!({"roleId": "reader", "taskBrief": brief("look at pictures")}))
+        }),
+        role("asker"),
+        spawn("asker"),
+        after("required_capability", |asked| {
+            let reader = hired(asked, "reader").expect("a reader");
+            let answer = json!({"message_type": "introduction_response", "target_agent": {"id": reader},
+                "usage_hint": "one at a time", "request_id": request_id(asked)});
+            send(contact(asked, "asker"), answer)
+        }),
+    ];
+    let asker = vec![
+        step(move |asked| send(asked.parent_id(), wish.clone())),
+        after("target_agent: {", |asked| {
+            let reader = introduced(asked)["id"].clone();
+            send(reader, json!({"message_type": "collaboration_request", "text": "who is in it?"}))
+        }),
+    ];
+    let pass_on = |asked: &Conversation| match newest_words(asked) {
+        Some(said) if said.contains("two people") => Answer::say("it shows two people"),
+        _ => Answer::say(WAITING),
+    };
+    Play::default().ending("root", root, pass_on).ending("asker", asker, pass_on).ending(
+        "reader",
+        vec![step(|_| {
+            Call::new("put_artifact", json!({"type": "note", "content": "two people, and a dog"}))
+        })],
+        |_| Answer::say("there are two people"),
+    )
+}
+
+/// Root writes to itself, at once and with a delay.
+fn delays(asked: &Conversation) -> Answer {
+    let note = |text: &str, delay: u64| {
+        let payload = json!({"message_type": "status_report", "text": text});
+        Call::new("send_message", json!({"to": "root", "payload": payload, "delayMs": delay}))
+    };
+    if hears(asked, "the late note") {
+        // What root says meanwhile has answered the person, so this is a message of its own.
+        let told = asked.results_of("send_message").len() > 2;
+        let payload = json!({"message_type": "status_report", "text": "the note has come"});
+        return if told { Answer::say("done") } else { Answer::calls(vec![send("user", payload)]) };
+    }
+    match asked.results_of("send_message").len() {
+        0 => Answer::calls(vec![note("the late note", 50), note("the early note", 0)]),
+        _ => Answer::say(WAITING),
+    }
+}
+
+/// Root ends a worker to which mail is still on its way.
+fn termination() -> Play {
+    let root = vec![
+        role("worker"),
+        step(|_| Call::new("spawn_agent", json!({"roleId": "worker", "taskBrief": brief("wait")}))),
+        batch(|asked| {
+            let worker = hired(asked, "worker").expect("hired");
+            let late = json!({"to": worker, "payload": "some day", "delayMs": 3_600_000});
+            vec![Call::new("send_message", late), Call::new("terminate_agent", json!({"agentId": worker}))]
+        }),
+    ];
+    Play::default().ending("root", root, |_| Answer::say("it has ended"))
+}
+
+/// Service `two` is always down, and its fallback refuses the worker.
+fn failure(asked: &Conversation) -> Answer {
+    if asked.model() == "two-model" {
+        return Answer::error(503, json!({"error": {"message": "overloaded"}}));
+    }
+    if asked.role_name() == "worker" {
+        return Answer::error(400, json!({"error": {"message": "not for workers"}}));
+    }
+    if let Some(hiring) = crate::support::hiring::hire(asked, "worker", "please work") {
+        return hiring;
+    }
+    match asked.text_contains("not for workers") {
+        true => Answer::say("the worker has failed"),
+        false => Answer::say(WAITING),
+    }
+}
+
+/// The server finds the fourth request too long.
+fn compaction(asked: &Conversation) -> Answer {
+    if asked.system().starts_with("You compress the conversation history") {
+        return Answer::say("Three times looked.");
+    }
+    if asked.results_of("list_contacts").len() >= 3 {
+        let error = json!({"message": "This model's maximum context length is 100 tokens", "code": "context_length_exceeded"});
+        return Answer::error(400, json!({"error": error}));
+    }
+    match asked.text_contains("Three times looked.") {
+        true => Answer::say("it fits now"),
+        false => Answer::call("list_contacts", json!({})),
+    }
+}
+
+/// Root does something, says nothing, and is reminded.
+fn nudge(asked: &Conversation) -> Answer {
+    if asked.text_contains("用户还没有收到结果") {
+        return Answer::say("after all");
+    }
+    match asked.has_called("list_contacts") {
+        true => Answer::nothing(),
+        false => Answer::call("list_contacts", json!({})),
+    }
+}
+
+/// A society that died at a point, with a prompt that cannot be read any more.
+fn left_at(server: &ScriptedServer, point: &str) -> Polity {
+    let polity = home(server, &json!({}));
+    let ended = polity.spawn_with_points(GO, &[("POLITY_FAILURE_POINT", point)]).wait();
+    assert_eq!(ended.code, None, "{point} was not hit: {}", ended.stderr);
+    Database::write(&polity.data_dir()).execute("UPDATE messages SET body = '{'");
+    polity
+}
