@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use polity_tests::{Answer, Conversation, Polity, ScriptedServer};
+use polity_tests::{Answer, Captured, Conversation, Polity, ScriptedServer};
 use serde_json::{Value, json};
 
-use crate::support::hiring::{Gate, hire, hired};
+use crate::support::hiring::{Gate, brief, hire, hired};
 use crate::support::{app, events, home, json_lines, letters, run, service, start};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -148,6 +148,32 @@ fn an_answer_that_is_under_way_is_kept_when_the_process_is_asked_to_end() {
 }
 
 #[test]
+fn a_call_that_waits_is_not_begun_when_the_process_is_asked_to_end() {
+    // One place at the server: the call that has it is held back, and the others wait for it.
+    let gate = Gate::default();
+    let closed = gate.clone();
+    let play = six_for_ever(100, 10);
+    let server = ScriptedServer::start(move |asked| {
+        if asked.role_name() != "根智能体" {
+            closed.pass();
+        }
+        play(asked)
+    });
+    let mut one = service("one", &server, &["text"]);
+    one["maxConcurrentRequests"] = json!(1);
+    let polity = Polity::new(&json!({"services": [one]}), &app(&json!({"shutdownGraceMs": 60_000})));
+    let running = start(&polity, &["go"]);
+    let by_a_worker = |request: &Captured| request.conversation().role_name() != "根智能体";
+    server.wait_until(PATIENCE, |requests| requests.iter().any(by_a_worker));
+    let before = server.request_count();
+    running.terminate();
+    running.stderr_line("may still end");
+    gate.open();
+    running.wait().expect_code(130);
+    assert_eq!(server.request_count(), before);
+}
+
+#[test]
 fn what_does_not_end_in_time_is_left_for_the_next_start() {
     let answers = Gate::default();
     let closed = answers.clone();
@@ -189,4 +215,35 @@ fn a_second_signal_ends_at_once_and_nothing_acknowledged_is_lost() {
     let workers: BTreeSet<String> =
         requests.iter().filter_map(|asked| hired(&asked.conversation(), "worker")).collect();
     assert_eq!(workers.len(), 1, "what was done is not done again");
+}
+
+#[test]
+fn a_limit_stops_the_whole_tree_whatever_the_others_cost() {
+    // Root pays, and its workers cost nothing: they are stopped with it.
+    let server = ScriptedServer::start(|asked| {
+        let answer = match (asked.role_name().as_str(), asked.results_of("create_role").first()) {
+            ("根智能体", None) => {
+                let role = json!({"name": "worker", "rolePrompt": "Work.", "serviceId": "free"});
+                Answer::call("create_role", role)
+            }
+            ("根智能体", Some(role)) if asked.results_of("spawn_agent_with_task").len() < 4 => {
+                let role = &role.value["id"];
+                let hire = json!({"roleId": role, "taskBrief": brief("work"), "initialMessage": "go"});
+                Answer::call("spawn_agent_with_task", hire)
+            }
+            _ => Answer::call("list_contacts", json!({})),
+        };
+        answer.costing(2_000, 300)
+    });
+    let mut dear = service("dear", &server, &["text"]);
+    dear["price"] = json!({"input": 1.0, "output": 20.0});
+    let free = service("free", &server, &["text"]);
+    let limits = json!({"limits": {"maxCostPerTask": 0.2, "maxModelCallsPerTask": 1_000}});
+    let polity = Polity::new(&json!({"services": [dear, free]}), &app(&limits));
+    let ended = run(&polity, &["go", "--json"]).expect_code(4);
+    let lines = json_lines(&ended.stdout);
+    assert_eq!(reached(&lines).0["limit"], "maxCostPerTask");
+    let after = lines.iter().skip_while(|line| line["event"] != "limit_reached");
+    let answered = after.filter(|line| line["event"] == "model_answered").count();
+    assert!(answered <= 4, "what was under way is all that is answered after it: {answered}");
 }

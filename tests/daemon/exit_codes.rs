@@ -63,7 +63,7 @@ fn a_limit_is_4() {
     let ended = run(&polity, &["go on for ever"]).expect_code(4);
     assert_eq!(server.requests().len(), 3);
     assert!(
-        ended.stdout.contains("maxModelCallsPerTask") && ended.stdout.contains("root: 3 calls"),
+        ended.stdout.contains("maxModelCallsPerTask") && ended.stdout.contains("root：3 次调用"),
         "the person is told which branch used what: {}",
         ended.stdout
     );

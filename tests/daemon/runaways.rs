@@ -136,7 +136,12 @@ fn one_that_writes_to_itself_is_stopped() {
     assert!(ran.refused("limit_reached") > 0);
 }
 
-const MEGABYTE: usize = 1_000_000;
+/// A megabyte of text, in one piece, so that it comes in one event of a stream.
+fn a_megabyte() -> String {
+    "长".repeat(MEGABYTE / 3)
+}
+
+const MEGABYTE: usize = 999_999;
 
 #[test]
 fn one_that_answers_a_megabyte_each_time_is_cut_and_what_it_said_is_kept() {
@@ -154,7 +159,7 @@ fn one_that_answers_a_megabyte_each_time_is_cut_and_what_it_said_is_kept() {
             }
             Answer::say(if heard == 3 { "it says 42" } else { "one moment" })
         }
-        _ => Answer::say("long ".repeat(MEGABYTE / 5)),
+        _ => Answer::say(a_megabyte()),
     });
     let ran = Ran::well(&server, &json!({}));
     let stored: Vec<u64> = events(&ran.0, "artifact_stored")
@@ -170,7 +175,7 @@ fn one_that_thinks_a_megabyte_before_each_call_stops_its_own_task_and_no_other()
         if asked.text_contains("something else") {
             return Answer::say("it says 42");
         }
-        Answer::call("list_contacts", json!({})).and_say("long ".repeat(MEGABYTE / 5))
+        Answer::call("list_contacts", json!({})).and_say(a_megabyte())
     });
     let polity = home(&server, &json!({"limits": {"maxTokensPerTask": 2_000_000}}));
     let ended = run(&polity, &["go", "--json"]).expect_code(4);

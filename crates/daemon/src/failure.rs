@@ -2,7 +2,7 @@
 //! more problems, and the exit code of contract section 11. Whose fault it is, is decided here and nowhere else.
 
 use polity_runtime::maintenance::MaintenanceError;
-use polity_runtime::{Outcome, PromptError, in_full};
+use polity_runtime::{Outcome, PromptError, SteerError, in_full};
 use std::path::PathBuf;
 
 /// Bad usage, configuration or data directory.
@@ -99,7 +99,7 @@ pub(crate) enum Failure {
     Broken(String),
     /// Agents cannot be resumed.
     #[error("cannot let agents go on: {}", in_full(.0))]
-    Steer(#[from] polity_runtime::SteerError),
+    Steer(#[from] SteerError),
     /// What the society has written cannot be read.
     #[error("cannot tell what the society has done: {}", in_full(.0))]
     Unreadable(#[from] polity_runtime::Error),
@@ -133,7 +133,13 @@ impl Failure {
             | Self::Open(_)
             | Self::NothingToResume(_) => USAGE,
             // The data directory cannot be used, as a start shows that cannot write to it.
-            Self::Prompt(PromptError::Store(error)) | Self::Unreadable(error) if error.may_pass() => USAGE,
+            Self::Prompt(PromptError::Store(error))
+            | Self::Steer(SteerError::Store(error))
+            | Self::Unreadable(error)
+                if error.may_pass() =>
+            {
+                USAGE
+            }
             Self::Prompt(PromptError::Store(_)) => DEFECT,
             Self::Prompt(_) => USAGE,
             Self::OutputClosed | Self::Interrupted => INTERRUPTED,

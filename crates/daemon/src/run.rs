@@ -48,10 +48,17 @@ pub(crate) async fn run(arguments: RunArguments) -> Result<u8, Failure> {
     // Before any agent works, so that no signal ends the process in another way.
     let mut interruption = Interruption::listen()
         .map_err(|error| Failure::Defect(format!("cannot listen for signals: {error}")))?;
-    let society = Society::start(&data.path, parts).await.map_err(Failure::Open)?;
-    let code = match begin(&society, &mut output, &data.path, prompt).await {
-        Ok(task) => attend(&society, &output, &task, arguments.timeout, &mut interruption).await,
-        Err(failure) => Err(failure),
+    let society = tokio::select! {
+        started = Society::start(&data.path, parts) => started.map_err(Failure::Open)?,
+        () = interruption.happened() => return Err(Failure::Interrupted),
+    };
+    let code = tokio::select! {
+        // What has ended is not interrupted any more.
+        biased;
+        code = work(&society, &mut output, &data.path, prompt) => code,
+        () = interruption.happened() => Err(Failure::Interrupted),
+        () = elapsed(arguments.timeout) => Err(Failure::TimedOut),
+        reason = society.broken() => Err(Failure::Broken(reason)),
     };
     let interrupted = matches!(code, Err(Failure::Interrupted));
     let end = async {
@@ -66,7 +73,7 @@ pub(crate) async fn run(arguments: RunArguments) -> Result<u8, Failure> {
         // Held until here, so that no other process sees the data of a society that is still stopping.
         () = end => drop(data),
         // Somebody is in a hurry: what was acknowledged is on disk already, and the lock goes with the process.
-        () = interruption.happened(), if interrupted => std::mem::forget(data),
+        () = interruption.happened() => std::mem::forget(data),
     }
     code
 }
@@ -109,20 +116,15 @@ async fn begin(
     Ok(task)
 }
 
-/// Shows what happens until the society is idle; gives the exit code of the task.
-async fn attend(
+/// Begins, and shows what happens until the society is idle; gives the exit code of the task.
+async fn work(
     society: &Society,
-    output: &Output,
-    task: &TaskId,
-    timeout: Option<Duration>,
-    interruption: &mut Interruption,
+    output: &mut Output,
+    data: &Path,
+    prompt: Option<Prompt>,
 ) -> Result<u8, Failure> {
-    tokio::select! {
-        idle = follow(society, output) => idle?,
-        () = interruption.happened() => return Err(Failure::Interrupted),
-        () = elapsed(timeout) => return Err(Failure::TimedOut),
-        reason = society.broken() => return Err(Failure::Broken(reason)),
-    }
+    let task = &begin(society, output, data, prompt).await?;
+    follow(society, output).await?;
     polity_points::point!("run::idle");
     let Some(outcome) = patiently(|| society.outcome(task)).await? else {
         return Err(Failure::Defect(format!("the task {task} has gone")));

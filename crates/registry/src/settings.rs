@@ -92,18 +92,21 @@ impl Default for Retry {
     }
 }
 
-/// How long what may be shown of the past is kept. What agents and people have said and done is kept for ever.
+/// How long the past is kept. What agents and people have said and done is kept for ever, unless the database has a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
     /// How many days an event is kept; for ever where there is no number.
     pub events_days: Option<u32>,
     /// How many of the newest events are kept; all where there is no number.
     pub max_events: Option<u32>,
+    /// How many bytes the database may have before the oldest tasks that are over are forgotten; none where there is no
+    /// number.
+    pub max_database_bytes: Option<u64>,
 }
 
 impl Default for Retention {
     fn default() -> Self {
-        Self { events_days: Some(90), max_events: Some(200_000) }
+        Self { events_days: Some(90), max_events: Some(200_000), max_database_bytes: None }
     }
 }
 
@@ -233,6 +236,12 @@ fn read_retention(fields: &mut Fields<'_>) -> Retention {
     let retention = Retention {
         events_days: optional(&mut object, "eventsDays", default.events_days, fields::count),
         max_events: optional(&mut object, "maxEvents", default.max_events, fields::count),
+        max_database_bytes: optional(
+            &mut object,
+            "maxDatabaseBytes",
+            default.max_database_bytes,
+            fields::count,
+        ),
     };
     object.finish("it has no effect");
     retention
@@ -271,7 +280,7 @@ mod tests {
             },
             "synchronous": "normal", "shutdownGraceMs": 14,
             "retry": {"maxAttempts": 15, "baseDelayMs": 16, "maxDelayMs": 17},
-            "retention": {"eventsDays": 18, "maxEvents": null}
+            "retention": {"eventsDays": 18, "maxEvents": null, "maxDatabaseBytes": 19}
         }"#;
         let expect = Settings {
             language: Language::En,
@@ -303,7 +312,7 @@ mod tests {
                 base_delay: Duration::from_millis(16),
                 max_delay: Duration::from_millis(17),
             },
-            retention: Retention { events_days: Some(18), max_events: None },
+            retention: Retention { events_days: Some(18), max_events: None, max_database_bytes: Some(19) },
         };
         assert_eq!(parsed(text), (expect, Vec::new()));
     }

@@ -117,7 +117,7 @@ pub(crate) fn settings(settings: &Settings) -> Value {
         retention,
     } = settings;
     let Retry { max_attempts, base_delay, max_delay } = retry;
-    let Retention { events_days, max_events } = retention;
+    let Retention { events_days, max_events, max_database_bytes } = retention;
     json!({
         "language": language.as_str(),
         "defaultService": default_service,
@@ -134,7 +134,9 @@ pub(crate) fn settings(settings: &Settings) -> Value {
             "baseDelayMs": millis(*base_delay),
             "maxDelayMs": millis(*max_delay),
         },
-        "retention": {"eventsDays": events_days, "maxEvents": max_events},
+        "retention": {
+            "eventsDays": events_days, "maxEvents": max_events, "maxDatabaseBytes": max_database_bytes,
+        },
     })
 }
 

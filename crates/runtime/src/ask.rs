@@ -6,7 +6,7 @@
 mod request;
 mod told;
 
-use crate::budget::{self, Reached, Reservation};
+use crate::budget::{self, Reached, Reservation, Reserved};
 use crate::door::service_for;
 use crate::event::Shown;
 use crate::handles::Handles;
@@ -26,6 +26,7 @@ use polity_society::id::{ArtifactId, ServiceId};
 use request::{Made, capabilities_used, make};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// What came of asking.
 pub(crate) enum Asked {
@@ -44,6 +45,8 @@ pub(crate) enum Asked {
     TooLong(Box<Compaction>),
     /// The task may not call models any more.
     Limited(Reached),
+    /// Nothing, and nothing is to be done about it now: the agent was halted, or the process is about to end.
+    Left,
 }
 
 /// An answer of a model.
@@ -86,6 +89,8 @@ struct Scene {
     contacts: Vec<ContactRow>,
     stored: Vec<Stored>,
     wanted: Option<ServiceId>,
+    /// The limit that has stopped the task.
+    stopped_by: Option<String>,
 }
 
 /// Asks for the next answer in a conversation. What was tried is carried on in `tried`: a call that is interrupted by a
@@ -95,8 +100,9 @@ pub(crate) async fn ask(
     conversation: &Conversation,
     round: Round,
     tried: &mut Tried,
+    halt: &CancellationToken,
 ) -> Result<Asked, Error> {
-    ask_for(handles, conversation, Wanted::Answer(round), tried).await
+    ask_for(handles, conversation, Wanted::Answer(round), tried, halt).await
 }
 
 /// Asks for a summary of the older part of a conversation: a call of its own, which begins with the service that the
@@ -106,30 +112,48 @@ pub(crate) async fn ask_for_summary(
     conversation: &Conversation,
     compaction: &Compaction,
     during: &Tried,
+    halt: &CancellationToken,
 ) -> Result<Asked, Error> {
-    ask_for(handles, conversation, Wanted::Summary(compaction), &mut during.for_summary()).await
+    ask_for(handles, conversation, Wanted::Summary(compaction), &mut during.for_summary(), halt).await
 }
 
-/// Asks within the time that the task has left.
+/// How often the time that a task has left is looked at: its limit may be changed meanwhile.
+const LOOK_AT_TIME: Duration = Duration::from_secs(1);
+
+/// Asks within the time that the task has left, and until it is halted.
 async fn ask_for(
     handles: &Handles,
     conversation: &Conversation,
     wanted: Wanted<'_>,
     tried: &mut Tried,
+    halt: &CancellationToken,
 ) -> Result<Asked, Error> {
     let scene = look(handles, conversation).await?;
     let snapshot = handles.registry.refresh().await;
+    if let Some(limit) = scene.stopped_by.as_ref()
+        && let Some(reached) = budget::named(limit, &snapshot.settings.limits)
+    {
+        return Ok(Asked::Limited(reached));
+    }
     let mut call = Call { handles, conversation, wanted, scene, tried };
-    let Some(seconds) = snapshot.settings.limits.max_seconds_per_task else {
-        return call.make().await;
-    };
-    let worked = handles.budgets.worked(&conversation.task).unwrap_or_default();
-    let reached = Reached { limit: "maxSecondsPerTask", value: seconds.into() };
-    match Duration::from_secs(seconds).checked_sub(worked) {
-        Some(left) if !left.is_zero() => {
-            tokio::time::timeout(left, call.make()).await.unwrap_or(Ok(Asked::Limited(reached)))
+    let mut made = std::pin::pin!(call.make());
+    loop {
+        let limits = &handles.registry.current().settings.limits;
+        let worked = handles.budgets.worked(&conversation.task).unwrap_or_default();
+        let mut next_look = LOOK_AT_TIME;
+        if let Some(seconds) = limits.max_seconds_per_task {
+            let left = Duration::from_secs(seconds).saturating_sub(worked);
+            if left.is_zero() {
+                return Ok(Asked::Limited(Reached { limit: "maxSecondsPerTask", value: seconds.into() }));
+            }
+            next_look = next_look.min(left);
         }
-        _ => Ok(Asked::Limited(reached)),
+        tokio::select! {
+            biased;
+            asked = &mut made => return asked,
+            () = halt.cancelled() => return Ok(Asked::Left),
+            () = tokio::time::sleep(next_look) => {}
+        }
     }
 }
 
@@ -148,7 +172,7 @@ enum Attempted {
     Ended(Asked),
     /// It failed.
     Failed(Box<FailedAttempt>),
-    /// It was not made: the service was changed while its gate was waited for.
+    /// It was not made: the service was changed while its gate was waited for, or the budget of the task was waited for.
     Stale,
 }
 
@@ -174,7 +198,11 @@ impl Call<'_> {
             let fallback = untried_fallback(&snapshot, &service, self.tried);
             let gate = self.handles.gates.of(&service);
             let patience = policy::patience(fallback_of(fallback), &snapshot.settings.retry);
-            let attempted = match gate.enter(patience).await {
+            let entered = tokio::select! {
+                entered = gate.enter(patience) => entered,
+                () = self.handles.draining.cancelled() => return Ok(Asked::Left),
+            };
+            let attempted = match entered {
                 Ok(pass) => self.attempt(pass, &service).await?,
                 Err(Shut::StillDown { last }) => {
                     self.tried.count();
@@ -237,9 +265,21 @@ impl Call<'_> {
         let need = budget::need(tokens, service);
         let (store, task, limits) = (&self.handles.store, &self.conversation.task, &snapshot.settings.limits);
         let reservation = match self.handles.budgets.reserve(store, task, need, limits).await? {
-            Ok(reservation) => reservation,
-            Err(reached) => return Ok(Attempted::Ended(Asked::Limited(reached))),
+            Reserved::Granted(reservation) => reservation,
+            Reserved::Refused(reached) => return Ok(Attempted::Ended(Asked::Limited(reached))),
+            Reserved::Later(settled) => {
+                // Others may be served meanwhile.
+                drop(pass);
+                tokio::select! {
+                    () = settled => {}
+                    () = self.handles.draining.cancelled() => return Ok(Attempted::Ended(Asked::Left)),
+                }
+                return Ok(Attempted::Stale);
+            }
         };
+        if self.handles.draining.is_cancelled() {
+            return Ok(Attempted::Ended(Asked::Left));
+        }
         self.tried.count();
         polity_points::point!("ask::before_attempt");
         let called = self.handles.model.call(&service.endpoint, &made.request).await;
@@ -291,7 +331,10 @@ impl Call<'_> {
             (Next::Again { after }, _, _) => {
                 // A pause that the service has asked for is waited out at its gate, by everybody.
                 if pause.is_none() {
-                    tokio::time::sleep(after).await;
+                    tokio::select! {
+                        () = tokio::time::sleep(after) => {}
+                        () = self.handles.draining.cancelled() => return Ok(Some(Asked::Left)),
+                    }
                 }
             }
             (Next::DescribeMedia, _, _) => self.tried.media = MediaUse::Described,
@@ -404,5 +447,6 @@ async fn look(handles: &Handles, conversation: &Conversation) -> Result<Scene, E
         Some(service) => Some(service),
         None => tasks::service(&mut reader, &conversation.task).await?,
     };
-    Ok(Scene { agent, role, history, contacts, stored, wanted })
+    let stopped_by = tasks::stopped_by(&mut reader, &conversation.task).await?;
+    Ok(Scene { agent, role, history, contacts, stored, wanted, stopped_by })
 }

@@ -10,9 +10,11 @@ use polity_society::limits::Limits;
 use polity_society::notice::Branch;
 use serde_json::Number;
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
+use tokio::sync::futures::OwnedNotified;
 
 /// What was, or may be, spent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -89,6 +91,25 @@ pub(crate) fn judge(spent: Spent, reserved: Spent, need: Spent, limits: &Limits)
     later
 }
 
+/// Whether there is anything to compare with.
+fn is_bounded(limits: &Limits) -> bool {
+    limits.max_model_calls_per_task.is_some()
+        || limits.max_tokens_per_task.is_some()
+        || limits.max_cost_per_task.is_some()
+}
+
+/// The limit of that name, as it is now; nothing where it was taken away, or is no limit of a task.
+pub(crate) fn named(name: &str, limits: &Limits) -> Option<Reached> {
+    let all = [
+        ("maxModelCallsPerTask", limits.max_model_calls_per_task.map(Number::from)),
+        ("maxTokensPerTask", limits.max_tokens_per_task.map(Number::from)),
+        ("maxCostPerTask", limits.max_cost_per_task.and_then(Number::from_f64)),
+        ("maxSecondsPerTask", limits.max_seconds_per_task.map(Number::from)),
+    ];
+    let (limit, value) = all.into_iter().find(|(limit, _)| *limit == name)?;
+    Some(Reached { limit, value: value? })
+}
+
 /// The most that a call should cost: its prompt as estimated, and the longest answer that the service may give where it
 /// has a limit. Without `maxTokens` nobody knows how long an answer gets, and the call is bounded by what was spent.
 pub(crate) fn need(prompt_tokens: u64, service: &Service) -> Spent {
@@ -149,7 +170,7 @@ struct Budget {
     deciding: tokio::sync::Mutex<()>,
     state: Mutex<State>,
     /// Rung when something that was reserved is given back.
-    settled: Notify,
+    settled: Arc<Notify>,
 }
 
 #[derive(Debug)]
@@ -168,6 +189,16 @@ struct State {
 pub(crate) struct Reservation {
     budget: Arc<Budget>,
     amount: Spent,
+}
+
+/// What came of asking for leave to make a call.
+pub(crate) enum Reserved {
+    /// It may be made.
+    Granted(Reservation),
+    /// It would pass a limit.
+    Refused(Reached),
+    /// Only calls under way stand between it and its limits: it is to be asked again when this has happened.
+    Later(Pin<Box<OwnedNotified>>),
 }
 
 /// That an agent works for a task: the task's time runs meanwhile.
@@ -203,7 +234,7 @@ impl Budgets {
             Arc::new(Budget {
                 deciding: tokio::sync::Mutex::new(()),
                 state: Mutex::new(state),
-                settled: Notify::new(),
+                settled: Arc::new(Notify::new()),
             })
         };
         // Somebody else may have been faster.
@@ -236,38 +267,37 @@ impl Budgets {
         }
     }
 
-    /// Reserves what a call may cost. Waits while only calls under way stand between it and its limits.
+    /// Reserves what a call may cost, if it may be made.
     pub(crate) async fn reserve(
         &self,
         store: &Store,
         task: &TaskId,
         need: Spent,
         limits: &Limits,
-    ) -> Result<Result<Reservation, Reached>, Error> {
+    ) -> Result<Reserved, Error> {
         let budget = self.of(store, task).await?;
-        loop {
-            // Asked for before anything is looked at, so that no settlement is missed.
-            let mut settled = Box::pin(budget.settled.notified());
-            settled.as_mut().enable();
-            let deciding = budget.deciding.lock().await;
-            // Read before what is spent: a call that is settled in between counts twice for once, never not at all.
-            let reserved = budget.state().reserved;
+        // Asked for before anything is looked at, so that no settlement is missed.
+        let mut settled = Box::pin(Arc::clone(&budget.settled).notified_owned());
+        settled.as_mut().enable();
+        let _deciding = budget.deciding.lock().await;
+        // Read before what is spent: a call that is settled in between counts twice for once, never not at all.
+        let reserved = budget.state().reserved;
+        let spent = if is_bounded(limits) {
             let mut reader = store.reader().await?;
-            let spent = usage::of_task(&mut reader, task).await?;
-            drop(reader);
-            match judge(spent, reserved, need, limits) {
-                Leave::Granted => {
-                    let mut state = budget.state();
-                    state.reserved = state.reserved + need;
-                    drop(state);
-                    return Ok(Ok(Reservation { budget: Arc::clone(&budget), amount: need }));
-                }
-                Leave::Refused(reached) => return Ok(Err(reached)),
-                Leave::Later => {}
+            usage::of_task(&mut reader, task).await?
+        } else {
+            Spent::default()
+        };
+        Ok(match judge(spent, reserved, need, limits) {
+            Leave::Granted => {
+                let mut state = budget.state();
+                state.reserved = state.reserved + need;
+                drop(state);
+                Reserved::Granted(Reservation { budget: Arc::clone(&budget), amount: need })
             }
-            drop(deciding);
-            settled.await;
-        }
+            Leave::Refused(reached) => Reserved::Refused(reached),
+            Leave::Later => Reserved::Later(settled),
+        })
     }
 }
 

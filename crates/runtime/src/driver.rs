@@ -26,6 +26,7 @@ use compaction::compact;
 use outside::{First, run_outside};
 use polity_registry::Snapshot;
 use polity_society::agent::Standing;
+use polity_society::id::TaskId;
 use polity_society::message::Expects;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +48,20 @@ pub(crate) async fn run(
         let Some((open, turn)) = take_up(handles, conversation).await? else { break };
         drive(handles, conversation, &open, turn, halt).await?;
     }
+    if halt.is_cancelled() || handles.draining.is_cancelled() {
+        // What was worked for an answer that did not come counts too.
+        note_time(handles, &conversation.task).await?;
+    }
     Ok(())
+}
+
+/// Writes how long agents have worked for a task.
+async fn note_time(handles: &Handles, task: &TaskId) -> Result<(), Error> {
+    let Some(worked) = handles.budgets.worked(task) else { return Ok(()) };
+    let task = task.clone();
+    let write =
+        handles.store.write(move |tx| Box::pin(async move { tasks::set_worked(tx, &task, worked).await }));
+    write.await
 }
 
 /// The turn that goes on, or a new one for the message that has waited longest.
@@ -121,16 +135,13 @@ async fn drive(
         if handles.draining.is_cancelled() || halt.is_cancelled() {
             return Ok(());
         }
-        let next = match step {
+        happened = match step {
             Step::Ended => return Ok(()),
             Step::CallModel(tools) => {
                 take_in(handles, conversation, open, &mut turn).await?;
                 polity_points::point!("driver::before_model");
                 let round = Round { turn: open.id, number: turn.rounds(), tools };
-                tokio::select! {
-                    happened = call_model(handles, conversation, open, round) => Some(happened?),
-                    () = halt.cancelled() => None,
-                }
+                call_model(handles, conversation, open, round, halt).await?
             }
             Step::RunTool(call) => {
                 run_outside(handles, conversation, open, &mut turn, &call, First::Yes, halt).await?
@@ -140,12 +151,8 @@ async fn drive(
                 run_outside(handles, conversation, open, &mut turn, &call, First::No, halt).await?
             }
             // Cannot happen: `advance` does these itself, and goes on until it meets one of those above.
-            Step::RefuseTool(_) | Step::Notice(_) | Step::Finish(_) | Step::Fail(_) => {
-                Some(Happened::Nothing)
-            }
+            Step::RefuseTool(_) | Step::Notice(_) | Step::Finish(_) | Step::Fail(_) => Happened::Nothing,
         };
-        let Some(next) = next else { return Ok(()) };
-        happened = next;
     }
 }
 
@@ -241,15 +248,19 @@ async fn call_model(
     conversation: &Conversation,
     open: &OpenTurn,
     round: Round,
+    halt: &CancellationToken,
 ) -> Result<Happened, Error> {
     let mut tried = Tried::nothing();
     let answer = loop {
-        match ask(handles, conversation, round, &mut tried).await? {
+        match ask(handles, conversation, round, &mut tried, halt).await? {
             Asked::Answered(answer) => break answer,
             Asked::Failed { service, reason, .. } => return Ok(Happened::Failed { service, reason }),
             Asked::Limited(reached) => return Ok(Happened::Limited(reached)),
+            Asked::Left => return Ok(Happened::Nothing),
             Asked::TooLong(compaction) => {
-                if let Some(happened) = compact(handles, conversation, open, &compaction, &tried).await? {
+                if let Some(happened) =
+                    compact(handles, conversation, open, &compaction, &tried, halt).await?
+                {
                     return Ok(happened);
                 }
             }

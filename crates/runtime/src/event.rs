@@ -25,6 +25,11 @@ pub enum Event {
         /// How it stands.
         outcome: Outcome,
     },
+    /// What was said and done in a task that is over was removed, to keep the database within its bound.
+    TaskForgotten {
+        /// The task.
+        task: TaskId,
+    },
     /// A role was made.
     RoleCreated {
         /// The task.
@@ -349,6 +354,7 @@ impl Event {
         match self {
             Self::TaskStarted { task }
             | Self::TaskIdle { task, .. }
+            | Self::TaskForgotten { task }
             | Self::RoleCreated { task, .. }
             | Self::AgentCreated { task, .. }
             | Self::MessageAccepted { task, .. }
@@ -398,6 +404,7 @@ impl Event {
             Self::MessageAccepted { to, .. } | Self::MessageBounced { to, .. } => Some(to),
             Self::TaskStarted { .. }
             | Self::TaskIdle { .. }
+            | Self::TaskForgotten { .. }
             | Self::MessageDue { .. }
             | Self::DeadlockFound { .. }
             | Self::ConfigTaken { .. }

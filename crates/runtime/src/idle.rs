@@ -38,7 +38,7 @@ pub(crate) fn outcome(standing: &Standing) -> Outcome {
         Outcome::Limited
     } else if standing.asks_user {
         Outcome::AwaitsUser
-    } else if standing.unanswered {
+    } else if standing.unanswered || standing.stopped {
         Outcome::Unanswered
     } else {
         Outcome::Answered
@@ -73,6 +73,7 @@ mod tests {
         let silent = Standing { unanswered: true, ..DONE };
         check(silent, Verdict::Nudge);
         check(Standing { nudged: true, ..silent }, Verdict::Idle(Outcome::Unanswered));
+        check(Standing { stopped: true, ..DONE }, Verdict::Idle(Outcome::Unanswered));
         check(Standing { stopped: true, ..silent }, Verdict::Idle(Outcome::Unanswered));
         check(Standing { root_failed: true, ..silent }, Verdict::Idle(Outcome::Unanswered));
         check(Standing { asks_user: true, ..silent }, Verdict::Idle(Outcome::AwaitsUser));

@@ -1,7 +1,7 @@
 //! What is done to a data directory beside running its society: looking for damage, backing up, freeing room.
 
 use crate::clock;
-use crate::store::maintenance::{self as database, check, unneeded};
+use crate::store::maintenance::{self as database, check, forget, unneeded};
 use crate::store::{Durability, Error, Store};
 use polity_artifacts::{Blob, BlobError, BlobHash, BlobStore};
 use polity_registry::Retention;
@@ -315,6 +315,10 @@ async fn free_in(
     mode: Mode,
 ) -> Result<Freed, MaintenanceError> {
     let now = clock::now();
+    if let (Mode::Remove, Some(most)) = (mode, unwanted.retention.max_database_bytes) {
+        // First, so that the bytes of what goes with it go too.
+        keep_within(store, most).await?;
+    }
     let mut reader = store.reader().await?;
     let going = match unwanted.idle_for {
         Some(age) => {
@@ -362,4 +366,15 @@ pub(crate) async fn remove_expired(store: &Store, retention: Retention, now: i64
             some => removed += some,
         }
     }
+}
+
+/// Forgets the oldest tasks that are over, one transaction each, while the database is larger than its bound; says how
+/// many. A society may be running.
+pub(crate) async fn keep_within(store: &Store, most: u64) -> Result<u64, Error> {
+    let mut forgotten = 0;
+    while store.write(move |tx| Box::pin(async move { forget::forget_oldest(tx, most).await })).await? {
+        polity_points::point!("retention::forgotten");
+        forgotten += 1;
+    }
+    Ok(forgotten)
 }

@@ -130,13 +130,17 @@ pub(crate) async fn stop(
                 }
             }
             if !alone && meant.iter().any(AgentId::is_root) {
-                // All work of the open tasks has stopped: nobody is reminded that the person has no answer.
-                for task in tasks::open(&mut tx.connection).await? {
-                    tasks::stop(tx, &task, tasks::STOPPED_BY_USER).await?;
-                    touched.insert(task);
-                }
+                touched.extend(tasks::open(&mut tx.connection).await?);
             }
             for task in touched {
+                if meant.iter().any(AgentId::is_root) {
+                    // Root is not reminded that the person has no answer: that is what the person wanted.
+                    tasks::stop(tx, &task, tasks::STOPPED_BY_USER).await?;
+                }
+                if !alone {
+                    let to_user = Conversation { agent: AgentId::user(), task: task.clone() };
+                    work::drop_delayed(tx, &to_user, &meant).await?;
+                }
                 // Looked at by the supervisor: it may be over now.
                 tx.ring(Bell::Mailbox(Conversation { agent: AgentId::user(), task }));
             }
@@ -188,6 +192,8 @@ async fn stop_one(
     for message in work::drop_unread(tx, conversation).await? {
         asked.extend(unanswered(message));
     }
+    // What the person asked is taken back: nothing that is said later answers it.
+    work::withdraw(tx, conversation).await?;
     let event = Event::AgentStopped { task: conversation.task.clone(), agent: conversation.agent.clone() };
     events::append(tx, &event).await?;
     for (asker, message) in asked {

@@ -199,7 +199,12 @@ impl Supervisor {
         let halted = halt.clone();
         let task = self.tasks.spawn(async move {
             if after > 0 {
-                tokio::time::sleep(Duration::from_millis(100 << after.min(LONGEST_PAUSE))).await;
+                let pause = Duration::from_millis(100 << after.min(LONGEST_PAUSE));
+                tokio::select! {
+                    () = tokio::time::sleep(pause) => {}
+                    () = halted.cancelled() => {}
+                    () = handles.draining.cancelled() => {}
+                }
             }
             driver::run(&handles, &name, &halted).await
         });

@@ -51,6 +51,7 @@ pub(crate) fn describe(event: &Event) -> Option<String> {
         Event::AgentParked { agent, reason, .. } => {
             format!("{} was parked {}", name(agent.as_str()), dim(&beginning(reason)))
         }
+        Event::TaskForgotten { task } => dim(&format!("{task} was forgotten to make room")),
         Event::AgentPaused { agent } => format!("{} was paused", name(agent.as_str())),
         Event::AgentStopped { agent, .. } => format!("{} was stopped", name(agent.as_str())),
         Event::AgentResumed { agent } => format!("{} goes on", name(agent.as_str())),

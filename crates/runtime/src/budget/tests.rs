@@ -97,18 +97,16 @@ async fn whoever_waits_goes_on_when_a_call_has_cost_less_than_it_might() {
     let world = World::new().await;
     let budgets = Budgets::default();
     let tokens = limits(None, Some(100), None);
-    let first = budgets.reserve(&world.store, &world.task, call(80, 0.0), &tokens).await.unwrap().unwrap();
-    let mut second = Box::pin(budgets.reserve(&world.store, &world.task, call(30, 0.0), &tokens));
-    // It is waiting for the first, however often it is looked at.
-    for _ in 0..100 {
-        assert!((&mut second).now_or_never().is_none());
-        tokio::task::yield_now().await;
-    }
+    let reserve =
+        async |need| budgets.reserve(&world.store, &world.task, call(need, 0.0), &tokens).await.unwrap();
+    let Reserved::Granted(first) = reserve(80).await else { panic!("there is room") };
+    let Reserved::Later(mut settled) = reserve(30).await else { panic!("there may be room later") };
+    assert!((&mut settled).now_or_never().is_none());
     drop(first);
-    let second = second.await.unwrap();
-    assert!(second.is_ok());
-    let refused = budgets.reserve(&world.store, &world.task, call(101, 0.0), &tokens).await.unwrap();
-    assert_eq!(refused.unwrap_err().limit, "maxTokensPerTask");
+    settled.await;
+    let Reserved::Granted(_second) = reserve(30).await else { panic!("there is room again") };
+    let Reserved::Refused(reached) = reserve(101).await else { panic!("there never is that much room") };
+    assert_eq!(reached.limit, "maxTokensPerTask");
 }
 
 #[tokio::test]

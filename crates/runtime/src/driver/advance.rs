@@ -94,6 +94,10 @@ impl Advance {
     async fn run(self, tx: &mut Tx, mut turn: Turn, happened: Happened) -> Result<(Turn, Step), Error> {
         // The agent may have been ended while its model was thinking.
         if turns::open(&mut tx.connection, &self.conversation).await?.as_ref() != Some(&self.open) {
+            if let Happened::Replied { served, .. } = &happened {
+                // Nobody hears the answer, but it was paid for.
+                usage::insert(tx, &self.conversation, self.open.id, served).await?;
+            }
             return Ok((turn, Step::Ended));
         }
         if !matches!(happened, Happened::Nothing)

@@ -13,6 +13,7 @@ use crate::room::{Compaction, without_a_model};
 use crate::store::turns::OpenTurn;
 use crate::store::{Conversation, Error, events, records, usage};
 use polity_llm::FailureKind;
+use tokio_util::sync::CancellationToken;
 
 /// Has a summary take the place of what is too much. Says what happened where the turn cannot go on.
 pub(super) async fn compact(
@@ -21,13 +22,14 @@ pub(super) async fn compact(
     open: &OpenTurn,
     compaction: &Compaction,
     tried: &Tried,
+    halt: &CancellationToken,
 ) -> Result<Option<Happened>, Error> {
     polity_points::point!("compaction::before_summary");
-    // The reservation is held until what the summary cost is written.
-    let asked = ask_for_summary(handles, conversation, compaction, tried).await?;
-    let (text, served, _reservation) = match asked {
+    let asked = ask_for_summary(handles, conversation, compaction, tried, halt).await?;
+    let (text, served, reservation) = match asked {
         Asked::Answered(answer) => (answer.replied.text, Some(answer.served), Some(answer.reservation)),
         Asked::Limited(reached) => return Ok(Some(Happened::Limited(reached))),
+        Asked::Left => return Ok(Some(Happened::Nothing)),
         // It answers, but not this.
         Asked::Failed {
             kind: FailureKind::ContextOverflow | FailureKind::Refused | FailureKind::NotAnAnswer,
@@ -58,14 +60,16 @@ pub(super) async fn compact(
             if let Some(served) = &served {
                 usage::insert(tx, &owner, turn_now.id, served).await?;
             }
-            if !goes_on(tx, &owner, &turn_now).await? {
-                return Ok(());
+            if goes_on(tx, &owner, &turn_now).await? {
+                events::append(tx, &event).await?;
+                records::append(tx, &owner, turn_now.id, &record).await?;
             }
-            events::append(tx, &event).await?;
-            records::append(tx, &owner, turn_now.id, &record).await
+            Ok(())
         })
     });
     write.await?;
+    // Held until what the summary cost is committed.
+    drop(reservation);
     polity_points::point!("compaction::written");
     Ok(None)
 }

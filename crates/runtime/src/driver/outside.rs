@@ -26,7 +26,7 @@ pub(super) enum First {
     No,
 }
 
-/// Runs a tool that leaves traces outside: that it starts is committed before it runs. Gives nothing where it was halted.
+/// Runs a tool that leaves traces outside: that it starts is committed before it runs. Nothing happened where it was halted.
 pub(super) async fn run_outside(
     handles: &Handles,
     conversation: &Conversation,
@@ -35,7 +35,7 @@ pub(super) async fn run_outside(
     call: &ToolCall,
     first: First,
     halt: &CancellationToken,
-) -> Result<Option<Happened>, Error> {
+) -> Result<Happened, Error> {
     let Some(outside) = outside_tool(handles, call) else {
         return Err(Error::Damaged { table: "records", what: format!("tool {} has gone", call.name) });
     };
@@ -52,7 +52,7 @@ pub(super) async fn run_outside(
             })
         });
         if !write.await? {
-            return Ok(Some(Happened::Nothing));
+            return Ok(Happened::Nothing);
         }
         turn.apply(&started);
         polity_points::point!("outside::started");
@@ -65,8 +65,10 @@ pub(super) async fn run_outside(
             let idempotency_key = format!("{}-{}-{}", open.id, turn.rounds(), call.id);
             let invocation = Invocation { arguments: arguments.clone(), idempotency_key };
             let ran = tokio::select! {
+                // What has ended has an outcome that is known.
+                biased;
                 ran = (outside.run)(invocation) => ran,
-                () = halt.cancelled() => return Ok(None),
+                () = halt.cancelled() => return Ok(Happened::Nothing),
             };
             ran.map_err(|reason| Refusal::ToolFailed { tool, reason })
         }
@@ -82,5 +84,5 @@ pub(super) async fn run_outside(
             (done.result, done.refused)
         }
     };
-    Ok(Some(Happened::ToolEnded { call: call.clone(), result, refused }))
+    Ok(Happened::ToolEnded { call: call.clone(), result, refused })
 }

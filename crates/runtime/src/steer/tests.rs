@@ -342,6 +342,37 @@ async fn when_everything_is_stopped_the_task_is_over_and_nobody_is_nudged() {
     assert_eq!(world.query("SELECT id FROM messages WHERE sender = 'system'").await, [""; 0]);
 }
 
+#[tokio::test]
+async fn root_that_is_stopped_alone_is_not_reminded() {
+    let world = World::new().await;
+    world.say("user", "root", json!("go")).await;
+    let cast = Cast::of(&[("root", &[Say::Hang])]);
+    let mut society = start(world, &cast, Vec::new());
+    cast.hang(1).await;
+    society.stop_work(Target::Agent(AgentId::root())).await;
+    assert_eq!(society.idle().await, Outcome::Unanswered);
+    assert_eq!(cast.times_asked("root"), 1);
+    society.end().await;
+}
+
+#[tokio::test]
+async fn what_was_stopped_is_not_answered_by_what_is_said_later() {
+    let world = World::new().await;
+    let cast = Cast::of(&[("root", &[Say::Text("this is about the second")])]);
+    let mut society = start(world, &cast, Vec::new());
+    society.pause(Target::Everybody).await;
+    society.world.say("user", "root", json!("first")).await;
+    society.stop_work(Target::Everybody).await;
+    assert_eq!(society.idle().await, Outcome::Unanswered);
+    society.resume(Target::Everybody).await;
+    society.world.say("user", "root", json!("second")).await;
+    assert_eq!(society.idle().await, Outcome::Answered);
+    assert_eq!(cast.times_asked("root"), 1, "nobody is reminded of the first");
+    let world = society.end().await;
+    let answered = "SELECT id FROM messages WHERE answered_by IS NOT NULL";
+    assert_eq!(world.query(answered).await, ["m000000002"]);
+}
+
 fn hanging_tool(cast: &Arc<Cast>) -> OutsideTool {
     let cast = cast.clone();
     OutsideTool {

@@ -2,6 +2,7 @@
 //! given back. [`check`] looks at everything; [`unneeded`] finds the artifacts that nobody can want any more.
 
 pub(crate) mod check;
+pub(crate) mod forget;
 pub(crate) mod unneeded;
 
 use super::{Error, Tx, create_private};

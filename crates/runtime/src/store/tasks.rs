@@ -14,6 +14,7 @@ const REOPEN: &str = "UPDATE tasks SET state = 'open', nudged = 0, stopped_by = 
 const IDLE: &str = "UPDATE tasks SET state = 'idle' WHERE id = ?1";
 const STOP: &str = "UPDATE tasks SET stopped_by = ?2 WHERE id = ?1 AND stopped_by IS NULL";
 const NUDGE: &str = "UPDATE tasks SET nudged = 1 WHERE id = ?1";
+const STOPPED_BY: &str = "SELECT stopped_by FROM tasks WHERE id = ?1";
 const WORKED: &str = "SELECT worked_ms FROM tasks WHERE id = ?1";
 const SET_WORKED: &str = "UPDATE tasks SET worked_ms = max(worked_ms, ?2) WHERE id = ?1";
 const STANDING: &str = "SELECT t.state = 'open' AS open, t.nudged, t.stopped_by IS NOT NULL AND t.stopped_by <> 'user' AS limited,
@@ -25,10 +26,10 @@ const STANDING: &str = "SELECT t.state = 'open' AS open, t.nudged, t.stopped_by 
             AND receiver NOT IN (SELECT agent FROM holds WHERE task = t.id)) AS mail,
     EXISTS (SELECT 1 FROM holds WHERE task = t.id AND agent = 'root') AS root_parked,
     EXISTS (SELECT 1 FROM messages asked WHERE asked.task = t.id AND asked.sender = 'user'
-            AND asked.expects = 'answer' AND asked.answered_by IS NULL
+            AND asked.expects = 'answer' AND asked.answered_by IS NULL AND asked.state <> 'bounced'
             AND NOT EXISTS (SELECT 1 FROM messages said INDEXED BY messages_between WHERE said.task = t.id
                 AND said.sender = asked.receiver AND said.receiver = 'user' AND said.finality = 'final'
-                AND said.sent_in >= asked.turn)) AS unanswered,
+                AND said.seq > asked.seq AND said.sent_in >= asked.turn)) AS unanswered,
     EXISTS (SELECT 1 FROM messages WHERE task = t.id AND receiver = 'user' AND expects = 'answer'
             AND answered_by IS NULL) AS asks_user,
     (SELECT state FROM turns WHERE task = t.id AND agent = 'root' ORDER BY id DESC LIMIT 1) = 'failed' AS root_failed,
@@ -38,7 +39,7 @@ const STANDING: &str = "SELECT t.state = 'open' AS open, t.nudged, t.stopped_by 
 /// Every statement of this file.
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] =
-    &[INSERT, SERVICE, OPEN, LATEST, REOPEN, IDLE, STOP, NUDGE, WORKED, SET_WORKED, STANDING];
+    &[INSERT, SERVICE, OPEN, LATEST, REOPEN, IDLE, STOP, NUDGE, STOPPED_BY, WORKED, SET_WORKED, STANDING];
 
 /// What stands in the place of a limit's name where the person has stopped a task.
 pub(crate) const STOPPED_BY_USER: &str = "user";
@@ -139,6 +140,16 @@ pub(crate) async fn stop(tx: &mut Tx, id: &TaskId, limit: &str) -> Result<bool, 
     let done = sqlx::query(STOP).bind(id.as_str()).bind(limit).execute(&mut tx.connection).await?;
     polity_points::point!("tasks::stopped");
     Ok(done.rows_affected() == 1)
+}
+
+/// The limit that has stopped a task, or [`STOPPED_BY_USER`].
+pub(crate) async fn stopped_by(
+    connection: &mut SqliteConnection,
+    id: &TaskId,
+) -> Result<Option<String>, Error> {
+    let found: Option<Option<String>> =
+        sqlx::query_scalar(STOPPED_BY).bind(id.as_str()).fetch_optional(connection).await?;
+    Ok(found.flatten())
 }
 
 /// How long agents have worked for a task.

@@ -13,6 +13,7 @@ const STATEMENTS: &[&[&str]] = &[
     holds::STATEMENTS,
     maintenance::STATEMENTS,
     maintenance::check::STATEMENTS,
+    maintenance::forget::STATEMENTS,
     maintenance::unneeded::STATEMENTS,
     messages::STATEMENTS,
     records::STATEMENTS,
@@ -53,6 +54,7 @@ fn every_statement_is_in_the_list_of_its_file() {
     check("holds", include_str!("holds.rs"), holds::STATEMENTS);
     check("maintenance", include_str!("maintenance.rs"), maintenance::STATEMENTS);
     check("check", include_str!("maintenance/check.rs"), maintenance::check::STATEMENTS);
+    check("forget", include_str!("maintenance/forget.rs"), maintenance::forget::STATEMENTS);
     check("unneeded", include_str!("maintenance/unneeded.rs"), maintenance::unneeded::STATEMENTS);
     check("messages", include_str!("messages.rs"), messages::STATEMENTS);
     check("records", include_str!("records.rs"), records::STATEMENTS);

@@ -104,3 +104,28 @@ async fn a_conversation_whose_records_cannot_be_read_is_parked_and_another_task_
     let told = world.query("SELECT body FROM messages WHERE receiver = 'user' AND task = 't-1'").await;
     assert!(told.len() == 1 && told[0].contains("parked"), "{told:?}");
 }
+
+#[tokio::test]
+async fn what_was_said_before_a_prompt_is_no_answer_to_it_and_what_is_said_after_it_is() {
+    let world = World::new().await;
+    world.say("user", "root", json!("first")).await;
+    world.begin_turn("root").await;
+    let unanswered = async || {
+        let mut reader = world.store.reader().await.unwrap();
+        tasks::standing(&mut reader, &world.task).await.unwrap().unwrap().unanswered
+    };
+    assert!(unanswered().await);
+    world.say("root", "user", json!("about the first")).await;
+    assert!(!unanswered().await);
+    world.say("user", "root", json!("second")).await;
+    // Taken into the turn that has said something before.
+    let take = "UPDATE messages SET state = 'in_turn', turn = 1 WHERE state = 'queued' AND receiver = 'root'";
+    world
+        .write(move |tx| {
+            Box::pin(async move { Ok(sqlx::query(take).execute(&mut tx.connection).await.map(drop)?) })
+        })
+        .await;
+    assert!(unanswered().await);
+    world.say("root", "user", json!({"text": "about both", "in_reply_to": null})).await;
+    assert!(!unanswered().await);
+}

@@ -1,7 +1,7 @@
 use super::*;
-use crate::store::{Durability, Store};
+use crate::store::{Conversation, Durability, Store};
 use crate::testing::World;
-use polity_society::id::ArtifactId;
+use polity_society::id::{AgentId, ArtifactId, TaskId};
 use serde_json::json;
 use std::collections::BTreeSet;
 
@@ -180,7 +180,7 @@ async fn events_that_have_had_their_time_go_and_those_that_are_needed_stay() {
                        events: &[(i64, Option<&'static str>)],
                        left: &[&str]| {
         let world = with_events(events).await;
-        let retention = Retention { events_days: days, max_events: most };
+        let retention = Retention { events_days: days, max_events: most, max_database_bytes: None };
         let now = crate::clock::now();
         let counted = count_expired(&mut world.store.reader().await.unwrap(), &retention, now).await.unwrap();
         let removed =
@@ -215,7 +215,7 @@ async fn more_events_than_one_transaction_removes_go_all_the_same() {
             INSERT INTO events (kind, body, created_at) SELECT 'x', '{}', 0 FROM n",
         )
         .await;
-    let retention = Retention { events_days: None, max_events: Some(1) };
+    let retention = Retention { events_days: None, max_events: Some(1), max_database_bytes: None };
     let first = world.write(move |tx| Box::pin(async move { maintain(tx, &retention, tx.now).await })).await;
     assert_eq!(first, u64::from(BATCH));
     let others =
@@ -327,4 +327,46 @@ async fn a_copy_holds_what_was_committed_and_belongs_to_its_owner() {
     assert_eq!(world.query(count).await, [copied]);
     // A second copy does not replace the first.
     assert!(copy(&mut connection, &from, &to).await.is_err());
+}
+
+/// A world with four tasks of a conversation each, of which `t-1` is open and the newest is `t-4`.
+async fn with_conversations() -> World {
+    let world = World::new().await;
+    world.say("user", "root", json!("t-1")).await;
+    for task in ["t-2", "t-3", "t-4"] {
+        world.add_task(task).await;
+        let in_task = |agent: &str| Conversation { agent: AgentId::new(agent), task: TaskId::new(task) };
+        let prompt = json!({"to": "root", "payload": "x".repeat(100_000)});
+        world.call_in(in_task("user"), "send_message", prompt).await;
+        let file = json!({"type": "note", "content": format!("a note of {task}")});
+        let stored = world.call_in(in_task("root"), "put_artifact", file).await;
+        if task == "t-2" {
+            // Named by the task that is open, so it is needed.
+            world
+                .say("user", "root", json!({"text": format!("see {}", stored["ref"].as_str().unwrap())}))
+                .await;
+        }
+    }
+    world.execute("UPDATE tasks SET state = 'idle' WHERE id <> 't-1'").await;
+    world.execute("UPDATE messages SET state = 'done' WHERE task <> 't-1'").await;
+    world
+}
+
+#[tokio::test]
+async fn what_was_said_in_the_oldest_tasks_that_are_over_goes_where_the_database_is_too_large() {
+    let world = with_conversations().await;
+    let all = forget::used(&mut world.store.reader().await.unwrap()).await.unwrap();
+    let within = async |most| crate::maintenance::keep_within(&world.store, most).await.unwrap();
+    assert_eq!(within(all).await, 0);
+    assert_eq!(within(all - 50_000).await, 1);
+    let talked = "SELECT DISTINCT task FROM messages ORDER BY task";
+    assert_eq!(world.query(talked).await, ["t-1", "t-3", "t-4"]);
+    // Neither what is open nor the newest ever goes, however small the bound is.
+    assert_eq!(within(1).await, 1);
+    assert_eq!(within(1).await, 0);
+    assert_eq!(world.query(talked).await, ["t-1", "t-4"]);
+    let told = "SELECT task FROM events WHERE kind = 'task_forgotten' ORDER BY seq";
+    assert_eq!(world.query(told).await, ["t-2", "t-3"]);
+    assert_eq!(world.query("SELECT task FROM artifacts ORDER BY task").await, ["t-2", "t-4"]);
+    assert!(forget::used(&mut world.store.reader().await.unwrap()).await.unwrap() < all - 150_000);
 }

@@ -41,7 +41,20 @@ pub(crate) async fn find(
     connection: &mut SqliteConnection,
     since: i64,
 ) -> Result<BTreeSet<ArtifactId>, Error> {
-    let over: Vec<String> = sqlx::query_scalar(OVER).bind(since).fetch_all(&mut *connection).await?;
+    let over = over(connection, since).await?;
+    of_tasks(connection, &over).await
+}
+
+/// The tasks that are over, and in which nothing has happened since that time.
+pub(super) async fn over(connection: &mut SqliteConnection, since: i64) -> Result<Vec<String>, Error> {
+    Ok(sqlx::query_scalar(OVER).bind(since).fetch_all(connection).await?)
+}
+
+/// The artifacts of these tasks that nothing outside them names.
+pub(super) async fn of_tasks(
+    connection: &mut SqliteConnection,
+    over: &[String],
+) -> Result<BTreeSet<ArtifactId>, Error> {
     let over = json!(over).to_string();
     let ids: Vec<String> = sqlx::query_scalar(OF_TASKS).bind(&over).fetch_all(&mut *connection).await?;
     let mut left = Unnamed::new(&ids);
