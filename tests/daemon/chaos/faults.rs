@@ -221,7 +221,8 @@ impl Chaos {
         let in_a_row = state.in_a_row.get(service).copied().unwrap_or_default();
 
         let mut lots = Rng::with_seed(hash(&(self.seed, what_is_asked(asked), seen)));
-        let hopeless = self.hopeless == Some(name(asked).as_str()) && !asked.system().contains("in its stead");
+        let hopeless =
+            self.hopeless == Some(name(asked).as_str()) && !asked.system().contains("in its stead");
         let bad = lots.u8(..100) < BAD;
         let mut fault = FAULTS[lots.usize(..FAULTS.len())];
         if hopeless {
@@ -278,7 +279,8 @@ fn history(asked: &Conversation) -> String {
 fn what_is_asked(asked: &Conversation) -> (String, Vec<String>, Vec<String>) {
     let called = asked.tool_results().into_iter().map(|result| result.tool).collect();
     let heard = asked.heard().into_iter().flat_map(|heard| {
-        let lines = heard.text.lines().filter(|line| line.starts_with("result ") || line.starts_with("read "));
+        let lines =
+            heard.text.lines().filter(|line| line.starts_with("result ") || line.starts_with("read "));
         lines.map(str::to_owned).collect::<Vec<String>>()
     });
     let mut heard: Vec<String> = heard.collect();

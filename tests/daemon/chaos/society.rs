@@ -96,8 +96,9 @@ fn root(asked: &Conversation) -> Act {
     if !missing.is_empty() {
         return Act::Call(missing);
     }
+    // The leads and the archivist.
     match sum(asked) {
-        (reports, sum) if reports >= 1 + LEADS => Act::Say(format!("total {}", sum + number("root"))),
+        (reports, sum) if reports > LEADS => Act::Say(format!("total {}", sum + number("root"))),
         _ => Act::wait(),
     }
 }
@@ -189,9 +190,8 @@ fn work(asked: &Conversation, name: &str) -> Act {
 }
 
 fn consult(asked: &Conversation, name: &str) -> Act {
-    let is_of_type = |wanted: &'static str| {
-        move |sent: &ToolResult| sent.arguments["payload"]["message_type"] == wanted
-    };
+    let is_of_type =
+        |wanted: &'static str| move |sent: &ToolResult| sent.arguments["payload"]["message_type"] == wanted;
     if !sent(asked).iter().any(is_of_type("introduction_request")) {
         let wish = json!({"message_type": "introduction_request", "reason": "to have an artifact read",
             "required_capability": "archive"});
