@@ -19,6 +19,11 @@ crash-matrix kills="1000":
     POLITY_CRASH_KILLS={{kills}} cargo test --package polity-tests --test daemon -- \
         crash::matrix::crash_matrix --exact --ignored --nocapture
 
+# Plays a society whose models answer badly, with 50 seeds or as many as are said; `just chaos 1 17` plays seed 17 again.
+chaos seeds="50" first="1":
+    POLITY_CHAOS_SEEDS={{seeds}} POLITY_CHAOS_FIRST={{first}} cargo test --package polity-tests --test daemon -- \
+        chaos::chaos_with_many_seeds --exact --ignored --nocapture
+
 # What media in requests cost, in memory and time (docs/performance.md).
 bench:
     cargo bench -p polity-llm --bench media

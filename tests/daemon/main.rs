@@ -7,6 +7,7 @@ mod support;
 
 mod bad_input;
 mod bounds;
+mod chaos;
 mod context;
 mod crash;
 mod disk;

@@ -32,7 +32,7 @@ pub struct Answer(Kind);
 #[derive(Clone, Debug)]
 enum Kind {
     Reply(Reply),
-    Error { status: u16, body: Value, retry_after_seconds: Option<u64> },
+    Error { status: u16, body: Value, retry_after: Option<String> },
     Raw { status: u16, content_type: String, body: Bytes },
     Endless { content_type: String, piece: Bytes },
     Hang,
@@ -81,7 +81,7 @@ impl Answer {
 
     /// Fails with an HTTP status and a JSON body.
     pub fn error(status: u16, body: Value) -> Self {
-        Self(Kind::Error { status, body, retry_after_seconds: None })
+        Self(Kind::Error { status, body, retry_after: None })
     }
 
     /// Answers 200 with exactly this body.
@@ -156,12 +156,17 @@ impl Answer {
         self.change(|reply| reply.ending = Ending::Stuck)
     }
 
-    /// Adds the header `Retry-After` to an error.
-    pub fn retry_after(mut self, seconds: u64) -> Self {
-        let Kind::Error { retry_after_seconds, .. } = &mut self.0 else {
+    /// Adds the header `Retry-After` to an error, in seconds.
+    pub fn retry_after(self, seconds: u64) -> Self {
+        self.retry_after_text(&seconds.to_string())
+    }
+
+    /// Adds the header `Retry-After` to an error, with these words: an HTTP date, or whatever else a server writes there.
+    pub fn retry_after_text(mut self, text: &str) -> Self {
+        let Kind::Error { retry_after, .. } = &mut self.0 else {
             panic!("only an error can be retried: {self:?}");
         };
-        *retry_after_seconds = Some(seconds);
+        *retry_after = Some(text.to_owned());
         self
     }
 
@@ -198,9 +203,9 @@ impl Answer {
     pub(crate) fn render(self, conversation: &Conversation) -> Rendered {
         let reply = match self.0 {
             Kind::Reply(reply) => reply,
-            Kind::Error { status, body, retry_after_seconds } => {
+            Kind::Error { status, body, retry_after } => {
                 let sent = Sent::whole(status, JSON, body.to_string().into());
-                return Rendered::Respond(Sent { retry_after_seconds, ..sent });
+                return Rendered::Respond(Sent { retry_after, ..sent });
             }
             Kind::Raw { status, content_type, body } => {
                 return Rendered::Respond(Sent::whole(status, &content_type, body));
@@ -223,7 +228,7 @@ impl Answer {
         Rendered::Respond(Sent {
             status: 200,
             content_type: content_type.to_owned(),
-            retry_after_seconds: None,
+            retry_after: None,
             pieces: pieces.into_iter().map(Bytes::from).collect(),
             pause: reply.pause,
             end: match reply.ending {
@@ -264,7 +269,7 @@ pub(crate) enum Rendered {
 pub(crate) struct Sent {
     pub(crate) status: u16,
     pub(crate) content_type: String,
-    pub(crate) retry_after_seconds: Option<u64>,
+    pub(crate) retry_after: Option<String>,
     pub(crate) pieces: Vec<Bytes>,
     pub(crate) pause: Duration,
     pub(crate) end: End,
@@ -277,7 +282,7 @@ impl Sent {
         Self {
             status,
             content_type,
-            retry_after_seconds: None,
+            retry_after: None,
             pieces: vec![body],
             pause: Duration::ZERO,
             end: End::Closed,

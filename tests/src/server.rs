@@ -297,8 +297,8 @@ fn refuse(status: u16, problems: &[String]) -> Response {
 fn respond(sent: Sent) -> Response {
     let mut response =
         Response::builder().status(sent.status).header(header::CONTENT_TYPE, &sent.content_type);
-    if let Some(seconds) = sent.retry_after_seconds {
-        response = response.header(header::RETRY_AFTER, seconds);
+    if let Some(text) = &sent.retry_after {
+        response = response.header(header::RETRY_AFTER, text);
     }
     response.body(body(sent)).expect("a status and headers that HTTP knows")
 }
@@ -390,6 +390,10 @@ mod tests {
         let answered = ask(&server, &asking("x"));
         assert_eq!((answered.status, answered.text()), (429, json!({"error": "slow down"}).to_string()));
         assert!(answered.head.contains("retry-after: 3"));
+        let date = "Sat, 21 Nov 2026 10:00:00 GMT";
+        let server = ScriptedServer::start(move |_| Answer::error(429, json!({})).retry_after_text(date));
+        let head = ask(&server, &asking("x")).head;
+        assert!(head.contains(&format!("retry-after: {}", date.to_lowercase())), "{head}");
     }
 
     #[test]

@@ -55,9 +55,8 @@ pub(crate) async fn run(arguments: RunArguments) -> Result<u8, Failure> {
     let code = tokio::select! {
         // What has ended is not interrupted any more.
         biased;
-        code = work(&society, &mut output, &data.path, prompt) => code,
+        code = work(&society, &mut output, &data.path, prompt, arguments.timeout) => code,
         () = interruption.happened() => Err(Failure::Interrupted),
-        () = elapsed(arguments.timeout) => Err(Failure::TimedOut),
         reason = society.broken() => Err(Failure::Broken(reason)),
     };
     let interrupted = matches!(code, Err(Failure::Interrupted));
@@ -122,9 +121,13 @@ async fn work(
     output: &mut Output,
     data: &Path,
     prompt: Option<Prompt>,
+    timeout: Option<Duration>,
 ) -> Result<u8, Failure> {
     let task = &begin(society, output, data, prompt).await?;
-    follow(society, output).await?;
+    tokio::select! {
+        idle = follow(society, output) => idle?,
+        () = elapsed(timeout) => return Err(Failure::TimedOut),
+    }
     polity_points::point!("run::idle");
     let Some(outcome) = patiently(|| society.outcome(task)).await? else {
         return Err(Failure::Defect(format!("the task {task} has gone")));

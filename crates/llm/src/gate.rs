@@ -194,6 +194,11 @@ impl Gate {
 }
 
 impl Pass {
+    /// Tells whether the service has asked to be left alone since the caller was let in.
+    pub fn is_paused(&self) -> bool {
+        self.shared.state().closed_until.is_some_and(|until| until > Instant::now())
+    }
+
     /// Says how the call went, and gives the place back. `pause` says how long the service is left alone after so many
     /// failures in a row.
     pub fn settle(mut self, failure: Option<&CallError>, pause: impl FnOnce(u32) -> Duration) {
@@ -369,6 +374,17 @@ mod tests {
         assert_eq!(start.elapsed().as_secs(), 30);
         let _pass = enter(&gate).await;
         assert_eq!(start.elapsed().as_secs(), 30);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_inside_hears_of_a_pause_until_it_is_over() {
+        let gate = gate(2);
+        let pass = enter(&gate).await;
+        assert!(!pass.is_paused());
+        gate.pause(Duration::from_secs(10));
+        assert!(pass.is_paused());
+        tokio::time::advance(Duration::from_secs(10)).await;
+        assert!(!pass.is_paused());
     }
 
     #[tokio::test(start_paused = true)]

@@ -172,7 +172,8 @@ enum Attempted {
     Ended(Asked),
     /// It failed.
     Failed(Box<FailedAttempt>),
-    /// It was not made: the service was changed while its gate was waited for, or the budget of the task was waited for.
+    /// It was not made: after its gate had let the call in, the service was changed or asked to be left alone, or the
+    /// budget of the task had to be waited for.
     Stale,
 }
 
@@ -280,10 +281,17 @@ impl Call<'_> {
         if self.handles.draining.is_cancelled() {
             return Ok(Attempted::Ended(Asked::Left));
         }
+        if pass.is_paused() {
+            return Ok(Attempted::Stale);
+        }
         self.tried.count();
         polity_points::point!("ask::before_attempt");
         let called = self.handles.model.call(&service.endpoint, &made.request).await;
         polity_points::point!("ask::after_attempt");
+        if let Some(asked) = called.as_ref().err().and_then(|failure| failure.retry_after) {
+            // Before the place is given back: whoever waits for it must not get in first.
+            self.handles.gates.of(service).pause(policy::shared_pause(asked));
+        }
         let retry = &snapshot.settings.retry;
         pass.settle(called.as_ref().err(), |failures| policy::pause(None, failures, retry, fastrand::f64()));
         let failure = match called {
@@ -348,7 +356,7 @@ impl Call<'_> {
         Ok(None)
     }
 
-    /// Has all callers leave a service alone that has asked for it, and says for how long.
+    /// Has all callers leave a service alone that has asked for it, as long as the policy says now, and says for how long.
     fn leave_alone(&self, service: &Service, failure: &CallError, next: Next) -> Option<Duration> {
         let asked = failure.retry_after?;
         let pause = match next {

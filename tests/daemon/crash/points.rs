@@ -92,8 +92,10 @@ pub(super) const POINTS: &[&str] = &[
     "compaction::written",
     "outside::started",
     "outside::ran",
-    // runtime/src/maintenance.rs, store/maintenance.rs and store/maintenance/unneeded.rs
+    // runtime/src/maintenance.rs, store/maintenance.rs and its modules
     "retention::removed",
+    "retention::forgotten",
+    "forget::removed",
     "gc::grants_removed",
     "gc::artifacts_removed",
     "gc::rows_removed",

@@ -135,8 +135,11 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         script: || Box::new(society(1, 2)),
         home: |server| {
             let polity = home(server, &json!({}));
+            // The older of two is forgotten.
             run(&polity, &["go"]).expect_code(0);
-            polity.write_config("app.json", &app(&json!({"retention": {"maxEvents": 1}})).to_string());
+            run(&polity, &["go"]).expect_code(0);
+            let retention = json!({"retention": {"maxEvents": 1, "maxDatabaseBytes": 1}});
+            polity.write_config("app.json", &app(&retention).to_string());
             polity
         },
         ..SOCIETY
