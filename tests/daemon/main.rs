@@ -17,6 +17,7 @@ mod json_output;
 mod layers;
 mod left_work;
 mod live;
+mod load;
 mod maintenance;
 mod output;
 mod protocol;
