@@ -45,7 +45,8 @@ impl Shown {
             return;
         }
         let messages = asked.messages();
-        let answered = messages.iter().rposition(|message| message["role"] == "assistant").map_or(0, |at| at + 1);
+        let answered =
+            messages.iter().rposition(|message| message["role"] == "assistant").map_or(0, |at| at + 1);
         let agent = asked.agent_id();
         let mut next = self.next.lock().expect("no panic before");
         let mut count = 0;
@@ -77,7 +78,9 @@ impl Shown {
 fn entries(text: &str) -> Vec<(i64, i64)> {
     let told = text.split("entry ").skip(1);
     let numbers = told.filter_map(|rest| rest.split_once(':')?.0.split_once('/'));
-    numbers.map(|(sender, number)| (sender.parse().expect("a sender"), number.parse().expect("a number"))).collect()
+    numbers
+        .map(|(sender, number)| (sender.parse().expect("a sender"), number.parse().expect("a number")))
+        .collect()
 }
 
 /// The tokens of a request: four ASCII characters each, or one other.
@@ -99,9 +102,7 @@ fn sums_up(asked: &Conversation) -> bool {
 }
 
 /// A society that has come to rest: root has hired a reader. `work` plays all that is asked from then on.
-fn at_rest(
-    work: impl Fn(&Conversation) -> Answer + Send + Sync + 'static,
-) -> (ScriptedServer, Polity) {
+fn at_rest(work: impl Fn(&Conversation) -> Answer + Send + Sync + 'static) -> (ScriptedServer, Polity) {
     let rests = Arc::new(AtomicBool::new(false));
     let now = Arc::clone(&rests);
     let server = ScriptedServer::start_forgetful(move |asked| {
@@ -115,8 +116,7 @@ fn at_rest(
     one["contextWindow"] = json!(WINDOW);
     one["maxConcurrentRequests"] = json!(AT_A_TIME);
     let limits: Value = json!({"maxTokensPerTask": null, "maxModelCallsPerTask": null});
-    let polity =
-        Polity::new(&json!({"services": [one]}), &app(&json!({"language": "en", "limits": limits})));
+    let polity = Polity::new(&json!({"services": [one]}), &app(&json!({"language": "en", "limits": limits})));
     run(&polity, &["get a reader"]).expect_code(0);
     rests.store(true, Ordering::SeqCst);
     (server, polity)
@@ -188,7 +188,8 @@ fn peak_of(mut running: Running) -> u64 {
 fn check_worked_off(polity: &Polity, messages: i64) {
     let mut database = Database::read(&polity.data_dir());
     assert_eq!(database.number("SELECT count(*) FROM messages WHERE state <> 'done'"), 0);
-    let heard = database.number("SELECT count(*) FROM records WHERE message IS NOT NULL AND agent LIKE 'agent-%'");
+    let heard =
+        database.number("SELECT count(*) FROM records WHERE message IS NOT NULL AND agent LIKE 'agent-%'");
     assert_eq!(heard, messages);
     let overtaken = database.number(
         "SELECT count(*) FROM (SELECT message, lag(message) OVER (PARTITION BY agent ORDER BY seq) AS before
@@ -198,10 +199,20 @@ fn check_worked_off(polity: &Polity, messages: i64) {
 }
 
 /// What a run has shown must be all, within the window and the memory.
-fn check_shown(what: &str, shown: &Shown, server: &ScriptedServer, messages: i64, begun: std::time::Instant, peak: u64) {
+fn check_shown(
+    what: &str,
+    shown: &Shown,
+    server: &ScriptedServer,
+    messages: i64,
+    begun: std::time::Instant,
+    peak: u64,
+) {
     let largest = shown.largest.load(Ordering::SeqCst);
     let took = begun.elapsed();
-    println!("{what}: {messages} messages, {} requests, {took:.1?}, {peak} MiB, {largest} tokens", server.request_count());
+    println!(
+        "{what}: {messages} messages, {} requests, {took:.1?}, {peak} MiB, {largest} tokens",
+        server.request_count()
+    );
     assert_eq!(i64::try_from(shown.total.load(Ordering::SeqCst)), Ok(messages));
     assert!(largest <= WINDOW, "{largest}");
     server.assert_clean();

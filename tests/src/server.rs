@@ -93,10 +93,7 @@ impl ScriptedServer {
         Self::start_keeping(Keep::Nothing, script)
     }
 
-    fn start_keeping(
-        keep: Keep,
-        script: impl Fn(&Conversation) -> Answer + Send + Sync + 'static,
-    ) -> Self {
+    fn start_keeping(keep: Keep, script: impl Fn(&Conversation) -> Answer + Send + Sync + 'static) -> Self {
         let script: Box<Script> = Box::new(script);
         let shared = Arc::new(Shared { script, keep, seen: Mutex::default(), changed: Condvar::new() });
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
