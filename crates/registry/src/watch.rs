@@ -5,7 +5,8 @@
 //! every sign leads to the same [`Registry::refresh`], which compares what the files say.
 
 use crate::registry::Registry;
-use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use notify::event::{AccessKind, AccessMode};
+use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -36,9 +37,11 @@ impl Watch {
     pub fn start(registry: &Arc<Registry>) -> Result<Self, WatchError> {
         // One sign is as good as many: what was seen is compared, whatever it was.
         let (signs, seen) = mpsc::channel(1);
-        let on_event = move |_: notify::Result<notify::Event>| {
-            // A full channel holds a sign already.
-            let _ = signs.try_send(());
+        let on_event = move |event: notify::Result<notify::Event>| {
+            if is_sign(&event) {
+                // A full channel holds a sign already.
+                let _ = signs.try_send(());
+            }
         };
         let config_dir = registry.config_dir().to_owned();
         let failed = |path: &Path| {
@@ -53,6 +56,24 @@ impl Watch {
         let watcher = Arc::new(Mutex::new(watcher));
         tokio::spawn(follow(Arc::downgrade(registry), Arc::downgrade(&watcher), seen, directories));
         Ok(Self { _watcher: watcher })
+    }
+}
+
+/// Whether something may have changed. That somebody has read a file is no sign: it is what looking at one looks like, so
+/// that every look would lead to the next.
+fn is_sign(event: &notify::Result<notify::Event>) -> bool {
+    match event {
+        Ok(event) => match event.kind {
+            EventKind::Access(AccessKind::Close(mode)) => mode != AccessMode::Read,
+            EventKind::Access(_) => false,
+            EventKind::Any
+            | EventKind::Create(_)
+            | EventKind::Modify(_)
+            | EventKind::Remove(_)
+            | EventKind::Other => true,
+        },
+        // What was missed may have been a change.
+        Err(_) => true,
     }
 }
 
@@ -104,4 +125,46 @@ fn directories(registry: &Registry) -> BTreeSet<PathBuf> {
         }
     }
     directories
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use notify::Event;
+    use notify::event::{CreateKind, ModifyKind, RemoveKind};
+
+    #[test]
+    fn reading_is_no_sign_of_a_change() {
+        let check =
+            |kind: EventKind, expect: bool| assert_eq!(is_sign(&Ok(Event::new(kind))), expect, "{kind:?}");
+        check(EventKind::Access(AccessKind::Open(AccessMode::Any)), false);
+        check(EventKind::Access(AccessKind::Read), false);
+        check(EventKind::Access(AccessKind::Close(AccessMode::Read)), false);
+        check(EventKind::Access(AccessKind::Close(AccessMode::Write)), true);
+        check(EventKind::Create(CreateKind::File), true);
+        check(EventKind::Modify(ModifyKind::Any), true);
+        check(EventKind::Remove(RemoveKind::Any), true);
+        check(EventKind::Any, true);
+        assert!(is_sign(&Err(notify::Error::generic("the queue has overflowed"))));
+    }
+
+    /// Watches what this process itself reads, as a look at the files does.
+    #[test]
+    fn what_reading_looks_like_on_this_system_is_no_sign() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("app.json");
+        std::fs::write(&file, "{}").unwrap();
+        let (seen, events) = std::sync::mpsc::channel();
+        let mut watcher = notify::recommended_watcher(move |event| drop(seen.send(is_sign(&event)))).unwrap();
+        watcher.watch(directory.path(), RecursiveMode::NonRecursive).unwrap();
+        for _ in 0..10 {
+            std::fs::read(&file).unwrap();
+        }
+        std::fs::write(directory.path().join("new.json"), "{}").unwrap();
+        // In order: whatever came before the first sign came of reading.
+        assert!(events.iter().any(|is_sign| is_sign), "writing is seen");
+        drop(watcher);
+        let signs = events.iter().filter(|is_sign| *is_sign).count();
+        assert!(signs < 10, "{signs}: reading is a sign");
+    }
 }
