@@ -23,8 +23,15 @@ const FIRST_QUEUED: &str = "SELECT * FROM messages INDEXED BY messages_waiting
     WHERE receiver = ?1 AND task = ?2 AND state = 'queued' ORDER BY seq LIMIT 1";
 const ANY_QUEUED: &str = "SELECT EXISTS (SELECT 1 FROM messages INDEXED BY messages_waiting
     WHERE receiver = ?1 AND task = ?2 AND state = 'queued')";
-const COUNT_QUEUED: &str = "SELECT count(*) FROM messages INDEXED BY messages_waiting
-    WHERE receiver = ?1 AND task = ?2 AND state = 'queued'";
+/// The numbers from the first to the last that waits are at least as many as wait; only where they are not fewer than the
+/// limit is it counted.
+const QUEUED: &str =
+    "SELECT CASE WHEN span < ?3 THEN span ELSE (SELECT count(*) FROM messages INDEXED BY messages_waiting
+        WHERE receiver = ?1 AND task = ?2 AND state = 'queued') END
+    FROM (SELECT (SELECT max(seq) FROM messages INDEXED BY messages_waiting
+            WHERE receiver = ?1 AND task = ?2 AND state = 'queued')
+        - (SELECT min(seq) FROM messages INDEXED BY messages_waiting
+            WHERE receiver = ?1 AND task = ?2 AND state = 'queued') + 1 AS span)";
 const TAKE: &str = "UPDATE messages SET state = 'in_turn', turn = ?2 WHERE id = ?1 AND state = 'queued'";
 /// What a turn has taken in and its model was not asked about yet, and what waits, each oldest first; of both no more than
 /// matters.
@@ -113,7 +120,7 @@ pub(super) const STATEMENTS: &[&str] = &[
     GET,
     FIRST_QUEUED,
     ANY_QUEUED,
-    COUNT_QUEUED,
+    QUEUED,
     TAKE,
     MAIL,
     TAKE_THROUGH,
@@ -216,11 +223,14 @@ pub(crate) async fn any_queued(
     Ok(query.fetch_one(connection).await?)
 }
 
-pub(crate) async fn count_queued(
+/// How many messages wait in a mailbox; where it cannot be as many as `limit`, no more than that many.
+pub(crate) async fn queued(
     connection: &mut SqliteConnection,
     mailbox: &Conversation,
+    limit: u64,
 ) -> Result<u64, Error> {
-    let query = sqlx::query_scalar(COUNT_QUEUED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+    let query = sqlx::query_scalar(QUEUED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+    let query = query.bind(i64::try_from(limit).unwrap_or(i64::MAX));
     Ok(query.fetch_one(connection).await.map(i64::unsigned_abs)?)
 }
 

@@ -104,3 +104,5 @@ async fn a_conversation_whose_records_cannot_be_read_is_parked_and_another_task_
     let told = world.query("SELECT body FROM messages WHERE receiver = 'user' AND task = 't-1'").await;
     assert!(told.len() == 1 && told[0].contains("parked"), "{told:?}");
 }
+
+mod order;
