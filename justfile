@@ -28,6 +28,10 @@ chaos seeds="50" first="1":
 bench:
     cargo bench -p polity-llm --bench media
 
+# A hundred thousand messages, in one mailbox and in a thousand (docs/performance.md).
+load:
+    cargo test -p polity-tests --test daemon load::a_hundred -- --ignored --nocapture --test-threads 1
+
 lint:
     cargo clippy --workspace --all-targets -- -D warnings
 

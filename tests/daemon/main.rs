@@ -19,6 +19,7 @@ mod json_output;
 mod layers;
 mod left_work;
 mod live;
+mod load;
 mod machine;
 mod maintenance;
 mod models;

@@ -57,8 +57,16 @@ pub struct ScriptedServer {
 
 type Script = dyn Fn(&Conversation) -> Answer + Send + Sync;
 
+/// Whether a server keeps what it is asked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keep {
+    Requests,
+    Nothing,
+}
+
 struct Shared {
     script: Box<Script>,
+    keep: Keep,
     seen: Mutex<Seen>,
     changed: Condvar,
 }
@@ -66,6 +74,8 @@ struct Shared {
 #[derive(Default)]
 struct Seen {
     requests: Vec<Captured>,
+    /// How many requests there were, whether they were kept or not.
+    count: usize,
     violations: Vec<String>,
     /// Which fields of its own each model has sent in a message: these, and no others, may come back to it.
     own_fields: BTreeSet<(String, String)>,
@@ -76,8 +86,17 @@ impl ScriptedServer {
     ///
     /// The script may block; other requests are answered meanwhile. A panic in it counts as a violation.
     pub fn start(script: impl Fn(&Conversation) -> Answer + Send + Sync + 'static) -> Self {
-        let shared =
-            Arc::new(Shared { script: Box::new(script), seen: Mutex::default(), changed: Condvar::new() });
+        Self::start_keeping(Keep::Requests, script)
+    }
+
+    /// Starts a server that checks and answers, but keeps no request: the script notes what matters of them.
+    pub fn start_forgetful(script: impl Fn(&Conversation) -> Answer + Send + Sync + 'static) -> Self {
+        Self::start_keeping(Keep::Nothing, script)
+    }
+
+    fn start_keeping(keep: Keep, script: impl Fn(&Conversation) -> Answer + Send + Sync + 'static) -> Self {
+        let script: Box<Script> = Box::new(script);
+        let shared = Arc::new(Shared { script, keep, seen: Mutex::default(), changed: Condvar::new() });
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
         listener.set_nonblocking(true).expect("a listener that tokio takes");
@@ -99,7 +118,7 @@ impl ScriptedServer {
 
     /// Returns how many requests for a completion there were so far.
     pub fn request_count(&self) -> usize {
-        self.shared.seen().requests.len()
+        self.shared.seen().count
     }
 
     /// Waits until the requests so far are as `condition` wants them. No request is taken while it looks.
@@ -112,7 +131,7 @@ impl ScriptedServer {
         let mut seen = self.shared.seen();
         while !condition(&seen.requests) {
             let left = deadline.saturating_duration_since(Instant::now());
-            let count = seen.requests.len();
+            let count = seen.count;
             assert!(!left.is_zero(), "not as expected after {within:?} and {count} requests");
             let waited = self.shared.changed.wait_timeout(seen, left);
             seen = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -240,8 +259,11 @@ async fn complete(
     let conversation = Conversation::new(Arc::clone(&body));
     let number = {
         let mut seen = shared.seen();
-        seen.requests.push(Captured { model: conversation.model().to_owned(), body, raw, headers });
-        seen.requests.len()
+        if shared.keep == Keep::Requests {
+            seen.requests.push(Captured { model: conversation.model().to_owned(), body, raw, headers });
+        }
+        seen.count += 1;
+        seen.count
     };
     shared.changed.notify_all();
 
@@ -369,6 +391,15 @@ mod tests {
         assert_eq!(request.raw, asking("你好").to_string());
         assert_eq!(request.headers["content-type"], "application/json");
         server.assert_clean();
+    }
+
+    #[test]
+    fn a_forgetful_server_checks_and_answers_and_keeps_nothing() {
+        let server = ScriptedServer::start_forgetful(|_| Answer::say("x"));
+        assert_eq!(ask(&server, &asking("x")).status, 200);
+        assert_eq!(ask(&server, &json!({"model": "m", "messages": []})).status, 400);
+        assert_eq!((server.request_count(), server.requests().len()), (2, 0));
+        assert!(!server.take_violations().is_empty());
     }
 
     #[test]

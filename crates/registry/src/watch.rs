@@ -38,11 +38,10 @@ impl Watch {
         // One sign is as good as many: what was seen is compared, whatever it was.
         let (signs, seen) = mpsc::channel(1);
         let on_event = move |event: notify::Result<notify::Event>| {
-            if event.is_ok_and(|event| is_reading(event.kind)) {
-                return;
+            if is_sign(&event) {
+                // A full channel holds a sign already.
+                let _ = signs.try_send(());
             }
-            // A full channel holds a sign already.
-            let _ = signs.try_send(());
         };
         let config_dir = registry.config_dir().to_owned();
         let failed = |path: &Path| {
@@ -60,16 +59,21 @@ impl Watch {
     }
 }
 
-/// Whether somebody has only read, as the registry itself does after every sign: were that a sign, too, there would be no
-/// end of it.
-fn is_reading(kind: EventKind) -> bool {
-    match kind {
-        EventKind::Access(access) => access != AccessKind::Close(AccessMode::Write),
-        EventKind::Any
-        | EventKind::Create(_)
-        | EventKind::Modify(_)
-        | EventKind::Remove(_)
-        | EventKind::Other => false,
+/// Whether something may have changed. That somebody has read a file is no sign: it is what looking at one looks like, so
+/// that every look would lead to the next.
+fn is_sign(event: &notify::Result<notify::Event>) -> bool {
+    match event {
+        Ok(event) => match event.kind {
+            EventKind::Access(AccessKind::Close(mode)) => mode != AccessMode::Read,
+            EventKind::Access(_) => false,
+            EventKind::Any
+            | EventKind::Create(_)
+            | EventKind::Modify(_)
+            | EventKind::Remove(_)
+            | EventKind::Other => true,
+        },
+        // What was missed may have been a change.
+        Err(_) => true,
     }
 }
 
@@ -126,26 +130,44 @@ fn directories(registry: &Registry) -> BTreeSet<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use notify::Event;
     use notify::event::{CreateKind, ModifyKind, RemoveKind};
 
     #[test]
-    fn to_read_is_no_sign_of_a_change() {
-        for access in [AccessKind::Any, AccessKind::Read, AccessKind::Other] {
-            assert!(is_reading(EventKind::Access(access)));
+    fn reading_is_no_sign_of_a_change() {
+        let check =
+            |kind: EventKind, expect: bool| assert_eq!(is_sign(&Ok(Event::new(kind))), expect, "{kind:?}");
+        check(EventKind::Access(AccessKind::Open(AccessMode::Any)), false);
+        check(EventKind::Access(AccessKind::Read), false);
+        check(EventKind::Access(AccessKind::Close(AccessMode::Read)), false);
+        check(EventKind::Access(AccessKind::Close(AccessMode::Write)), true);
+        check(EventKind::Create(CreateKind::File), true);
+        check(EventKind::Modify(ModifyKind::Any), true);
+        check(EventKind::Remove(RemoveKind::Any), true);
+        check(EventKind::Any, true);
+        assert!(is_sign(&Err(notify::Error::generic("the queue has overflowed"))));
+    }
+
+    /// Watches what this process itself reads, as a look at the files does.
+    #[test]
+    fn what_reading_looks_like_on_this_system_is_no_sign() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("app.json");
+        std::fs::write(&file, "{}").unwrap();
+        let (seen, events) = std::sync::mpsc::channel();
+        let mut watcher = notify::recommended_watcher(move |event| {
+            let _ = seen.send(is_sign(&event));
+        })
+        .unwrap();
+        watcher.watch(directory.path(), RecursiveMode::NonRecursive).unwrap();
+        for _ in 0..10 {
+            std::fs::read(&file).unwrap();
         }
-        for mode in [AccessMode::Any, AccessMode::Read, AccessMode::Write] {
-            assert!(is_reading(EventKind::Access(AccessKind::Open(mode))));
-        }
-        assert!(is_reading(EventKind::Access(AccessKind::Close(AccessMode::Read))));
-        for change in [
-            EventKind::Any,
-            EventKind::Access(AccessKind::Close(AccessMode::Write)),
-            EventKind::Create(CreateKind::File),
-            EventKind::Modify(ModifyKind::Any),
-            EventKind::Remove(RemoveKind::Any),
-            EventKind::Other,
-        ] {
-            assert!(!is_reading(change), "{change:?}");
-        }
+        std::fs::write(directory.path().join("new.json"), "{}").unwrap();
+        // In order: whatever came before the first sign came of reading.
+        assert!(events.iter().any(|is_sign| is_sign), "writing is seen");
+        drop(watcher);
+        let signs = events.iter().filter(|is_sign| *is_sign).count();
+        assert!(signs < 10, "{signs}: reading is a sign");
     }
 }

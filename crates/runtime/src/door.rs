@@ -98,7 +98,7 @@ pub(crate) async fn send(
         acquaintance,
         open_requests: open_requests.into_iter().filter(|request| request.from == receiver).collect(),
         waiting: if waits { Waiting::ForOthers } else { Waiting::ForNobody },
-        queued: messages::count_queued(&mut tx.connection, &mailbox).await?,
+        queued: messages::queued(&mut tx.connection, &mailbox, snapshot.settings.limits.max_queue).await?,
         exchanges: streak.exchanges,
         openable: openable(&mut tx.connection, sender, &mentioned(&draft.payload)).await?,
         contacts,

@@ -14,6 +14,7 @@ use crate::door::service_for;
 use crate::event::Event;
 use crate::handles::Handles;
 use crate::in_full;
+use crate::intake::{self, Intake};
 use crate::policy::Tried;
 use crate::record::Record;
 use crate::room;
@@ -24,7 +25,7 @@ use advance::{Happened, advance};
 use bytes::take_bytes_out;
 use compaction::compact;
 use outside::{First, run_outside};
-use polity_registry::Snapshot;
+use polity_registry::{Service, Snapshot};
 use polity_society::agent::Standing;
 use polity_society::id::TaskId;
 use polity_society::message::Expects;
@@ -184,7 +185,7 @@ async fn write_down(
     }
 }
 
-/// Takes what has come meanwhile into the turn. Moved, never copied.
+/// Takes what has come meanwhile into the turn, oldest first, as much as one request may show. Moved, never copied.
 async fn take_in(
     handles: &Handles,
     conversation: &Conversation,
@@ -196,7 +197,7 @@ async fn take_in(
         return Ok(());
     }
     drop(reader);
-    let (owner, turn_now, id) = (conversation.clone(), open.clone(), open.id);
+    let (owner, turn_now, id, unseen) = (conversation.clone(), open.clone(), open.id, turn.unseen());
     let snapshot = handles.registry.current();
     let write = handles.store.write(move |tx| {
         Box::pin(async move {
@@ -204,7 +205,13 @@ async fn take_in(
             if !goes_on(tx, &owner, &turn_now).await? {
                 return Ok(heard);
             }
-            for message in messages::take_all(tx, &owner, id).await? {
+            let service = service_of(tx, &snapshot, &owner).await?;
+            let most = Intake::of(&service, &snapshot.settings.limits);
+            let mail = messages::mail(&mut tx.connection, &owner, id, unseen, most).await?;
+            let waiting: Vec<_> = mail.waiting.iter().map(|(_, size)| *size).collect();
+            let taken = intake::taken(&mail.unseen, &waiting, most);
+            let Some((last, _)) = mail.waiting.iter().take(taken).next_back() else { return Ok(heard) };
+            for message in messages::take_through(tx, &owner, id, *last).await? {
                 let record = Record::Heard { message };
                 records::append(tx, &owner, id, &record).await?;
                 heard.push(record);
@@ -228,12 +235,7 @@ async fn note_status(
     conversation: &Conversation,
     turn: i64,
 ) -> Result<(), Error> {
-    let agent = agents::get(&mut tx.connection, &conversation.agent).await?;
-    let wanted = match agent.and_then(|agent| agent.service) {
-        Some(service) => Some(service),
-        None => tasks::service(&mut tx.connection, &conversation.task).await?,
-    };
-    let Some(window) = service_for(&snapshot.catalogue, wanted.as_ref()).context_window else {
+    let Some(window) = service_of(tx, snapshot, conversation).await?.context_window else {
         return Ok(());
     };
     let Some(used) = usage::in_context(&mut tx.connection, conversation).await? else { return Ok(()) };
@@ -241,6 +243,20 @@ async fn note_status(
         records::append(tx, conversation, turn, &Record::Status { used, window }).await?;
     }
     Ok(())
+}
+
+/// The service that an agent's model is asked at in a task.
+async fn service_of(
+    tx: &mut Tx,
+    snapshot: &Snapshot,
+    conversation: &Conversation,
+) -> Result<Arc<Service>, Error> {
+    let agent = agents::get(&mut tx.connection, &conversation.agent).await?;
+    let wanted = match agent.and_then(|agent| agent.service) {
+        Some(service) => Some(service),
+        None => tasks::service(&mut tx.connection, &conversation.task).await?,
+    };
+    Ok(Arc::clone(service_for(&snapshot.catalogue, wanted.as_ref())))
 }
 
 async fn call_model(

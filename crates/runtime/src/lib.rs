@@ -28,6 +28,7 @@ mod render;
 mod ask;
 mod budget;
 mod fetch;
+mod intake;
 mod kept;
 mod policy;
 mod room;

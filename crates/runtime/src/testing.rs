@@ -206,7 +206,7 @@ impl World {
             Box::pin(async move {
                 let first = messages::first_queued(&mut tx.connection, &conversation).await?;
                 let open = turns::begin(tx, &conversation, &first.expect("there is mail").id).await?;
-                for message in messages::take_all(tx, &conversation, open.id).await? {
+                for message in messages::take_through(tx, &conversation, open.id, i64::MAX).await? {
                     let record = crate::record::Record::Heard { message };
                     records::append(tx, &conversation, open.id, &record).await?;
                 }

@@ -72,6 +72,8 @@ pub(crate) struct Turn {
     rounds: u64,
     empty_answers: u32,
     heard: u64,
+    /// How many of them were heard since the model was last asked.
+    unseen: u64,
     summing_up: SummingUp,
     reminded: Reminded,
 }
@@ -104,6 +106,7 @@ impl Turn {
             rounds: 0,
             empty_answers: 0,
             heard: 0,
+            unseen: 0,
             summing_up: SummingUp::NotYet,
             reminded: Reminded::No,
         }
@@ -121,6 +124,11 @@ impl Turn {
     /// How many messages it has taken in.
     pub(crate) fn heard(&self) -> u64 {
         self.heard
+    }
+
+    /// How many of them no answer of the model has followed yet.
+    pub(crate) fn unseen(&self) -> u64 {
+        self.unseen
     }
 
     /// Whether it was reminded of its children.
@@ -172,7 +180,10 @@ impl Turn {
     /// Takes in what happened.
     pub(crate) fn apply(&mut self, record: &Record) {
         match record {
-            Record::Heard { .. } => self.heard += 1,
+            Record::Heard { .. } => {
+                self.heard += 1;
+                self.unseen += 1;
+            }
             Record::Noticed { notice } => self.take_notice(notice),
             Record::Replied(replied) => self.take_reply(replied),
             Record::ToolStarted { call } => self.started = Some(call.clone()),
@@ -198,6 +209,7 @@ impl Turn {
     }
 
     fn take_reply(&mut self, replied: &Replied) {
+        self.unseen = 0;
         if !replied.calls.is_empty() {
             self.rounds += 1;
             self.calls = replied.calls.iter().cloned().collect();

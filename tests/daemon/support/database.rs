@@ -1,4 +1,4 @@
-//! A look into the database of a daemon that has ended.
+//! A look into the database of a daemon that has ended, and a hand in it.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ impl Database {
         Self::open(data, |options| options.read_only(true))
     }
 
-    /// Opens it for damaging it.
+    /// Opens it for changing or damaging it.
     #[track_caller]
     pub(crate) fn write(data: &Path) -> Self {
         Self::open(data, |options| options)
@@ -43,6 +43,14 @@ impl Database {
         let (runtime, connection) = self.connection();
         let executed = runtime.block_on(sqlx::query(statement).execute(connection));
         executed.expect("a statement");
+    }
+
+    /// Runs a statement with these numbers, from `?1` on.
+    #[track_caller]
+    pub(crate) fn execute_with(&mut self, statement: &'static str, numbers: &[i64]) {
+        let (runtime, connection) = self.connection();
+        let query = numbers.iter().fold(sqlx::query(statement), |query, number| query.bind(*number));
+        runtime.block_on(query.execute(connection)).expect("a statement");
     }
 
     /// All rows of a query.

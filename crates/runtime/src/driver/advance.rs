@@ -3,6 +3,7 @@
 use super::bytes::{TakenOut, prepare_pending, put_on_disk};
 use super::closing;
 use super::outside::outside_tool;
+use super::service_of;
 use crate::budget::{Reached, Reservation};
 use crate::event::Event;
 use crate::handles::Handles;
@@ -17,7 +18,7 @@ use crate::tools::{self, Context};
 use crate::turn::{self, Reminded, Step, Turn};
 use polity_artifacts::{NewArtifact, Prepared};
 use polity_llm::ToolCall;
-use polity_registry::{Service, Snapshot};
+use polity_registry::Snapshot;
 use polity_society::id::ServiceId;
 use polity_society::notice::Notice;
 use polity_society::refusal::Refusal;
@@ -198,20 +199,11 @@ impl Advance {
             }
             Step::Fail(reason) => {
                 self.record(tx, turn, Record::Failed { reason: reason.clone() }).await?;
-                let service = self.service(tx).await?.id.clone();
+                let service = service_of(tx, &self.snapshot, &self.conversation).await?.id.clone();
                 closing::fail(tx, &self.snapshot, &self.conversation, &self.open, &service, reason).await?;
                 Ok(Go::On)
             }
         }
-    }
-
-    async fn service(&self, tx: &mut Tx) -> Result<Arc<Service>, Error> {
-        let agent = agents::get(&mut tx.connection, &self.conversation.agent).await?;
-        let wanted = match agent.and_then(|agent| agent.service) {
-            Some(service) => Some(service),
-            None => tasks::service(&mut tx.connection, &self.conversation.task).await?,
-        };
-        Ok(Arc::clone(crate::door::service_for(&self.snapshot.catalogue, wanted.as_ref())))
     }
 
     async fn run_society_tool(&self, tx: &mut Tx, turn: &mut Turn, call: &ToolCall) -> Result<(), Error> {
@@ -267,7 +259,7 @@ impl Advance {
     /// reference. Writing it while the transaction is open costs others a few milliseconds, and hardly ever happens.
     async fn bounded(&self, tx: &mut Tx, call: &ToolCall, result: ToolResult) -> Result<ToolResult, Error> {
         let ToolResult::Json(value) = &result else { return Ok(result) };
-        let service = self.service(tx).await?;
+        let service = service_of(tx, &self.snapshot, &self.conversation).await?;
         let limits = room::within(&self.snapshot.settings.limits, &service);
         let limit = usize::try_from(limits.tool_result_chars).unwrap_or(usize::MAX);
         let text = value.to_string();

@@ -489,3 +489,56 @@ async fn a_failed_turn_fails_what_was_asked_before_it_too() {
     let told = world.query("SELECT receiver FROM messages WHERE sender = 'system'").await;
     assert_eq!(told, ["root"], "an answer asked for nothing, so the writer is not told");
 }
+
+/// How many of the long messages each request shows for the first time.
+async fn new_in_each(world: &World, says: Vec<Say>) -> Vec<usize> {
+    let script = drive_root(world, says, Vec::new()).await;
+    let asked = script.asked.lock().unwrap();
+    let shown = asked.iter().map(|request| {
+        let is_older = |message: &Wire| matches!(message, Wire::Assistant { .. } | Wire::Tool { .. });
+        let new = request.messages.iter().rev().take_while(|message| !is_older(message));
+        new.filter(|message| format!("{message:?}").contains("xxxx")).count()
+    });
+    shown.collect()
+}
+
+#[tokio::test]
+async fn what_is_more_than_one_request_may_show_waits_for_the_next_call_or_turn() {
+    let long = || json!("x".repeat(40_000));
+    let answers: [(fn() -> Say, i64); 2] =
+        [(|| Say::Call("list_contacts", json!({})), 1), (|| Say::Text("so far"), 2)];
+    for (first, turns) in answers {
+        let world = World::new().await;
+        for _ in 0..5 {
+            world.say("user", "root", long()).await;
+        }
+        assert_eq!(new_in_each(&world, vec![first(), Say::Text("read")]).await, [3, 2]);
+        assert_eq!(world.query("SELECT count(*) || '' FROM turns").await, [turns.to_string()]);
+        assert_eq!(
+            world.query("SELECT count(*) || '' FROM messages WHERE state = 'done' AND sender = 'user'").await,
+            ["5"]
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_was_taken_in_before_a_new_start_counts() {
+    let world = World::new().await;
+    for _ in 0..3 {
+        world.say("user", "root", json!("x".repeat(40_000))).await;
+    }
+    world.begin_turn("root").await;
+    world.say("user", "root", json!("x".repeat(40_000))).await;
+    let says = vec![Say::Call("list_contacts", json!({})), Say::Text("read")];
+    assert_eq!(new_in_each(&world, says).await, [3, 1]);
+}
+
+#[tokio::test]
+async fn a_message_that_is_too_large_comes_alone() {
+    let world = World::new().await;
+    for _ in 0..2 {
+        world.say("user", "root", json!("x".repeat(150_000))).await;
+    }
+    let says = vec![Say::Call("list_contacts", json!({})), Say::Text("read")];
+    assert_eq!(new_in_each(&world, says).await, [1, 1]);
+}

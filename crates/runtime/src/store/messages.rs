@@ -1,6 +1,7 @@
 //! Table `messages`: inbox and outbox.
 
 use super::{Conversation, Error, Tx, damaged};
+use crate::intake::{Intake, Size};
 use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
 use polity_society::message::{Body, Expects, Finality, Message, MessageType, Payload, Sender};
 use polity_society::notice::Notice;
@@ -22,11 +23,30 @@ const FIRST_QUEUED: &str = "SELECT * FROM messages INDEXED BY messages_waiting
     WHERE receiver = ?1 AND task = ?2 AND state = 'queued' ORDER BY seq LIMIT 1";
 const ANY_QUEUED: &str = "SELECT EXISTS (SELECT 1 FROM messages INDEXED BY messages_waiting
     WHERE receiver = ?1 AND task = ?2 AND state = 'queued')";
-const COUNT_QUEUED: &str = "SELECT count(*) FROM messages INDEXED BY messages_waiting
-    WHERE receiver = ?1 AND task = ?2 AND state = 'queued'";
+/// The numbers from the first to the last that waits are at least as many as wait; only where they are not fewer than the
+/// limit is it counted.
+const QUEUED: &str =
+    "SELECT CASE WHEN span < ?3 THEN span ELSE (SELECT count(*) FROM messages INDEXED BY messages_waiting
+        WHERE receiver = ?1 AND task = ?2 AND state = 'queued') END
+    FROM (SELECT (SELECT max(seq) FROM messages INDEXED BY messages_waiting
+            WHERE receiver = ?1 AND task = ?2 AND state = 'queued')
+        - (SELECT min(seq) FROM messages INDEXED BY messages_waiting
+            WHERE receiver = ?1 AND task = ?2 AND state = 'queued') + 1 AS span)";
 const TAKE: &str = "UPDATE messages SET state = 'in_turn', turn = ?2 WHERE id = ?1 AND state = 'queued'";
-const TAKE_ALL: &str = "UPDATE messages SET state = 'in_turn', turn = ?3
-    WHERE receiver = ?1 AND task = ?2 AND state = 'queued' RETURNING seq, id";
+/// What a turn has taken in and its model was not asked about yet, and what waits, each oldest first; of both no more than
+/// matters.
+const MAIL: &str = "WITH counted (seq, unseen) AS (
+        SELECT * FROM (SELECT m.seq, 1 FROM records r INDEXED BY records_of_turn CROSS JOIN messages m ON m.id = r.message
+            WHERE r.turn = ?3 ORDER BY r.seq DESC LIMIT ?4)
+        UNION ALL SELECT * FROM (SELECT seq, 0 FROM messages INDEXED BY messages_waiting
+            WHERE receiver = ?1 AND task = ?2 AND state = 'queued' ORDER BY seq LIMIT ?5))
+    SELECT m.seq, c.unseen, length(m.body) AS characters, octet_length(m.body) AS bytes,
+    (SELECT coalesce(sum(CASE WHEN a.kind IN ('text', 'document') THEN min((a.size + 2) / 3, ?6) ELSE 1000 END), 0)
+        FROM json_each(CASE WHEN json_valid(m.attachments) THEN m.attachments ELSE '[]' END) e
+        JOIN artifacts a ON a.id = e.value) AS attached
+    FROM counted c CROSS JOIN messages m ON m.seq = c.seq ORDER BY c.unseen DESC, m.seq";
+const TAKE_THROUGH: &str = "UPDATE messages INDEXED BY messages_waiting SET state = 'in_turn', turn = ?3
+    WHERE receiver = ?1 AND task = ?2 AND state = 'queued' AND seq <= ?4 RETURNING seq, id";
 const SETTLE: &str = "UPDATE messages SET state = ?2 WHERE turn = ?1 AND state = 'in_turn'";
 const ANSWER: &str = "UPDATE messages SET answered_by = ?2 WHERE id = ?1 AND answered_by IS NULL";
 const FAIL: &str = "UPDATE messages SET state = 'failed'
@@ -42,7 +62,7 @@ const AWAITED: &str = "SELECT receiver FROM messages INDEXED BY messages_asked
     AND state IN ('delayed', 'queued', 'in_turn', 'done')
     UNION SELECT receiver FROM messages INDEXED BY messages_delayed
     WHERE state = 'delayed' AND sender = ?1 AND receiver = ?1 AND task = ?2";
-const UNHEARD: &str = "SELECT DISTINCT sender FROM messages INDEXED BY messages_waiting
+const UNHEARD: &str = "SELECT DISTINCT sender FROM messages INDEXED BY messages_unheard
     WHERE receiver = ?1 AND task = ?2 AND state = 'queued' AND (in_reply_to IS NOT NULL OR sender = 'system')";
 /// The newest message from one agent to another.
 const NEWEST_BETWEEN: &str = "SELECT seq FROM messages INDEXED BY messages_between
@@ -104,9 +124,10 @@ pub(super) const STATEMENTS: &[&str] = &[
     GET,
     FIRST_QUEUED,
     ANY_QUEUED,
-    COUNT_QUEUED,
+    QUEUED,
     TAKE,
-    TAKE_ALL,
+    MAIL,
+    TAKE_THROUGH,
     SETTLE,
     ANSWER,
     FAIL,
@@ -208,11 +229,14 @@ pub(crate) async fn any_queued(
     Ok(query.fetch_one(connection).await?)
 }
 
-pub(crate) async fn count_queued(
+/// How many messages wait in a mailbox; where it cannot be as many as `limit`, no more than that many.
+pub(crate) async fn queued(
     connection: &mut SqliteConnection,
     mailbox: &Conversation,
+    limit: u64,
 ) -> Result<u64, Error> {
-    let query = sqlx::query_scalar(COUNT_QUEUED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+    let query = sqlx::query_scalar(QUEUED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+    let query = query.bind(i64::try_from(limit).unwrap_or(i64::MAX));
     Ok(query.fetch_one(connection).await.map(i64::unsigned_abs)?)
 }
 
@@ -227,13 +251,46 @@ pub(crate) async fn take(tx: &mut Tx, id: &MessageId, turn: i64) -> Result<(), E
     Ok(())
 }
 
-/// Moves all that wait in a mailbox into a turn, oldest first.
-pub(crate) async fn take_all(
+/// What the next request of a turn could show for the first time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mail {
+    /// What the turn has taken in since its model was last asked.
+    pub(crate) unseen: Vec<Size>,
+    /// What waits, oldest first, with its number; no more than could be taken in.
+    pub(crate) waiting: Vec<(i64, Size)>,
+}
+
+/// Looks at what a turn could show next. `unseen` says how many messages its model was not asked about yet.
+pub(crate) async fn mail(
+    connection: &mut SqliteConnection,
+    mailbox: &Conversation,
+    turn: i64,
+    unseen: u64,
+    most: Intake,
+) -> Result<Mail, Error> {
+    let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    let query = sqlx::query(MAIL).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str()).bind(turn);
+    let query =
+        query.bind(number(unseen)).bind(number(most.messages as u64)).bind(number(most.inline_text_chars));
+    let mut mail = Mail { unseen: Vec::new(), waiting: Vec::new() };
+    for row in query.fetch_all(connection).await? {
+        let count = |column: &str| row.get::<i64, _>(column).unsigned_abs();
+        let size =
+            Size { characters: count("characters"), bytes: count("bytes"), attached: count("attached") };
+        if row.get("unseen") { mail.unseen.push(size) } else { mail.waiting.push((row.get("seq"), size)) }
+    }
+    Ok(mail)
+}
+
+/// Moves what waits in a mailbox into a turn, oldest first, up to the message of this number.
+pub(crate) async fn take_through(
     tx: &mut Tx,
     mailbox: &Conversation,
     turn: i64,
+    last: i64,
 ) -> Result<Vec<MessageId>, Error> {
-    let query = sqlx::query(TAKE_ALL).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str()).bind(turn);
+    let query = sqlx::query(TAKE_THROUGH).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+    let query = query.bind(turn).bind(last);
     let rows = query.fetch_all(&mut tx.connection).await?;
     polity_points::point!("messages::all_taken");
     let mut taken: Vec<(i64, String)> = rows.iter().map(|row| (row.get("seq"), row.get("id"))).collect();

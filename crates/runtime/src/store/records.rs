@@ -15,11 +15,11 @@ const OF_CONVERSATION: &str =
     "SELECT seq, turn, body FROM records WHERE agent = ?1 AND task = ?2 AND seq >= ?3 ORDER BY seq";
 const MESSAGES_OF: &str = "SELECT m.* FROM records r JOIN messages m ON m.id = r.message
     WHERE r.agent = ?1 AND r.task = ?2 AND r.seq >= ?3 AND r.message IS NOT NULL";
-/// Requests that are not answered yet, as `messages::OPEN_TO` has them, with the records that heard them.
-const OPEN: &str = "SELECT r.seq, r.turn, r.body, m.id FROM messages m INDEXED BY messages_open_requests
+/// Requests that were read and are not answered yet, the oldest of them, with the records that heard them.
+const OPEN: &str = "SELECT r.seq, r.turn, r.body, m.id FROM messages m INDEXED BY messages_unanswered
     CROSS JOIN records r INDEXED BY records_heard ON r.message = m.id
     WHERE m.receiver = ?1 AND m.task = ?2 AND m.expects = 'answer' AND m.answered_by IS NULL
-    AND m.state IN ('in_turn', 'done') AND r.agent = ?1 ORDER BY r.seq";
+    AND m.state IN ('in_turn', 'done') AND r.agent = ?1 ORDER BY m.seq LIMIT ?3";
 const NEWEST_SUMMARIES: &str = "SELECT seq, turn, body FROM records
     WHERE agent = ?1 AND task = ?2 AND substr(body, 1, 21) = '{\"record\":\"compacted\"'
     ORDER BY seq DESC LIMIT ?3";
@@ -74,6 +74,9 @@ pub(crate) async fn of_turn(connection: &mut SqliteConnection, turn: i64) -> Res
     rows.iter().map(read).collect()
 }
 
+/// How many open requests are read in spite of a summary; more would fill any window.
+const OPEN_REQUESTS: i64 = 1_000;
+
 /// A conversation, without what its newest summary stands for.
 pub(crate) async fn history(
     connection: &mut SqliteConnection,
@@ -83,7 +86,8 @@ pub(crate) async fn history(
     let first = first_told(connection, conversation).await?;
     let with_turn = |row: &SqliteRow| Ok::<_, Error>((row.get::<i64, _>("turn"), read(row)?));
     let mut history = History::default();
-    for row in &sqlx::query(OPEN).bind(agent).bind(task).fetch_all(&mut *connection).await? {
+    let query = sqlx::query(OPEN).bind(agent).bind(task).bind(OPEN_REQUESTS);
+    for row in &query.fetch_all(&mut *connection).await? {
         let id: String = row.get("id");
         if row.get::<i64, _>("seq") < first {
             history.records.push(with_turn(row)?);

@@ -1,7 +1,9 @@
 use super::*;
+use crate::record::{Keeps, Record};
 use crate::supervisor::Bell;
 use crate::testing::World;
 use polity_society::id::{AgentId, TaskId};
+use serde_json::json;
 use sqlx::{Connection as _, Executor as _, SqlSafeStr as _};
 
 /// Every statement of every table.
@@ -350,4 +352,43 @@ async fn what_is_in_context_is_told_by_numbers_and_not_by_times() {
         Some(55),
     )
     .await;
+}
+
+#[tokio::test]
+async fn no_more_open_requests_are_read_in_spite_of_a_summary_than_fill_a_window() {
+    let world = World::new().await;
+    world.say("user", "root", json!("what?")).await;
+    let turn = world.begin_turn("root").await;
+    let root = world.of("root");
+    world
+        .write(move |tx| {
+            Box::pin(async move {
+                let more = "WITH RECURSIVE n (i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 1500)";
+                let copies = "INSERT INTO messages (seq, id, task, sender, sender_role, receiver, type, body, attachments,
+                    expects, finality, state, turn, created_at) SELECT i, printf('m%09d', i), task, sender, sender_role,
+                    receiver, type, body, attachments, expects, finality, state, turn, created_at FROM n, messages WHERE seq = 1";
+                let heard = "INSERT INTO records (agent, task, turn, message, body, created_at)
+                    SELECT agent, r.task, r.turn, m.id, json_set(r.body, '$.message', m.id), r.created_at
+                    FROM messages m, records r WHERE m.seq > 1 AND r.message = 'm000000001' ORDER BY m.seq";
+                for statement in [format!("{more} {copies}"), heard.to_owned()] {
+                    sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&mut tx.connection).await?;
+                }
+                let summary = "they ask the same again and again".to_owned();
+                let record = Record::Compacted { summary, keep_recent: 1, keeps: Keeps::Newest };
+                records::append(tx, &root, turn, &record).await
+            })
+        })
+        .await;
+    let mut reader = world.store.reader().await.unwrap();
+    let history = records::history(&mut reader, &world.of("root")).await.unwrap();
+    let told: Vec<&str> = history
+        .told()
+        .pinned
+        .into_iter()
+        .filter_map(|record| match record {
+            Record::Heard { message } => Some(message.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!((told.len(), told[0], told[999]), (1_000, "m000000001", "m000001000"));
 }

@@ -105,6 +105,8 @@ async fn a_conversation_whose_records_cannot_be_read_is_parked_and_another_task_
     assert!(told.len() == 1 && told[0].contains("parked"), "{told:?}");
 }
 
+mod order;
+
 #[tokio::test]
 async fn what_was_said_before_a_prompt_is_no_answer_to_it_and_what_is_said_after_it_is() {
     let world = World::new().await;

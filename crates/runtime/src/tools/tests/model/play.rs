@@ -317,7 +317,7 @@ impl Play {
         let what = format!("{} {verb} in {}", of.agent, of.task);
         match operation {
             Operation::TakeMail { .. } => {
-                let taken = messages::take_all(tx, &of, open.id).await?;
+                let taken = messages::take_through(tx, &of, open.id, i64::MAX).await?;
                 let waiting = society.mail(|message| Society::is_waiting_for(message, &of));
                 for message in &waiting {
                     society.take(&message.id, turn.id);

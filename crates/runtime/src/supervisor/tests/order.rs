@@ -1,0 +1,221 @@
+//! In which order agents hear what others write to them while they work.
+
+use super::*;
+use polity_llm::{Arguments, Message, Part, ToolCall};
+use polity_society::message::Payload;
+use polity_society::rules::{Answering, Draft, LastWord};
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use serde_json::{Map, Value};
+use std::cell::RefCell;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+use tokio::sync::Barrier;
+
+/// How long one answer takes, in turns of the scheduler, and whether it calls a tool.
+type Thought = (u8, bool);
+
+/// A model that thinks as it was told to, and notes what each request of root shows for the first time.
+#[derive(Default)]
+struct Noting {
+    thoughts: Mutex<Vec<Thought>>,
+    asked: AtomicUsize,
+    busy: AtomicBool,
+    overlapped: AtomicBool,
+    shown: Mutex<Vec<(usize, usize)>>,
+}
+
+impl ChatModel for Noting {
+    fn call<'a>(
+        &'a self,
+        _: &'a Endpoint,
+        request: &'a Request,
+    ) -> futures::future::BoxFuture<'a, Result<Reply, CallError>> {
+        Box::pin(async move {
+            let number = self.asked.fetch_add(1, Ordering::SeqCst);
+            if self.busy.swap(true, Ordering::SeqCst) {
+                self.overlapped.store(true, Ordering::SeqCst);
+            }
+            self.shown.lock().unwrap().extend(new_entries(request));
+            let (pauses, calls) = {
+                let thoughts = self.thoughts.lock().unwrap();
+                thoughts[number % thoughts.len()]
+            };
+            for _ in 0..pauses {
+                tokio::task::yield_now().await;
+            }
+            self.busy.store(false, Ordering::SeqCst);
+            let call = || ToolCall {
+                id: String::new(),
+                name: "list_contacts".to_owned(),
+                arguments: Arguments::Object(Map::new()),
+                extra: Map::new(),
+            };
+            Ok(if calls {
+                Reply { tool_calls: vec![call()], ..Reply::default() }
+            } else {
+                Reply { text: Some("noted".to_owned()), ..Reply::default() }
+            })
+        })
+    }
+}
+
+/// What a request tells after the last answer and its results, as sender and number.
+fn new_entries(request: &Request) -> Vec<(usize, usize)> {
+    let is_older = |message: &Message| matches!(message, Message::Assistant { .. } | Message::Tool { .. });
+    let begins = request.messages.iter().rposition(is_older).map_or(0, |at| at + 1);
+    let parts = request.messages[begins..].iter().filter_map(|message| match message {
+        Message::User(parts) => Some(parts),
+        _ => None,
+    });
+    let texts = parts.flatten().filter_map(|part| match part {
+        Part::Text(text) => Some(text),
+        _ => None,
+    });
+    let entries = texts.filter_map(|text| text.split_once("entry ")?.1.split_once('.')?.0.split_once('/'));
+    entries.map(|(sender, number)| (sender.parse().unwrap(), number.parse().unwrap())).collect()
+}
+
+/// Sends one entry to root, and rings twice for it.
+async fn send(
+    handles: &Handles,
+    snapshot: &Arc<polity_registry::Snapshot>,
+    sender: Conversation,
+    entry: String,
+) {
+    let snapshot = Arc::clone(snapshot);
+    let write = handles.store.write(move |tx| {
+        Box::pin(async move {
+            let payload = json!({"message_type": "status_report", "text": entry});
+            let draft = Draft {
+                to: "root".to_owned(),
+                payload: Payload::parse(&payload).unwrap().0,
+                answering: Answering::Nothing,
+                due_at: None,
+            };
+            tx.ring(Bell::Mailbox(Conversation { agent: AgentId::root(), task: sender.task.clone() }));
+            crate::door::send(tx, &snapshot, &sender, draft, LastWord::UnlessWaiting).await
+        })
+    });
+    write.await.unwrap().unwrap();
+}
+
+/// Root, at work, and three agents that write to it.
+struct Stage {
+    world: World,
+    handles: Arc<Handles>,
+    model: Arc<Noting>,
+    senders: Vec<Conversation>,
+}
+
+impl Stage {
+    async fn set() -> Self {
+        let mut world = World::with(&json!({"maxPairExchanges": 1_000_000})).await;
+        let mut senders = Vec::new();
+        for role in ["one", "two", "three"] {
+            senders.push(world.of(&world.hire("root", role, json!({})).await));
+        }
+        let model = Arc::new(Noting::default());
+        let handles = world.handles(model.clone(), Vec::new());
+        // It works until the runtime ends.
+        let _ = supervise(&mut world, &handles);
+        Self { world, handles, model, senders }
+    }
+
+    /// Has each write its entries, with pauses before them, while root works as it was told to; gives what root was
+    /// shown, in order.
+    async fn play(&mut self, thoughts: Vec<Thought>, pauses: &[Vec<u8>]) -> Vec<(usize, usize)> {
+        *self.model.thoughts.lock().unwrap() = thoughts;
+        let (handles, snapshot) = (&self.handles, &self.world.snapshot);
+        let writing =
+            self.senders.iter().zip(pauses).enumerate().map(|(sender, (from, pauses))| async move {
+                for (number, pause) in pauses.iter().enumerate() {
+                    for _ in 0..*pause {
+                        tokio::task::yield_now().await;
+                    }
+                    send(handles, snapshot, from.clone(), format!("entry {sender}/{number}.")).await;
+                }
+            });
+        futures::future::join_all(writing).await;
+        while self.world.query("SELECT id FROM messages WHERE state <> 'done'").await != [""; 0] {
+            self.world.signals.events.changed().await.unwrap();
+        }
+        std::mem::take(&mut *self.model.shown.lock().unwrap())
+    }
+}
+
+/// Has the society of a world work until it is told to stop, or the runtime ends.
+fn supervise(world: &mut World, handles: &Arc<Handles>) -> CancellationToken {
+    let stop = CancellationToken::new();
+    let (_, unused) = mpsc::unbounded_channel();
+    let bells = std::mem::replace(&mut world.signals.bells, unused);
+    let (broken, _) = watch::channel(None);
+    let ended = CancellationToken::new();
+    tokio::spawn(Supervisor::new(Arc::clone(handles), bells, stop.clone(), broken, ended).run());
+    stop
+}
+
+#[test]
+fn what_comes_while_an_agent_works_is_heard_once_and_in_order() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let stage = RefCell::new(runtime.block_on(Stage::set()));
+    let thoughts = proptest::collection::vec((0u8..40, any::<bool>()), 0..6);
+    let pauses = proptest::collection::vec(proptest::collection::vec(0u8..40, 0..5), 3);
+    let played = TestRunner::new(ProptestConfig::with_cases(100)).run(
+        &(thoughts, pauses),
+        |(mut thoughts, pauses)| {
+            // Every turn comes to its end.
+            thoughts.push((1, false));
+            let shown = runtime.block_on(stage.borrow_mut().play(thoughts, &pauses));
+            let overlapped = stage.borrow().model.overlapped.load(Ordering::SeqCst);
+            prop_assert!(!overlapped, "two calls of one conversation at the same time");
+            for (sender, pauses) in pauses.iter().enumerate() {
+                let of_sender = shown.iter().filter(|(of, _)| *of == sender).map(|(_, number)| *number);
+                prop_assert_eq!(of_sender.collect::<Vec<_>>(), (0..pauses.len()).collect::<Vec<_>>());
+            }
+            Ok(())
+        },
+    );
+    played.unwrap();
+    let heard = "SELECT message FROM records WHERE message IS NOT NULL ORDER BY seq";
+    let heard = runtime.block_on(stage.borrow().world.query(heard));
+    assert!(
+        heard.len() > 100 && heard.is_sorted(),
+        "a mailbox is read in the order of acceptance: {heard:?}"
+    );
+}
+
+/// A model that answers two agents when both have asked.
+struct Together(Barrier);
+
+impl ChatModel for Together {
+    fn call<'a>(
+        &'a self,
+        _: &'a Endpoint,
+        _: &'a Request,
+    ) -> futures::future::BoxFuture<'a, Result<Reply, CallError>> {
+        Box::pin(async {
+            self.0.wait().await;
+            Ok(Reply { text: Some("done".to_owned()), ..Reply::default() })
+        })
+    }
+}
+
+#[tokio::test]
+async fn conversations_do_not_wait_for_each_other() {
+    let mut world = World::new().await;
+    for role in ["reader", "writer"] {
+        let hired = world.hire("root", role, json!({})).await;
+        let report: Value = json!({"message_type": "status_report", "text": "go"});
+        world.say("root", &hired, report).await;
+    }
+    let handles = world.handles(Arc::new(Together(Barrier::new(2))), Vec::new());
+    let stop = supervise(&mut world, &handles);
+    let both_are_done = async {
+        while world.query("SELECT agent FROM turns WHERE state = 'done'").await.len() < 2 {
+            world.signals.events.changed().await.unwrap();
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), both_are_done).await.expect("one waits for the other");
+    stop.cancel();
+}
