@@ -53,6 +53,11 @@ pub(crate) enum Found {
 }
 
 impl Circuit {
+    /// Closes it: another server is asked from now on. Numbers go on, so that a probe of the old one counts for nothing.
+    pub(crate) fn forget(&mut self) {
+        self.state = State::default();
+    }
+
     /// How it stands.
     pub(crate) fn look(&self, now: Instant) -> Found {
         match &self.state {

@@ -172,7 +172,7 @@ impl Gate {
     pub fn forget(&self) {
         let mut state = self.shared.state();
         state.closed_until = None;
-        state.circuit = Circuit::default();
+        state.circuit.forget();
         drop(state);
         self.shared.changed.send_replace(());
     }

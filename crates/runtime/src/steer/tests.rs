@@ -27,6 +27,8 @@ enum Say {
     Call(&'static str, Value),
     /// It says nothing until it is dropped.
     Hang,
+    /// It breaks down.
+    Panic,
 }
 
 /// A model that plays each agent, by the name of its role.
@@ -110,6 +112,7 @@ impl ChatModel for Cast {
                         ..Reply::default()
                     })
                 }
+                Say::Panic => panic!("a defect"),
                 Say::Hang => {
                     self.hanging.fetch_add(1, Ordering::SeqCst);
                     let _hanging = Hanging(self);
@@ -467,6 +470,27 @@ async fn an_agent_whose_turns_fail_again_and_again_is_parked_until_it_is_resumed
     society.world.say("user", "root", json!("again")).await;
     assert_eq!(society.idle().await, Outcome::Answered);
     society.end().await;
+}
+
+#[tokio::test]
+async fn a_panic_in_one_agent_touches_no_other() {
+    let (world, reader) = with_reader().await;
+    let writer = world.hire("root", "writer", json!({})).await;
+    world.say("root", &writer, json!("write")).await;
+    let cast = Cast::of(&[
+        ("root", &[Say::Text("the reader has failed, the writer has written")]),
+        ("reader", &[Say::Panic]),
+        ("writer", &[Say::Text("written")]),
+    ]);
+    let mut society = start(world, &cast, Vec::new());
+    assert_eq!(society.idle().await, Outcome::Answered);
+    let world = society.end().await;
+    let turns =
+        format!("SELECT agent || ' ' || state FROM turns WHERE agent <> 'root' ORDER BY agent = '{writer}'");
+    assert_eq!(world.query(&turns).await, [format!("{reader} failed"), format!("{writer} done")]);
+    let told = world.query("SELECT body FROM messages WHERE receiver = 'root' AND sender = 'system'").await;
+    assert!(told.len() == 1 && told[0].contains("a defect of polity"), "{told:?}");
+    assert_eq!(cast.times_asked("reader"), 3, "it was tried again, and then given up");
 }
 
 /// What may happen to a society from outside.
