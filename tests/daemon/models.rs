@@ -2,11 +2,13 @@
 //! say what failed. The server checks every request that follows.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
 use polity_tests::{Answer, Call, Conversation, Polity, ScriptedServer};
 use serde_json::{Value, json};
 
-use crate::support::hiring::hire;
+use crate::support::hiring::{Gate, brief, hire};
 use crate::support::{app, asked_by, events, home, json_lines, last_asked, letters, run, service};
 
 /// How many attempts a call has, in these tests.
@@ -341,6 +343,51 @@ fn a_pause_of_an_hour_is_told_with_its_end_where_there_is_nobody_else() {
     let told = told(&json_lines(&ended.stdout));
     assert!(told.contains("rate limited: quota; it may be asked again in 1h, at 20"), "{told}");
     assert_eq!(server.request_count(), 1);
+}
+
+#[test]
+fn a_pause_holds_for_those_who_wait_until_their_task_may_spend_more() {
+    let (arrivals, told) = (Arc::new(Mutex::new(Vec::new())), Arc::new(OnceLock::new()));
+    let both_are_here = Gate::default();
+    let (arriving, telling) = (Arc::clone(&arrivals), Arc::clone(&told));
+    let server = ScriptedServer::start(move |asked| {
+        let number = {
+            let mut arrivals = arriving.lock().expect("no panic before");
+            arrivals.push(Instant::now());
+            arrivals.len()
+        };
+        if number == 4 {
+            both_are_here.open();
+        }
+        if asked.role_name() == "worker" && asked.messages().len() == 2 && telling.get().is_none() {
+            both_are_here.pass();
+            // Gives the third the time to come to where it waits. Where it has not, the test finds less, but nothing wrong.
+            std::thread::sleep(Duration::from_millis(300));
+            if telling.set(Instant::now()).is_ok() {
+                return Answer::error(429, json!({"error": {"message": "slow down"}})).retry_after(1);
+            }
+        }
+        if asked.role_name() == "worker" {
+            return Answer::say("done");
+        }
+        let Some(made) = asked.results_of("create_role").pop() else {
+            return Answer::call("create_role", json!({"name": "worker", "rolePrompt": "You work."}));
+        };
+        if asked.has_called("spawn_agent_with_task") {
+            return Answer::say("one moment");
+        }
+        let arguments =
+            json!({"roleId": made.value["id"], "taskBrief": brief("work"), "initialMessage": "begin"});
+        Answer::calls(vec![Call::new("spawn_agent_with_task", arguments); 2])
+    });
+    // Two are left when root and both workers want to ask, so one of the three waits.
+    let polity = home(&server, &json!({"limits": {"maxModelCallsPerTask": 4}}));
+    run(&polity, &["go"]).expect_code(4);
+    let told = *told.get().expect("a pause");
+    let arrivals = arrivals.lock().expect("no panic before").clone();
+    let after: Vec<Duration> =
+        arrivals.iter().filter_map(|arrival| arrival.checked_duration_since(told)).collect();
+    assert!(!after.is_empty() && after.iter().all(|after| *after >= Duration::from_secs(1)), "{after:?}");
 }
 
 #[test]
