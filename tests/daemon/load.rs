@@ -199,6 +199,7 @@ fn check_worked_off(polity: &Polity, messages: i64) {
 }
 
 /// What a run has shown must be all, within the window and the memory.
+#[expect(clippy::print_stdout, reason = "`just load` shows what is measured")]
 fn check_shown(
     what: &str,
     shown: &Shown,
