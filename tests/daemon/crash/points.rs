@@ -32,6 +32,8 @@ pub(super) const POINTS: &[&str] = &[
     // runtime/src/store/, a point for each statement that writes
     "agents::inserted",
     "agents::ended",
+    "agents::paused",
+    "agents::unpaused",
     "contacts::inserted",
     "events::appended",
     "holds::inserted",
@@ -53,6 +55,10 @@ pub(super) const POINTS: &[&str] = &[
     "tasks::set_idle",
     "tasks::nudged",
     "tasks::stopped",
+    "tasks::worked",
+    "work::dropped",
+    "work::delayed_dropped",
+    "work::withdrawn",
     "turns::begun",
     "turns::ended",
     "usage::inserted",
@@ -138,6 +144,13 @@ pub(super) const UNREACHED: &[(&str, &str)] = &[
         "the binary has no tool that reaches outside: see `effects_outside_happen_at_most_once_or_are_repeatable`",
     ),
     ("outside::ran", "the same"),
+    (
+        "agents::paused",
+        "no command pauses or stops yet: see `the_state_stays_whole_however_it_is_steered`; each is one transaction",
+    ),
+    ("work::dropped", "the same"),
+    ("work::delayed_dropped", "the same"),
+    ("work::withdrawn", "the same"),
 ];
 
 /// Every name that stands in `point!("…")` below a directory.

@@ -166,12 +166,14 @@ pub(crate) async fn live_subtree(
 /// Notes that the person paused an agent. Says whether it was not paused before.
 pub(crate) async fn pause(tx: &mut Tx, id: &AgentId) -> Result<bool, Error> {
     let done = sqlx::query(PAUSE).bind(id.as_str()).bind(tx.now).execute(&mut tx.connection).await?;
+    polity_points::point!("agents::paused");
     Ok(done.rows_affected() == 1)
 }
 
 /// Notes that an agent is paused no longer. Says whether it was.
 pub(crate) async fn unpause(tx: &mut Tx, id: &AgentId) -> Result<bool, Error> {
     let done = sqlx::query(UNPAUSE).bind(id.as_str()).execute(&mut tx.connection).await?;
+    polity_points::point!("agents::unpaused");
     Ok(done.rows_affected() == 1)
 }
 

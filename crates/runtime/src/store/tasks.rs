@@ -162,5 +162,6 @@ pub(crate) async fn worked(connection: &mut SqliteConnection, id: &TaskId) -> Re
 pub(crate) async fn set_worked(tx: &mut Tx, id: &TaskId, worked: Duration) -> Result<(), Error> {
     let milliseconds = i64::try_from(worked.as_millis()).unwrap_or(i64::MAX);
     sqlx::query(SET_WORKED).bind(id.as_str()).bind(milliseconds).execute(&mut tx.connection).await?;
+    polity_points::point!("tasks::worked");
     Ok(())
 }

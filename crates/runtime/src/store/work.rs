@@ -35,6 +35,7 @@ pub(crate) async fn tasks(connection: &mut SqliteConnection, agent: &AgentId) ->
 pub(crate) async fn drop_unread(tx: &mut Tx, mailbox: &Conversation) -> Result<Vec<Message>, Error> {
     let query = sqlx::query(DROP).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
     let rows = query.fetch_all(&mut tx.connection).await?;
+    polity_points::point!("work::dropped");
     let mut dropped = rows.iter().map(messages::read).collect::<Result<Vec<_>, _>>()?;
     dropped.sort_by(|a, b| a.id.cmp(&b.id));
     Ok(dropped)
@@ -48,6 +49,7 @@ pub(crate) async fn drop_delayed(
 ) -> Result<(), Error> {
     let query = sqlx::query(DROP_DELAYED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
     query.bind(sqlx::types::Json(senders)).execute(&mut tx.connection).await?;
+    polity_points::point!("work::delayed_dropped");
     Ok(())
 }
 
@@ -55,5 +57,6 @@ pub(crate) async fn drop_delayed(
 pub(crate) async fn withdraw(tx: &mut Tx, mailbox: &Conversation) -> Result<(), Error> {
     let query = sqlx::query(WITHDRAW).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
     query.execute(&mut tx.connection).await?;
+    polity_points::point!("work::withdrawn");
     Ok(())
 }
