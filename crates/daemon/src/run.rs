@@ -18,6 +18,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// How many events are read at once.
 const PAGE: u32 = 500;
@@ -83,6 +84,7 @@ async fn begin(
     output: &mut Output,
     data: &Path,
     prompt: Option<Prompt>,
+    deadline: Option<Instant>,
 ) -> Result<TaskId, Failure> {
     if prompt.is_none() {
         society.resume(Target::Everybody).await?;
@@ -97,8 +99,17 @@ async fn begin(
     if several {
         output.titles = Titles::read(society, &left).await?;
     }
-    for letter in &unshown {
-        show(society, output, letter).await?;
+    let shown = async {
+        for letter in &unshown {
+            show(society, output, letter).await?;
+        }
+        Ok::<(), Failure>(())
+    };
+    tokio::select! {
+        // Where there is nothing to show, a prompt is begun however little time there is.
+        biased;
+        shown = shown => shown?,
+        () = passed(deadline) => return Err(Failure::TimedOut),
     }
     let Some(prompt) = prompt else {
         let latest = society.latest_task().await?;
@@ -123,10 +134,11 @@ async fn work(
     prompt: Option<Prompt>,
     timeout: Option<Duration>,
 ) -> Result<u8, Failure> {
-    let task = &begin(society, output, data, prompt).await?;
+    let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    let task = &begin(society, output, data, prompt, deadline).await?;
     tokio::select! {
         idle = follow(society, output) => idle?,
-        () = elapsed(timeout) => return Err(Failure::TimedOut),
+        () = passed(deadline) => return Err(Failure::TimedOut),
     }
     polity_points::point!("run::idle");
     let Some(outcome) = patiently(|| society.outcome(task)).await? else {
@@ -145,9 +157,9 @@ async fn show(society: &Society, output: &Output, letter: &Letter) -> Result<(),
     Ok(())
 }
 
-async fn elapsed(timeout: Option<Duration>) {
-    match timeout {
-        Some(timeout) => tokio::time::sleep(timeout).await,
+async fn passed(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,
     }
 }

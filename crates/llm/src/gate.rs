@@ -65,6 +65,8 @@ pub struct Pass {
     shared: Arc<Shared>,
     permit: Option<OwnedSemaphorePermit>,
     probe: Option<Probe>,
+    /// Which server it lets the caller ask.
+    generation: u64,
 }
 
 #[derive(Debug)]
@@ -86,6 +88,8 @@ struct State {
     circuit: Circuit,
     /// How many probes have failed, ever.
     failed_probes: u64,
+    /// How often the service has become another one.
+    generation: u64,
 }
 
 /// What one who stands at the gate does next.
@@ -106,6 +110,7 @@ impl Gate {
             closed_until: None,
             circuit: Circuit::default(),
             failed_probes: 0,
+            generation: 0,
         });
         let places = Arc::new(Semaphore::new(limit));
         Self { shared: Arc::new(Shared { places, state, changed: watch::Sender::new(()) }) }
@@ -130,7 +135,8 @@ impl Gate {
                 biased;
                 // Cannot fail: the semaphore is never closed.
                 permit = &mut place => {
-                    break Pass { shared: self.shared.clone(), permit: permit.ok(), probe: None };
+                    let (shared, permit) = (self.shared.clone(), permit.ok());
+                    break Pass { shared, permit, probe: None, generation: 0 };
                 }
                 // Cannot fail: the sender is in `self`.
                 _ = changes.changed() => {}
@@ -138,10 +144,13 @@ impl Gate {
         };
         loop {
             changes.mark_unchanged();
-            let step = self.shared.state().enter(patience, failed_before);
+            let (step, generation) = {
+                let mut state = self.shared.state();
+                (state.enter(patience, failed_before), state.generation)
+            };
             match step {
                 Step::Enter(probe) => {
-                    pass.probe = probe;
+                    (pass.probe, pass.generation) = (probe, generation);
                     return Ok(pass);
                 }
                 Step::Leave(shut) => return Err(shut),
@@ -173,6 +182,7 @@ impl Gate {
         let mut state = self.shared.state();
         state.closed_until = None;
         state.circuit.forget();
+        state.generation += 1;
         drop(state);
         self.shared.changed.send_replace(());
     }
@@ -204,6 +214,10 @@ impl Pass {
     pub fn settle(mut self, failure: Option<&CallError>, pause: impl FnOnce(u32) -> Duration) {
         let blame = failure.map(|failure| (failure, failure.blames()));
         let mut state = self.shared.state();
+        if self.generation != state.generation {
+            // It tells of a server that nobody asks any more.
+            return;
+        }
         match blame {
             // Whoever was the probe has not found out; dropping says so.
             Some((_, Blame::Nobody)) => return,
@@ -374,6 +388,22 @@ mod tests {
         assert_eq!(start.elapsed().as_secs(), 30);
         let _pass = enter(&gate).await;
         assert_eq!(start.elapsed().as_secs(), 30);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_an_old_server_did_counts_for_nothing_with_a_new_one() {
+        let gate = gate(10);
+        let mut old = Vec::new();
+        for _ in 0..10 {
+            old.push(enter(&gate).await);
+        }
+        gate.forget();
+        for pass in old {
+            pass.settle(Some(&down()), pause);
+        }
+        assert!(gate.enter(LEAVES).await.is_ok());
+        open(&gate).await;
+        assert!(gate.enter(LEAVES).await.is_err(), "its own failures do count");
     }
 
     #[tokio::test(start_paused = true)]

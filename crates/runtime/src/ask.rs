@@ -89,8 +89,6 @@ struct Scene {
     contacts: Vec<ContactRow>,
     stored: Vec<Stored>,
     wanted: Option<ServiceId>,
-    /// The limit that has stopped the task.
-    stopped_by: Option<String>,
 }
 
 /// Asks for the next answer in a conversation. What was tried is carried on in `tried`: a call that is interrupted by a
@@ -129,12 +127,6 @@ async fn ask_for(
     halt: &CancellationToken,
 ) -> Result<Asked, Error> {
     let scene = look(handles, conversation).await?;
-    let snapshot = handles.registry.refresh().await;
-    if let Some(limit) = scene.stopped_by.as_ref()
-        && let Some(reached) = budget::named(limit, &snapshot.settings.limits)
-    {
-        return Ok(Asked::Limited(reached));
-    }
     let mut call = Call { handles, conversation, wanted, scene, tried };
     let mut made = std::pin::pin!(call.make());
     loop {
@@ -363,7 +355,8 @@ impl Call<'_> {
             Next::Again { after } => after,
             _ => policy::shared_pause(asked),
         };
-        self.handles.gates.of(service).pause(pause);
+        // Where the service is another one by now, that one has asked for nothing.
+        self.handles.gates.known(service)?.pause(pause);
         Some(pause)
     }
 
@@ -455,6 +448,5 @@ async fn look(handles: &Handles, conversation: &Conversation) -> Result<Scene, E
         Some(service) => Some(service),
         None => tasks::service(&mut reader, &conversation.task).await?,
     };
-    let stopped_by = tasks::stopped_by(&mut reader, &conversation.task).await?;
-    Ok(Scene { agent, role, history, contacts, stored, wanted, stopped_by })
+    Ok(Scene { agent, role, history, contacts, stored, wanted })
 }

@@ -99,7 +99,7 @@ fn is_bounded(limits: &Limits) -> bool {
 }
 
 /// The limit of that name, as it is now; nothing where it was taken away, or is no limit of a task.
-pub(crate) fn named(name: &str, limits: &Limits) -> Option<Reached> {
+fn named(name: &str, limits: &Limits) -> Option<Reached> {
     let all = [
         ("maxModelCallsPerTask", limits.max_model_calls_per_task.map(Number::from)),
         ("maxTokensPerTask", limits.max_tokens_per_task.map(Number::from)),
@@ -282,12 +282,15 @@ impl Budgets {
         let _deciding = budget.deciding.lock().await;
         // Read before what is spent: a call that is settled in between counts twice for once, never not at all.
         let reserved = budget.state().reserved;
-        let spent = if is_bounded(limits) {
-            let mut reader = store.reader().await?;
-            usage::of_task(&mut reader, task).await?
-        } else {
-            Spent::default()
-        };
+        let mut reader = store.reader().await?;
+        // A limit that one call of the task would have passed stops all others.
+        let stopped_by = tasks::stopped_by(&mut reader, task).await?;
+        if let Some(reached) = stopped_by.and_then(|limit| named(&limit, limits)) {
+            return Ok(Reserved::Refused(reached));
+        }
+        let spent =
+            if is_bounded(limits) { usage::of_task(&mut reader, task).await? } else { Spent::default() };
+        drop(reader);
         Ok(match judge(spent, reserved, need, limits) {
             Leave::Granted => {
                 let mut state = budget.state();

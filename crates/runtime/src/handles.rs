@@ -68,6 +68,14 @@ impl Gates {
         gated.gate.set_max_concurrent(service.max_concurrent);
         Arc::clone(&gated.gate)
     }
+
+    /// The gate of a service, if it stands before that very server still.
+    pub(crate) fn known(&self, service: &Service) -> Option<Arc<Gate>> {
+        let gates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let gated =
+            gates.get(&service.id).filter(|gated| gated.endpoint.is_same_server(&service.endpoint))?;
+        Some(Arc::clone(&gated.gate))
+    }
 }
 
 impl fmt::Debug for Handles {

@@ -315,9 +315,14 @@ async fn free_in(
     mode: Mode,
 ) -> Result<Freed, MaintenanceError> {
     let now = clock::now();
-    if let (Mode::Remove, Some(most)) = (mode, unwanted.retention.max_database_bytes) {
-        // First, so that the bytes of what goes with it go too.
-        keep_within(store, most).await?;
+    let mut events = 0;
+    if mode == Mode::Remove {
+        // First, because what was said is forgotten only where that is not enough, and so that the bytes of what goes
+        // with it go too.
+        events = remove_expired(store, unwanted.retention, now).await?;
+        if let Some(most) = unwanted.retention.max_database_bytes {
+            keep_within(store, most).await?;
+        }
     }
     let mut reader = store.reader().await?;
     let going = match unwanted.idle_for {
@@ -337,7 +342,7 @@ async fn free_in(
         Mode::Remove => {
             // Rows before their bytes, so that no row is left without.
             store.write(move |tx| Box::pin(async move { unneeded::remove(tx, &going).await })).await?;
-            freed.events = remove_expired(store, unwanted.retention, now).await?;
+            freed.events = events;
         }
     }
     polity_points::point!("gc::rows_removed");
@@ -372,9 +377,16 @@ pub(crate) async fn remove_expired(store: &Store, retention: Retention, now: i64
 /// many. A society may be running.
 pub(crate) async fn keep_within(store: &Store, most: u64) -> Result<u64, Error> {
     let mut forgotten = 0;
-    while store.write(move |tx| Box::pin(async move { forget::forget_oldest(tx, most).await })).await? {
+    loop {
+        let mut reader = store.reader().await?;
+        let Some(oldest) = forget::oldest(&mut reader, most).await? else { return Ok(forgotten) };
+        drop(reader);
+        let write = store.write(move |tx| Box::pin(async move { forget::forget(tx, oldest).await }));
+        if !write.await? {
+            // Somebody went on with it meanwhile: the next look, in an hour, finds another.
+            return Ok(forgotten);
+        }
         polity_points::point!("retention::forgotten");
         forgotten += 1;
     }
-    Ok(forgotten)
 }

@@ -411,15 +411,15 @@ async fn keep_bounded(handles: Arc<Handles>, stop: CancellationToken) {
         let retention = handles.registry.current().settings.retention;
         let passed = i64::try_from(begun.elapsed().as_millis()).unwrap_or(i64::MAX);
         let now = crate::clock::now().min(begun_at.saturating_add(passed));
+        if let Err(error) = maintenance::remove_expired(&handles.store, retention, now).await {
+            tracing::warn!(%error, "old events could not be removed");
+        }
         let within = match retention.max_database_bytes {
             Some(most) => maintenance::keep_within(&handles.store, most).await,
             None => Ok(0),
         };
         if let Err(error) = within {
             tracing::warn!(%error, "old tasks could not be forgotten");
-        }
-        if let Err(error) = maintenance::remove_expired(&handles.store, retention, now).await {
-            tracing::warn!(%error, "old events could not be removed");
         }
     }
 }

@@ -84,7 +84,7 @@ pub(crate) async fn resume(store: &Store, target: Target) -> Result<Vec<AgentId>
                     continue;
                 }
                 for conversation in &released {
-                    tasks::reopen(tx, &conversation.task).await?;
+                    tasks::wake(tx, &conversation.task).await?;
                 }
                 let mut to_do: BTreeSet<TaskId> =
                     released.into_iter().map(|conversation| conversation.task).collect();

@@ -230,7 +230,12 @@ impl Supervisor {
             Err(error) => (error.id(), Some(Failure::Ours(format!("a defect of polity: {error}")))),
         };
         let Some(conversation) = self.names.remove(&id) else { return };
-        let again = self.running.remove(&conversation).map_or(Again::Quiet, |running| running.again);
+        let again = match self.running.remove(&conversation) {
+            // A bell that rang before it was halted may have been for something that it left.
+            Some(running) if running.halt.is_cancelled() => Again::Rung,
+            Some(running) => running.again,
+            None => Again::Quiet,
+        };
         let Some(failure) = failure else {
             self.failures.remove(&conversation);
             self.passing.remove(&conversation);

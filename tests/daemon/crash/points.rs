@@ -55,6 +55,7 @@ pub(super) const POINTS: &[&str] = &[
     "tasks::set_idle",
     "tasks::nudged",
     "tasks::stopped",
+    "tasks::woken",
     "tasks::worked",
     "work::dropped",
     "work::delayed_dropped",

@@ -376,6 +376,58 @@ async fn what_was_stopped_is_not_answered_by_what_is_said_later() {
     assert_eq!(world.query(answered).await, ["m000000002"]);
 }
 
+#[tokio::test]
+async fn what_came_in_the_same_commit_as_a_stop_is_heard() {
+    let world = World::new().await;
+    let cast = Cast::of(&[("root", &[Say::Text("done")])]);
+    let mut society = start(world, &cast, Vec::new());
+    // What the bells say when somebody writes, root is stopped, and somebody writes again, all in one commit: the second
+    // message rings no bell of its own.
+    society.world.say("user", "root", json!("first")).await;
+    society.idle().await;
+    let root = society.world.of("root");
+    let snapshot = society.world.snapshot.clone();
+    let user = society.world.of("user");
+    society
+        .world
+        .write(move |tx| {
+            Box::pin(async move {
+                tx.ring(Bell::Mailbox(root.clone()));
+                tx.ring(Bell::Halt(root.agent.clone()));
+                let draft = polity_society::rules::Draft {
+                    to: "root".to_owned(),
+                    payload: polity_society::message::Payload::text("second"),
+                    answering: polity_society::rules::Answering::Oldest,
+                    due_at: None,
+                };
+                let last_word = polity_society::rules::LastWord::UnlessWaiting;
+                Ok(crate::door::send(tx, &snapshot, &user, draft, last_word).await?.is_ok())
+            })
+        })
+        .await;
+    assert_eq!(society.idle().await, Outcome::Answered);
+    assert_eq!(cast.times_asked("root"), 2);
+    society.end().await;
+}
+
+#[tokio::test]
+async fn a_limit_counts_though_the_person_has_stopped_root() {
+    let world = World::new().await;
+    let task = world.task.clone();
+    let stop = async |by: &'static str| {
+        let task = task.clone();
+        world.write(move |tx| Box::pin(async move { tasks::stop(tx, &task, by).await })).await
+    };
+    assert!(stop(tasks::STOPPED_BY_USER).await);
+    assert!(stop("maxCostPerTask").await, "it is told");
+    assert!(!stop("maxTokensPerTask").await, "once");
+    assert!(!stop(tasks::STOPPED_BY_USER).await);
+    // Letting agents go on takes nothing of that back.
+    let resumed = task.clone();
+    world.write(move |tx| Box::pin(async move { tasks::wake(tx, &resumed).await })).await;
+    assert_eq!(world.query("SELECT stopped_by FROM tasks").await, ["maxCostPerTask"]);
+}
+
 fn hanging_tool(cast: &Arc<Cast>) -> OutsideTool {
     let cast = cast.clone();
     OutsideTool {

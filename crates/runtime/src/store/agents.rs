@@ -38,7 +38,7 @@ const ANCESTORS: &str = "WITH RECURSIVE above (id) AS (
 const END: &str = "UPDATE agents SET ended_at = ?2 WHERE id = ?1 AND ended_at IS NULL";
 const UNWRITTEN: &str = "SELECT a.id FROM agents a WHERE a.parent = ?1 AND a.task = ?2 AND a.ended_at IS NULL
     AND a.hired_in = ?3
-    AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.receiver = a.id) ORDER BY a.created_at, a.id";
+    AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.task = a.task AND m.receiver = a.id) ORDER BY a.created_at, a.id";
 
 /// Every statement of this file.
 #[cfg(test)]

@@ -11,7 +11,9 @@ use sqlx::types::Json;
 use sqlx::{Row, SqliteConnection};
 use std::collections::BTreeSet;
 
-const NEXT: &str = "SELECT coalesce(max(seq), 0) + 1 FROM messages";
+/// Also after the newest of a task that was forgotten: a number is never given twice.
+const NEXT: &str = "SELECT max(coalesce((SELECT max(seq) FROM messages), 0),
+    coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'messages'), 0)) + 1";
 const INSERT: &str =
     "INSERT INTO messages (seq, id, task, sender, sender_role, receiver, type, body, attachments,
     in_reply_to, expects, finality, introduction, introduced, due_at, state, created_at, sent_in)
@@ -114,7 +116,7 @@ const UNSHOWN: &str = "SELECT * FROM messages WHERE receiver = 'user' AND state 
 const SHOWN: &str =
     "UPDATE messages SET state = 'done' WHERE id = ?1 AND receiver = 'user' AND state = 'queued'";
 const QUESTIONS: &str = "SELECT * FROM messages INDEXED BY messages_open_requests WHERE task = ?1 AND receiver = 'user' AND expects = 'answer'
-    AND answered_by IS NULL ORDER BY seq";
+    AND answered_by IS NULL AND state <> 'failed' ORDER BY seq";
 
 /// Every statement of this file.
 #[cfg(test)]

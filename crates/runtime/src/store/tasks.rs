@@ -11,8 +11,10 @@ const SERVICE: &str = "SELECT service FROM tasks WHERE id = ?1";
 const OPEN: &str = "SELECT id FROM tasks WHERE state = 'open' ORDER BY rowid";
 const LATEST: &str = "SELECT id FROM tasks ORDER BY rowid DESC LIMIT 1";
 const REOPEN: &str = "UPDATE tasks SET state = 'open', nudged = 0, stopped_by = NULL WHERE id = ?1";
+const WAKE: &str = "UPDATE tasks SET state = 'open', nudged = 0 WHERE id = ?1";
 const IDLE: &str = "UPDATE tasks SET state = 'idle' WHERE id = ?1";
-const STOP: &str = "UPDATE tasks SET stopped_by = ?2 WHERE id = ?1 AND stopped_by IS NULL";
+const STOP: &str = "UPDATE tasks SET stopped_by = ?2 WHERE id = ?1
+    AND (stopped_by IS NULL OR stopped_by = 'user' AND ?2 <> 'user')";
 const NUDGE: &str = "UPDATE tasks SET nudged = 1 WHERE id = ?1";
 const STOPPED_BY: &str = "SELECT stopped_by FROM tasks WHERE id = ?1";
 const WORKED: &str = "SELECT worked_ms FROM tasks WHERE id = ?1";
@@ -31,15 +33,16 @@ const STANDING: &str = "SELECT t.state = 'open' AS open, t.nudged, t.stopped_by 
                 AND said.sender = asked.receiver AND said.receiver = 'user' AND said.finality = 'final'
                 AND said.seq > asked.seq AND said.sent_in >= asked.turn)) AS unanswered,
     EXISTS (SELECT 1 FROM messages WHERE task = t.id AND receiver = 'user' AND expects = 'answer'
-            AND answered_by IS NULL) AS asks_user,
+            AND answered_by IS NULL AND state <> 'failed') AS asks_user,
     (SELECT state FROM turns WHERE task = t.id AND agent = 'root' ORDER BY id DESC LIMIT 1) = 'failed' AS root_failed,
     EXISTS (SELECT 1 FROM model_calls WHERE task = t.id) AS model_answered
     FROM tasks t WHERE t.id = ?1";
 
 /// Every statement of this file.
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] =
-    &[INSERT, SERVICE, OPEN, LATEST, REOPEN, IDLE, STOP, NUDGE, STOPPED_BY, WORKED, SET_WORKED, STANDING];
+pub(super) const STATEMENTS: &[&str] = &[
+    INSERT, SERVICE, OPEN, LATEST, REOPEN, WAKE, IDLE, STOP, NUDGE, STOPPED_BY, WORKED, SET_WORKED, STANDING,
+];
 
 /// What stands in the place of a limit's name where the person has stopped a task.
 pub(crate) const STOPPED_BY_USER: &str = "user";
@@ -120,6 +123,13 @@ pub(crate) async fn standing(
 pub(crate) async fn reopen(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
     sqlx::query(REOPEN).bind(id.as_str()).execute(&mut tx.connection).await?;
     polity_points::point!("tasks::reopened");
+    Ok(())
+}
+
+/// Agents of a task that was idle may go on. What has stopped it still does.
+pub(crate) async fn wake(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
+    sqlx::query(WAKE).bind(id.as_str()).execute(&mut tx.connection).await?;
+    polity_points::point!("tasks::woken");
     Ok(())
 }
 

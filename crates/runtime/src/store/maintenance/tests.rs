@@ -365,6 +365,10 @@ async fn what_was_said_in_the_oldest_tasks_that_are_over_goes_where_the_database
     assert_eq!(within(1).await, 1);
     assert_eq!(within(1).await, 0);
     assert_eq!(world.query(talked).await, ["t-1", "t-4"]);
+    // Numbers are never given twice, not even where the newest messages went.
+    world.execute("DELETE FROM messages WHERE task = 't-4'").await;
+    world.say("user", "root", json!("one more")).await;
+    assert_eq!(world.query("SELECT id FROM messages ORDER BY seq DESC LIMIT 1").await, ["m000000006"]);
     let told = "SELECT task FROM events WHERE kind = 'task_forgotten' ORDER BY seq";
     assert_eq!(world.query(told).await, ["t-2", "t-3"]);
     assert_eq!(world.query("SELECT task FROM artifacts ORDER BY task").await, ["t-2", "t-4"]);

@@ -15,7 +15,7 @@ const OVER: &str = "SELECT id FROM tasks WHERE state = 'idle' AND created_at < ?
     AND id NOT IN (SELECT task FROM artifacts WHERE created_at >= ?1)
     AND id NOT IN (SELECT task FROM holds)
     AND id NOT IN (SELECT task FROM messages WHERE created_at >= ?1 OR state IN ('queued', 'delayed', 'in_turn')
-        OR receiver = 'user' AND expects = 'answer' AND answered_by IS NULL)";
+        OR receiver = 'user' AND expects = 'answer' AND answered_by IS NULL AND state <> 'failed')";
 /// Also without what agents of other tasks may open.
 const OF_TASKS: &str = "SELECT id FROM artifacts WHERE task IN (SELECT value FROM json_each(?1))
     AND id NOT IN (SELECT g.artifact FROM artifact_grants g JOIN agents a ON a.id = g.agent
@@ -57,6 +57,10 @@ pub(super) async fn of_tasks(
 ) -> Result<BTreeSet<ArtifactId>, Error> {
     let over = json!(over).to_string();
     let ids: Vec<String> = sqlx::query_scalar(OF_TASKS).bind(&over).fetch_all(&mut *connection).await?;
+    if ids.is_empty() {
+        // Nothing to look for in all that was ever said.
+        return Ok(BTreeSet::new());
+    }
     let mut left = Unnamed::new(&ids);
     let mut texts = sqlx::query(OTHER_TEXTS).bind(&over).fetch(connection);
     while let Some(row) = texts.try_next().await? {
