@@ -124,7 +124,13 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         command: RESUME,
         said: "damaged row",
         script: || Box::new(|_| Answer::say("hello")),
-        home: |server| left_at(server, "society::prompted@1"),
+        home: |server| {
+            let polity = left_at(server, "society::prompted@1");
+            // Root is parked, so that it is let go on by what follows.
+            let parked = polity.run(RESUME);
+            assert!(parked.stderr.contains("damaged row"), "{}", parked.stderr);
+            polity
+        },
         ..SOCIETY
     },
     Scenario {
