@@ -6,11 +6,12 @@ use polity_society::contact::Source;
 use polity_society::content::{Capability, Kind};
 use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, ServiceId, TaskId};
 use polity_society::message::{Finality, MessageType};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
 /// Something that happened.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum Event {
     /// The person began a task.
@@ -297,7 +298,7 @@ pub enum Event {
 }
 
 /// How an artifact was shown to a model.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Shown {
     /// The artifact.
@@ -307,7 +308,7 @@ pub struct Shown {
 }
 
 /// What is done about a call that brought no answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NextAttempt {
     /// The same again, after a pause.
@@ -323,7 +324,7 @@ pub enum NextAttempt {
 }
 
 /// Who made a summary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SummarySource {
     /// The model of the agent's service.
@@ -333,7 +334,7 @@ pub enum SummarySource {
 }
 
 /// How a task stands when nothing is left to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// The person has a final answer.
@@ -420,7 +421,7 @@ impl Event {
 }
 
 /// An event with its place in the order of all.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Entry {
     /// Its number; numbers grow.
     pub seq: i64,

@@ -44,6 +44,7 @@ mod society;
 mod steer;
 
 pub mod maintenance;
+pub mod view;
 
 #[cfg(test)]
 mod testing;

@@ -6,6 +6,8 @@ use crate::glyph::is_line_break;
 use crate::id::{AgentId, RoleId, TaskId};
 use crate::name::Name;
 use crate::role::InterfaceSpec;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// An agent as it is hired.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +29,8 @@ pub struct Agent {
 }
 
 /// Whether an agent still takes part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Standing {
     /// It does.
     Active,

@@ -2,10 +2,11 @@
 
 use crate::agent::Party;
 use crate::id::AgentId;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How an entry came into a registry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     /// The system brought the two together: the person wrote to the agent, or both were there from the start.

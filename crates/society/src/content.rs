@@ -1,12 +1,13 @@
 //! What a piece of content is, and what a model can do: the nouns that artifacts, routing and the registry share.
 
 use crate::id::ArtifactId;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
 
 /// The kinds of content (contract section 2). Everything but `Text` is binary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// UTF-8 text of any sort: prose, source code, JSON, CSV, SVG, HTML.
@@ -59,7 +60,7 @@ impl Kind {
 
 /// Something a model can take in or give out. The standard ones are constants; any other non-empty name is a
 /// custom capability.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Capability(Cow<'static, str>);
 
@@ -113,7 +114,7 @@ impl fmt::Debug for Capability {
 }
 
 /// Which side of a model a capability is asked about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
     /// What it takes.
@@ -125,7 +126,7 @@ pub enum Direction {
 }
 
 /// What a model takes and gives.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Capabilities {
     /// What it takes, in the order in which it was declared.
     pub input: Vec<Capability>,
@@ -158,7 +159,7 @@ impl Capabilities {
 }
 
 /// What is known about an artifact 工件: immutable bytes under a reference.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Artifact {
     /// Its id; the reference is `artifact:` and this.

@@ -1,10 +1,11 @@
 //! What stops a society from running away. The names are those of `limits` in `app.json`; the rules and the runtime
 //! refuse or cut where one is reached.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The limits that are in force. Where a limit is optional, `None` means that there is none.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Limits {
     /// How many rounds of tool calls one turn may have.

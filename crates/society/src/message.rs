@@ -6,6 +6,7 @@ use crate::id::{AgentId, ArtifactId, MessageId, TaskId};
 use crate::notice::Notice;
 use crate::problem::{Fault, FieldProblem, Fields};
 use crate::role::InterfaceSpec;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -44,7 +45,7 @@ impl Sender {
 }
 
 /// The types that a payload may say it is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageType {
     /// Anything; what a payload without a type is.
@@ -288,7 +289,7 @@ pub struct SelfIntroduction {
 }
 
 /// What an introduction tells of the agent that it names. Made by the system from the registry, never from a model's text.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Introduced {
     /// The agent.
@@ -305,7 +306,7 @@ pub struct Introduced {
 }
 
 /// Whether something said to the person is the last word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Finality {
     /// The writer still waits for others.
@@ -315,7 +316,7 @@ pub enum Finality {
 }
 
 /// Where a message stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageState {
     /// Not due yet.
@@ -392,7 +393,7 @@ pub struct Message {
 }
 
 /// Whether a message asks for an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Expects {
     /// It is a request.

@@ -3,6 +3,7 @@
 use crate::id::{AgentId, RoleId, ServiceId, TaskId};
 use crate::name::Name;
 use crate::problem::{Fault, FieldProblem, Fields};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -30,7 +31,7 @@ pub struct Role {
 }
 
 /// A group of tools. Writing to others and looking at one's contacts is always there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolGroup {
     /// Making roles, hiring and ending agents.
@@ -56,7 +57,7 @@ impl ToolGroup {
 }
 
 /// What a role does for others, and how it wants to be asked (seed agent-communication, requirement 4).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct InterfaceSpec {
     /// What it does.
     pub services: Value,
