@@ -1,22 +1,98 @@
 //! HTTP over a running society.
 //!
-//! It must not know SQL, models or prompts: a request becomes a call on [`Society`], what comes back becomes JSON.
-//! Errors are `application/problem+json`. So far the routes only read; whoever serves them decides where to listen and
-//! who may ask.
+//! *Request → guard → route → [`Society`] → JSON.* The [`guard`] judges the head of a request: is the host ours, the
+//! origin, does it show the token? A route is declared once, in the file of its resource; the router and the OpenAPI
+//! document both come of that ([`openapi`]). Its handler calls the society, and what comes back becomes JSON. All that
+//! goes wrong becomes `application/problem+json` ([`problem`]). [`serve`] speaks HTTP on a socket, with bounds on
+//! clients that are slow or many.
+//!
+//! It must not know SQL, models or prompts; and not where the daemon listens, or where the token is kept.
 
+mod assets;
 mod events;
+mod extract;
+mod guard;
+mod health;
+mod login;
+mod openapi;
 mod problem;
+mod server;
+mod shared;
+
+pub use guard::{Guard, Hosts, Token};
+pub use server::serve;
 
 use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::header;
+use axum::middleware;
+use axum::response::IntoResponse;
 use axum::routing::get;
 use polity_runtime::Society;
+use serde_json::{Value, json};
+use shared::Shared;
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+use tower_http::catch_panic::CatchPanicLayer;
 
-/// The routes: `GET /healthz` and `GET /api/events`.
-pub fn router(society: Arc<Society>) -> Router {
-    Router::new()
-        .route("/healthz", get(async || "ok\n"))
-        .route("/api/events", get(events::page))
-        .fallback(problem::not_found)
-        .with_state(society)
+/// What tells the API that the daemon ends.
+#[derive(Clone, Debug, Default)]
+pub struct Ending {
+    /// Nothing new is begun: `GET /readyz` says so.
+    pub draining: CancellationToken,
+    /// Streams end, connections are closed.
+    pub closing: CancellationToken,
+}
+
+/// All routes behind the guard, with others that are mounted beside them. Those name their whole paths and have no
+/// fallback of their own.
+pub fn app(
+    society: Arc<Society>,
+    guard: Guard,
+    ending: Ending,
+    mounted: impl IntoIterator<Item = Router>,
+) -> Router {
+    let (router, document) = declared().finish();
+    let shared = Arc::new(Shared {
+        society,
+        guard,
+        draining: ending.draining,
+        ending: ending.closing,
+        description: Bytes::from(document.to_string()),
+    });
+    let own = router
+        .route("/", get(assets::page))
+        .route("/assets/{*path}", get(assets::asset))
+        .with_state(Arc::clone(&shared));
+    let all = mounted.into_iter().fold(own, Router::merge);
+    all.fallback(problem::no_route)
+        .method_not_allowed_fallback(problem::no_method)
+        .layer(CatchPanicLayer::custom(problem::panicked))
+        .layer(middleware::from_fn_with_state(shared, guard::stand))
+}
+
+/// The description of the API (OpenAPI 3.1), as it is served.
+pub fn description() -> Value {
+    declared().finish().1
+}
+
+fn declared() -> openapi::Routes {
+    let mut routes = openapi::Routes::new();
+    events::routes(&mut routes);
+    login::routes(&mut routes);
+    health::routes(&mut routes);
+    routes.add(openapi::Verb::Get, "/api/openapi.json", "description", describe, |operation| {
+        operation.summary("This document.").gives_content(
+            200,
+            "An OpenAPI document.",
+            "application/json",
+            json!({"type": "object"}),
+        )
+    });
+    routes
+}
+
+async fn describe(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], shared.description.clone())
 }

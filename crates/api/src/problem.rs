@@ -1,8 +1,14 @@
 //! Errors, as `application/problem+json` (RFC 9457).
 
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use std::any::Any;
+
+/// The content type of an error.
+pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
 
 /// Why a request was not served.
 #[derive(Debug)]
@@ -10,37 +16,119 @@ pub(crate) struct Problem {
     status: StatusCode,
     code: &'static str,
     detail: String,
+    details: Option<Value>,
+}
+
+/// An error as it is sent.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Problem")]
+pub(crate) struct ProblemBody {
+    /// `about:blank`: the code says more.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    /// The name of the status.
+    title: String,
+    /// The status.
+    status: u16,
+    /// What is wrong, and what to do about it.
+    detail: String,
+    /// The code of the error.
+    error: &'static str,
+    /// More about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<Value>,
 }
 
 impl Problem {
-    /// The request is not one that the route takes.
-    pub(crate) fn bad_request(detail: String) -> Self {
-        Self { status: StatusCode::BAD_REQUEST, code: "invalid_arguments", detail }
+    fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
+        Self { status, code, detail: detail.into(), details: None }
     }
 
-    /// It is our fault. What went wrong inside goes to the log, not to the caller.
+    /// The request is not one that the route takes.
+    pub(crate) fn bad_request(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "invalid_arguments", detail)
+    }
+
+    /// There is no such thing.
+    pub(crate) fn not_found(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", detail)
+    }
+
+    /// Who sends it is not known.
+    pub(crate) fn unauthorized() -> Self {
+        let advice = "send the token of the data directory: Authorization: Bearer TOKEN";
+        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", advice)
+    }
+
+    /// It calls us by a name that is not ours.
+    pub(crate) fn foreign_host() -> Self {
+        let advice = "this host is not ours; use a loopback address, or start with --allow-host NAME";
+        Self::new(StatusCode::FORBIDDEN, "forbidden_host", advice)
+    }
+
+    /// It comes from a page that is not ours.
+    pub(crate) fn foreign_origin() -> Self {
+        let advice = "this request comes from a page that is not ours";
+        Self::new(StatusCode::FORBIDDEN, "forbidden_origin", advice)
+    }
+
+    /// It is our fault. What went wrong inside goes to the log, not to the caller. Where the disk refuses, it may pass.
     pub(crate) fn internal(error: &polity_runtime::Error) -> Self {
-        tracing::error!(%error, "a request failed");
-        let detail = "the daemon could not do this; its log says why".to_owned();
-        Self { status: StatusCode::INTERNAL_SERVER_ERROR, code: "internal_error", detail }
+        if error.may_pass() {
+            tracing::warn!(error = %polity_runtime::in_full(error), "a request has to wait for the machine");
+            let advice = "the data directory cannot be used just now; try again later, the log says why";
+            return Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", advice);
+        }
+        tracing::error!(error = %polity_runtime::in_full(error), "a request failed");
+        Self::defect()
+    }
+
+    /// It is our fault, and there is nothing to add.
+    pub(crate) fn defect() -> Self {
+        let detail = "the daemon could not do this; its log says why";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", detail)
+    }
+
+    /// The daemon ends, or something it needs is not there.
+    pub(crate) fn unavailable(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", detail)
     }
 }
 
 /// What is said of a path that is no route.
-pub(crate) async fn not_found() -> Problem {
-    Problem { status: StatusCode::NOT_FOUND, code: "not_found", detail: "there is nothing here".to_owned() }
+pub(crate) async fn no_route() -> Problem {
+    Problem::not_found("there is nothing here; /api/openapi.json says what there is")
+}
+
+/// What is said of a method that a route does not take.
+pub(crate) async fn no_method() -> Problem {
+    let detail = "this path does not take this method; /api/openapi.json says which it takes";
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
+}
+
+/// What is said where a handler has panicked.
+pub(crate) fn panicked(panic: Box<dyn Any + Send>) -> Response {
+    let said = panic.downcast_ref::<&str>().copied();
+    let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no text");
+    tracing::error!(panic = said, "a request led to a panic");
+    Problem::defect().into_response()
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let title = self.status.canonical_reason().unwrap_or_default();
-        let body = json!({
-            "type": "about:blank",
-            "title": title,
-            "status": self.status.as_u16(),
-            "detail": self.detail,
-            "error": self.code,
-        });
-        (self.status, [(header::CONTENT_TYPE, "application/problem+json")], body.to_string()).into_response()
+        let body = ProblemBody {
+            kind: "about:blank",
+            title: self.status.canonical_reason().unwrap_or_default().to_owned(),
+            status: self.status.as_u16(),
+            detail: self.detail,
+            error: self.code,
+            details: self.details,
+        };
+        let mut response = (self.status, axum::Json(body)).into_response();
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
+        if self.status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
     }
 }

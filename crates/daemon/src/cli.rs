@@ -2,6 +2,7 @@
 
 use clap::{Args, Parser, Subcommand};
 use polity_society::id::ServiceId;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -24,6 +25,11 @@ pub(crate) enum Command {
     /// 5 no model could be reached; 6 an agent waits for your answer; 124 timeout; 130 interrupted, or nobody reads
     /// standard output any more; 1 standard output cannot be written to, or a defect of polity.
     Run(RunArguments),
+    /// Stay, and serve the society over HTTP: the live view, the API, the other commands.
+    ///
+    /// Ends with 0 when it is interrupted or asked to terminate, after what is under way has ended; asked once more, at
+    /// once. The next start goes on where it was. Exit code 2: bad usage, configuration, data directory or address.
+    Serve(ServeArguments),
     /// Look at the configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -133,6 +139,42 @@ pub(crate) struct RunArguments {
     pub(crate) timeout: Option<Duration>,
 }
 
+/// `polity serve`
+#[derive(Debug, Args)]
+pub(crate) struct ServeArguments {
+    /// Where to listen; port 0 is any that is free. Other machines can reach only what is no loopback address, and that
+    /// needs --allow-host.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7717", value_parser = address)]
+    pub(crate) listen: SocketAddr,
+
+    /// A name under which others reach it, beside those of this machine, such as polity.example or 192.168.0.7:7717;
+    /// may be given several times.
+    #[arg(long, value_name = "NAME", value_parser = host)]
+    pub(crate) allow_host: Vec<String>,
+
+    /// Where app.json and llmservices.json are [default: as for `polity run`].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Where the society lives [default: your data directory].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let numeric = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+    let advice = "write it like 127.0.0.1:7717 or [::1]:7717";
+    numeric.as_deref().unwrap_or(text).parse().map_err(|_| advice.to_owned())
+}
+
+fn host(text: &str) -> Result<String, String> {
+    let plain = |character: char| character.is_ascii_alphanumeric() || "-._:[]".contains(character);
+    if text.is_empty() || !text.chars().all(plain) {
+        return Err("write the name alone, like polity.example or polity.example:8080".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
 fn service(text: &str) -> Result<ServiceId, String> {
     let text = text.trim();
     if text.is_empty() { Err("say which service".to_owned()) } else { Ok(ServiceId::new(text)) }
@@ -176,6 +218,29 @@ mod tests {
         check("7", Some(7));
         check("-1s", None);
         check("soon", None);
+    }
+
+    #[test]
+    fn addresses() {
+        let check = |text: &str, expect: Option<&str>| {
+            assert_eq!(address(text).ok().map(|address| address.to_string()).as_deref(), expect, "{text}");
+        };
+        check("127.0.0.1:7717", Some("127.0.0.1:7717"));
+        check("localhost:0", Some("127.0.0.1:0"));
+        check("[::1]:80", Some("[::1]:80"));
+        check("7717", None);
+        check("localhost", None);
+        check("polity.example:7717", None);
+    }
+
+    #[test]
+    fn hosts() {
+        let check = |text: &str, expect: bool| assert_eq!(host(text).is_ok(), expect, "{text}");
+        check("polity.example", true);
+        check("[fd00::7]:7717", true);
+        check("", false);
+        check("http://polity.example", false);
+        check("*", false);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use polity_runtime::maintenance::MaintenanceError;
 use polity_runtime::{Outcome, PromptError, SteerError, in_full};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Bad usage, configuration or data directory.
@@ -62,6 +63,25 @@ pub(crate) enum Failure {
     /// Another process has the data directory.
     #[error("another polity is using the data directory {0}; stop it, or name another directory with --data")]
     InUse(PathBuf),
+    /// Nobody can listen there.
+    #[error("cannot listen on {address}: {source}; {}", listening(source))]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Other machines would reach it, and nobody has said under which name.
+    #[error(
+        "{0} can be reached from other machines: whoever has the token could do everything there, and what is said is not encrypted; \
+         name the host by which they reach it with --allow-host, or listen on a loopback address"
+    )]
+    OpenToOthers(SocketAddr),
+    /// The token cannot be used.
+    #[error(
+        "there is no token in {0}: a token is one line of 32 characters or more; remove the file, and a new one is made"
+    )]
+    NoToken(PathBuf),
     /// Nothing is stored there.
     #[error("there is no society in {0}; name the directory where one lives with --data")]
     NoSociety(PathBuf),
@@ -127,6 +147,9 @@ impl Failure {
             | Self::NoHome(..)
             | Self::Data { .. }
             | Self::InUse(_)
+            | Self::Listen { .. }
+            | Self::OpenToOthers(_)
+            | Self::NoToken(_)
             | Self::NoSociety(_)
             | Self::LookedAfter(_)
             | Self::Maintenance(_)
@@ -159,6 +182,19 @@ pub(crate) fn exit_code(outcome: Outcome) -> u8 {
         Outcome::Limited => 4,
         Outcome::NoModel => 5,
         Outcome::AwaitsUser => 6,
+    }
+}
+
+/// What to do where nobody can listen.
+fn listening(source: &std::io::Error) -> &'static str {
+    use std::io::ErrorKind::{AddrInUse, AddrNotAvailable, PermissionDenied};
+    match source.kind() {
+        AddrInUse => {
+            "another program listens there; name another port with --listen, or port 0 for any that is free"
+        }
+        AddrNotAvailable => "this machine has no such address; name one of its own with --listen",
+        PermissionDenied => "name a port from 1024 on with --listen",
+        _ => "name another address with --listen",
     }
 }
 

@@ -12,6 +12,7 @@ mod patience;
 mod places;
 mod prompt;
 mod run;
+mod serve;
 mod signals;
 
 use clap::Parser;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
     let code = runtime.block_on(async {
         match arguments.command {
             cli::Command::Run(arguments) => run::run(arguments).await,
+            cli::Command::Serve(arguments) => serve::run(arguments).await,
             cli::Command::Config(command) => config::run(command).await,
             cli::Command::Db(command) => db::run(command).await,
             cli::Command::Gc(arguments) => gc::run(arguments).await,

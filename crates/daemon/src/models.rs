@@ -1,15 +1,30 @@
 //! The models there are: servers over HTTP, and the rehearsal in the process. The endpoint says which is meant.
 
+use crate::failure::Failure;
 use futures::future::BoxFuture;
 use polity_llm::{CallError, ChatModel, Endpoint, HttpModel, Reply, Request};
+use polity_registry::Registry;
 use polity_rehearsal::{RehearsalModel, SCHEME};
+use polity_runtime::{Parts, in_full};
+use std::sync::Arc;
+
+/// What a society in this process is made of.
+pub(crate) fn parts(registry: Arc<Registry>) -> Result<Parts, Failure> {
+    let http = HttpModel::new().map_err(|error| Failure::Defect(in_full(&error)))?;
+    Ok(Parts {
+        registry,
+        model: Arc::new(Models { http, rehearsal: RehearsalModel }),
+        outside_tools: Vec::new(),
+        extractor: std::env::current_exe().ok(),
+    })
+}
 
 /// Both of them.
-pub(crate) struct Models {
+struct Models {
     /// Servers.
-    pub(crate) http: HttpModel,
+    http: HttpModel,
     /// The one that needs none.
-    pub(crate) rehearsal: RehearsalModel,
+    rehearsal: RehearsalModel,
 }
 
 impl ChatModel for Models {

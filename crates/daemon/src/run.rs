@@ -3,16 +3,14 @@
 use crate::cli::RunArguments;
 use crate::config;
 use crate::failure::{self, Failure};
-use crate::models::Models;
+use crate::models;
 use crate::output::{Form, Output, Titles, complain};
 use crate::patience::patiently;
 use crate::places;
 use crate::prompt;
 use crate::signals::Interruption;
-use polity_llm::HttpModel;
 use polity_registry::Watch;
-use polity_rehearsal::RehearsalModel;
-use polity_runtime::{Event, Letter, Parts, Prompt, Society, Target, in_full};
+use polity_runtime::{Event, Letter, Prompt, Society, Target};
 use polity_society::id::TaskId;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -39,13 +37,7 @@ pub(crate) async fn run(arguments: RunArguments) -> Result<u8, Failure> {
         // Changes are still seen, at the next model call.
         tracing::warn!(%error, "changes of the configuration are not watched");
     }
-    let http = HttpModel::new().map_err(|error| Failure::Defect(in_full(&error)))?;
-    let parts = Parts {
-        registry,
-        model: Arc::new(Models { http, rehearsal: RehearsalModel }),
-        outside_tools: Vec::new(),
-        extractor: std::env::current_exe().ok(),
-    };
+    let parts = models::parts(registry)?;
     // Before any agent works, so that no signal ends the process in another way.
     let mut interruption = Interruption::listen()
         .map_err(|error| Failure::Defect(format!("cannot listen for signals: {error}")))?;

@@ -1,0 +1,148 @@
+//! The secret that opens the API: the token in the data directory, the cookie that a browser has instead, and tickets,
+//! which turn into a cookie once.
+
+use blake3::Hash;
+use secrecy::{ExposeSecret, SecretString};
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What the key of the cookie is derived for; another text would be another key.
+const SESSION_CONTEXT: &str = "polity 2026 session cookie of the live view";
+/// How long a ticket can be used.
+const TICKET_LIFE: Duration = Duration::from_secs(60);
+/// How many tickets may be open at once; the oldest goes where there would be more.
+const MOST_TICKETS: usize = 64;
+
+/// The token of a data directory.
+#[derive(Clone, Debug)]
+pub struct Token(SecretString);
+
+impl Token {
+    /// Makes a new one of 32 random bytes.
+    pub fn generate() -> Result<Self, getrandom::Error> {
+        Ok(Self(SecretString::from(random()?)))
+    }
+
+    /// Reads one as it stands in its file. `None` where it is too short to be a secret, or could not be a header.
+    pub fn read(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let sound = text.len() >= 32
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+        sound.then(|| Self(SecretString::from(text)))
+    }
+
+    /// The secret itself.
+    pub fn expose(&self) -> &str {
+        self.0.expose_secret()
+    }
+
+    /// Whether somebody has given this token. How long it takes says nothing of how much of it was right.
+    pub(crate) fn is(&self, given: &str) -> bool {
+        // Hashes are compared in constant time.
+        blake3::hash(self.expose().as_bytes()) == blake3::hash(given.as_bytes())
+    }
+
+    /// What the cookie of a browser holds. It is the same after a restart, and does not tell the token.
+    pub(crate) fn session(&self) -> String {
+        Hash::from_bytes(blake3::derive_key(SESSION_CONTEXT, self.expose().as_bytes())).to_hex().to_string()
+    }
+
+    /// Whether a cookie is ours.
+    pub(crate) fn is_session(&self, given: &str) -> bool {
+        blake3::hash(self.session().as_bytes()) == blake3::hash(given.as_bytes())
+    }
+}
+
+/// 32 random bytes, as text.
+fn random() -> Result<String, getrandom::Error> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes)?;
+    Ok(Hash::from_bytes(bytes).to_hex().to_string())
+}
+
+/// The tickets that nobody has used yet.
+#[derive(Debug, Default)]
+pub(crate) struct Tickets(Mutex<HashMap<Hash, Instant>>);
+
+impl Tickets {
+    /// Makes a ticket that can be used once, for a minute.
+    pub(crate) fn issue(&self, now: Instant) -> Result<String, getrandom::Error> {
+        let ticket = random()?;
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|_, issued| now.saturating_duration_since(*issued) < TICKET_LIFE);
+        if open.len() >= MOST_TICKETS
+            && let Some(oldest) = open.iter().min_by_key(|(_, issued)| **issued).map(|(ticket, _)| *ticket)
+        {
+            open.remove(&oldest);
+        }
+        open.insert(blake3::hash(ticket.as_bytes()), now);
+        Ok(ticket)
+    }
+
+    /// Takes a ticket. Whether it was good; it is not any more.
+    pub(crate) fn redeem(&self, ticket: &str, now: Instant) -> bool {
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let issued = open.remove(&blake3::hash(ticket.as_bytes()));
+        issued.is_some_and(|issued| now.saturating_duration_since(issued) < TICKET_LIFE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_only_itself() {
+        let token = Token::generate().unwrap();
+        assert_eq!(token.expose().len(), 64);
+        assert!(token.is(token.expose()));
+        assert!(!token.is(&token.expose()[..63]));
+        assert!(!token.is(""));
+        assert!(!token.is(&token.session()));
+        assert!(!token.is(Token::generate().unwrap().expose()));
+        assert!(!format!("{token:?}").contains(token.expose()));
+    }
+
+    #[test]
+    fn tokens_are_read_as_they_are_written() {
+        let check = |text: &str, expect: bool| assert_eq!(Token::read(text).is_some(), expect, "{text:?}");
+        let token = Token::generate().unwrap();
+        check(&format!("{}\n", token.expose()), true);
+        check("", false);
+        check("secret", false);
+        check(&"x".repeat(32), true);
+        check(&format!("{} {}", "x".repeat(32), "x"), false);
+    }
+
+    #[test]
+    fn a_session_is_the_same_after_a_restart() {
+        let token = Token::generate().unwrap();
+        let again = Token::read(token.expose()).unwrap();
+        assert!(again.is_session(&token.session()));
+        assert!(!again.is_session(token.expose()));
+        assert!(!Token::generate().unwrap().is_session(&token.session()));
+    }
+
+    #[test]
+    fn a_ticket_is_good_once_and_for_a_minute() {
+        let (tickets, now) = (Tickets::default(), Instant::now());
+        let ticket = tickets.issue(now).unwrap();
+        assert!(!tickets.redeem("another", now));
+        assert!(tickets.redeem(&ticket, now + TICKET_LIFE / 2));
+        assert!(!tickets.redeem(&ticket, now + TICKET_LIFE / 2));
+        let late = tickets.issue(now).unwrap();
+        assert!(!tickets.redeem(&late, now + TICKET_LIFE));
+    }
+
+    #[test]
+    fn tickets_are_bounded() {
+        let (tickets, now) = (Tickets::default(), Instant::now());
+        let first = tickets.issue(now).unwrap();
+        for after in 1..=MOST_TICKETS as u64 {
+            tickets.issue(now + Duration::from_millis(after)).unwrap();
+        }
+        assert_eq!(tickets.0.lock().unwrap().len(), MOST_TICKETS);
+        assert!(!tickets.redeem(&first, now));
+    }
+}

@@ -1,0 +1,147 @@
+//! How a browser comes in: by a small form that takes the token, or by a ticket that `polity view` has got for it.
+//! Either becomes a cookie.
+
+use crate::openapi::{Access, Routes, Verb};
+use crate::problem::Problem;
+use crate::shared::Shared;
+use axum::Json;
+use axum::extract::rejection::FormRejection;
+use axum::extract::{Form, Query, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{Html, IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// How long a browser keeps the cookie.
+const COOKIE_SECONDS: u32 = 365 * 24 * 60 * 60;
+const FORM_POLICY: &str = "default-src 'none'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+
+/// What the form says beside its field.
+#[derive(Clone, Copy)]
+pub(crate) enum Attempt {
+    /// Nothing was tried yet.
+    None,
+    /// It was not right.
+    Wrong,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct LoginForm {
+    /// The token of the data directory.
+    #[serde(default)]
+    token: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct LoginQuery {
+    /// What `POST /api/session` gave.
+    #[serde(default)]
+    ticket: Option<String>,
+}
+
+/// Where a browser comes in without the token.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Session")]
+struct Session {
+    /// To be opened once, within a minute.
+    url: String,
+}
+
+/// Declares the routes.
+pub(crate) fn routes(routes: &mut Routes) {
+    let html = || json!({"type": "string"});
+    routes.add(Verb::Get, "/login", "loginByTicket", by_ticket, |operation| {
+        operation
+            .summary("Turns a ticket into a session.")
+            .access(Access::Anybody)
+            .query::<LoginQuery>()
+            .gives_nothing(303, "The ticket was good; go to the page.")
+            .gives_content(401, "The ticket is not good; a form for the token.", "text/html", html())
+            .refuses(&[403, 500])
+    });
+    routes.add(Verb::Post, "/login", "loginByToken", by_token, |operation| {
+        let schema =
+            json!({"type": "object", "required": ["token"], "properties": {"token": {"type": "string"}}});
+        operation
+            .summary("Turns the token into a session.")
+            .access(Access::Anybody)
+            .takes_content("application/x-www-form-urlencoded", schema)
+            .gives_nothing(303, "The token was right; go to the page.")
+            .gives_content(401, "The token is wrong; the form again.", "text/html", html())
+            .refuses(&[403, 500])
+    });
+    routes.add(Verb::Post, "/api/session", "openSession", open, |operation| {
+        operation
+            .summary("Gives an address that opens the page once, within a minute, without the token.")
+            .gives::<Session>(200, "The address.")
+    });
+}
+
+/// The form, as the answer to whoever has no session.
+pub(crate) fn form(attempt: Attempt) -> Response {
+    let said = match attempt {
+        Attempt::None => "",
+        Attempt::Wrong => "<p role=\"alert\">That was not right, or too late. 不对，或者已过期。</p>\n",
+    };
+    let page = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>polity</title>\n</head>\n<body>\n<h1>polity</h1>\n{said}\
+         <p>Type <code>polity view</code> in a terminal, or give the token: it is in the file <code>token</code> of the \
+         data directory.</p>\n\
+         <p lang=\"zh\">在终端输入 <code>polity view</code>，或填写令牌：它在数据目录的 <code>token</code> 文件里。</p>\n\
+         <form method=\"post\" action=\"/login\">\n<label>Token 令牌 \
+         <input type=\"password\" name=\"token\" autocomplete=\"current-password\" required autofocus></label>\n\
+         <button>Open 打开</button>\n</form>\n</body>\n</html>\n"
+    );
+    let mut response = (StatusCode::UNAUTHORIZED, Html(page)).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(FORM_POLICY));
+    response
+}
+
+async fn by_ticket(
+    State(shared): State<Arc<Shared>>,
+    query: Result<Query<LoginQuery>, axum::extract::rejection::QueryRejection>,
+) -> Result<Response, Problem> {
+    let ticket = query.ok().and_then(|Query(query)| query.ticket);
+    match ticket {
+        Some(ticket) if shared.guard.tickets.redeem(&ticket, Instant::now()) => welcome(&shared),
+        Some(_) => Ok(form(Attempt::Wrong)),
+        None => Ok(form(Attempt::None)),
+    }
+}
+
+async fn by_token(
+    State(shared): State<Arc<Shared>>,
+    given: Result<Form<LoginForm>, FormRejection>,
+) -> Result<Response, Problem> {
+    match given {
+        Ok(Form(given)) if shared.guard.token().is(given.token.trim()) => welcome(&shared),
+        Ok(_) | Err(_) => Ok(form(Attempt::Wrong)),
+    }
+}
+
+/// Sends the browser to the page, with a cookie.
+fn welcome(shared: &Shared) -> Result<Response, Problem> {
+    let (name, value) = (shared.guard.cookie_name(), shared.guard.token().session());
+    let cookie = format!("{name}={value}; HttpOnly; SameSite=Strict; Path=/; Max-Age={COOKIE_SECONDS}");
+    let cookie = HeaderValue::try_from(cookie).map_err(|_| Problem::defect())?;
+    let mut response = (StatusCode::SEE_OTHER, [(header::LOCATION, "/")]).into_response();
+    response.headers_mut().insert(header::SET_COOKIE, cookie);
+    Ok(response)
+}
+
+async fn open(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Result<Json<Session>, Problem> {
+    let ticket = shared.guard.tickets.issue(Instant::now()).map_err(|error| {
+        tracing::error!(%error, "the system gives no random bytes");
+        Problem::defect()
+    })?;
+    // The guard has looked at it.
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).ok_or_else(Problem::defect)?;
+    Ok(Json(Session { url: format!("http://{host}/login?ticket={ticket}") }))
+}

@@ -1,0 +1,21 @@
+//! What all routes share.
+
+use crate::guard::Guard;
+use axum::body::Bytes;
+use polity_runtime::Society;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// What all routes share.
+pub(crate) struct Shared {
+    /// The society.
+    pub(crate) society: Arc<Society>,
+    /// Who may ask.
+    pub(crate) guard: Guard,
+    /// Cancelled when the process is asked to end: nothing new is to be begun.
+    pub(crate) draining: CancellationToken,
+    /// Cancelled when what never ends by itself, such as a stream of events, has to.
+    pub(crate) ending: CancellationToken,
+    /// The description of the API.
+    pub(crate) description: Bytes,
+}

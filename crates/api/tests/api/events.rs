@@ -1,0 +1,120 @@
+//! Events, as pages and as streams.
+
+use crate::support::{Daemon, asked};
+use axum::body::Body;
+use axum::http::header;
+use futures::StreamExt;
+use polity_runtime::Event;
+use tower::ServiceExt;
+
+/// The numbers of the events of a stream, once there are so many.
+async fn streamed(daemon: &Daemon, path: &str, last: Option<i64>, many: usize) -> Vec<i64> {
+    let mut request = asked("GET", path).header(header::ACCEPT, "text/event-stream");
+    if let Some(last) = last {
+        request = request.header("Last-Event-ID", last.to_string());
+    }
+    let response = daemon.app.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+    assert_eq!(response.headers()[header::CONTENT_TYPE], "text/event-stream");
+    let mut body = response.into_body().into_data_stream();
+    let mut text = String::new();
+    while numbers(&text).len() < many {
+        let bytes = body.next().await.unwrap().unwrap();
+        text.push_str(std::str::from_utf8(&bytes).unwrap());
+    }
+    let mut numbers = numbers(&text);
+    numbers.truncate(many);
+    numbers
+}
+
+fn numbers(text: &str) -> Vec<i64> {
+    let whole = text.rsplit_once("\n\n").map_or("", |(whole, _)| whole);
+    whole.lines().filter_map(|line| line.strip_prefix("id: ")).map(|number| number.parse().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn pages_have_no_gap_and_no_double() {
+    let daemon = Daemon::start().await;
+    daemon.prompt("hello").await;
+    let expected = daemon.society.events_after(0, 1000).await.unwrap();
+    assert!(matches!(expected.first().unwrap().event, Event::TaskStarted { .. }));
+    let mut collected = Vec::new();
+    let mut after = 0;
+    loop {
+        let page = daemon.get(&format!("/api/events?after={after}&limit=3")).await.ok();
+        let events = page["events"].as_array().unwrap();
+        assert!(events.len() <= 3);
+        if events.is_empty() {
+            break;
+        }
+        collected.extend(events.iter().map(|event| event["seq"].as_i64().unwrap()));
+        after = page["next"].as_i64().unwrap();
+    }
+    assert_eq!(collected, expected.iter().map(|entry| entry.seq).collect::<Vec<_>>());
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_stream_goes_on_where_it_was() {
+    let daemon = Daemon::start().await;
+    daemon.prompt("hello").await;
+    let expected: Vec<i64> =
+        daemon.society.events_after(0, 1000).await.unwrap().iter().map(|entry| entry.seq).collect();
+    for cut in 0..expected.len() {
+        let (before, left) = expected.split_at(cut);
+        let mut all = streamed(&daemon, "/api/events", None, before.len()).await;
+        all.extend(streamed(&daemon, "/api/events", before.last().copied(), left.len()).await);
+        assert_eq!(all, expected);
+    }
+    let (_, left) = expected.split_at(3);
+    assert_eq!(
+        streamed(&daemon, &format!("/api/events?after={}", expected[2]), None, left.len()).await,
+        left
+    );
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_stream_tells_what_happens_while_it_is_open() {
+    let daemon = Daemon::start().await;
+    let request = asked("GET", "/api/events").header(header::ACCEPT, "text/event-stream");
+    let response = daemon.app.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+    let mut body = response.into_body().into_data_stream();
+    daemon.prompt("hello").await;
+    let expected = daemon.society.events_after(0, 1000).await.unwrap();
+    let mut text = String::new();
+    while numbers(&text).len() < expected.len() {
+        text.push_str(std::str::from_utf8(&body.next().await.unwrap().unwrap()).unwrap());
+    }
+    assert_eq!(numbers(&text), expected.iter().map(|entry| entry.seq).collect::<Vec<_>>());
+    assert!(text.contains("\nevent: task_idle\n"), "{text}");
+    let first = text.lines().find_map(|line| line.strip_prefix("data: ")).unwrap();
+    assert_eq!(serde_json::from_str::<serde_json::Value>(first).unwrap()["seq"], expected[0].seq);
+    // It ends when the daemon does.
+    daemon.ending.closing.cancel();
+    while let Some(rest) = body.next().await {
+        rest.unwrap();
+    }
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_no_number_is_refused() {
+    let daemon = Daemon::start().await;
+    for path in [
+        "/api/events?after=soon",
+        "/api/events?after=-1",
+        "/api/events?limit=0",
+        "/api/events?limit=1001",
+        "/api/events?limit=99999999999999",
+        "/api/events?since=1",
+        "/api/events?after=1&after=2",
+    ] {
+        daemon.get(path).await.assert_problem(400, "invalid_arguments");
+    }
+    for last in ["x", "-1", "1e3"] {
+        let request = asked("GET", "/api/events").header(header::ACCEPT, "text/event-stream");
+        let request = request.header("Last-Event-ID", last).body(Body::empty()).unwrap();
+        daemon.send(request).await.assert_problem(400, "invalid_arguments");
+    }
+    daemon.stop().await;
+}

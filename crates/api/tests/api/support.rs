@@ -1,0 +1,191 @@
+//! A society in rehearsal behind the routes, and requests to it.
+
+use axum::Router;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::http::{HeaderMap, Method, Request, StatusCode, header};
+use polity_api::{Ending, Guard, Hosts, Token};
+use polity_registry::{Environment, Registry};
+use polity_rehearsal::RehearsalModel;
+use polity_runtime::{Parts, Prompt, Society};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+use tempfile::TempDir;
+use tower::ServiceExt;
+
+pub(crate) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+pub(crate) const HOST: &str = "127.0.0.1:7717";
+pub(crate) const PAGE: &str = "http://127.0.0.1:7717";
+
+/// What the API says of itself.
+pub(crate) static DESCRIPTION: LazyLock<Value> = LazyLock::new(polity_api::description);
+
+/// A society behind its routes.
+pub(crate) struct Daemon {
+    pub(crate) society: Arc<Society>,
+    pub(crate) ending: Ending,
+    pub(crate) app: Router,
+    /// Where the configuration and the data are.
+    _directory: TempDir,
+}
+
+/// An answer, whole.
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Daemon {
+    pub(crate) async fn start() -> Self {
+        Self::start_in(tempfile::tempdir().unwrap(), Vec::new()).await
+    }
+
+    pub(crate) async fn start_in(directory: TempDir, mounted: Vec<Router>) -> Self {
+        let society =
+            Arc::new(Society::start(directory.path(), parts(directory.path()).await).await.unwrap());
+        let ending = Ending::default();
+        let guard = Guard::new(Token::read(TOKEN).unwrap(), Hosts::new(7717, []));
+        let app = polity_api::app(Arc::clone(&society), guard, ending.clone(), mounted);
+        Self { society, ending, app, _directory: directory }
+    }
+
+    /// Has the person ask something, and waits until nothing is left to do.
+    pub(crate) async fn prompt(&self, text: &str) {
+        let prompt = Prompt { text: text.to_owned(), attachments: Vec::new(), service: None };
+        self.society.prompt(prompt).await.unwrap();
+        self.idle().await;
+    }
+
+    /// Waits until nothing is left to do.
+    pub(crate) async fn idle(&self) {
+        let mut newest = self.society.newest_event();
+        while !self.society.open_tasks().await.unwrap().is_empty() {
+            newest.changed().await.unwrap();
+        }
+    }
+
+    /// Sends a request as it is, and compares the answer with the description.
+    pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        let response = self.app.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let body = to_bytes(body, usize::MAX).await.unwrap();
+        let answer = Answer { status: parts.status, headers: parts.headers, body };
+        answer.assert_described(&method, &path);
+        answer
+    }
+
+    /// Sends a request of somebody who has the token.
+    pub(crate) async fn call(&self, method: &str, path: &str) -> Answer {
+        self.send(asked(method, path).body(Body::empty()).unwrap()).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.call("GET", path).await
+    }
+
+    pub(crate) async fn stop(self) {
+        self.society.stop().await;
+    }
+}
+
+/// The parts of a society that knows the rehearsal models alone.
+pub(crate) async fn parts(directory: &Path) -> Parts {
+    let environment = Environment::look_up(|_| None);
+    let discover = Box::new(|| Box::pin(async { None }) as _);
+    let (registry, _) = Registry::load(directory, environment, discover).await.unwrap();
+    Parts {
+        registry: Arc::new(registry),
+        model: Arc::new(RehearsalModel),
+        outside_tools: Vec::new(),
+        extractor: None,
+    }
+}
+
+/// A request of somebody who has the token.
+pub(crate) fn asked(method: &str, path: &str) -> axum::http::request::Builder {
+    bare(method, path).header(header::HOST, HOST).header(header::AUTHORIZATION, format!("Bearer {TOKEN}"))
+}
+
+/// A request with nothing but its path.
+pub(crate) fn bare(method: &str, path: &str) -> axum::http::request::Builder {
+    Request::builder().method(method).uri(path)
+}
+
+impl Answer {
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {:?}", self.body))
+    }
+
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// Asserts a success, and gives its JSON.
+    pub(crate) fn ok(&self) -> Value {
+        assert!(self.status.is_success(), "{} {:?}", self.status, self.body);
+        self.json()
+    }
+
+    /// Asserts a problem.
+    pub(crate) fn assert_problem(&self, status: u16, code: &str) {
+        assert_eq!(self.status.as_u16(), status, "{:?}", self.body);
+        assert_eq!(self.header("content-type"), "application/problem+json");
+        let problem = self.json();
+        assert_eq!(problem["error"], code, "{problem}");
+        assert_eq!(problem["status"], status);
+        assert!(problem["detail"].as_str().is_some_and(|detail| !detail.is_empty()), "{problem}");
+    }
+
+    /// Asserts that the description knows of this answer, and that it has the form that is described.
+    fn assert_described(&self, method: &Method, path: &str) {
+        let said = format!("{method} {path}: {} {:?}", self.status, self.body);
+        let Some((template, operations)) = described(path) else {
+            let pages = path == "/" || path.starts_with("/assets/");
+            assert!(pages || self.status.is_client_error(), "not described: {said}");
+            return;
+        };
+        let name =
+            if method == Method::HEAD { "get".to_owned() } else { method.as_str().to_ascii_lowercase() };
+        let Some(operation) = operations.get(&name) else {
+            assert!([401, 403, 405].contains(&self.status.as_u16()), "{template} does not take this: {said}");
+            return;
+        };
+        let answer = &operation["responses"][self.status.as_str()];
+        assert!(!answer.is_null(), "{template} does not give this: {said}");
+        let Some(contents) = answer.get("content") else {
+            assert!(self.body.is_empty(), "{template} gives nothing: {said}");
+            return;
+        };
+        let content_type = self.header("content-type").split(';').next().unwrap_or_default().trim();
+        let content = contents.get(content_type).or_else(|| contents.get("*/*"));
+        let content = content.unwrap_or_else(|| panic!("{template} does not give {content_type}: {said}"));
+        if content_type.ends_with("json") && method != Method::HEAD {
+            let mut schema = content["schema"].clone();
+            schema["components"] = json!({"schemas": DESCRIPTION["components"]["schemas"]});
+            let validator = jsonschema::draft202012::new(&schema).unwrap();
+            let errors: Vec<String> =
+                validator.iter_errors(&self.json()).map(|error| error.to_string()).collect();
+            assert!(errors.is_empty(), "{template} has another form: {errors:?} in {said}");
+        }
+    }
+}
+
+/// The template that a path fits, with its operations. What is written out counts before what is not.
+fn described(path: &str) -> Option<(&'static str, &'static Value)> {
+    let fits = |template: &str| {
+        let (parts, given) = (template.split('/').collect::<Vec<_>>(), path.split('/').collect::<Vec<_>>());
+        let fit =
+            |(part, given): (&&str, &&str)| part == given || (part.starts_with('{') && !given.is_empty());
+        parts.len() == given.len() && parts.iter().zip(&given).all(fit)
+    };
+    let paths = DESCRIPTION["paths"].as_object().unwrap();
+    let mut fitting: Vec<_> = paths.iter().filter(|(template, _)| fits(template)).collect();
+    fitting.sort_by_key(|(template, _)| template.matches('{').count());
+    fitting.first().map(|(template, operations)| (template.as_str(), *operations))
+}

@@ -1,0 +1,127 @@
+//! `polity serve`: the society stays, and is served over HTTP until somebody asks the process to end.
+
+mod beside;
+
+use crate::cli::ServeArguments;
+use crate::config;
+use crate::failure::Failure;
+use crate::models;
+use crate::output::{Form, Output, complain};
+use crate::places;
+use crate::signals::Interruption;
+use polity_api::{Ending, Guard, Hosts};
+use polity_registry::Watch;
+use polity_runtime::Society;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use tokio::net::TcpListener;
+
+/// Runs the command; gives the exit code.
+pub(crate) async fn run(arguments: ServeArguments) -> Result<u8, Failure> {
+    if !arguments.listen.ip().is_loopback() && arguments.allow_host.is_empty() {
+        return Err(Failure::OpenToOthers(arguments.listen));
+    }
+    let config_dir = places::config(arguments.config)?;
+    let (registry, problems) = config::read(&config_dir.path).await?;
+    let data = places::data(arguments.data)?;
+    let token = beside::token(&data.path)?;
+    // Before any agent works: nobody could see what they do where this fails.
+    let unheard = |source| Failure::Listen { address: arguments.listen, source };
+    let listener = TcpListener::bind(arguments.listen).await.map_err(unheard)?;
+    let address = listener.local_addr().map_err(unheard)?;
+
+    let output = Output::new(Form::Text);
+    output.problems(&problems);
+    output.sources(&config_dir, &data.path, &registry.current().catalogue)?;
+    let registry = Arc::new(registry);
+    let watch = Watch::start(&registry);
+    if let Err(error) = &watch {
+        // Changes are still seen, at the next model call.
+        tracing::warn!(%error, "changes of the configuration are not watched");
+    }
+    let parts = models::parts(registry)?;
+    let mut interruption = Interruption::listen()
+        .map_err(|error| Failure::Defect(format!("cannot listen for signals: {error}")))?;
+    let society = tokio::select! {
+        started = Society::start(&data.path, parts) => Arc::new(started.map_err(Failure::Open)?),
+        () = interruption.happened() => return Ok(0),
+    };
+
+    let ending = Ending::default();
+    let guard = Guard::new(token, Hosts::new(address.port(), names(arguments.allow_host, address)));
+    let app = polity_api::app(Arc::clone(&society), guard, ending.clone(), []);
+    let server = tokio::spawn(polity_api::serve(listener, app, ending.closing.clone()));
+    let url = format!("http://{}", reachable(address));
+    let note = beside::Note::write(&data.path, &url)?;
+    complain(&format!("ready: {url}"));
+    if !address.ip().is_loopback() {
+        complain(
+            "others can reach it: whoever has the token can do everything, and what is said is not encrypted",
+        );
+    }
+
+    let code = tokio::select! {
+        () = interruption.happened() => Ok(0),
+        reason = society.broken() => Err(Failure::Broken(reason)),
+    };
+    ending.draining.cancel();
+    let end = async {
+        if code.is_ok() {
+            complain("what is under way may still end; once more to stop at once, which is safe too");
+            society.drain().await;
+        }
+        ending.closing.cancel();
+        if let Err(error) = server.await {
+            tracing::error!(%error, "the server ended in a way that it should not");
+        }
+        society.stop().await;
+    };
+    tokio::select! {
+        () = end => {
+            drop(note);
+            drop(data);
+        }
+        // Somebody is in a hurry: what was acknowledged is on disk already, and the lock goes with the process.
+        () = interruption.happened() => {
+            drop(note);
+            std::mem::forget(data);
+        }
+    }
+    code
+}
+
+/// The names that count beside those of loopback. An address of our own that was named to listen on is one: a page of
+/// somebody else cannot have a number for its name.
+fn names(allowed: Vec<String>, address: SocketAddr) -> Vec<String> {
+    let own = !address.ip().is_loopback() && !address.ip().is_unspecified();
+    allowed.into_iter().chain(own.then(|| address.to_string())).collect()
+}
+
+/// Where a program on this machine reaches an address that is listened on.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address {
+        SocketAddr::V4(v4) if v4.ip().is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        SocketAddr::V6(v6) if v6.ip().is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        SocketAddr::V4(_) | SocketAddr::V6(_) => address.ip(),
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_that_programs_of_this_machine_reach() {
+        let check = |listen: &str, url: &str, own: &[&str]| {
+            let address: SocketAddr = listen.parse().unwrap();
+            assert_eq!(reachable(address).to_string(), url);
+            assert_eq!(names(Vec::new(), address), own);
+        };
+        check("127.0.0.1:7717", "127.0.0.1:7717", &[]);
+        check("[::1]:7717", "[::1]:7717", &[]);
+        check("0.0.0.0:80", "127.0.0.1:80", &[]);
+        check("[::]:80", "[::1]:80", &[]);
+        check("192.168.0.7:7717", "192.168.0.7:7717", &["192.168.0.7:7717"]);
+    }
+}
