@@ -10,9 +10,9 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use polity_runtime::Entry;
+use polity_runtime::view::EventFilter;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 
@@ -36,14 +36,6 @@ pub(crate) struct EventsQuery {
 
 fn longest() -> u32 {
     LONGEST_PAGE
-}
-
-/// A page of events.
-#[derive(Debug, Serialize)]
-pub(crate) struct EventPage {
-    events: Vec<Entry>,
-    /// What to ask for next, as `after`.
-    next: i64,
 }
 
 /// Declares the routes.
@@ -75,13 +67,9 @@ async fn events(
         let after = stream::last_event_id(&headers)?.unwrap_or(wanted.after);
         return Ok(stream::open(&shared, after));
     }
-    let events = shared
-        .society
-        .events_after(wanted.after, wanted.limit)
-        .await
-        .map_err(|error| Problem::internal(&error))?;
-    let next = events.last().map_or(wanted.after, |last| last.seq);
-    Ok(Json(EventPage { events, next }).into_response())
+    let page = shared.society.events_after(wanted.after, wanted.limit, &EventFilter::default()).await;
+    let page = page.map_err(|error| Problem::internal(&error))?;
+    Ok(Json(page).into_response())
 }
 
 /// Whether a stream is asked for.

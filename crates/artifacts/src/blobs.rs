@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use std::fmt;
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Seek as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -114,6 +114,15 @@ pub enum BlobError {
     },
 }
 
+/// A blob that is open for reading, at its beginning.
+#[derive(Debug)]
+pub struct BlobFile {
+    /// The file.
+    pub file: std::fs::File,
+    /// How many bytes it has.
+    pub size: u64,
+}
+
 /// A directory of blobs: `ab/cdef…`, and `tmp/` for what is being written. One process uses it at a time. Clones share it.
 #[derive(Clone, Debug)]
 pub struct BlobStore {
@@ -191,6 +200,30 @@ impl BlobStore {
                 return Err(BlobError::Damaged { hash: wanted, found });
             }
             Ok(Bytes::from(bytes))
+        };
+        tokio::task::spawn_blocking(work).await.map_err(BlobError::CutOff)?
+    }
+
+    /// Opens a blob to be read piece by piece, once it is certain that its bytes are those that were stored.
+    pub async fn file(&self, hash: &BlobHash) -> Result<BlobFile, BlobError> {
+        let Some(path) = path_of(&self.root, hash) else {
+            return Err(BlobError::Missing { hash: hash.clone() });
+        };
+        let wanted = hash.clone();
+        let work = move || {
+            let failed = |source: io::Error| match source.kind() {
+                io::ErrorKind::NotFound => BlobError::Missing { hash: wanted.clone() },
+                _ => BlobError::Read { hash: wanted.clone(), source },
+            };
+            let mut file = std::fs::File::open(&path).map_err(failed)?;
+            let mut hasher = blake3::Hasher::new();
+            let size = io::copy(&mut file, &mut hasher).map_err(failed)?;
+            let found = BlobHash(hasher.finalize().to_hex().to_string());
+            if found != wanted {
+                return Err(BlobError::Damaged { hash: wanted, found });
+            }
+            file.rewind().map_err(failed)?;
+            Ok(BlobFile { file, size })
         };
         tokio::task::spawn_blocking(work).await.map_err(BlobError::CutOff)?
     }

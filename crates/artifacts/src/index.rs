@@ -28,7 +28,10 @@ pub struct Stored {
 }
 
 /// Every statement of this module, for a test that prepares them on the real schema.
-pub const STATEMENTS: &[&str] = &[INSERT, GET, GET_MANY, GRANT, MAY_OPEN, LIST];
+pub const STATEMENTS: &[&str] = &[INSERT, GET, GET_MANY, GRANT, MAY_OPEN, LIST, ADOPT];
+
+/// The task of artifacts that belong to none yet. No id of a task is empty.
+pub const NO_TASK: &str = "";
 
 const INSERT: &str = "INSERT INTO artifacts \
     (id, task, owner, blob, kind, mime_type, filename, label, size, meta, created_at) \
@@ -48,6 +51,8 @@ const MAY_OPEN: &str = "SELECT artifact FROM artifact_grants \
 const LIST: &str = "SELECT a.id, a.task, a.owner, a.blob, a.kind, a.mime_type, a.filename, a.label, a.size, a.meta, \
     a.created_at FROM artifact_grants AS g JOIN artifacts AS a ON a.id = g.artifact \
     WHERE g.agent = ?1 AND a.task = ?2 ORDER BY a.created_at DESC, a.rowid DESC LIMIT ?3";
+
+const ADOPT: &str = "UPDATE artifacts SET task = ?2 WHERE id = ?1 AND task = ''";
 
 /// Writes an artifact down, and that its owner may open it. Fails where the id is taken.
 pub async fn insert(conn: &mut SqliteConnection, stored: &Stored) -> Result<(), sqlx::Error> {
@@ -94,6 +99,17 @@ pub async fn grant(
 ) -> Result<(), sqlx::Error> {
     sqlx::query(GRANT).bind(agent.as_str()).bind(artifact.as_str()).execute(conn).await?;
     polity_points::point!("artifacts::granted");
+    Ok(())
+}
+
+/// Gives an artifact that belongs to no task yet to one.
+pub async fn adopt(
+    conn: &mut SqliteConnection,
+    artifact: &ArtifactId,
+    task: &TaskId,
+) -> Result<(), sqlx::Error> {
+    sqlx::query(ADOPT).bind(artifact.as_str()).bind(task.as_str()).execute(conn).await?;
+    polity_points::point!("artifacts::adopted");
     Ok(())
 }
 

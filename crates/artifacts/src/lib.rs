@@ -24,6 +24,6 @@ mod prepare;
 
 pub mod index;
 
-pub use blobs::{Blob, BlobError, BlobHash, BlobStore};
+pub use blobs::{Blob, BlobError, BlobFile, BlobHash, BlobStore};
 pub use detect::{Contradiction, Detected, Extent, detect};
 pub use prepare::{NewArtifact, Prepared, prepare};

@@ -10,6 +10,7 @@ use crate::places;
 use crate::prompt;
 use crate::signals::Interruption;
 use polity_registry::Watch;
+use polity_runtime::view::EventFilter;
 use polity_runtime::{Event, Letter, Prompt, Society, Target};
 use polity_society::id::TaskId;
 use std::collections::BTreeSet;
@@ -161,10 +162,11 @@ async fn follow(society: &Society, output: &Output) -> Result<(), Failure> {
     let mut newest = society.newest_event();
     let mut seen = society.first_event();
     let mut look = Look::AtTasks;
+    let everything = EventFilter::default();
     loop {
         newest.mark_unchanged();
         loop {
-            let page = patiently(|| society.events_after(seen, PAGE)).await?;
+            let page = patiently(|| society.events_after(seen, PAGE, &everything)).await?.events;
             let Some(last) = page.last() else { break };
             seen = last.seq;
             for entry in &page {
@@ -178,7 +180,7 @@ async fn follow(society: &Society, output: &Output) -> Result<(), Failure> {
             }
         }
         if look == Look::AtTasks && patiently(|| society.open_tasks()).await?.is_empty() {
-            if patiently(|| society.events_after(seen, 1)).await?.is_empty() {
+            if patiently(|| society.events_after(seen, 1, &everything)).await?.events.is_empty() {
                 return Ok(());
             }
             // Something was written between the last page and the question whether anything is left: it is shown first.

@@ -58,6 +58,32 @@ pub enum Shut {
     },
 }
 
+/// How a gate stands, to be shown.
+#[derive(Clone, Debug)]
+pub struct GateStatus {
+    /// How many were let in and have not come out.
+    pub in_flight: u64,
+    /// How many stand before it.
+    pub waiting: u64,
+    /// How much of a pause is left that the service has asked for.
+    pub paused_for: Option<Duration>,
+    /// Whether anybody is let in.
+    pub circuit: GateCircuit,
+    /// How the last call has failed; nothing where it was answered.
+    pub last_failure: Option<CallError>,
+}
+
+/// Whether a gate lets anybody in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GateCircuit {
+    /// It does.
+    Closed,
+    /// Nobody, for a while.
+    Open,
+    /// One call finds out, or is about to, whether the service lives.
+    HalfOpen,
+}
+
 /// Leave to make one call; gives the place back when dropped.
 #[derive(Debug)]
 #[must_use = "the place is given back at once if the pass is dropped"]
@@ -67,6 +93,22 @@ pub struct Pass {
     probe: Option<Probe>,
     /// Which server it lets the caller ask.
     generation: u64,
+    /// Counts it among those inside.
+    inside: Option<Counted>,
+}
+
+/// Counts one who is at a gate, for as long as it is held.
+#[derive(Debug)]
+struct Counted {
+    shared: Arc<Shared>,
+    stands: Stands,
+}
+
+/// Where one stands who is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stands {
+    Before,
+    Inside,
 }
 
 #[derive(Debug)]
@@ -90,6 +132,11 @@ struct State {
     failed_probes: u64,
     /// How often the service has become another one.
     generation: u64,
+    /// How many stand before it, and how many are inside.
+    before: u64,
+    inside: u64,
+    /// How the last call has failed.
+    last_failure: Option<CallError>,
 }
 
 /// What one who stands at the gate does next.
@@ -111,6 +158,9 @@ impl Gate {
             circuit: Circuit::default(),
             failed_probes: 0,
             generation: 0,
+            before: 0,
+            inside: 0,
+            last_failure: None,
         });
         let places = Arc::new(Semaphore::new(limit));
         Self { shared: Arc::new(Shared { places, state, changed: watch::Sender::new(()) }) }
@@ -123,6 +173,7 @@ impl Gate {
     ///
     /// Fails where the caller is not let in; nothing is held then.
     pub async fn enter(&self, patience: Patience) -> Result<Pass, Shut> {
+        let _before = Counted::new(&self.shared, Stands::Before);
         let mut changes = self.shared.changed.subscribe();
         let failed_before = self.shared.state().failed_probes;
         // Those who queue hear of changes too: whoever can ask somebody else does not stand in line for nothing.
@@ -136,7 +187,7 @@ impl Gate {
                 // Cannot fail: the semaphore is never closed.
                 permit = &mut place => {
                     let (shared, permit) = (self.shared.clone(), permit.ok());
-                    break Pass { shared, permit, probe: None, generation: 0 };
+                    break Pass { shared, permit, probe: None, generation: 0, inside: None };
                 }
                 // Cannot fail: the sender is in `self`.
                 _ = changes.changed() => {}
@@ -151,6 +202,7 @@ impl Gate {
             match step {
                 Step::Enter(probe) => {
                     (pass.probe, pass.generation) = (probe, generation);
+                    pass.inside = Some(Counted::new(&self.shared, Stands::Inside));
                     return Ok(pass);
                 }
                 Step::Leave(shut) => return Err(shut),
@@ -182,9 +234,27 @@ impl Gate {
         let mut state = self.shared.state();
         state.closed_until = None;
         state.circuit.forget();
+        state.last_failure = None;
         state.generation += 1;
         drop(state);
         self.shared.changed.send_replace(());
+    }
+
+    /// How it stands now.
+    pub fn status(&self) -> GateStatus {
+        let now = Instant::now();
+        let state = self.shared.state();
+        GateStatus {
+            in_flight: state.inside,
+            waiting: state.before,
+            paused_for: state.closed_until.filter(|until| *until > now).map(|until| until - now),
+            circuit: match state.circuit.look(now) {
+                Found::Closed => GateCircuit::Closed,
+                Found::Open { .. } => GateCircuit::Open,
+                Found::Due { .. } | Found::Probing { .. } => GateCircuit::HalfOpen,
+            },
+            last_failure: state.last_failure.clone(),
+        }
     }
 
     /// Changes how many may be inside at once. Those who are stay; new ones wait until there is room.
@@ -221,8 +291,12 @@ impl Pass {
         match blame {
             // Whoever was the probe has not found out; dropping says so.
             Some((_, Blame::Nobody)) => return,
-            None | Some((_, Blame::Caller)) => state.circuit.answered(),
+            None | Some((_, Blame::Caller)) => {
+                state.last_failure = failure.cloned();
+                state.circuit.answered();
+            }
             Some((failure, Blame::Server)) => {
+                state.last_failure = Some(failure.clone());
                 let now = Instant::now();
                 state.circuit.failed(self.probe, failure, now, pause);
                 let found = state.circuit.look(now);
@@ -253,6 +327,21 @@ impl Drop for Pass {
     }
 }
 
+impl Counted {
+    fn new(shared: &Arc<Shared>, stands: Stands) -> Self {
+        *shared.state().count(stands) += 1;
+        Self { shared: Arc::clone(shared), stands }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let mut state = self.shared.state();
+        let count = state.count(self.stands);
+        *count = count.saturating_sub(1);
+    }
+}
+
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         // Each change of the state is whole, so a panic elsewhere leaves nothing half-done.
@@ -261,6 +350,13 @@ impl Shared {
 }
 
 impl State {
+    fn count(&mut self, stands: Stands) -> &mut u64 {
+        match stands {
+            Stands::Before => &mut self.before,
+            Stands::Inside => &mut self.inside,
+        }
+    }
+
     /// What somebody does who has a place already.
     fn enter(&mut self, patience: Patience, failed_before: u64) -> Step {
         let step = self.step(patience, failed_before);

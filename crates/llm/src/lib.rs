@@ -42,6 +42,6 @@ pub use endpoint::{
     ToolCallIds, ToolResultMedia,
 };
 pub use estimate::{estimate_message_tokens, estimate_prompt_tokens, estimate_tokens};
-pub use gate::{Gate, Pass, Patience, Shut, WhileOpen};
+pub use gate::{Gate, GateCircuit, GateStatus, Pass, Patience, Shut, WhileOpen};
 pub use http::HttpModel;
 pub use wire::Body;

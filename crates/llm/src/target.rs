@@ -47,6 +47,14 @@ impl Target {
     }
 }
 
+impl Endpoint {
+    /// Whether a key goes with its calls; `variable` looks one up in the environment.
+    pub fn has_key(&self, variable: impl Fn(&str) -> Option<String>) -> bool {
+        let key = expand(self.api_key.expose_secret(), "the API key", variable);
+        key.is_ok_and(|key| !key.expose_secret().is_empty())
+    }
+}
+
 impl Config for Target {
     fn headers(&self) -> HeaderMap {
         self.headers.clone()
@@ -184,6 +192,7 @@ mod tests {
     }
 
     fn check_key(key: &str, expect: Option<&str>) {
+        assert_eq!(with_key(key).has_key(variable), expect.is_some(), "{key}");
         let target = resolve(with_key(key)).unwrap();
         assert_eq!(target.headers.get(AUTHORIZATION).map(|value| value.to_str().unwrap()), expect, "{key}");
     }

@@ -3,6 +3,7 @@
 //! Before each attempt it waits at the gate of the service. The request is made after that, for the service as it is
 //! configured then, so nobody holds a request in memory while waiting, and none is out of date when it is sent.
 
+mod preview;
 mod request;
 mod told;
 
@@ -23,6 +24,8 @@ use polity_artifacts::index::Stored;
 use polity_llm::{CallError, FailureKind, Pass, Reply, Shut, estimate_prompt_tokens};
 use polity_registry::{Service, Snapshot};
 use polity_society::id::{ArtifactId, ServiceId};
+pub use preview::Bytes;
+pub(crate) use preview::preview;
 use request::{Made, capabilities_used, make};
 use std::sync::Arc;
 use std::time::Duration;
@@ -248,7 +251,10 @@ impl Call<'_> {
             return Ok(Attempted::Stale);
         };
         self.scene.history.pin_tokens = service.context_window.map(|window| window / 4);
-        let made = make(self.handles, &self.scene, &snapshot, service, self.tried.media, self.wanted).await?;
+        let made = make(self.handles, &self.scene, &snapshot, service, self.tried.media, self.wanted).await;
+        for event in &made.unreadable {
+            self.handles.store.note(event.clone()).await?;
+        }
         let tokens = estimate_prompt_tokens(&made.request);
         if room::outgrows(tokens, service)
             && let Some(compaction) = self.compaction(&made, tokens, service, &snapshot)

@@ -110,6 +110,25 @@ fn named(name: &str, limits: &Limits) -> Option<Reached> {
     Some(Reached { limit, value: value? })
 }
 
+/// The limit that still keeps a task stopped that `name` has stopped, where a next call would need about this much.
+pub(crate) fn still_reached(
+    name: &str,
+    spent: Spent,
+    need: Spent,
+    worked: Duration,
+    limits: &Limits,
+) -> Option<Reached> {
+    let reached = named(name, limits)?;
+    if reached.limit == "maxSecondsPerTask" {
+        let most = Duration::from_secs(limits.max_seconds_per_task?);
+        return (worked >= most).then_some(reached);
+    }
+    match judge(spent, Spent::default(), need, limits) {
+        Leave::Refused(reached) => Some(reached),
+        Leave::Granted | Leave::Later => None,
+    }
+}
+
 /// The most that a call should cost: its prompt as estimated, and the longest answer that the service may give where it
 /// has a limit. Without `maxTokens` nobody knows how long an answer gets, and the call is bounded by what was spent.
 pub(crate) fn need(prompt_tokens: u64, service: &Service) -> Spent {

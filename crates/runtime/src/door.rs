@@ -54,7 +54,7 @@ pub(crate) async fn openable(
 }
 
 /// The artifacts of a payload: its attachments, and those that its text names.
-fn mentioned(payload: &Payload) -> Vec<ArtifactId> {
+pub(crate) fn mentioned(payload: &Payload) -> Vec<ArtifactId> {
     let mut all = payload.attachments.clone();
     let named = ArtifactId::all_in(&payload.to_json_text());
     all.extend(named.into_iter().filter(|id| !payload.attachments.contains(id)));

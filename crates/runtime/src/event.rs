@@ -44,6 +44,19 @@ pub enum Event {
         /// The service that was chosen for it.
         service: ServiceId,
     },
+    /// The person changed a role: it counts for the next model call of its agents.
+    RoleChanged {
+        /// The task.
+        task: TaskId,
+        /// The role.
+        role: RoleId,
+        /// Its name.
+        name: String,
+        /// The fields that are different now, under their names in JSON.
+        fields: Vec<String>,
+        /// The service that is chosen for it now.
+        service: ServiceId,
+    },
     /// An agent was hired.
     AgentCreated {
         /// The task.
@@ -160,8 +173,9 @@ pub enum Event {
     },
     /// An artifact was stored.
     ArtifactStored {
-        /// The task.
-        task: TaskId,
+        /// The task; none where the person has stored it and sent it to nobody yet.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        task: Option<TaskId>,
         /// The artifact.
         artifact: ArtifactId,
         /// Who stored it.
@@ -357,10 +371,10 @@ impl Event {
             | Self::TaskIdle { task, .. }
             | Self::TaskForgotten { task }
             | Self::RoleCreated { task, .. }
+            | Self::RoleChanged { task, .. }
             | Self::AgentCreated { task, .. }
             | Self::MessageAccepted { task, .. }
             | Self::MessageDue { task }
-            | Self::ArtifactStored { task, .. }
             | Self::TurnStarted { task, .. }
             | Self::TurnEnded { task, .. }
             | Self::ContextCompacted { task, .. }
@@ -372,6 +386,7 @@ impl Event {
             | Self::ServiceSkipped { task, .. }
             | Self::ToolCalled { task, .. }
             | Self::LimitReached { task, .. } => Some(task),
+            Self::ArtifactStored { task, .. } => task.as_ref(),
             Self::AgentEnded { .. }
             | Self::AgentPaused { .. }
             | Self::AgentResumed { .. }
@@ -404,6 +419,7 @@ impl Event {
             Self::ContactAdded { owner, .. } | Self::ArtifactStored { owner, .. } => Some(owner),
             Self::MessageAccepted { to, .. } | Self::MessageBounced { to, .. } => Some(to),
             Self::TaskStarted { .. }
+            | Self::RoleChanged { .. }
             | Self::TaskIdle { .. }
             | Self::TaskForgotten { .. }
             | Self::MessageDue { .. }

@@ -5,7 +5,6 @@ use crate::event::Event;
 use crate::handles::Handles;
 use crate::kept::{Form, Made};
 use crate::render::{Fetch, Fetched, Sight, route_of};
-use crate::store::Error;
 use bytes::Bytes;
 use polity_artifacts::index::Stored;
 use polity_llm::Data;
@@ -18,14 +17,18 @@ use polity_routing::Route;
 use polity_society::id::ArtifactId;
 use std::collections::HashMap;
 
-/// Gets what each artifact is shown as. One that cannot be read is told as such, and recorded.
-pub(crate) async fn fetch(
-    handles: &Handles,
-    service: &Service,
-    stored: &[Stored],
-    sight: &Sight<'_>,
-) -> Result<HashMap<ArtifactId, Fetched>, Error> {
+/// What was got of the artifacts of a request.
+pub(crate) struct All {
+    /// What each is shown as.
+    pub(crate) fetched: HashMap<ArtifactId, Fetched>,
+    /// What is to be recorded of those that cannot be read.
+    pub(crate) unreadable: Vec<Event>,
+}
+
+/// Gets what each artifact is shown as. One that cannot be read is told as such.
+pub(crate) async fn fetch(handles: &Handles, service: &Service, stored: &[Stored], sight: &Sight<'_>) -> All {
     let mut fetched = HashMap::with_capacity(stored.len());
+    let mut unreadable = Vec::new();
     for stored in stored {
         let got = match route_of(&stored.artifact, sight) {
             _ if let Some(damage) = &stored.damage => Err(format!("its row is damaged: {damage}")),
@@ -38,13 +41,13 @@ pub(crate) async fn fetch(
             Ok(bytes) => bytes,
             Err(reason) => {
                 let artifact = stored.artifact.id.clone();
-                handles.store.note(Event::ArtifactUnreadable { artifact, reason }).await?;
+                unreadable.push(Event::ArtifactUnreadable { artifact, reason });
                 Fetch::Failed
             }
         };
         fetched.insert(stored.artifact.id.clone(), Fetched { artifact: stored.artifact.clone(), bytes });
     }
-    Ok(fetched)
+    All { fetched, unreadable }
 }
 
 async fn read(handles: &Handles, stored: &Stored) -> Result<Bytes, String> {

@@ -11,6 +11,7 @@
 mod clock;
 mod in_full;
 mod mint;
+mod said;
 
 mod event;
 mod history;
@@ -49,10 +50,13 @@ pub mod view;
 #[cfg(test)]
 mod testing;
 
+pub use ask::Bytes;
 pub use event::{Entry, Event, NextAttempt, Outcome, Shown, SummarySource};
 pub use in_full::in_full;
-pub use polity_artifacts::NewArtifact;
-pub use society::{Letter, Parts, Prompt, PromptError, Society};
+pub use polity_artifacts::{BlobFile, NewArtifact};
+pub use society::{
+    Attachment, Content, Letter, MAX_KEY_BYTES, Parts, Post, Prompt, PromptError, Society, WriteError,
+};
 pub use steer::{SteerError, Target};
 pub use store::Error;
 pub use tools::outside;

@@ -1,27 +1,29 @@
 //! The society from outside: what the command line and the API do with it.
 
+mod reading;
+mod services;
+mod writing;
+
+pub use reading::Content;
+pub use writing::{Attachment, MAX_KEY_BYTES, Post, WriteError};
+
 use crate::budget::Budgets;
-use crate::door;
 use crate::event::{Entry, Event, Outcome};
 use crate::handles::{Gates, Handles};
 use crate::idle;
 use crate::kept::Kept;
 use crate::maintenance::{self, ARTIFACTS, DATABASE};
-use crate::mint;
+use crate::said::said;
 use crate::steer::{self, SteerError, Target};
-use crate::store::{Conversation, Durability, Error, Store, artifacts, events, messages, tasks};
+use crate::store::{Durability, Error, Store, artifacts, events, messages, tasks};
 use crate::supervisor::Supervisor;
-use crate::tools;
 use crate::tools::outside::OutsideTool;
 use crate::trust::Trusts;
-use polity_artifacts::{BlobStore, NewArtifact, prepare};
+use polity_artifacts::{BlobStore, NewArtifact};
 use polity_llm::ChatModel;
 use polity_registry::{Outcome as ReportOutcome, Registry, Report, Snapshot, Synchronous};
 use polity_society::id::{AgentId, MessageId, ServiceId, TaskId};
 use polity_society::message::{Message, Payload};
-use polity_society::present::present;
-use polity_society::refusal::Refusal;
-use polity_society::rules::{Answering, Draft, LastWord};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -175,59 +177,6 @@ impl Society {
         Ok(Self { handles, events: signals.events, first_event, broken, stop, ended, tasks })
     }
 
-    /// Begins a task with a prompt of the person. Once this returns, the prompt is not lost any more.
-    pub async fn prompt(&self, prompt: Prompt) -> Result<TaskId, PromptError> {
-        let snapshot = self.handles.registry.current();
-        prompt.check(&snapshot)?;
-        let limit = snapshot.settings.limits.max_artifact_bytes;
-        let mut prepared = Vec::with_capacity(prompt.attachments.len());
-        for attachment in prompt.attachments {
-            let size = attachment.bytes.len() as u64;
-            if size > limit {
-                let filename = attachment.filename.unwrap_or_default();
-                return Err(PromptError::TooLarge { filename, size, limit });
-            }
-            let stored =
-                prepare(&self.handles.blobs, attachment, mint::artifact(), crate::clock::now()).await;
-            prepared.push(stored.map_err(Error::Blob)?);
-        }
-        polity_points::point!("society::attachments_stored");
-        let task = mint::task();
-        let (id, service) = (task.clone(), prompt.service);
-        let mut payload = Payload::text(prompt.text);
-        payload.attachments = prepared.iter().map(|stored| stored.artifact.id.clone()).collect();
-        let texts = Arc::clone(&snapshot.prompts);
-        let sent: Result<MessageId, Refusal> = self
-            .handles
-            .store
-            .write(move |tx| {
-                Box::pin(async move {
-                    sqlx::query("SAVEPOINT prompt").execute(&mut tx.connection).await?;
-                    tasks::insert(tx, &task, service.as_ref()).await?;
-                    events::append(tx, &Event::TaskStarted { task: task.clone() }).await?;
-                    let user = Conversation { agent: AgentId::user(), task };
-                    for stored in prepared {
-                        tools::store(tx, &user, stored).await?;
-                    }
-                    let to = AgentId::root().to_string();
-                    let draft = Draft { to, payload, answering: Answering::Oldest, due_at: None };
-                    let sent = door::send(tx, &snapshot, &user, draft, LastWord::UnlessWaiting).await?;
-                    if sent.is_err() {
-                        // A prompt that is refused begins no task.
-                        sqlx::query("ROLLBACK TO prompt").execute(&mut tx.connection).await?;
-                    }
-                    sqlx::query("RELEASE prompt").execute(&mut tx.connection).await?;
-                    Ok(sent)
-                })
-            })
-            .await?;
-        polity_points::point!("society::prompted");
-        match sent {
-            Ok(_) => Ok(id),
-            Err(refusal) => Err(PromptError::Refused(refusal.message(&texts.texts))),
-        }
-    }
-
     /// Has agents do nothing from now on, not even finish what they are asking a model, until they are resumed. What they
     /// have not written they do again then. Gives those that were not paused before.
     pub async fn pause(&self, target: Target) -> Result<Vec<AgentId>, SteerError> {
@@ -253,12 +202,6 @@ impl Society {
     /// The number of the newest event; changes when there is a newer one.
     pub fn newest_event(&self) -> watch::Receiver<i64> {
         self.events.clone()
-    }
-
-    /// A page of events after a number, oldest first.
-    pub async fn events_after(&self, seq: i64, limit: u32) -> Result<Vec<Entry>, Error> {
-        let mut reader = self.handles.store.reader().await?;
-        events::after(&mut reader, seq, limit).await
     }
 
     /// The event that told of a message.
@@ -291,13 +234,7 @@ impl Society {
 
     fn letter(&self, message: Message) -> Letter {
         let snapshot = self.handles.registry.current();
-        let opening = present(&message, &snapshot.prompts.texts).opening;
-        let text = opening.split_once('\n').map_or(String::new(), |(_, text)| text.to_owned());
-        // The person is not a model: what somebody said to it is shown as it was said.
-        let text = match &message.body {
-            polity_society::message::Body::Payload(payload) => payload.words().map_or(text, str::to_owned),
-            polity_society::message::Body::Notice(_) => text,
-        };
+        let text = said(&message, &snapshot.prompts.texts);
         Letter { message, text }
     }
 
@@ -423,3 +360,6 @@ async fn keep_bounded(handles: Arc<Handles>, stop: CancellationToken) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,12 +11,14 @@ pub(crate) mod events;
 pub(crate) mod holds;
 pub(crate) mod maintenance;
 pub(crate) mod messages;
+pub(crate) mod posts;
 pub(crate) mod records;
 pub(crate) mod roles;
 pub(crate) mod tasks;
 mod trouble;
 pub(crate) mod turns;
 pub(crate) mod usage;
+pub(crate) mod view;
 pub(crate) mod work;
 mod writer;
 
@@ -100,6 +102,9 @@ pub enum Error {
     /// The bytes of an artifact could not be written.
     #[error("failed to store an artifact{}", with_advice(Some(Trouble::of_blob(.0))))]
     Blob(#[source] polity_artifacts::BlobError),
+    /// The bytes of an artifact cannot be given.
+    #[error("failed to read an artifact")]
+    Content(#[source] polity_artifacts::BlobError),
     /// A row holds what no version of this program writes.
     #[error("damaged row in table {table}: {what}")]
     Damaged {
@@ -144,6 +149,7 @@ impl Error {
             | Self::Unsound { .. }
             | Self::Newer { .. }
             | Self::Migrate { .. }
+            | Self::Content(_)
             | Self::Damaged { .. }
             | Self::WrongRows { .. }
             | Self::Panicked
@@ -219,6 +225,11 @@ impl Store {
         Ok(self.readers.acquire().await?)
     }
 
+    /// A connection that reads all that it reads as it is at one moment.
+    pub(crate) async fn moment(&self) -> Result<sqlx::Transaction<'static, sqlx::Sqlite>, Error> {
+        Ok(self.readers.begin().await?)
+    }
+
     /// Runs a job in a write transaction, and returns once it is committed. The job runs to its end even if the
     /// caller goes away; it must wait for nothing but the database.
     pub(crate) async fn write<T, F>(&self, job: F) -> Result<T, Error>
@@ -262,7 +273,7 @@ async fn migrate(connection: &mut SqliteConnection, file: &Path) -> Result<(), E
 }
 
 /// Names a row that cannot be read.
-fn damaged(table: &'static str, id: &str, reason: impl std::fmt::Display) -> Error {
+pub(crate) fn damaged(table: &'static str, id: &str, reason: impl std::fmt::Display) -> Error {
     Error::Damaged { table, what: format!("{id}: {reason}") }
 }
 

@@ -1,11 +1,14 @@
 //! What tests of this crate stand on: a real database and real files in a directory of their own, a configuration, and
 //! a task. Calls are run as the driver runs them.
 
+use crate::event::Entry;
 use crate::handles::{Gates, Handles};
 use crate::record::ToolResult;
+use crate::store::view::events;
 use crate::store::{Conversation, Durability, Error, Signals, Store, Tx, messages, records, tasks, turns};
 use crate::tools::outside::OutsideTool;
 use crate::tools::{self, Context, Incoming};
+use crate::view::EventFilter;
 use futures::future::BoxFuture;
 use polity_artifacts::{BlobStore, prepare};
 use polity_llm::{Arguments, ChatModel, ToolCall};
@@ -239,4 +242,10 @@ impl World {
 async fn strings(connection: &mut SqliteConnection, sql: &str) -> Vec<String> {
     let rows = sqlx::query(AssertSqlSafe(sql.to_owned())).fetch_all(connection).await.unwrap();
     rows.iter().map(|row| row.try_get::<Option<String>, _>(0).unwrap().unwrap_or_default()).collect()
+}
+
+/// All events after a number.
+pub(crate) async fn events_after(connection: &mut SqliteConnection, seq: i64) -> Vec<Entry> {
+    let everything = EventFilter::default();
+    events::list(connection, events::Side::After(seq), &everything, 10_000).await.unwrap().events
 }

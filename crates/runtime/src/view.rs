@@ -30,3 +30,8 @@ pub const DEFAULT_PAGE: u32 = 100;
 
 /// The most rows that a page has.
 pub const MAX_PAGE: u32 = 1_000;
+
+/// How many rows a page has that was asked for with this limit.
+pub(crate) fn page(limit: Option<u32>) -> u32 {
+    limit.unwrap_or(DEFAULT_PAGE).clamp(1, MAX_PAGE)
+}

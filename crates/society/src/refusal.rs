@@ -139,6 +139,14 @@ impl Refusal {
         }
     }
 
+    /// What belongs to the code, where anything does: the details of [`Refusal::to_json`].
+    pub fn details(&self, texts: &Texts) -> Option<Value> {
+        let Value::Object(mut object) = self.to_json(texts) else { return None };
+        object.remove("error");
+        object.remove("message");
+        object.remove("details").or_else(|| (!object.is_empty()).then_some(Value::Object(object)))
+    }
+
     /// The refusal as a tool result: `error`, `message` and what belongs to the code.
     pub fn to_json(&self, texts: &Texts) -> Value {
         let mut object = json!({"error": self.code()});

@@ -16,6 +16,7 @@ pub(super) const POINTS: &[&str] = &[
     // artifacts/src/index.rs
     "artifacts::inserted",
     "artifacts::granted",
+    "artifacts::adopted",
     // runtime/src/store.rs
     "store::created",
     "store::looked_at",
@@ -48,8 +49,10 @@ pub(super) const POINTS: &[&str] = &[
     "messages::bounced",
     "messages::requests_closed",
     "messages::shown",
+    "posts::inserted",
     "records::appended",
     "roles::inserted",
+    "roles::updated",
     "tasks::inserted",
     "tasks::reopened",
     "tasks::set_idle",
@@ -149,9 +152,11 @@ pub(super) const UNREACHED: &[(&str, &str)] = &[
         "agents::paused",
         "no command pauses or stops yet: see `the_state_stays_whole_however_it_is_steered`; each is one transaction",
     ),
-    ("work::dropped", "the same"),
-    ("work::delayed_dropped", "the same"),
-    ("work::withdrawn", "the same"),
+    ("posts::inserted", "no command of these runs writes under a key: a key is written with its message"),
+    ("roles::updated", "no command of these runs changes a role: it is one statement with its event"),
+    ("work::dropped", "the same as for pausing"),
+    ("work::delayed_dropped", "the same as for pausing"),
+    ("work::withdrawn", "the same as for pausing"),
 ];
 
 /// Every name that stands in `point!("…")` below a directory.

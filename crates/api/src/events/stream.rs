@@ -7,6 +7,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::{Stream, StreamExt, stream};
+use polity_runtime::view::EventFilter;
 use polity_runtime::{Entry, Society};
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,19 +68,21 @@ fn respond(events: impl Stream<Item = Result<Event, axum::Error>> + Send + 'stat
 impl Position {
     /// The next events, once there are any; `None` where the stream ends.
     async fn page(&mut self) -> Option<Vec<Entry>> {
+        let everything = EventFilter::default();
         loop {
             // Before the events are read: what is written meanwhile has us look again.
             self.newest.mark_unchanged();
             let read = tokio::select! {
                 () = self.ending.cancelled() => return None,
-                read = self.society.events_after(self.after, PAGE) => read,
+                read = self.society.events_after(self.after, PAGE, &everything) => read,
             };
             match read {
-                Ok(page) if !page.is_empty() => {
-                    self.after = page.last().map_or(self.after, |last| last.seq);
-                    return Some(page);
+                Ok(page) => {
+                    self.after = page.next;
+                    if !page.events.is_empty() {
+                        return Some(page.events);
+                    }
                 }
-                Ok(_) => {}
                 Err(error) => {
                     // The client comes back with the number of the last event that it got.
                     tracing::warn!(error = %polity_runtime::in_full(&error), "a stream of events ends");

@@ -5,6 +5,7 @@ use axum::body::Body;
 use axum::http::header;
 use futures::StreamExt;
 use polity_runtime::Event;
+use polity_runtime::view::EventFilter;
 use tower::ServiceExt;
 
 /// The numbers of the events of a stream, once there are so many.
@@ -35,7 +36,7 @@ fn numbers(text: &str) -> Vec<i64> {
 async fn pages_have_no_gap_and_no_double() {
     let daemon = Daemon::start().await;
     daemon.prompt("hello").await;
-    let expected = daemon.society.events_after(0, 1000).await.unwrap();
+    let expected = daemon.society.events_after(0, 1000, &EventFilter::default()).await.unwrap().events;
     assert!(matches!(expected.first().unwrap().event, Event::TaskStarted { .. }));
     let mut collected = Vec::new();
     let mut after = 0;
@@ -57,8 +58,15 @@ async fn pages_have_no_gap_and_no_double() {
 async fn a_stream_goes_on_where_it_was() {
     let daemon = Daemon::start().await;
     daemon.prompt("hello").await;
-    let expected: Vec<i64> =
-        daemon.society.events_after(0, 1000).await.unwrap().iter().map(|entry| entry.seq).collect();
+    let expected: Vec<i64> = daemon
+        .society
+        .events_after(0, 1000, &EventFilter::default())
+        .await
+        .unwrap()
+        .events
+        .iter()
+        .map(|entry| entry.seq)
+        .collect();
     for cut in 0..expected.len() {
         let (before, left) = expected.split_at(cut);
         let mut all = streamed(&daemon, "/api/events", None, before.len()).await;
@@ -80,7 +88,7 @@ async fn a_stream_tells_what_happens_while_it_is_open() {
     let response = daemon.app.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
     let mut body = response.into_body().into_data_stream();
     daemon.prompt("hello").await;
-    let expected = daemon.society.events_after(0, 1000).await.unwrap();
+    let expected = daemon.society.events_after(0, 1000, &EventFilter::default()).await.unwrap().events;
     let mut text = String::new();
     while numbers(&text).len() < expected.len() {
         text.push_str(std::str::from_utf8(&body.next().await.unwrap().unwrap()).unwrap());

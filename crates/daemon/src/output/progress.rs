@@ -30,6 +30,9 @@ pub(crate) fn describe(event: &Event) -> Option<String> {
                 dim(&format!("({service})"))
             )
         }
+        Event::RoleChanged { name: role, fields, .. } => {
+            format!("you changed the role {} {}", name(role), dim(&format!("({})", fields.join(", "))))
+        }
         Event::AgentCreated { agent, parent, objective, .. } => {
             format!("{} hired {}: {}", name(parent.as_str()), name(agent.as_str()), beginning(objective))
         }

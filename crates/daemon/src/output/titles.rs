@@ -2,6 +2,7 @@
 
 use super::one_line;
 use crate::failure::Failure;
+use polity_runtime::view::EventFilter;
 use polity_runtime::{Event, Society};
 use polity_society::id::{AgentId, TaskId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +23,7 @@ impl Titles {
         let mut titles = BTreeMap::new();
         let mut seen = 0;
         while titles.len() < tasks.len() && seen < society.first_event() {
-            let page = society.events_after(seen, PAGE).await?;
+            let page = society.events_after(seen, PAGE, &EventFilter::default()).await?.events;
             let Some(last) = page.last() else { break };
             seen = last.seq;
             for entry in page {

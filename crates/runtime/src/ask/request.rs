@@ -2,13 +2,12 @@
 
 use super::{Scene, Wanted};
 use crate::door::known;
-use crate::event::Shown;
-use crate::fetch::fetch;
+use crate::event::{Event, Shown};
+use crate::fetch::{All, fetch};
 use crate::handles::Handles;
 use crate::policy::Sent;
 use crate::render::{self, MediaUse, Sight, SystemFacts};
 use crate::room::{self, Compaction};
-use crate::store::Error;
 use crate::tools;
 use crate::trust::OfAll;
 use crate::turn::Tools;
@@ -26,6 +25,8 @@ pub(super) struct Made {
     pub(super) request: Request,
     pub(super) shown: Vec<Shown>,
     pub(super) costs: Vec<u64>,
+    /// What is to be recorded of artifacts that cannot be read.
+    pub(super) unreadable: Vec<Event>,
 }
 
 impl Made {
@@ -54,10 +55,10 @@ pub(super) async fn make(
     service: &Service,
     media: MediaUse,
     wanted: Wanted<'_>,
-) -> Result<Made, Error> {
+) -> Made {
     match wanted {
         Wanted::Answer(round) => answer_request(handles, scene, snapshot, service, media, round.tools).await,
-        Wanted::Summary(compaction) => Ok(summary_request(compaction, snapshot)),
+        Wanted::Summary(compaction) => summary_request(compaction, snapshot),
     }
 }
 
@@ -68,7 +69,7 @@ async fn answer_request(
     service: &Service,
     media: MediaUse,
     tools: Tools,
-) -> Result<Made, Error> {
+) -> Made {
     let limits = &room::within(&snapshot.settings.limits, service);
     let distrust = handles.trusts.distrust(snapshot, &service.id);
     let contacts = known(scene.contacts.clone(), &snapshot.catalogue);
@@ -87,7 +88,7 @@ async fn answer_request(
         media: if distrust.of_all == OfAll::Yes { MediaUse::Described } else { media },
         refused: &distrust.refused,
     };
-    let fetched = fetch(handles, service, &scene.stored, &sight).await?;
+    let All { fetched, unreadable } = fetch(handles, service, &scene.stored, &sight).await;
     let rendered = render::render(&scene.history, &fetched, &sight);
     let system = render::system_message(&SystemFacts {
         prompts: &snapshot.prompts,
@@ -118,7 +119,7 @@ async fn answer_request(
         Tools::Withheld => ToolChoice::None,
     };
     let request = Request { messages, tools: offered, tool_choice };
-    Ok(Made { request, shown: rendered.shown, costs })
+    Made { request, shown: rendered.shown, costs, unreadable }
 }
 
 fn summary_request(compaction: &Compaction, snapshot: &Snapshot) -> Made {
@@ -128,7 +129,12 @@ fn summary_request(compaction: &Compaction, snapshot: &Snapshot) -> Made {
         Message::System(texts.fill(TextKey::ContextSumUp, &[("tokens", &tokens)])),
         Message::User(vec![Part::Text(compaction.transcript.clone())]),
     ];
-    Made { request: Request { messages, ..Request::default() }, shown: Vec::new(), costs: Vec::new() }
+    Made {
+        request: Request { messages, ..Request::default() },
+        shown: Vec::new(),
+        costs: Vec::new(),
+        unreadable: Vec::new(),
+    }
 }
 
 /// The capabilities on the strength of which media were sent.

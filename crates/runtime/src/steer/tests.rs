@@ -170,7 +170,7 @@ impl Running {
     async fn idle(&mut self) -> Outcome {
         loop {
             let mut reader = self.world.store.reader().await.unwrap();
-            let entries = events::after(&mut reader, self.seen, 10_000).await.unwrap();
+            let entries = crate::testing::events_after(&mut reader, self.seen).await;
             drop(reader);
             for entry in entries {
                 self.seen = entry.seq;

@@ -208,7 +208,7 @@ pub(crate) async fn unwritten_children(
     Ok(rows.iter().map(|row| AgentId::new(row.get::<String, _>(0))).collect())
 }
 
-pub(super) fn read(row: &SqliteRow) -> Result<AgentRow, Error> {
+pub(in crate::store) fn read(row: &SqliteRow) -> Result<AgentRow, Error> {
     let id: String = row.get("id");
     let parse = |column: &str| row.get::<Option<String>, _>(column);
     let brief = parse("brief").map(|text| serde_json::from_str(&text)).transpose();

@@ -11,11 +11,10 @@ const INSERT: &str =
 const NEWEST: &str = "SELECT coalesce(max(seq), 0) FROM events";
 const OF_MESSAGE: &str = "SELECT seq, body, created_at FROM events
     WHERE kind = 'message_accepted' AND task = ?2 AND json_extract(body, '$.message') = ?1";
-const AFTER: &str = "SELECT seq, body, created_at FROM events WHERE seq > ?1 ORDER BY seq LIMIT ?2";
 
 /// Every statement of this file.
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[INSERT, NEWEST, OF_MESSAGE, AFTER];
+pub(super) const STATEMENTS: &[&str] = &[INSERT, NEWEST, OF_MESSAGE];
 
 pub(crate) async fn append(tx: &mut Tx, event: &Event) -> Result<(), Error> {
     let value = serde_json::to_value(event).map_err(|error| damaged("events", "new", error))?;
@@ -38,16 +37,6 @@ pub(crate) async fn newest(connection: &mut SqliteConnection) -> Result<i64, Err
     Ok(sqlx::query_scalar(NEWEST).fetch_one(connection).await?)
 }
 
-/// A page of events after a number.
-pub(crate) async fn after(
-    connection: &mut SqliteConnection,
-    seq: i64,
-    limit: u32,
-) -> Result<Vec<Entry>, Error> {
-    let rows = sqlx::query(AFTER).bind(seq).bind(limit).fetch_all(connection).await?;
-    rows.iter().map(read).collect()
-}
-
 /// The event that tells of a message.
 pub(crate) async fn of_message(
     connection: &mut SqliteConnection,
@@ -58,7 +47,7 @@ pub(crate) async fn of_message(
     query.fetch_optional(connection).await?.as_ref().map(read).transpose()
 }
 
-pub(super) fn read(row: &SqliteRow) -> Result<Entry, Error> {
+pub(in crate::store) fn read(row: &SqliteRow) -> Result<Entry, Error> {
     let seq: i64 = row.get("seq");
     let event = serde_json::from_str(&row.get::<String, _>("body"))
         .map_err(|error| damaged("events", &seq.to_string(), error))?;

@@ -3,7 +3,7 @@
 use super::{Conversation, Error, Tx, damaged};
 use crate::intake::{Intake, Size};
 use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
-use polity_society::message::{Body, Expects, Finality, Message, MessageType, Payload, Sender};
+use polity_society::message::{Body, Expects, Finality, Message, MessageState, MessageType, Payload, Sender};
 use polity_society::notice::Notice;
 use polity_society::rules::{OpenRequest, Wait};
 use sqlx::sqlite::SqliteRow;
@@ -53,12 +53,14 @@ const SETTLE: &str = "UPDATE messages SET state = ?2 WHERE turn = ?1 AND state =
 const ANSWER: &str = "UPDATE messages SET answered_by = ?2 WHERE id = ?1 AND answered_by IS NULL";
 const FAIL: &str = "UPDATE messages SET state = 'failed'
     WHERE id = ?1 AND answered_by IS NULL AND state IN ('in_turn', 'done')";
-/// What was not read yet cannot be answered. The person can still be answered where a turn has failed.
+/// What was not read yet cannot be answered; whether the person has read something nobody knows. The person can still be
+/// answered where a turn has failed.
 const OPEN_TO: &str =
     "SELECT id, sender, CASE WHEN json_valid(body) THEN json_extract(body, '$.request_id') END AS passes_on
     FROM messages INDEXED BY messages_open_requests
     WHERE receiver = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL
-    AND (state IN ('in_turn', 'done') OR state = 'failed' AND sender = 'user') ORDER BY seq";
+    AND (state IN ('in_turn', 'done') OR state = 'failed' AND sender = 'user' OR state = 'queued' AND receiver = 'user')
+    ORDER BY seq";
 const AWAITED: &str = "SELECT receiver FROM messages INDEXED BY messages_asked
     WHERE sender = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL AND receiver <> ?1
     AND state IN ('delayed', 'queued', 'in_turn', 'done')
@@ -212,6 +214,26 @@ const NOTICE: &str = "notice";
 pub(crate) async fn get(connection: &mut SqliteConnection, id: &MessageId) -> Result<Option<Message>, Error> {
     let row = sqlx::query(GET).bind(id.as_str()).fetch_optional(connection).await?;
     row.as_ref().map(read).transpose()
+}
+
+/// A message that must be there, and where it stands.
+pub(crate) async fn with_state(
+    connection: &mut SqliteConnection,
+    id: &MessageId,
+) -> Result<(Message, MessageState), Error> {
+    let row = sqlx::query(GET).bind(id.as_str()).fetch_optional(connection).await?;
+    let row = row.ok_or_else(|| damaged("messages", id.as_str(), "it is missing"))?;
+    Ok((read(&row)?, state(&row)))
+}
+
+/// Where the message of a row stands: that it has its answer is noted beside.
+pub(in crate::store) fn state(row: &SqliteRow) -> MessageState {
+    if row.get::<Option<String>, _>("answered_by").is_some() {
+        return MessageState::Answered;
+    }
+    let name: String = row.get("state");
+    // The schema allows no other names.
+    MessageState::ALL.into_iter().find(|known| known.as_str() == name).unwrap_or(MessageState::Done)
 }
 
 /// The message that has waited longest in a mailbox.
@@ -534,7 +556,7 @@ fn mailbox(row: &SqliteRow) -> Conversation {
     }
 }
 
-pub(super) fn read(row: &SqliteRow) -> Result<Message, Error> {
+pub(in crate::store) fn read(row: &SqliteRow) -> Result<Message, Error> {
     let id: String = row.get("id");
     let text = |column: &str| row.get::<String, _>(column);
     let optional = |column: &str| row.get::<Option<String>, _>(column);

@@ -9,6 +9,9 @@ use sqlx::{Row, SqliteConnection};
 
 const INSERT: &str = "INSERT INTO roles (id, task, creator, name, prompt, interface_spec, service,
     required_capabilities, tool_groups, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+const UPDATE: &str =
+    "UPDATE roles SET prompt = ?2, interface_spec = ?3, service = ?4, required_capabilities = ?5, tool_groups = ?6
+    WHERE id = ?1";
 const BY_ID: &str = "SELECT * FROM roles WHERE id = ?1";
 const BY_NAME: &str = "SELECT * FROM roles WHERE task = ?1 AND creator = ?2 AND name = ?3";
 const EXISTS: &str = "SELECT EXISTS (SELECT 1 FROM roles WHERE id = ?1)";
@@ -22,7 +25,7 @@ const USABLE: &str = "WITH RECURSIVE above (role, agent) AS (
 
 /// Every statement of this file.
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[INSERT, BY_ID, BY_NAME, EXISTS, USABLE];
+pub(super) const STATEMENTS: &[&str] = &[INSERT, UPDATE, BY_ID, BY_NAME, EXISTS, USABLE];
 
 pub(crate) async fn insert(tx: &mut Tx, role: &Role) -> Result<(), Error> {
     sqlx::query(INSERT)
@@ -39,6 +42,25 @@ pub(crate) async fn insert(tx: &mut Tx, role: &Role) -> Result<(), Error> {
         .execute(&mut tx.connection)
         .await?;
     polity_points::point!("roles::inserted");
+    Ok(())
+}
+
+/// Writes what may be changed about a role.
+pub(crate) async fn update(tx: &mut Tx, role: &Role) -> Result<(), Error> {
+    let done = sqlx::query(UPDATE)
+        .bind(role.id.as_str())
+        .bind(&role.prompt)
+        .bind(role.interface_spec.as_ref().map(sqlx::types::Json))
+        .bind(role.service.as_str())
+        .bind(sqlx::types::Json(&role.required_capabilities))
+        .bind(sqlx::types::Json(&role.tool_groups))
+        .execute(&mut tx.connection)
+        .await?;
+    polity_points::point!("roles::updated");
+    let hit = done.rows_affected();
+    if hit != 1 {
+        return Err(Error::WrongRows { what: "changing a role", expected: 1, hit });
+    }
     Ok(())
 }
 

@@ -2,10 +2,14 @@
 
 use super::{Error, Tx};
 use polity_society::id::{ServiceId, TaskId};
+use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
+use std::collections::HashMap;
 use std::time::Duration;
 
 const INSERT: &str = "INSERT INTO tasks (id, service, state, created_at) VALUES (?1, ?2, 'open', ?3)";
+const EXISTS: &str = "SELECT EXISTS (SELECT 1 FROM tasks WHERE id = ?1)";
+const REMEMBERED: &str = "SELECT EXISTS (SELECT 1 FROM tasks WHERE id = ?1 AND forgotten_at IS NULL)";
 const SERVICE: &str = "SELECT service FROM tasks WHERE id = ?1";
 // Row numbers tell which came first, because clocks are set back.
 const OPEN: &str = "SELECT id FROM tasks WHERE state = 'open' ORDER BY rowid";
@@ -19,7 +23,7 @@ const NUDGE: &str = "UPDATE tasks SET nudged = 1 WHERE id = ?1";
 const STOPPED_BY: &str = "SELECT stopped_by FROM tasks WHERE id = ?1";
 const WORKED: &str = "SELECT worked_ms FROM tasks WHERE id = ?1";
 const SET_WORKED: &str = "UPDATE tasks SET worked_ms = max(worked_ms, ?2) WHERE id = ?1";
-const STANDING: &str = "SELECT t.state = 'open' AS open, t.nudged, t.stopped_by IS NOT NULL AND t.stopped_by <> 'user' AS limited,
+const STANDINGS: &str = "SELECT t.id, t.state = 'open' AS open, t.nudged, t.stopped_by IS NOT NULL AND t.stopped_by <> 'user' AS limited,
     coalesce(t.stopped_by = 'user', 0) AS stopped,
     EXISTS (SELECT 1 FROM turns WHERE task = t.id AND state = 'open'
             AND agent NOT IN (SELECT agent FROM holds WHERE task = t.id)) AS turning,
@@ -36,12 +40,13 @@ const STANDING: &str = "SELECT t.state = 'open' AS open, t.nudged, t.stopped_by 
             AND answered_by IS NULL AND state <> 'failed') AS asks_user,
     (SELECT state FROM turns WHERE task = t.id AND agent = 'root' ORDER BY id DESC LIMIT 1) = 'failed' AS root_failed,
     EXISTS (SELECT 1 FROM model_calls WHERE task = t.id) AS model_answered
-    FROM tasks t WHERE t.id = ?1";
+    FROM tasks t WHERE t.id IN (SELECT value FROM json_each(?1))";
 
 /// Every statement of this file.
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] = &[
-    INSERT, SERVICE, OPEN, LATEST, REOPEN, WAKE, IDLE, STOP, NUDGE, STOPPED_BY, WORKED, SET_WORKED, STANDING,
+    INSERT, EXISTS, REMEMBERED, SERVICE, OPEN, LATEST, REOPEN, WAKE, IDLE, STOP, NUDGE, STOPPED_BY, WORKED,
+    SET_WORKED, STANDINGS,
 ];
 
 /// What stands in the place of a limit's name where the person has stopped a task.
@@ -79,6 +84,15 @@ pub(crate) async fn insert(tx: &mut Tx, id: &TaskId, service: Option<&ServiceId>
     Ok(())
 }
 
+pub(crate) async fn exists(connection: &mut SqliteConnection, id: &TaskId) -> Result<bool, Error> {
+    Ok(sqlx::query_scalar(EXISTS).bind(id.as_str()).fetch_one(connection).await?)
+}
+
+/// Whether there is a task, and what was said and done in it was not removed.
+pub(crate) async fn is_remembered(connection: &mut SqliteConnection, id: &TaskId) -> Result<bool, Error> {
+    Ok(sqlx::query_scalar(REMEMBERED).bind(id.as_str()).fetch_one(connection).await?)
+}
+
 /// The service that the person chose for root in this task.
 pub(crate) async fn service(
     connection: &mut SqliteConnection,
@@ -104,8 +118,19 @@ pub(crate) async fn standing(
     connection: &mut SqliteConnection,
     id: &TaskId,
 ) -> Result<Option<Standing>, Error> {
-    let row = sqlx::query(STANDING).bind(id.as_str()).fetch_optional(connection).await?;
-    Ok(row.map(|row| Standing {
+    Ok(standings(connection, std::slice::from_ref(id)).await?.remove(id))
+}
+
+/// How tasks stand, those that are there.
+pub(crate) async fn standings(
+    connection: &mut SqliteConnection,
+    ids: &[TaskId],
+) -> Result<HashMap<TaskId, Standing>, Error> {
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let rows = sqlx::query(STANDINGS).bind(serde_json::json!(ids).to_string()).fetch_all(connection).await?;
+    let read = |row: &SqliteRow| Standing {
         open: row.get("open"),
         nudged: row.get("nudged"),
         limited: row.get("limited"),
@@ -116,7 +141,8 @@ pub(crate) async fn standing(
         asks_user: row.get("asks_user"),
         root_failed: row.get::<Option<bool>, _>("root_failed").unwrap_or_default() || row.get("root_parked"),
         model_answered: row.get("model_answered"),
-    }))
+    };
+    Ok(rows.iter().map(|row| (TaskId::new(row.get::<String, _>("id")), read(row))).collect())
 }
 
 /// Work has come for a task that was idle.

@@ -35,7 +35,7 @@ async fn run_until_idle(mut world: World, tasks: &[&str]) -> (World, Vec<Outcome
     let outcomes = loop {
         world.signals.events.changed().await.unwrap();
         let mut reader = world.store.reader().await.unwrap();
-        let events = events::after(&mut reader, 0, 10_000).await.unwrap();
+        let events = crate::testing::events_after(&mut reader, 0).await;
         let idle = |wanted: &&str| {
             events.iter().rev().find_map(|entry| match &entry.event {
                 Event::TaskIdle { task, outcome } if task.as_str() == *wanted => Some(*outcome),

@@ -9,6 +9,7 @@ use crate::inline;
 use crate::record::ToolResult;
 use crate::store::{Conversation, Error, Tx, agents, artifacts, events};
 use bytes::Bytes;
+use polity_artifacts::index::NO_TASK;
 use polity_artifacts::{NewArtifact, Prepared};
 use polity_llm::ToolCall;
 use polity_society::content::Artifact;
@@ -101,7 +102,7 @@ fn is_reference(text: &str) -> bool {
 pub(crate) async fn store(tx: &mut Tx, owner: &Conversation, prepared: Prepared) -> Result<(), Error> {
     let Prepared { artifact, blob } = prepared;
     let event = Event::ArtifactStored {
-        task: owner.task.clone(),
+        task: Some(owner.task.clone()).filter(|task| task.as_str() != NO_TASK),
         artifact: artifact.id.clone(),
         owner: owner.agent.clone(),
         kind: artifact.kind,

@@ -78,11 +78,18 @@ pub enum AgentState {
     Ended,
 }
 
-/// Which agents are meant. They come parents before children: by depth, then in the order in which they were hired.
+impl AgentState {
+    /// Every state.
+    pub const ALL: [Self; 7] =
+        [Self::Thinking, Self::Queued, Self::Waiting, Self::Parked, Self::Paused, Self::Idle, Self::Ended];
+}
+
+/// Which agents are meant. They come in the order in which they were hired, so
+/// parents before children.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AgentFilter {
-    /// Only those that were hired for this task, and root and the person.
+    /// Only those that were hired for this task, and root and the person; root as it is served in this task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
     /// Only those that are in this state. `ended` brings those that have ended.
@@ -102,7 +109,7 @@ pub struct AgentFilter {
     pub include_ended: bool,
     /// Where the page begins: `next` of the page before.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub after: Option<String>,
+    pub after: Option<i64>,
     /// How many at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
@@ -120,7 +127,7 @@ pub struct AgentPage {
     pub agents: Vec<AgentView>,
     /// Where the next page begins, if there may be one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next: Option<String>,
+    pub next: Option<i64>,
     /// The number of the newest event when this was read: what happened after it is not in here.
     pub as_of: i64,
 }

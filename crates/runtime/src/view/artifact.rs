@@ -52,7 +52,7 @@ pub struct ArtifactFilter {
     pub kind: Option<Kind>,
     /// Where the page begins: `next` of the page before.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub after: Option<String>,
+    pub after: Option<i64>,
     /// How many at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
@@ -66,5 +66,5 @@ pub struct ArtifactPage {
     pub artifacts: Vec<ArtifactView>,
     /// Where the next page begins, if there may be one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next: Option<String>,
+    pub next: Option<i64>,
 }

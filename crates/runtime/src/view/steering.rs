@@ -35,10 +35,10 @@ pub struct Posted {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EventFilter {
-    /// Only those of this task, and those that belong to none.
+    /// Only those of this task, and those about its agents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// Only those that are about this agent.
+    /// Only those that are about this agent, and messages that it has sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentId>,
     /// Only those of one of these kinds, such as `message_accepted`; all where the list is empty.

@@ -53,7 +53,7 @@ pub struct TaskFilter {
     pub state: Option<TaskState>,
     /// Where the page begins: `next` of the page before.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub after: Option<String>,
+    pub after: Option<i64>,
     /// How many at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
@@ -67,7 +67,7 @@ pub struct TaskPage {
     pub tasks: Vec<TaskView>,
     /// Where the next page begins, if there may be one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next: Option<String>,
+    pub next: Option<i64>,
 }
 
 /// What model calls have taken.

@@ -47,6 +47,7 @@ const TABLES: &[Table] = &[
     Table { name: "model_calls", rows: "SELECT * FROM model_calls", read: |_| Ok(()) },
     Table { name: "events", rows: "SELECT * FROM events", read: |row| events::read(row).map(drop) },
     Table { name: "releases", rows: "SELECT * FROM releases", read: |_| Ok(()) },
+    Table { name: "posts", rows: "SELECT * FROM posts", read: |_| Ok(()) },
     Table { name: "holds", rows: "SELECT * FROM holds", read: |_| Ok(()) },
 ];
 

@@ -22,12 +22,13 @@ const MESSAGES: &str = "DELETE FROM messages WHERE task = ?1";
 const HIRED: &str =
     "UPDATE agents SET hired_in = NULL WHERE hired_in IN (SELECT id FROM turns WHERE task = ?1)";
 const RELEASES: &str = "DELETE FROM releases WHERE task = ?1";
+const POSTS: &str = "DELETE FROM posts WHERE task = ?1";
 const TURNS: &str = "DELETE FROM turns WHERE task = ?1";
 
 /// Every statement of this file.
 #[cfg(test)]
 pub(in crate::store) const STATEMENTS: &[&str] =
-    &[USED, OLDEST, STILL_OVER, FORGOTTEN, EVENTS, CALLS, RECORDS, MESSAGES, HIRED, RELEASES, TURNS];
+    &[USED, OLDEST, STILL_OVER, FORGOTTEN, EVENTS, CALLS, RECORDS, MESSAGES, HIRED, RELEASES, POSTS, TURNS];
 
 /// How many bytes of the database hold something; what was freed is used again.
 pub(crate) async fn used(connection: &mut SqliteConnection) -> Result<u64, Error> {
@@ -64,7 +65,7 @@ pub(crate) async fn forget(tx: &mut Tx, oldest: Oldest) -> Result<bool, Error> {
         return Ok(false);
     }
     unneeded::remove(tx, &artifacts).await?;
-    for statement in [EVENTS, CALLS, RECORDS, MESSAGES, HIRED, RELEASES, TURNS] {
+    for statement in [EVENTS, CALLS, RECORDS, MESSAGES, HIRED, RELEASES, POSTS, TURNS] {
         sqlx::query(statement).bind(&task).execute(&mut tx.connection).await?;
         polity_points::point!("forget::removed");
     }

@@ -28,12 +28,14 @@ const OTHER_TEXTS: &str = "WITH done (task) AS (SELECT value FROM json_each(?1))
     UNION ALL SELECT CAST(brief AS BLOB) FROM agents WHERE brief IS NOT NULL AND task NOT IN done
     UNION ALL SELECT CAST(concat_ws(' ', prompt, interface_spec) AS BLOB) FROM roles WHERE task NOT IN done
     UNION ALL SELECT CAST(concat_ws(' ', filename, label, meta) AS BLOB) FROM artifacts WHERE task NOT IN done";
+/// What the person has stored and sent to nobody; whatever a message names belongs to its task.
+const STRAY: &str = "SELECT id FROM artifacts WHERE task = '' AND created_at < ?1";
 const REMOVE_GRANTS: &str = "DELETE FROM artifact_grants WHERE artifact IN (SELECT value FROM json_each(?1))";
 const REMOVE: &str = "DELETE FROM artifacts WHERE id IN (SELECT value FROM json_each(?1))";
 
 /// Every statement of this file.
 #[cfg(test)]
-pub(in crate::store) const STATEMENTS: &[&str] = &[OVER, OF_TASKS, OTHER_TEXTS, REMOVE_GRANTS, REMOVE];
+pub(in crate::store) const STATEMENTS: &[&str] = &[OVER, OF_TASKS, OTHER_TEXTS, STRAY, REMOVE_GRANTS, REMOVE];
 
 /// The artifacts of tasks in which nothing has happened since that time (milliseconds since 1970), and that nothing
 /// outside such tasks names.
@@ -42,7 +44,10 @@ pub(crate) async fn find(
     since: i64,
 ) -> Result<BTreeSet<ArtifactId>, Error> {
     let over = over(connection, since).await?;
-    of_tasks(connection, &over).await
+    let mut found = of_tasks(connection, &over).await?;
+    let stray: Vec<String> = sqlx::query_scalar(STRAY).bind(since).fetch_all(connection).await?;
+    found.extend(stray.into_iter().map(ArtifactId::new));
+    Ok(found)
 }
 
 /// The tasks that are over, and in which nothing has happened since that time.

@@ -170,11 +170,13 @@ impl Message {
         self.expects == Expects::Answer && self.answered_by.is_none() && may_come
     }
 
-    /// A request that its receiver has read and can answer. The person can be answered after a failure, too.
+    /// A request that its receiver has read and can answer. The person can be answered after a failure, too, and nobody
+    /// knows what the person has read.
     pub(super) fn is_open(&self) -> bool {
         let was_read = match self.state {
             MessageState::InTurn | MessageState::Done => true,
             MessageState::Failed => self.sender.is_user(),
+            MessageState::Queued => self.receiver.is_user(),
             _ => false,
         };
         self.expects == Expects::Answer && self.answered_by.is_none() && was_read

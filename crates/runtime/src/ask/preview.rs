@@ -1,0 +1,117 @@
+//! What a model would be asked now, without asking it: nothing is written, and nobody is waited for.
+
+use super::request::make;
+use super::{Round, Wanted, look};
+use crate::door::service_for;
+use crate::handles::Handles;
+use crate::render::MediaUse;
+use crate::store::{Conversation, Error, damaged};
+use crate::turn::Tools;
+use crate::view::RequestPreview;
+use polity_llm::{Body, estimate_prompt_tokens};
+use serde_json::Value;
+
+/// How much of the media of a request is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bytes {
+    /// All of it, as it would be sent.
+    InFull,
+    /// How many there are.
+    Counted,
+}
+
+/// The request that comes next in a conversation, made by the very code that makes those that are sent.
+pub(crate) async fn preview(
+    handles: &Handles,
+    conversation: &Conversation,
+    bytes: Bytes,
+) -> Result<RequestPreview, Error> {
+    let snapshot = handles.registry.refresh().await;
+    let mut scene = look(handles, conversation).await?;
+    let service = service_for(&snapshot.catalogue, scene.wanted.as_ref());
+    scene.history.pin_tokens = service.context_window.map(|window| window / 4);
+    let next = Wanted::Answer(Round { turn: 0, number: 0, tools: Tools::Offered });
+    let made = make(handles, &scene, &snapshot, service, MediaUse::Shown, next).await;
+    let body = Body::new(&made.request, &service.endpoint).to_json();
+    let request = body.and_then(|body| serde_json::from_slice(&body));
+    let mut request = request.map_err(|error| damaged("records", conversation.agent.as_str(), error))?;
+    if bytes == Bytes::Counted {
+        count_bytes(&mut request);
+    }
+    Ok(RequestPreview {
+        agent: conversation.agent.clone(),
+        task: conversation.task.clone(),
+        service: service.id.clone(),
+        model: service.endpoint.model.clone(),
+        revision: snapshot.revision,
+        estimated_tokens: estimate_prompt_tokens(&made.request),
+        shown: made.shown,
+        request,
+    })
+}
+
+/// What is shorter than this stays.
+const LONG: usize = 64;
+
+/// Puts the number of its bytes in the place of each long piece of base64: those of data URLs, and those of sound, which
+/// has no URL.
+fn count_bytes(value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            for (name, field) in object.iter_mut() {
+                match field {
+                    Value::Object(sound) if name == "input_audio" => {
+                        if let Some(Value::String(data)) = sound.get_mut("data")
+                            && data.len() > LONG
+                        {
+                            *data = counted(data);
+                        }
+                    }
+                    other => count_bytes(other),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(count_bytes),
+        Value::String(text) => {
+            if let Some((start, data)) = text.split_once(";base64,").filter(|(start, data)| {
+                start.starts_with("data:") && start.len() < 256 && data.len() > LONG && is_base64(data)
+            }) {
+                *text = format!("{start};base64,{}", counted(data));
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn is_base64(data: &str) -> bool {
+    data.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'='))
+}
+
+fn counted(data: &str) -> String {
+    let digits = data.trim_end_matches('=').len();
+    format!("<{} bytes>", digits * 3 / 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base64::Engine as _;
+    use serde_json::json;
+
+    #[test]
+    fn bytes_are_counted_and_texts_stay() {
+        let data = base64::engine::general_purpose::STANDARD.encode([7; 100]);
+        let url = format!("data:image/png;base64,{data}");
+        let mut request = json!({"messages": [{"content": [
+            {"type": "image_url", "image_url": {"url": url}},
+            {"type": "input_audio", "input_audio": {"data": data, "format": "wav"}},
+            {"type": "text", "text": format!("data: look;base64,{} and more", data)},
+        ]}], "data": data});
+        count_bytes(&mut request);
+        let content = &request["messages"][0]["content"];
+        assert_eq!(content[0]["image_url"]["url"], "data:image/png;base64,<100 bytes>");
+        assert_eq!(content[1]["input_audio"], json!({"data": "<100 bytes>", "format": "wav"}));
+        assert_eq!(content[2]["text"], format!("data: look;base64,{data} and more"));
+        assert_eq!(request["data"], data);
+    }
+}

@@ -1,0 +1,140 @@
+//! Services as they are configured and as they are doing, and the configuration as a whole.
+
+use super::Society;
+use crate::door::service_for;
+use crate::handles::Handles;
+use crate::store::Error;
+use crate::store::view as readings;
+use crate::view::{
+    Circuit, ConfigProblem, ConfigView, PriceView, RefusedMedia, ServiceState, ServiceView, Severity,
+    UsageSum,
+};
+use polity_llm::GateCircuit;
+use polity_registry::{Place, Problem, Service, Severity as Gravity, Snapshot};
+use polity_society::id::ServiceId;
+use std::collections::HashMap;
+use std::path::Path;
+
+impl Society {
+    /// The services, in the order of the file.
+    pub async fn services(&self) -> Result<Vec<ServiceView>, Error> {
+        services(&self.handles).await
+    }
+
+    /// One service.
+    pub async fn service(&self, id: &ServiceId) -> Result<Option<ServiceView>, Error> {
+        Ok(self.services().await?.into_iter().find(|service| service.id == *id))
+    }
+
+    /// What is in force, and what is wrong with the files.
+    pub fn config(&self) -> ConfigView {
+        let registry = &self.handles.registry;
+        config(&registry.current(), registry.config_dir())
+    }
+
+    /// Reads the files again, and puts in force what is valid.
+    pub async fn reload(&self) -> ConfigView {
+        self.handles.registry.reload().await;
+        self.config()
+    }
+}
+
+async fn services(handles: &Handles) -> Result<Vec<ServiceView>, Error> {
+    let snapshot = handles.registry.current();
+    let mut moment = handles.store.moment().await?;
+    let mut agents: HashMap<ServiceId, u64> = HashMap::new();
+    for (chosen, count) in readings::agents::by_service(&mut moment).await? {
+        *agents.entry(service_for(&snapshot.catalogue, chosen.as_ref()).id.clone()).or_default() += count;
+    }
+    let spent = readings::usage::by_service(&mut moment).await?;
+    let show = |service: &std::sync::Arc<Service>| {
+        let usage = spent.get(&service.id).copied().unwrap_or_default();
+        let agents = agents.get(&service.id).copied().unwrap_or_default();
+        view(handles, &snapshot, service, agents, usage)
+    };
+    Ok(snapshot.catalogue.services().iter().map(show).collect())
+}
+
+fn view(
+    handles: &Handles,
+    snapshot: &Snapshot,
+    service: &Service,
+    agents: u64,
+    usage: UsageSum,
+) -> ServiceView {
+    let distrust = handles.trusts.distrust(snapshot, &service.id);
+    let refused = (!distrust.refused.is_empty()).then(|| RefusedMedia {
+        all: distrust.of_all == crate::trust::OfAll::Yes,
+        artifacts: distrust.refused.into_iter().collect(),
+    });
+    ServiceView {
+        id: service.id.clone(),
+        name: service.name.clone(),
+        model: service.endpoint.model.clone(),
+        // The registry takes none with a user name, a password or a query in it.
+        base_url: service.endpoint.base_url.clone(),
+        capabilities: service.capabilities.clone(),
+        capability_tags: service.capability_tags.clone(),
+        description: Some(service.description.clone()).filter(|text| !text.is_empty()),
+        context_window: service.context_window,
+        max_concurrent: service.max_concurrent.map(|most| most.get() as u64),
+        fallback: service.fallback.clone(),
+        price: service.price.map(|price| PriceView { input: price.input, output: price.output }),
+        is_default: snapshot.catalogue.default_service().id == service.id,
+        key_set: service.endpoint.has_key(|name| std::env::var(name).ok()),
+        agents,
+        state: state(handles, service),
+        usage,
+        refused_media: refused,
+    }
+}
+
+fn state(handles: &Handles, service: &Service) -> ServiceState {
+    let Some(gate) = handles.gates.known(service) else { return ServiceState::default() };
+    let status = gate.status();
+    ServiceState {
+        in_flight: status.in_flight,
+        waiting: status.waiting,
+        paused_for_ms: status.paused_for.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX)),
+        circuit: match status.circuit {
+            GateCircuit::Closed => Circuit::Closed,
+            GateCircuit::Open => Circuit::Open,
+            GateCircuit::HalfOpen => Circuit::HalfOpen,
+        },
+        last_error: status.last_failure.map(|failure| failure.to_string()),
+    }
+}
+
+fn config(snapshot: &Snapshot, directory: &Path) -> ConfigView {
+    ConfigView {
+        revision: snapshot.revision,
+        directory: Some(directory.display().to_string()),
+        origin: snapshot.catalogue.origin().to_string(),
+        language: snapshot.settings.language.as_str().to_owned(),
+        problems: snapshot.problems.iter().map(problem).collect(),
+        services: snapshot.catalogue.services().iter().map(|service| service.id.clone()).collect(),
+        default_service: snapshot.catalogue.default_service().id.clone(),
+        limits: snapshot.settings.limits,
+        prompts: snapshot.settings.prompts.as_ref().map(|path| path.display().to_string()),
+    }
+}
+
+fn problem(problem: &Problem) -> ConfigProblem {
+    let (pointer, line, column) = match &problem.place {
+        Place::Whole => (None, None, None),
+        Place::Pointer(pointer) => (Some(pointer.clone()), None, None),
+        Place::Position { line, column } => (None, Some(*line as u64), Some(*column as u64)),
+    };
+    ConfigProblem {
+        file: problem.file.clone(),
+        pointer,
+        line,
+        column,
+        severity: match problem.severity {
+            Gravity::Error => Severity::Error,
+            Gravity::Warning => Severity::Warning,
+        },
+        message: problem.what.clone(),
+        done: problem.done.clone(),
+    }
+}

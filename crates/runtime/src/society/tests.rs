@@ -1,0 +1,53 @@
+mod reading;
+mod services;
+mod writing;
+
+use super::*;
+use crate::testing::World;
+use polity_llm::{CallError, Endpoint, Reply, Request};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A model that is not to be asked.
+#[derive(Default)]
+struct Silent {
+    asked: AtomicUsize,
+}
+
+impl ChatModel for Silent {
+    fn call<'a>(
+        &'a self,
+        _: &'a Endpoint,
+        _: &'a Request,
+    ) -> futures::future::BoxFuture<'a, Result<Reply, CallError>> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        Box::pin(std::future::pending())
+    }
+}
+
+/// The society of a world, in which nobody works: what is written stays as it was written.
+fn society(world: &World) -> (Society, Arc<Silent>) {
+    let model = Arc::new(Silent::default());
+    let handles = world.handles(model.clone(), Vec::new());
+    let society = Society {
+        handles,
+        events: world.signals.events.clone(),
+        first_event: 0,
+        broken: watch::channel(None).1,
+        stop: CancellationToken::new(),
+        ended: CancellationToken::new(),
+        tasks: TaskTracker::new(),
+    };
+    (society, model)
+}
+
+/// Changes rows by hand.
+async fn sql(world: &World, statement: String) {
+    world
+        .write(move |tx| {
+            Box::pin(async move {
+                sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&mut tx.connection).await?;
+                Ok(())
+            })
+        })
+        .await;
+}

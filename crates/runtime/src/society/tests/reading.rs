@@ -1,0 +1,609 @@
+use super::*;
+use crate::view::{
+    AgentFilter, AgentState, ArtifactFilter, EventFilter, MessageFilter, Order, TaskFilter, UsageFilter,
+};
+use polity_society::content::{Capability, Direction, Kind};
+use polity_society::message::MessageState;
+use proptest::prelude::*;
+use serde_json::json;
+use std::collections::BTreeSet;
+
+/// An agent as it is drawn.
+#[derive(Clone, Debug)]
+struct Seed {
+    /// 0 is root, above that the agents before it.
+    parent: usize,
+    role: usize,
+    second_task: bool,
+    ended: bool,
+    paused: bool,
+    parked: bool,
+    turning: bool,
+    calls: u64,
+}
+
+/// A message as it is drawn: the person is 0, root 1, the agents follow, and the system is behind them.
+#[derive(Clone, Debug)]
+struct Mail {
+    from: usize,
+    to: usize,
+    asks: bool,
+    state: &'static str,
+    answered: bool,
+}
+
+const STATES: [&str; 6] = ["delayed", "queued", "in_turn", "done", "failed", "bounced"];
+/// The service of each role; the last is not there any more.
+const SERVICES: [&str; 3] = ["words", "eyes", "gone"];
+
+fn seed() -> impl Strategy<Value = Seed> {
+    let flag = || prop::bool::weighted(0.25);
+    (any::<prop::sample::Index>(), 0..3_usize, any::<bool>(), flag(), flag(), flag(), flag(), 0..3_u64)
+        .prop_map(|(parent, role, second_task, ended, paused, parked, turning, calls)| Seed {
+            parent: parent.index(1000),
+            role,
+            second_task,
+            ended,
+            paused,
+            parked,
+            turning,
+            calls,
+        })
+}
+
+fn mail() -> impl Strategy<Value = Mail> {
+    let state = prop::sample::select(&STATES[..]);
+    (0..1000_usize, 0..1000_usize, any::<bool>(), state, prop::bool::weighted(0.3))
+        .prop_map(|(from, to, asks, state, answered)| Mail { from, to, asks, state, answered })
+}
+
+/// Everything that was drawn, with the names that it got.
+#[derive(Debug)]
+struct Drawn {
+    seeds: Vec<Seed>,
+    mail: Vec<(String, String, Mail)>,
+}
+
+fn name(index: usize) -> String {
+    format!("agent-{index:03}")
+}
+
+fn task_of(seed: &Seed) -> &'static str {
+    if seed.second_task { "t-2" } else { "t-1" }
+}
+
+fn of_mail(mail: &Mail) -> &'static str {
+    if mail.from.is_multiple_of(3) { "t-2" } else { "t-1" }
+}
+
+impl Drawn {
+    async fn write(world: &World, seeds: Vec<Seed>, mail: Vec<Mail>) -> Self {
+        world.add_task("t-2").await;
+        let mut rows = Vec::new();
+        for (role, service) in SERVICES.iter().enumerate() {
+            rows.push(format!(
+                "INSERT INTO roles (id, task, creator, name, prompt, service, required_capabilities, tool_groups, created_at)
+                 VALUES ('role-{role}', 't-1', 'root', 'role {role}', '…', '{service}', '[]', '[]', 1)"
+            ));
+        }
+        for (index, seed) in seeds.iter().enumerate() {
+            let parent = match seed.parent % (index + 1) {
+                0 => "root".to_owned(),
+                above => name(above - 1),
+            };
+            let when = |is: bool| if is { "7" } else { "NULL" };
+            let (id, task) = (name(index), task_of(seed));
+            rows.push(format!(
+                "INSERT INTO agents (id, task, parent, role, depth, ended_at, paused_at, created_at)
+                 VALUES ('{id}', '{task}', '{parent}', 'role-{}', 1, {}, {}, {index})",
+                seed.role,
+                when(seed.ended),
+                when(seed.paused)
+            ));
+            if seed.parked {
+                rows.push(format!("INSERT INTO holds VALUES ('{id}', '{task}', 'it failed', 1)"));
+            }
+            if seed.turning {
+                rows.push(format!(
+                    "INSERT INTO turns (agent, task, began_by, state, created_at) VALUES ('{id}', '{task}', 'm', 'open', 1)"
+                ));
+            }
+            for _ in 0..seed.calls {
+                rows.push(format!(
+                    "INSERT INTO model_calls (task, agent, turn, service, model, revision, attempts, prompt_tokens,
+                     completion_tokens, usage_source, created_at)
+                     VALUES ('{task}', '{id}', 1, 'words', 'words-1', 1, 1, 10, 1, 'reported', 1)"
+                ));
+            }
+        }
+        let party = |at: usize| match at {
+            0 => "user".to_owned(),
+            1 => "root".to_owned(),
+            at => name(at - 2),
+        };
+        let parties = seeds.len() + 2;
+        let mut named = Vec::new();
+        for (index, mail) in mail.into_iter().enumerate() {
+            let (seq, to) = (index + 1, party(mail.to % parties));
+            let from = mail.from % (parties + 1);
+            let from = if from == parties { "system".to_owned() } else { party(from) };
+            let (kind, body) = if from == "system" {
+                ("notice", json!({"notice": "turn_failed", "reason": "x"}))
+            } else {
+                ("general", json!({"text": format!("message {seq}"), "extra": seq}))
+            };
+            rows.push(format!(
+                "INSERT INTO messages (seq, id, task, sender, sender_role, receiver, type, body, attachments, expects,
+                 finality, state, answered_by, created_at)
+                 VALUES ({seq}, 'm{seq:09}', '{}', '{from}', 'r', '{to}', '{kind}', '{body}', '[]', '{}', 'final', '{}', {}, {seq})",
+                of_mail(&mail),
+                if mail.asks { "answer" } else { "nothing" },
+                mail.state,
+                if mail.answered { "'m000000001'" } else { "NULL" },
+            ));
+            named.push((from, to, mail));
+        }
+        world
+            .write(move |tx| {
+                Box::pin(async move {
+                    for row in rows {
+                        sqlx::query(sqlx::AssertSqlSafe(row)).execute(&mut tx.connection).await?;
+                    }
+                    Ok(())
+                })
+            })
+            .await;
+        Self { seeds, mail: named }
+    }
+
+    fn waits_for(&self, id: &str) -> BTreeSet<String> {
+        let open = |mail: &Mail| {
+            mail.asks && !mail.answered && ["delayed", "queued", "in_turn", "done"].contains(&mail.state)
+        };
+        let sent = self.mail.iter().filter(|(from, to, mail)| from == id && to != id && open(mail));
+        sent.map(|(_, to, _)| to.clone()).collect()
+    }
+
+    fn unread(&self, id: &str) -> u64 {
+        self.mail.iter().filter(|(_, to, mail)| to == id && mail.state == "queued").count() as u64
+    }
+
+    /// What an agent is doing, as the definition has it.
+    fn state(&self, id: &str, seed: Option<&Seed>) -> AgentState {
+        let is = |what: fn(&Seed) -> bool| seed.is_some_and(what);
+        if is(|seed| seed.ended) {
+            AgentState::Ended
+        } else if is(|seed| seed.paused) {
+            AgentState::Paused
+        } else if is(|seed| seed.parked) {
+            AgentState::Parked
+        } else if is(|seed| seed.turning) {
+            AgentState::Thinking
+        } else if self.unread(id) > 0 {
+            AgentState::Queued
+        } else if !self.waits_for(id).is_empty() {
+            AgentState::Waiting
+        } else {
+            AgentState::Idle
+        }
+    }
+}
+
+/// Reads all pages of this size.
+async fn all_agents(society: &Society, filter: &AgentFilter, limit: u32) -> Vec<crate::view::AgentView> {
+    let mut all = Vec::new();
+    let mut after = None;
+    loop {
+        let page = AgentFilter { after, limit: Some(limit), ..filter.clone() };
+        let page = society.agents(&page).await.unwrap();
+        assert!(page.agents.len() <= limit as usize);
+        all.extend(page.agents);
+        match page.next {
+            Some(next) => after = Some(next),
+            None => return all,
+        }
+    }
+}
+
+fn run<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap().block_on(work)
+}
+
+fn agent_filter() -> impl Strategy<Value = AgentFilter> {
+    let option = prop::option::weighted::<prop::sample::Select<&'static str>>;
+    (
+        option(0.3, prop::sample::select(vec!["t-1", "t-2", "t-9"])),
+        prop::option::weighted(0.3, prop::sample::select(AgentState::ALL.to_vec())),
+        option(0.3, prop::sample::select(vec!["role-0", "role 1", "root", "nobody"])),
+        option(0.3, prop::sample::select(vec!["text", "vision", "tool_calling", "smell"])),
+        prop::option::of(prop::sample::select(vec![Direction::Input, Direction::Output, Direction::Both])),
+        any::<bool>(),
+    )
+        .prop_map(|(task, state, role, capability, direction, include_ended)| AgentFilter {
+            task: task.map(TaskId::new),
+            state,
+            role: role.map(str::to_owned),
+            capability: capability.and_then(Capability::new),
+            direction,
+            include_ended,
+            ..AgentFilter::default()
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Filters agree with a naive look at everything, pages joined are the whole, and states are what they are defined as.
+    #[test]
+    fn agents_are_what_their_rows_say(
+        seeds in prop::collection::vec(seed(), 0..12),
+        mail in prop::collection::vec(mail(), 0..30),
+        filters in prop::collection::vec(agent_filter(), 6),
+        limit in 1..5_u32,
+    ) {
+        run(async {
+            let world = World::new().await;
+            let drawn = Drawn::write(&world, seeds, mail).await;
+            let (society, _) = society(&world);
+            let everything = AgentFilter { include_ended: true, ..AgentFilter::default() };
+            let all = all_agents(&society, &everything, 1000).await;
+            assert_eq!(all.len(), drawn.seeds.len() + 2);
+            for agent in &all {
+                let id = agent.id.as_str();
+                let seed = id.strip_prefix("agent-").map(|index| &drawn.seeds[index.parse::<usize>().unwrap()]);
+                assert_eq!(agent.state, drawn.state(id, seed), "{agent:?}");
+                assert_eq!(agent.waiting, drawn.unread(id), "{agent:?}");
+                let awaited: BTreeSet<String> = agent.waits_for.iter().map(ToString::to_string).collect();
+                assert_eq!(awaited, drawn.waits_for(id), "{agent:?}");
+                assert_eq!(agent.usage.calls, seed.map_or(0, |seed| seed.calls));
+                assert_eq!(agent.usage.prompt_tokens, 10 * agent.usage.calls);
+                let service = seed.map_or("words", |seed| SERVICES[seed.role]);
+                let service = if service == "gone" { "words" } else { service };
+                assert_eq!(agent.service.as_ref().map(ServiceId::as_str), (id != "user").then_some(service));
+                let one = society.agent(&agent.id).await.unwrap().unwrap();
+                assert_eq!(&one.agent, agent);
+            }
+            for filter in filters {
+                let direction = filter.direction.unwrap_or(Direction::Input);
+                let expected: Vec<_> = all
+                    .iter()
+                    .filter(|agent| {
+                        let is_there = filter.include_ended || agent.state != AgentState::Ended;
+                        filter.state.map_or(is_there, |state| agent.state == state)
+                            && filter.task.as_ref().is_none_or(|task| agent.task.as_ref().is_none_or(|own| own == task))
+                            && filter.role.as_ref().is_none_or(|role| {
+                                agent.role == *role || agent.role_id.as_ref().is_some_and(|id| id.as_str() == role)
+                            })
+                            && filter.capability.as_ref().is_none_or(|capability| {
+                                agent.capabilities.as_ref().is_some_and(|has| has.has(capability, direction))
+                            })
+                    })
+                    .cloned()
+                    .collect();
+                assert_eq!(all_agents(&society, &filter, limit).await, expected, "{filter:?}");
+            }
+        });
+    }
+
+    #[test]
+    fn messages_are_filtered_as_if_all_were_looked_at(
+        seeds in prop::collection::vec(seed(), 0..4),
+        mail in prop::collection::vec(mail(), 0..40),
+        filters in prop::collection::vec(message_filter(), 8),
+        limit in 1..7_u32,
+    ) {
+        run(async {
+            let world = World::new().await;
+            Drawn::write(&world, seeds, mail).await;
+            let (society, _) = society(&world);
+            let all = MessageFilter { limit: Some(1000), ..MessageFilter::default() };
+            let all = society.messages(&all).await.unwrap().messages;
+            for filter in filters {
+                let mut expected: Vec<_> = all
+                    .iter()
+                    .filter(|message| {
+                        let is = |id: &AgentId| message.from == id.as_str() || message.to == *id;
+                        filter.task.as_ref().is_none_or(|task| message.task == *task)
+                            && filter.from.as_ref().is_none_or(|from| message.from == *from)
+                            && filter.to.as_ref().is_none_or(|to| message.to == *to)
+                            && filter.with.as_ref().is_none_or(is)
+                            && filter.state.is_none_or(|state| message.state == state)
+                            && filter.message_type.as_ref().is_none_or(|kind| message.message_type == *kind)
+                            && filter.after.as_ref().is_none_or(|after| message.id > *after)
+                            && filter.before.as_ref().is_none_or(|before| message.id < *before)
+                    })
+                    .cloned()
+                    .collect();
+                if filter.order == Order::Newest {
+                    expected.reverse();
+                }
+                let mut joined = Vec::new();
+                let mut page = MessageFilter { limit: Some(limit), ..filter.clone() };
+                loop {
+                    let read = society.messages(&page).await.unwrap();
+                    assert!(read.messages.len() <= limit as usize);
+                    joined.extend(read.messages);
+                    let Some(next) = read.next else { break };
+                    match filter.order {
+                        Order::Oldest => page.after = Some(next),
+                        Order::Newest => page.before = Some(next),
+                    }
+                }
+                assert_eq!(joined, expected, "{filter:?}");
+            }
+        });
+    }
+}
+
+fn message_filter() -> impl Strategy<Value = MessageFilter> {
+    let who =
+        || prop::option::weighted(0.3, prop::sample::select(vec!["user", "root", "agent-000", "system"]));
+    let id = || prop::option::weighted(0.2, (0..45_i64).prop_map(MessageId::from_sequence));
+    (
+        prop::option::weighted(0.3, prop::sample::select(vec!["t-1", "t-2"])),
+        who(),
+        who(),
+        who(),
+        prop::option::weighted(0.3, prop::sample::select(MessageState::ALL.to_vec())),
+        prop::option::weighted(0.3, prop::sample::select(vec!["general", "notice", "status_report"])),
+        id(),
+        id(),
+        any::<bool>(),
+    )
+        .prop_map(|(task, from, to, with, state, message_type, after, before, newest)| MessageFilter {
+            task: task.map(TaskId::new),
+            from: from.map(str::to_owned),
+            to: to.map(AgentId::new),
+            with: with.map(AgentId::new),
+            state,
+            message_type: message_type.map(str::to_owned),
+            after,
+            before,
+            order: if newest { Order::Newest } else { Order::Oldest },
+            ..MessageFilter::default()
+        })
+}
+
+#[tokio::test]
+async fn a_message_tells_its_words_apart_from_the_rest() {
+    let world = World::new().await;
+    let (society, _) = society(&world);
+    let sent = world.say("user", "root", json!({"text": "go", "priority": "high"})).await;
+    let id = MessageId::new(sent["messageIds"][0]["id"].as_str().unwrap());
+    let message = society.message(&id).await.unwrap().unwrap();
+    assert_eq!(message.text, "go");
+    assert_eq!(json!(message.payload), json!({"priority": "high"}));
+    assert_eq!((message.from.as_str(), message.message_type.as_str()), ("user", "general"));
+    assert!(society.message(&MessageId::new("m999999999")).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_conversation_is_read_backwards_part_by_part() {
+    let world = World::new().await;
+    let (society, _) = society(&world);
+    for number in 0..5 {
+        world.say("user", "root", json!(format!("message {number}"))).await;
+    }
+    let turn = world.begin_turn("root").await;
+    let root = AgentId::root();
+    let whole = society.conversation(&root, None, None, None).await.unwrap().unwrap();
+    assert_eq!((whole.task.as_str(), whole.entries.len(), whole.next), ("t-1", 5, None));
+    assert!(whole.entries.iter().all(|entry| entry.turn == turn && entry.record["record"] == "heard"));
+    assert_eq!(whole.entries[4].record["message"]["text"], "message 4");
+    let mut joined = Vec::new();
+    let mut before = None;
+    loop {
+        let part = society.conversation(&root, Some(&world.task), before, Some(2)).await.unwrap().unwrap();
+        joined.splice(0..0, part.entries);
+        before = part.next;
+        if before.is_none() {
+            break;
+        }
+    }
+    assert_eq!(joined, whole.entries);
+    assert!(society.conversation(&root, Some(&TaskId::new("t-9")), None, None).await.unwrap().is_none());
+    assert!(society.conversation(&AgentId::new("nobody"), None, None, None).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn an_agent_is_shown_with_its_brief_its_contacts_and_where_it_is_parked() {
+    let world = World::new().await;
+    let (society, _) = society(&world);
+    let reader = world.hire("root", "reader", json!({"requiredCapabilities": ["vision"]})).await;
+    let writer = world.hire("root", "writer", json!({})).await;
+    sql(&world, format!("INSERT INTO holds VALUES ('{reader}', 't-1', 'it failed', 1)")).await;
+    world.call("root", "terminate_agent", json!({"agentId": writer})).await;
+    let shown = society.agent(&AgentId::new(&*reader)).await.unwrap().unwrap();
+    assert_eq!(shown.agent.state, AgentState::Parked);
+    assert_eq!(shown.brief.as_ref().map(|brief| brief.objective.as_str()), Some("读图"));
+    assert_eq!(shown.required_capabilities, Some(vec!["vision".to_owned()]));
+    assert_eq!(shown.holds.iter().map(|hold| hold.reason.as_str()).collect::<Vec<_>>(), ["it failed"]);
+    assert_eq!(shown.contacts.iter().map(|contact| contact.agent.as_str()).collect::<Vec<_>>(), ["root"]);
+    let root = society.agent(&AgentId::root()).await.unwrap().unwrap();
+    assert_eq!(root.children, [AgentId::new(&*reader), AgentId::new(&*writer)]);
+    let contacts: Vec<(&str, &str)> = root
+        .contacts
+        .iter()
+        .map(|contact| {
+            (
+                contact.agent.as_str(),
+                if contact.standing == polity_society::agent::Standing::Ended { "ended" } else { "active" },
+            )
+        })
+        .collect();
+    assert_eq!(contacts, [("user", "active"), (reader.as_str(), "active"), (writer.as_str(), "ended")]);
+    assert_eq!(society.contacts(&AgentId::root()).await.unwrap(), Some(root.contacts));
+    assert!(society.contacts(&AgentId::new("nobody")).await.unwrap().is_none());
+    assert!(society.agent(&AgentId::new("nobody")).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn pages_of_events_joined_are_the_whole_in_both_directions() {
+    let world = World::new().await;
+    let (society, _) = society(&world);
+    let reader = world.hire("root", "reader", json!({})).await;
+    world.say("root", &reader, json!("one")).await;
+    world.say("user", "root", json!("two")).await;
+    world.call("root", "terminate_agent", json!({"agentId": reader})).await;
+    let reader = AgentId::new(reader);
+    let everything = EventFilter::default();
+    let all = society.events_after(0, 1000, &everything).await.unwrap();
+    let filters = [
+        everything,
+        EventFilter { task: Some(world.task.clone()), ..EventFilter::default() },
+        EventFilter { task: Some(TaskId::new("t-9")), ..EventFilter::default() },
+        EventFilter { agent: Some(reader.clone()), ..EventFilter::default() },
+        EventFilter { agent: Some(AgentId::root()), ..EventFilter::default() },
+        EventFilter {
+            kinds: vec!["message_accepted".to_owned(), "agent_ended".to_owned()],
+            ..EventFilter::default()
+        },
+    ];
+    for filter in filters {
+        let expected: Vec<_> = all
+            .events
+            .iter()
+            .filter(|entry| {
+                let value = json!(entry);
+                let agent = entry.event.agent();
+                let of_task = |task: &TaskId| {
+                    entry.event.task() == Some(task)
+                        || entry.event.task().is_none() && *task == world.task && agent == Some(&reader)
+                };
+                filter.task.as_ref().is_none_or(of_task)
+                    && filter
+                        .agent
+                        .as_ref()
+                        .is_none_or(|id| agent == Some(id) || value["from"] == id.as_str())
+                    && (filter.kinds.is_empty() || filter.kinds.iter().any(|kind| value["event"] == **kind))
+            })
+            .cloned()
+            .collect();
+        let (mut forwards, mut after) = (Vec::new(), 0);
+        while after < all.next {
+            let page = society.events_after(after, 2, &filter).await.unwrap();
+            assert!(page.next > after);
+            after = page.next;
+            forwards.extend(page.events);
+        }
+        assert_eq!(forwards, expected, "{filter:?}");
+        let (mut backwards, mut before) = (Vec::new(), i64::MAX);
+        loop {
+            let page = society.events_before(before, 2, &filter).await.unwrap();
+            backwards.splice(0..0, page.events);
+            if page.next == page.oldest.unwrap_or(0) || page.next == before {
+                break;
+            }
+            before = page.next;
+        }
+        assert_eq!(backwards, expected, "{filter:?}");
+    }
+}
+
+#[tokio::test]
+async fn tasks_and_artifacts_come_in_pages_the_newest_first() {
+    let world = World::new().await;
+    let (society, _) = society(&world);
+    for number in 0..5 {
+        let text = format!("\n  prompt {number}\nmore");
+        let attachments =
+            vec![Attachment::New(NewArtifact { bytes: text.clone().into(), ..NewArtifact::default() })];
+        society.write(Post { attachments, ..Post::text("root", text) }).await.unwrap();
+    }
+    let mut titles = Vec::new();
+    let mut filter = TaskFilter { limit: Some(2), ..TaskFilter::default() };
+    loop {
+        let page = society.tasks(&filter).await.unwrap();
+        titles.extend(page.tasks.into_iter().map(|task| task.title));
+        filter.after = page.next;
+        if filter.after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(titles, ["prompt 4", "prompt 3", "prompt 2", "prompt 1", "prompt 0", ""]);
+    let mut sizes = 0;
+    let mut filter = ArtifactFilter { limit: Some(3), kind: Some(Kind::Text), ..ArtifactFilter::default() };
+    loop {
+        let page = society.artifacts(&filter).await.unwrap();
+        sizes += page.artifacts.len();
+        filter.after = page.next;
+        if filter.after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(sizes, 5);
+    let none = ArtifactFilter { owner: Some(AgentId::root()), ..ArtifactFilter::default() };
+    assert_eq!(society.artifacts(&none).await.unwrap().artifacts, []);
+}
+
+#[tokio::test]
+async fn an_idle_task_tells_how_it_stands() {
+    let world = World::new().await;
+    let (society, _) = society(&world);
+    assert_eq!(society.task(&world.task).await.unwrap().unwrap().outcome, None);
+    sql(&world, "UPDATE tasks SET state = 'idle', stopped_by = 'maxTokensPerTask'".to_owned()).await;
+    let task = society.task(&world.task).await.unwrap().unwrap();
+    assert_eq!(task.outcome, society.outcome(&world.task).await.unwrap());
+    assert_eq!(task.outcome, Some(Outcome::Limited));
+    assert!(society.task(&TaskId::new("t-9")).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn usage_adds_up_whichever_way_it_is_looked_at() {
+    let world = World::new().await;
+    world.add_task("t-2").await;
+    let (society, _) = society(&world);
+    for (task, agent, service, prompt, cost) in [
+        ("t-1", "root", "words", 10, "0.5"),
+        ("t-1", "a-1", "eyes", 20, "NULL"),
+        ("t-2", "root", "words", 30, "0.25"),
+    ] {
+        sql(
+            &world,
+            format!(
+            "INSERT INTO model_calls (task, agent, turn, service, model, revision, attempts, prompt_tokens,
+             completion_tokens, usage_source, cost, created_at)
+             VALUES ('{task}', '{agent}', 1, '{service}', 'm', 1, 1, {prompt}, 1, 'reported', {cost}, 1)"
+        ),
+        )
+        .await;
+    }
+    let all = society.usage(&UsageFilter::default()).await.unwrap();
+    assert_eq!((all.total.calls, all.total.prompt_tokens, all.total.cost), (3, 60, Some(0.75)));
+    for calls in [
+        all.by_task.iter().map(|one| one.usage.calls).sum::<u64>(),
+        all.by_agent.iter().map(|one| one.usage.calls).sum(),
+        all.by_service.iter().map(|one| one.usage.calls).sum(),
+    ] {
+        assert_eq!(calls, 3);
+    }
+    let root = UsageFilter { agent: Some(AgentId::root()), ..UsageFilter::default() };
+    assert_eq!(society.usage(&root).await.unwrap().total.prompt_tokens, 40);
+    let both = UsageFilter { task: Some(TaskId::new("t-2")), ..root };
+    assert_eq!(society.usage(&both).await.unwrap().total.prompt_tokens, 30);
+}
+
+/// A page of many agents takes a few statements, so the time for it hardly grows with the page.
+#[tokio::test]
+async fn a_thousand_agents_are_one_page() {
+    let world = World::new().await;
+    let seeds = (0..998)
+        .map(|index| Seed {
+            parent: index,
+            role: index % 3,
+            second_task: false,
+            ended: false,
+            paused: false,
+            parked: false,
+            turning: index % 2 == 0,
+            calls: 1,
+        })
+        .collect();
+    Drawn::write(&world, seeds, Vec::new()).await;
+    let (society, _) = society(&world);
+    let page = AgentFilter { limit: Some(1000), ..AgentFilter::default() };
+    let began = std::time::Instant::now();
+    let page = society.agents(&page).await.unwrap();
+    eprintln!("{:?} for {} agents", began.elapsed(), page.agents.len());
+    assert_eq!((page.agents.len(), page.next), (1000, None));
+}

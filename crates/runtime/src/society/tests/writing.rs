@@ -1,0 +1,276 @@
+use super::*;
+use crate::event::Event;
+use crate::view::{ArtifactFilter, EventFilter, MessageFilter, RolePatch, TaskState};
+use polity_society::id::{ArtifactId, RoleId};
+use polity_society::message::MessageState;
+use serde_json::{Value, json};
+
+fn code(result: &Result<crate::view::Posted, WriteError>) -> &'static str {
+    result.as_ref().err().map_or("ok", WriteError::code)
+}
+
+fn file(text: &str) -> NewArtifact {
+    NewArtifact {
+        bytes: text.to_owned().into(),
+        filename: Some("notes.txt".to_owned()),
+        ..NewArtifact::default()
+    }
+}
+
+async fn events(society: &Society) -> Vec<Event> {
+    let page = society.events_after(0, 1000, &EventFilter::default()).await.unwrap();
+    page.events.into_iter().map(|entry| entry.event).collect()
+}
+
+#[tokio::test]
+async fn what_is_written_to_root_begins_a_task_and_goes_on_with_one() {
+    let world = World::new().await;
+    let (society, _) = society(&world);
+    let first = society.write(Post::text("root", "看图")).await.unwrap();
+    assert_ne!(first.task, world.task);
+    assert_eq!((first.to.as_str(), first.state, first.duplicate), ("root", MessageState::Queued, false));
+    sql(&world, format!("UPDATE tasks SET state = 'idle', nudged = 1 WHERE id = '{}'", first.task)).await;
+    let more = Post { task: Some(first.task.clone()), ..Post::text("root", "more") };
+    let second = society.write(more).await.unwrap();
+    assert_eq!(second.task, first.task);
+    let task = society.task(&first.task).await.unwrap().unwrap();
+    assert_eq!((task.title.as_str(), task.state), ("看图", TaskState::Open));
+    let begun = events(&society).await;
+    let begun = begun.iter().filter(|event| matches!(event, Event::TaskStarted { .. })).count();
+    assert_eq!(begun, 1);
+    let nowhere = Post { task: Some(TaskId::new("t-none")), ..Post::text("root", "more") };
+    assert_eq!(code(&society.write(nowhere).await), "not_found");
+}
+
+#[tokio::test]
+async fn a_first_message_to_any_agent_makes_both_contacts_and_a_refused_one_nothing() {
+    let world = World::new().await;
+    let (society, _) = society(&world);
+    let reader = world.hire("root", "reader", json!({})).await;
+    let before = world.dump().await;
+    assert_eq!(code(&society.write(Post::text("nobody-1", "hello")).await), "unknown_contact");
+    assert_eq!(code(&society.write(Post::text("user", "hello")).await), "invalid_arguments");
+    assert_eq!(code(&society.write(Post::text(&reader, " ")).await), "invalid_message");
+    let elsewhere = Post { task: Some(TaskId::new("t-2")), ..Post::text(&reader, "hello") };
+    assert_eq!(code(&society.write(elsewhere).await), "invalid_arguments");
+    let with_service = Post { service: Some(ServiceId::new("eyes")), ..Post::text(&reader, "hello") };
+    assert_eq!(code(&society.write(with_service).await), "invalid_arguments");
+    let missing = Attachment::Stored(ArtifactId::new("missing"));
+    let missing = Post { attachments: vec![missing], ..Post::text(&reader, "look") };
+    assert_eq!(code(&society.write(missing).await), "artifact_not_found");
+    let unsent =
+        Post { attachments: vec![Attachment::New(file("x"))], ..Post::text("root", "x".repeat(300_000)) };
+    assert_eq!(code(&society.write(unsent).await), "limit_reached");
+    assert_eq!(world.dump().await, before);
+
+    let posted = society.write(Post::text(&reader, "hello")).await.unwrap();
+    assert_eq!(posted.task, world.task);
+    let contacts = world
+        .query(&format!(
+            "SELECT owner || ' ' || agent || ' ' || source FROM contacts
+             WHERE 'user' IN (owner, agent) AND '{reader}' IN (owner, agent) ORDER BY 1"
+        ))
+        .await;
+    let mut expected = [format!("user {reader} system"), format!("{reader} user system")];
+    expected.sort();
+    assert_eq!(contacts, expected);
+    assert_eq!(world.mail(&reader).await.len(), 1);
+
+    world.call("root", "terminate_agent", json!({"agentId": reader})).await;
+    let refused = society.write(Post::text(&reader, "hello again")).await;
+    assert_eq!(code(&refused), "agent_terminated");
+    let never = world.hire("root", "writer", json!({})).await;
+    world.call("root", "terminate_agent", json!({"agentId": never})).await;
+    let before = world.dump().await;
+    assert_eq!(code(&society.write(Post::text(&never, "hello")).await), "agent_terminated");
+    assert_eq!(world.dump().await, before);
+}
+
+#[tokio::test]
+async fn what_the_person_writes_answers_the_oldest_question_of_that_agent() {
+    let world = World::new().await;
+    let (society, _) = society(&world);
+    world.say("user", "root", json!("go")).await;
+    world.begin_turn("root").await;
+    let asked = world
+        .say("root", "user", json!({"message_type": "collaboration_request", "text": "which one?"}))
+        .await;
+    let question = MessageId::new(asked["messageIds"][0]["id"].as_str().unwrap_or_else(|| panic!("{asked}")));
+    assert_eq!(society.task(&world.task).await.unwrap().unwrap().waiting_for_user, 1);
+    sql(&world, "UPDATE tasks SET state = 'idle'".to_owned()).await;
+    let answer = Post { task: Some(world.task.clone()), ..Post::text("root", "the left one") };
+    let posted = society.write(answer).await.unwrap();
+    let message = society.message(&posted.id).await.unwrap().unwrap();
+    assert_eq!(message.in_reply_to, Some(question.clone()));
+    let question = society.message(&question).await.unwrap().unwrap();
+    assert_eq!((question.state, question.answered_by), (MessageState::Answered, Some(posted.id)));
+    let task = society.task(&world.task).await.unwrap().unwrap();
+    assert_eq!((task.waiting_for_user, task.state), (0, TaskState::Open));
+    // It has still not been shown.
+    let unshown = MessageFilter { unshown: true, ..MessageFilter::default() };
+    assert_eq!(society.messages(&unshown).await.unwrap().messages.len(), 1);
+}
+
+#[tokio::test]
+async fn what_a_limit_has_stopped_stays_stopped_until_the_limit_is_raised() {
+    let world = World::with(&json!({"maxModelCallsPerTask": 2})).await;
+    let (society, _) = society(&world);
+    let call = "INSERT INTO model_calls (task, agent, turn, service, model, revision, attempts, prompt_tokens,
+        completion_tokens, usage_source, created_at) VALUES ('t-1', 'root', 1, 'words', 'words-1', 1, 1, 5, 5, 'reported', 1)";
+    sql(&world, call.to_owned()).await;
+    sql(&world, "UPDATE tasks SET stopped_by = 'maxModelCallsPerTask', state = 'idle'".to_owned()).await;
+    let go_on = || Post { task: Some(world.task.clone()), ..Post::text("root", "go on") };
+    // One call is left: it was raised since.
+    assert_eq!(code(&society.write(go_on()).await), "ok");
+    sql(&world, call.to_owned()).await;
+    sql(&world, "UPDATE tasks SET stopped_by = 'maxModelCallsPerTask', state = 'idle'".to_owned()).await;
+    let before = world.dump().await;
+    let refused = society.write(go_on()).await;
+    assert_eq!(code(&refused), "limit_reached");
+    let details = refused.unwrap_err().details();
+    assert_eq!(details, Some(json!({"limit": "maxModelCallsPerTask", "value": 2})));
+    assert_eq!(world.dump().await, before);
+    // What the person has stopped goes on when the person says so.
+    sql(&world, "UPDATE tasks SET stopped_by = 'user', state = 'idle'".to_owned()).await;
+    assert_eq!(code(&society.write(go_on()).await), "ok");
+}
+
+#[tokio::test]
+async fn the_same_under_the_same_key_is_the_same_message_however_often_it_comes_at_once() {
+    let world = World::new().await;
+    let (society, _) = society(&world);
+    let post = |text: &str| Post {
+        key: Some("key-1".to_owned()),
+        attachments: vec![Attachment::New(file("notes"))],
+        ..Post::text("root", text)
+    };
+    let all = futures::future::join_all((0..20).map(|_| society.write(post("go")))).await;
+    let all: Vec<_> = all.into_iter().map(Result::unwrap).collect();
+    assert_eq!(all.iter().filter(|posted| !posted.duplicate).count(), 1);
+    assert!(all.iter().all(|posted| posted.id == all[0].id && posted.task == all[0].task));
+    assert_eq!(world.query("SELECT count(*) || '' FROM messages").await, ["1"]);
+    assert_eq!(world.query("SELECT count(*) || '' FROM artifacts").await, ["1"]);
+    assert_eq!(world.query("SELECT count(*) || '' FROM tasks").await, ["2"]);
+    assert_eq!(code(&society.write(post("go away")).await), "key_reused");
+    let other_file = Post { attachments: vec![Attachment::New(file("other"))], ..post("go") };
+    assert_eq!(code(&society.write(other_file).await), "key_reused");
+    let long = Post { key: Some("k".repeat(MAX_KEY_BYTES + 1)), ..post("go") };
+    assert_eq!(code(&society.write(long).await), "invalid_arguments");
+    // A key of what was refused is free.
+    let refused = Post { key: Some("key-2".to_owned()), ..Post::text("nobody", "go") };
+    assert_eq!(code(&society.write(refused).await), "unknown_contact");
+    let again = Post { key: Some("key-2".to_owned()), ..post("go") };
+    assert_eq!(code(&society.write(again).await), "ok");
+}
+
+#[tokio::test]
+async fn what_the_person_stores_is_sent_later_and_belongs_to_the_task_then() {
+    let world = World::new().await;
+    let (society, _) = society(&world);
+    let stored = society.put_artifact(file("notes"), None).await.unwrap();
+    assert_eq!((stored.task.as_ref(), stored.owner.as_str(), stored.size), (None, "user", 5));
+    assert_eq!(society.artifact(&stored.id).await.unwrap(), Some(stored.clone()));
+    let content = society.artifact_content(&stored.id).await.unwrap().unwrap();
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut { content.file.file }, &mut text).unwrap();
+    assert_eq!((text.as_str(), content.file.size), ("notes", 5));
+    assert!(society.artifact_content(&ArtifactId::new("../x")).await.unwrap().is_none());
+
+    let post = Post { attachments: vec![Attachment::Stored(stored.id.clone())], ..Post::text("root", "") };
+    let posted = society.write(post).await.unwrap();
+    let message = society.message(&posted.id).await.unwrap().unwrap();
+    assert_eq!(message.attachments.iter().map(|artifact| &artifact.id).collect::<Vec<_>>(), [&stored.id]);
+    let filter = ArtifactFilter { task: Some(posted.task.clone()), ..ArtifactFilter::default() };
+    assert_eq!(society.artifacts(&filter).await.unwrap().artifacts.len(), 1);
+    let may_open = world.query("SELECT agent FROM artifact_grants ORDER BY agent").await;
+    assert_eq!(may_open, ["root", "user"]);
+    let elsewhere = society.put_artifact(file("x"), Some(TaskId::new("t-none"))).await;
+    assert_eq!(elsewhere.unwrap_err().code(), "not_found");
+}
+
+#[tokio::test]
+async fn what_nobody_was_sent_is_removed_when_room_is_made() {
+    let world = World::new().await;
+    let (society, _) = society(&world);
+    let stored = society.put_artifact(file("notes"), None).await.unwrap();
+    let mut reader = world.store.reader().await.unwrap();
+    let find = crate::store::maintenance::unneeded::find(&mut reader, i64::MAX).await.unwrap();
+    assert!(find.contains(&stored.id));
+    let find = crate::store::maintenance::unneeded::find(&mut reader, stored.created_at).await.unwrap();
+    assert!(!find.contains(&stored.id));
+}
+
+#[tokio::test]
+async fn a_role_is_changed_and_told_of_once() {
+    let world = World::new().await;
+    let (society, _) = society(&world);
+    world.hire("root", "reader", json!({})).await;
+    let id = RoleId::new(&world.query("SELECT id FROM roles").await[0]);
+    let patch = RolePatch {
+        prompt: Some("read well".to_owned()),
+        service_id: Some(ServiceId::new("eyes")),
+        ..RolePatch::default()
+    };
+    let role = society.patch_role(&id, patch.clone()).await.unwrap();
+    assert_eq!((role.prompt.as_str(), role.service_id.as_str(), role.agents), ("read well", "eyes", 1));
+    assert_eq!(society.role(&id).await.unwrap(), Some(role.clone()));
+    assert_eq!(society.patch_role(&id, patch).await.unwrap(), role);
+    let told: Vec<Vec<String>> = events(&society)
+        .await
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::RoleChanged { fields, .. } => Some(fields),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(told, [["prompt", "serviceId"]]);
+    let refused = |patch: RolePatch| {
+        let (society, id) = (&society, id.clone());
+        async move { society.patch_role(&id, patch).await.unwrap_err().code() }
+    };
+    assert_eq!(
+        refused(RolePatch { prompt: Some(" ".to_owned()), ..RolePatch::default() }).await,
+        "invalid_arguments"
+    );
+    let nowhere = RolePatch { service_id: Some(ServiceId::new("none")), ..RolePatch::default() };
+    assert_eq!(refused(nowhere).await, "invalid_arguments");
+    let missing = society.patch_role(&RoleId::new("role-none"), RolePatch::default()).await;
+    assert_eq!(missing.unwrap_err().code(), "not_found");
+}
+
+#[tokio::test]
+async fn a_preview_is_the_request_that_would_be_sent_and_changes_nothing() {
+    let world = World::new().await;
+    let (society, model) = society(&world);
+    let reader = world.hire("root", "reader", json!({"serviceId": "eyes"})).await;
+    world.say("root", &reader, json!("look at the sea")).await;
+    world.begin_turn(&reader).await;
+    let reader = AgentId::new(reader);
+    let before = world.dump().await;
+    let preview = society.preview(&reader, None, crate::Bytes::Counted).await.unwrap().unwrap();
+    assert_eq!((preview.service.as_str(), preview.model.as_str()), ("eyes", "eyes-1"));
+    let request = &preview.request;
+    assert_eq!(request["model"], "eyes-1");
+    assert_eq!(request["messages"][0]["role"], "system");
+    assert!(request["messages"].to_string().contains("look at the sea"), "{request}");
+    assert!(request["tools"].as_array().is_some_and(|tools| !tools.is_empty()));
+    assert!(preview.estimated_tokens > 0);
+    assert_eq!(world.dump().await, before);
+    assert_eq!(model.asked.load(Ordering::SeqCst), 0);
+    // What is changed about the role counts for the next request.
+    let id = RoleId::new(&world.query("SELECT id FROM roles").await[0]);
+    let patch = RolePatch {
+        prompt: Some("be brief about it".to_owned()),
+        service_id: Some(ServiceId::new("words")),
+        ..RolePatch::default()
+    };
+    society.patch_role(&id, patch).await.unwrap();
+    let preview = society.preview(&reader, None, crate::Bytes::Counted).await.unwrap().unwrap();
+    assert_eq!(preview.service.as_str(), "words");
+    let system: &Value = &preview.request["messages"][0];
+    assert!(system.to_string().contains("be brief about it"), "{system}");
+    for nobody in ["user", "nobody-1"] {
+        let preview = society.preview(&AgentId::new(nobody), None, crate::Bytes::Counted).await.unwrap();
+        assert!(preview.is_none());
+    }
+}

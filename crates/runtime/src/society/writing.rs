@@ -1,0 +1,542 @@
+//! What the person writes: prompts, answers, messages to any agent; and what it stores and changes.
+
+use super::reading::role_view;
+use super::{Prompt, PromptError, Society};
+use crate::budget::{self, Reached};
+use crate::door::{self, service_for};
+use crate::event::Event;
+use crate::handles::Handles;
+use crate::mint;
+use crate::store::posts::{self, Post as Kept};
+use crate::store::view::artifacts::shown;
+use crate::store::{
+    Conversation, Error, Tx, agents, apply, artifacts, events, messages, roles, tasks, usage,
+};
+use crate::tools;
+use crate::view::{ArtifactView, Posted, RolePatch, RoleView};
+use polity_artifacts::index::{NO_TASK, Stored};
+use polity_artifacts::{BlobHash, NewArtifact, Prepared, prepare};
+use polity_registry::Snapshot;
+use polity_society::contact;
+use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, ServiceId, TaskId};
+use polity_society::message::{MessageState, Payload};
+use polity_society::problem::{Fault, FieldProblem};
+use polity_society::refusal::{ContactLine, Refusal};
+use polity_society::rules::{Answering, Draft, LastWord, introduce_person};
+use serde_json::{Number, Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What the person writes to an agent.
+#[derive(Clone, Debug)]
+pub struct Post {
+    /// Whom it is for: an agent's id, or the name of the role of somebody whom the person knows in that task.
+    pub to: String,
+    /// What it says: a text, or an object as agents write them.
+    pub payload: Value,
+    /// What goes with it, beside the attachments of the payload.
+    pub attachments: Vec<Attachment>,
+    /// The task. Without one, what is written to root begins a new task, and what is written to another agent belongs to
+    /// the task that it was hired for.
+    pub task: Option<TaskId>,
+    /// The service that root uses, where a new task is begun.
+    pub service: Option<ServiceId>,
+    /// A key of the writer's own choice: the same again under the same key is the same message.
+    pub key: Option<String>,
+}
+
+impl Post {
+    /// A text for somebody.
+    pub fn text(to: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            to: to.into(),
+            payload: Value::String(text.into()),
+            attachments: Vec::new(),
+            task: None,
+            service: None,
+            key: None,
+        }
+    }
+}
+
+/// Something that goes with a message.
+#[derive(Clone, Debug)]
+pub enum Attachment {
+    /// An artifact that is there.
+    Stored(ArtifactId),
+    /// A file, which is stored with the message or not at all.
+    New(NewArtifact),
+}
+
+/// The longest key, in bytes.
+pub const MAX_KEY_BYTES: usize = 255;
+
+/// Why something that the person wanted was not done. Nothing has changed then.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The rules say no.
+    #[error("{message}")]
+    Refused {
+        /// What they say.
+        refusal: Box<Refusal>,
+        /// The same in words.
+        message: String,
+        /// What belongs to it.
+        details: Option<Value>,
+    },
+    /// A field is wrong.
+    #[error("{0}")]
+    Invalid(FieldProblem),
+    /// There is no such task, or what was said in it was removed to make room.
+    #[error("there is no task `{0}`, or what was said in it was removed to make room")]
+    NoTask(TaskId),
+    /// There is no such role.
+    #[error("there is no role `{0}`")]
+    NoRole(RoleId),
+    /// There is no such service.
+    #[error("there is no service `{id}`; there are: {known}")]
+    UnknownService {
+        /// What was asked for.
+        id: ServiceId,
+        /// What there is.
+        known: String,
+    },
+    /// The key stands for something else.
+    #[error("the idempotency key was used for another message; use a new one")]
+    KeyReused,
+    /// A file is too large.
+    #[error("{filename} has {size} bytes; limits.maxArtifactBytes in app.json allows {limit}")]
+    TooLarge {
+        /// The file.
+        filename: String,
+        /// Its size.
+        size: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// A limit has stopped the task, and still would.
+    #[error("the task has reached limits.{limit} ({value}); raise it in app.json, or begin a new task")]
+    Stopped {
+        /// The limit.
+        limit: &'static str,
+        /// Its value.
+        value: Number,
+    },
+    /// It could not be written.
+    #[error("failed to write it")]
+    Store(#[from] Error),
+}
+
+impl WriteError {
+    /// The stable code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Refused { refusal, .. } => refusal.code(),
+            Self::Invalid(_) | Self::UnknownService { .. } => "invalid_arguments",
+            Self::NoTask(_) | Self::NoRole(_) => "not_found",
+            Self::KeyReused => "key_reused",
+            Self::TooLarge { .. } | Self::Stopped { .. } => "limit_reached",
+            Self::Store(error) if error.may_pass() => "unavailable",
+            Self::Store(_) => "internal_error",
+        }
+    }
+
+    /// What belongs to the code, where anything does.
+    pub fn details(&self) -> Option<Value> {
+        match self {
+            Self::Refused { details, .. } => details.clone(),
+            Self::Invalid(problem) => Some(json!([problem])),
+            Self::TooLarge { limit, .. } => Some(json!({"limit": "maxArtifactBytes", "value": limit})),
+            Self::Stopped { limit, value } => Some(json!({"limit": limit, "value": value})),
+            Self::UnknownService { .. }
+            | Self::NoTask(_)
+            | Self::NoRole(_)
+            | Self::KeyReused
+            | Self::Store(_) => None,
+        }
+    }
+
+    fn refused(refusal: Refusal, snapshot: &Snapshot) -> Self {
+        let texts = &snapshot.prompts.texts;
+        let (message, details) = (refusal.message(texts), refusal.details(texts));
+        Self::Refused { refusal: Box::new(refusal), message, details }
+    }
+
+    fn invalid(field: &str, rule: &str) -> Self {
+        Self::Invalid(FieldProblem::new(field, Fault::Rule(rule.to_owned())))
+    }
+}
+
+/// What a job in a transaction decides: the database may fail, and the rules may say no.
+type Verdict<T> = Result<Result<T, WriteError>, Error>;
+
+impl Society {
+    /// Begins a task with a prompt of the person. Once this returns, the prompt is not lost any more.
+    pub async fn prompt(&self, prompt: Prompt) -> Result<TaskId, PromptError> {
+        prompt.check(&self.handles.registry.current())?;
+        let post = Post {
+            attachments: prompt.attachments.into_iter().map(Attachment::New).collect(),
+            service: prompt.service,
+            ..Post::text(AgentId::root().as_str(), prompt.text)
+        };
+        match self.write(post).await {
+            Ok(posted) => Ok(posted.task),
+            Err(WriteError::TooLarge { filename, size, limit }) => {
+                Err(PromptError::TooLarge { filename, size, limit })
+            }
+            Err(WriteError::UnknownService { id, known }) => Err(PromptError::UnknownService { id, known }),
+            Err(WriteError::Store(error)) => Err(PromptError::Store(error)),
+            Err(other) => Err(PromptError::Refused(other.to_string())),
+        }
+    }
+
+    /// Writes to any agent in the name of the person. Once this returns, the message is not lost any more. What an agent
+    /// has asked the person is answered by it, and a task that was idle goes on.
+    pub async fn write(&self, post: Post) -> Result<Posted, WriteError> {
+        write(&self.handles, post).await
+    }
+
+    /// Stores something in the name of the person: for a task, or to be sent later.
+    pub async fn put_artifact(
+        &self,
+        artifact: NewArtifact,
+        task: Option<TaskId>,
+    ) -> Result<ArtifactView, WriteError> {
+        put_artifact(&self.handles, artifact, task).await
+    }
+
+    /// Changes a role: it counts for the next model call of its agents.
+    pub async fn patch_role(&self, id: &RoleId, patch: RolePatch) -> Result<RoleView, WriteError> {
+        patch_role(&self.handles, id.clone(), patch).await
+    }
+}
+
+async fn write(handles: &Handles, post: Post) -> Result<Posted, WriteError> {
+    let snapshot = handles.registry.current();
+    if let Some(id) = &post.service {
+        check_service(id, &snapshot)?;
+    }
+    if post.key.as_ref().is_some_and(|key| key.is_empty() || key.len() > MAX_KEY_BYTES) {
+        return Err(WriteError::invalid("key", "must have 1 to 255 bytes"));
+    }
+    if post.to.trim() == AgentId::user().as_str() {
+        return Err(WriteError::invalid("to", "is the person who writes"));
+    }
+    let begins = post.task.is_none() && post.to.trim() == AgentId::root().as_str();
+    if post.service.is_some() && !begins {
+        return Err(WriteError::invalid("service", "is chosen where a new task is begun"));
+    }
+    let parsed = Payload::parse(&with_attachments(&post));
+    let (mut payload, _) =
+        parsed.map_err(|problems| WriteError::refused(Refusal::InvalidMessage(problems), &snapshot))?;
+    let said = payload.clone();
+    let mut prepared = Vec::new();
+    for attachment in &post.attachments {
+        match attachment {
+            Attachment::Stored(id) if payload.attachments.contains(id) => {}
+            Attachment::Stored(id) => payload.attachments.push(id.clone()),
+            Attachment::New(new) => {
+                let stored = prepare_bounded(handles, &snapshot, new.clone()).await?;
+                payload.attachments.push(stored.artifact.id.clone());
+                prepared.push(stored);
+            }
+        }
+    }
+    polity_points::point!("society::attachments_stored");
+    let key = post.key.clone().map(|key| (key, fingerprint(&post, &said)));
+    let worked = post.task.as_ref().and_then(|task| handles.budgets.worked(task));
+    let writing = Writing { snapshot, payload, prepared, worked, begins, key, post };
+    let written = handles.store.write(move |tx| Box::pin(writing.run(tx))).await?;
+    polity_points::point!("society::prompted");
+    written
+}
+
+/// The payload as it was written; one that consists of attachments alone says so.
+fn with_attachments(post: &Post) -> Value {
+    match &post.payload {
+        Value::String(text) if text.trim().is_empty() && !post.attachments.is_empty() => {
+            // Parsed without them, because new ones have no name yet: what is said is that they are there.
+            json!({"text": ""})
+        }
+        Value::Object(fields) if fields.is_empty() && !post.attachments.is_empty() => json!({"text": ""}),
+        other => other.clone(),
+    }
+}
+
+async fn prepare_bounded(
+    handles: &Handles,
+    snapshot: &Snapshot,
+    new: NewArtifact,
+) -> Result<Prepared, WriteError> {
+    let (size, limit) = (new.bytes.len() as u64, snapshot.settings.limits.max_artifact_bytes);
+    if size > limit {
+        return Err(WriteError::TooLarge { filename: new.filename.unwrap_or_default(), size, limit });
+    }
+    let prepared = prepare(&handles.blobs, new, mint::artifact(), crate::clock::now()).await;
+    prepared.map_err(|error| WriteError::Store(Error::Blob(error)))
+}
+
+fn check_service(id: &ServiceId, snapshot: &Snapshot) -> Result<(), WriteError> {
+    if snapshot.catalogue.service(id).is_some() {
+        return Ok(());
+    }
+    let known = snapshot.catalogue.services().iter().map(|service| service.id.as_str());
+    Err(WriteError::UnknownService { id: id.clone(), known: known.collect::<Vec<_>>().join(", ") })
+}
+
+/// The hash of all that makes two messages the same.
+fn fingerprint(post: &Post, said: &Payload) -> String {
+    let attached: Vec<Value> = post
+        .attachments
+        .iter()
+        .map(|attachment| match attachment {
+            Attachment::Stored(id) => json!(id),
+            Attachment::New(new) => json!({
+                "bytes": BlobHash::of(&new.bytes).as_str(),
+                "filename": new.filename,
+                "mimeType": new.declared_mime,
+                "type": new.label,
+                "meta": new.meta,
+            }),
+        })
+        .collect();
+    let all = json!({
+        "to": post.to.trim(),
+        "task": post.task,
+        "service": post.service,
+        "type": said.message_type,
+        "fields": said.fields,
+        "attachments": said.attachments,
+        "attached": attached,
+    });
+    BlobHash::of(all.to_string().as_bytes()).as_str().to_owned()
+}
+
+/// A message of the person on its way into the database.
+struct Writing {
+    snapshot: Arc<Snapshot>,
+    payload: Payload,
+    prepared: Vec<Prepared>,
+    /// How long was worked for the task, where somebody works for it now.
+    worked: Option<Duration>,
+    /// Whether it begins a task.
+    begins: bool,
+    /// The key, and the hash of the content.
+    key: Option<(String, String)>,
+    post: Post,
+}
+
+impl Writing {
+    async fn run(mut self, tx: &mut Tx) -> Verdict<Posted> {
+        if let Some((key, content)) = &self.key
+            && let Some(kept) = posts::get(tx, key).await?
+        {
+            if kept.content != *content {
+                return Ok(Err(WriteError::KeyReused));
+            }
+            return duplicate(tx, &kept.message).await.map(Ok);
+        }
+        sqlx::query("SAVEPOINT post").execute(&mut tx.connection).await?;
+        let posted = self.post(tx).await?;
+        if posted.is_err() {
+            // What is refused begins no task, and makes nobody a contact.
+            sqlx::query("ROLLBACK TO post").execute(&mut tx.connection).await?;
+        }
+        sqlx::query("RELEASE post").execute(&mut tx.connection).await?;
+        Ok(posted)
+    }
+
+    async fn post(&mut self, tx: &mut Tx) -> Verdict<Posted> {
+        let (task, agent) = match self.destination(tx).await? {
+            Ok(destination) => destination,
+            Err(error) => return Ok(Err(error)),
+        };
+        let user = Conversation { agent: AgentId::user(), task: task.clone() };
+        for stored in self.prepared.drain(..) {
+            tools::store(tx, &user, stored).await?;
+        }
+        for artifact in door::mentioned(&self.payload) {
+            // The person may open all that is there.
+            if artifacts::get(&mut tx.connection, &artifact).await?.is_some() {
+                artifacts::grant(&mut tx.connection, &user.agent, &artifact).await?;
+                artifacts::adopt(&mut tx.connection, &artifact, &task).await?;
+            }
+        }
+        if let Some(agent) = &agent {
+            apply::apply(tx, &self.snapshot, introduce_person(agent)).await?;
+        }
+        let to = agent.map_or_else(|| self.post.to.clone(), |agent| agent.to_string());
+        let payload = self.payload.clone();
+        let draft = Draft { to, payload, answering: Answering::Oldest, due_at: None };
+        let sent = door::send(tx, &self.snapshot, &user, draft, LastWord::UnlessWaiting).await?;
+        let id = match sent {
+            Ok(id) => id,
+            Err(refusal) => return Ok(Err(WriteError::refused(refusal, &self.snapshot))),
+        };
+        if let Some((key, content)) = &self.key {
+            let kept = Kept { content: content.clone(), message: id.clone() };
+            posts::insert(tx, key, &kept, &task).await?;
+        }
+        let message = messages::get(&mut tx.connection, &id).await?;
+        let to = message.map_or_else(|| AgentId::new(self.post.to.clone()), |message| message.to);
+        Ok(Ok(Posted { id, task, state: MessageState::Queued, to, duplicate: false }))
+    }
+
+    /// In which task it is written, and to whom, where that is known before the door looks.
+    async fn destination(&self, tx: &mut Tx) -> Verdict<(TaskId, Option<AgentId>)> {
+        if self.begins {
+            let task = mint::task();
+            tasks::insert(tx, &task, self.post.service.as_ref()).await?;
+            events::append(tx, &Event::TaskStarted { task: task.clone() }).await?;
+            return Ok(Ok((task, Some(AgentId::root()))));
+        }
+        let meant = AgentId::new(self.post.to.trim());
+        let row = agents::get(&mut tx.connection, &meant).await?;
+        let own = row.as_ref().and_then(|row| row.task.clone());
+        let task = match (own, self.post.task.clone()) {
+            (Some(own), Some(task)) if own != task => {
+                let rule = format!("the agent `{meant}` was hired for the task `{own}`");
+                return Ok(Err(WriteError::invalid("task", &rule)));
+            }
+            (Some(own), _) => own,
+            (None, Some(task)) => task,
+            (None, None) => return self.unknown(tx, &meant).await.map(Err),
+        };
+        if !tasks::is_remembered(&mut tx.connection, &task).await? {
+            return Ok(Err(WriteError::NoTask(task)));
+        }
+        if let Some(Reached { limit, value }) = self.still_stopped(tx, &task).await? {
+            return Ok(Err(WriteError::Stopped { limit, value }));
+        }
+        Ok(Ok((task, row.map(|row| row.id))))
+    }
+
+    /// Nobody is called so.
+    async fn unknown(&self, tx: &mut Tx, meant: &AgentId) -> Result<WriteError, Error> {
+        let everywhere = Conversation { agent: AgentId::user(), task: TaskId::new(NO_TASK) };
+        let known = door::known_parties(&mut tx.connection, &self.snapshot.catalogue, &everywhere).await?;
+        let nearest = contact::nearest_first(&known, meant.as_str());
+        let contacts = nearest.into_iter().map(ContactLine::from).collect();
+        let refusal = Refusal::UnknownContact { meant: meant.to_string(), contacts };
+        Ok(WriteError::refused(refusal, &self.snapshot))
+    }
+
+    /// The limit that has stopped a task, where the next call would pass it still. It may have been raised.
+    async fn still_stopped(&self, tx: &mut Tx, task: &TaskId) -> Result<Option<Reached>, Error> {
+        let Some(name) = tasks::stopped_by(&mut tx.connection, task).await? else { return Ok(None) };
+        let spent = usage::of_task(&mut tx.connection, task).await?;
+        // The next call is about as long as the last.
+        let root = Conversation { agent: AgentId::root(), task: task.clone() };
+        let tokens = usage::in_context(&mut tx.connection, &root).await?.unwrap_or_default();
+        let chosen = tasks::service(&mut tx.connection, task).await?;
+        let need = budget::need(tokens, service_for(&self.snapshot.catalogue, chosen.as_ref()));
+        let worked = match self.worked {
+            Some(worked) => worked,
+            None => tasks::worked(&mut tx.connection, task).await?,
+        };
+        Ok(budget::still_reached(&name, spent, need, worked, &self.snapshot.settings.limits))
+    }
+}
+
+/// What was written before under the same key.
+async fn duplicate(tx: &mut Tx, id: &MessageId) -> Result<Posted, Error> {
+    let (message, state) = messages::with_state(&mut tx.connection, id).await?;
+    Ok(Posted { id: message.id, task: message.task, state, to: message.to, duplicate: true })
+}
+
+async fn put_artifact(
+    handles: &Handles,
+    artifact: NewArtifact,
+    task: Option<TaskId>,
+) -> Result<ArtifactView, WriteError> {
+    let snapshot = handles.registry.current();
+    let prepared = prepare_bounded(handles, &snapshot, artifact).await?;
+    let stored = handles.store.write(move |tx| {
+        Box::pin(async move {
+            if let Some(task) = &task
+                && !tasks::is_remembered(&mut tx.connection, task).await?
+            {
+                return Ok(Err(WriteError::NoTask(task.clone())));
+            }
+            let task = task.unwrap_or_else(|| TaskId::new(NO_TASK));
+            let owner = Conversation { agent: AgentId::user(), task };
+            let stored = Stored {
+                artifact: prepared.artifact.clone(),
+                blob: prepared.blob.hash.clone(),
+                owner: owner.agent.clone(),
+                task: owner.task.clone(),
+                damage: None,
+            };
+            tools::store(tx, &owner, prepared).await?;
+            Ok(Ok(shown(stored)))
+        })
+    });
+    stored.await?
+}
+
+async fn patch_role(handles: &Handles, id: RoleId, patch: RolePatch) -> Result<RoleView, WriteError> {
+    let snapshot = handles.registry.current();
+    check_patch(&patch, &snapshot)?;
+    let patched = handles.store.write(move |tx| {
+        Box::pin(async move {
+            let Some(mut role) = roles::get(&mut tx.connection, &id).await? else {
+                return Ok(Err(WriteError::NoRole(id)));
+            };
+            let mut fields = Vec::new();
+            let mut changed = |name: &str, differs| {
+                if differs {
+                    fields.push(name.to_owned());
+                }
+            };
+            changed("prompt", put(&mut role.prompt, patch.prompt));
+            changed("serviceId", put(&mut role.service, patch.service_id));
+            changed("interfaceSpec", put(&mut role.interface_spec, patch.interface_spec.map(Some)));
+            changed(
+                "requiredCapabilities",
+                put(&mut role.required_capabilities, patch.required_capabilities),
+            );
+            changed("toolGroups", put(&mut role.tool_groups, patch.tool_groups));
+            if !fields.is_empty() {
+                roles::update(tx, &role).await?;
+                let event = Event::RoleChanged {
+                    task: role.task.clone(),
+                    role: role.id.clone(),
+                    name: role.name.to_string(),
+                    fields,
+                    service: role.service.clone(),
+                };
+                events::append(tx, &event).await?;
+            }
+            role_view(&mut tx.connection, role).await.map(Ok)
+        })
+    });
+    patched.await?
+}
+
+/// Puts a new value in the place of an old one; says whether it is another.
+fn put<T: PartialEq>(old: &mut T, new: Option<T>) -> bool {
+    match new {
+        Some(new) if new != *old => {
+            *old = new;
+            true
+        }
+        _ => false,
+    }
+}
+
+fn check_patch(patch: &RolePatch, snapshot: &Snapshot) -> Result<(), WriteError> {
+    if patch.prompt.as_ref().is_some_and(|prompt| prompt.trim().is_empty()) {
+        return Err(WriteError::Invalid(FieldProblem::new("prompt", Fault::Empty)));
+    }
+    let empty = |names: &Vec<String>| names.iter().any(|name| name.trim().is_empty());
+    if patch.required_capabilities.as_ref().is_some_and(empty) {
+        return Err(WriteError::Invalid(FieldProblem::new("requiredCapabilities", Fault::Empty)));
+    }
+    if let Some(spec) = &patch.interface_spec {
+        let checked = polity_society::role::InterfaceSpec::parse(&json!(spec));
+        if let Some(problem) = checked.err().and_then(|problems| problems.into_iter().next()) {
+            return Err(WriteError::Invalid(problem.inside("interfaceSpec")));
+        }
+    }
+    patch.service_id.as_ref().map_or(Ok(()), |id| check_service(id, snapshot))
+}
