@@ -10,46 +10,45 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use polity_runtime::view::EventFilter;
+use polity_runtime::view::{DEFAULT_PAGE, EventFilter, EventPage};
+use polity_society::id::{AgentId, TaskId};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 
-/// How many events a page has at most.
-const LONGEST_PAGE: u32 = 1000;
 const EVENT_STREAM: &str = "text/event-stream";
 
 /// Which events are wanted.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct EventsQuery {
-    /// The number of the last event that is known already.
-    #[serde(default)]
+    /// The number of the last event that is known already; 0 where none is given.
     #[schemars(range(min = 0))]
-    after: i64,
+    after: Option<i64>,
+    /// For a page: only what lies just before this event.
+    #[schemars(range(min = 0))]
+    before: Option<i64>,
     /// How many at most; a stream has no end.
-    #[serde(default = "longest")]
-    #[schemars(range(min = 1, max = 1000))]
-    limit: u32,
-}
-
-fn longest() -> u32 {
-    LONGEST_PAGE
+    limit: Option<u32>,
+    /// Only those of this task, and those about its agents.
+    task: Option<TaskId>,
+    /// Only those that are about this agent, and messages that it has sent.
+    agent: Option<AgentId>,
+    /// Only those of these kinds, with commas between them, such as `message_accepted,task_idle`.
+    kind: Option<String>,
 }
 
 /// Declares the routes.
 pub(crate) fn routes(routes: &mut Routes) {
     routes.add(Verb::Get, "/api/events", "listEvents", events, |operation| {
+        let number = json!({"type": "string", "pattern": "^[0-9]*$"});
         operation
-            .summary("What happened: a page, or a stream for whoever accepts text/event-stream.")
-            .query::<EventsQuery>()
-            .header(
-                "Last-Event-ID",
-                "For a stream: the number of the last event that came.",
-                json!({"type": "string"}),
+            .summary(
+                "What happened, oldest first: a page, or a stream for whoever accepts text/event-stream.",
             )
-            .gives_content(200, "The events.", "application/json", json!({"type": "object"}))
+            .query::<EventsQuery>()
+            .header("Last-Event-ID", "For a stream: the number of the last event that came.", number)
+            .gives::<EventPage>(200, "The events.")
             .gives_content(200, "The events.", EVENT_STREAM, json!({"type": "string"}))
             .refuses(&[400])
     });
@@ -60,15 +59,25 @@ async fn events(
     headers: HeaderMap,
     Wanted(wanted): Wanted<EventsQuery>,
 ) -> Result<Response, Problem> {
-    if wanted.after < 0 || !(1..=LONGEST_PAGE).contains(&wanted.limit) {
-        return Err(Problem::bad_request("`after` is 0 or more, `limit` from 1 to 1000"));
+    if wanted.after.is_some_and(|after| after < 0) || wanted.before.is_some_and(|before| before < 0) {
+        return Err(Problem::bad_request("`after` and `before` are numbers of events, or 0"));
     }
-    if wants_stream(&headers) {
-        let after = stream::last_event_id(&headers)?.unwrap_or(wanted.after);
-        return Ok(stream::open(&shared, after));
-    }
-    let page = shared.society.events_after(wanted.after, wanted.limit, &EventFilter::default()).await;
-    let page = page.map_err(|error| Problem::internal(&error))?;
+    let kinds = wanted.kind.iter().flat_map(|kinds| kinds.split(','));
+    let kinds = kinds.map(|kind| kind.trim().to_owned()).filter(|kind| !kind.is_empty()).collect();
+    let filter = EventFilter { task: wanted.task, agent: wanted.agent, kinds };
+    let limit = wanted.limit.unwrap_or(DEFAULT_PAGE);
+    let page = match (wanted.after, wanted.before) {
+        (_, Some(_)) if wants_stream(&headers) => {
+            return Err(Problem::bad_request("a stream has no `before`"));
+        }
+        (Some(_), Some(_)) => return Err(Problem::bad_request("give `after` or `before`, not both")),
+        (after, None) if wants_stream(&headers) => {
+            let after = stream::last_event_id(&headers)?.or(after).unwrap_or_default();
+            return Ok(stream::open(&shared, after, filter));
+        }
+        (after, None) => shared.society.events_after(after.unwrap_or_default(), limit, &filter).await?,
+        (None, Some(before)) => shared.society.events_before(before, limit, &filter).await?,
+    };
     Ok(Json(page).into_response())
 }
 

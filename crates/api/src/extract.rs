@@ -1,20 +1,89 @@
 //! What handlers take out of a request, with problems where it is not there.
 
 use crate::problem::Problem;
-use axum::extract::{FromRequestParts, Query};
+use axum::Json;
+use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
+use polity_runtime::view::MAX_PAGE;
+use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
+use std::error::Error;
+use tower_http::timeout::TimeoutError;
 
-/// The parameters of the query.
+/// No id and no name in a path is longer.
+const LONGEST_NAME: usize = 200;
+
+/// The parameters of the query: those that are known, each once, `limit` within its bounds.
 pub(crate) struct Wanted<T>(pub(crate) T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Wanted<T> {
+impl<T: DeserializeOwned + JsonSchema, S: Send + Sync> FromRequestParts<S> for Wanted<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let given = Query::<Vec<(String, String)>>::from_request_parts(parts, state).await;
+        let Query(given) = given.map_err(|rejection| Problem::bad_request(rejection.body_text()))?;
+        let schema = T::json_schema(&mut SchemaGenerator::default());
+        let known = schema.get("properties").and_then(|known| known.as_object());
+        for (name, value) in &given {
+            if !known.is_some_and(|known| known.contains_key(name)) {
+                return Err(Problem::bad_request(format!("there is no parameter `{name}`")));
+            }
+            if name == "limit" && !value.parse().is_ok_and(|limit: u32| (1..=MAX_PAGE).contains(&limit)) {
+                return Err(Problem::bad_request(format!("`limit` is a number from 1 to {MAX_PAGE}")));
+            }
+        }
         match Query::<T>::from_request_parts(parts, state).await {
             Ok(Query(wanted)) => Ok(Self(wanted)),
             Err(rejection) => Err(Problem::bad_request(rejection.body_text())),
         }
     }
+}
+
+/// The name in a path: nothing but a text that is looked for.
+pub(crate) struct Named(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Named {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Path::<String>::from_request_parts(parts, state).await {
+            Ok(Path(name)) if name.len() <= LONGEST_NAME && !name.contains(char::is_control) => {
+                Ok(Self(name))
+            }
+            Ok(_) | Err(_) => Err(Problem::not_found("nothing has such a name")),
+        }
+    }
+}
+
+/// Reads a body of JSON of at most so many bytes.
+pub(crate) async fn json<T: DeserializeOwned>(mut request: Request, most: usize) -> Result<T, Problem> {
+    DefaultBodyLimit::max(most).apply(&mut request);
+    match Json::<T>::from_request(request, &()).await {
+        Ok(Json(value)) => Ok(value),
+        Err(rejection) => Err(unread(rejection.status().as_u16(), rejection.body_text(), &rejection)),
+    }
+}
+
+/// What is said of a body that could not be read.
+pub(crate) fn unread(status: u16, said: String, error: &(dyn Error + 'static)) -> Problem {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if error.is::<TimeoutError>() {
+            return Problem::too_slow();
+        }
+        cause = error.source();
+    }
+    match status {
+        413 => Problem::too_large(said),
+        415 => Problem::unsupported(said),
+        422 => Problem::unprocessable("invalid_arguments", said, None),
+        _ => Problem::bad_request(said),
+    }
+}
+
+/// Whether the body is said to be of a content type.
+pub(crate) fn is_content_type(headers: &HeaderMap, expected: &str) -> bool {
+    let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    given.split(';').next().is_some_and(|given| given.trim().eq_ignore_ascii_case(expected))
 }

@@ -25,12 +25,9 @@ pub(crate) fn routes(routes: &mut Routes) {
         },
     );
     routes.add(Verb::Get, "/readyz", "readiness", ready, |operation| {
-        operation.summary("The database can be used, and the daemon is not about to end.").gives_content(
-            200,
-            "Both hold.",
-            "text/plain",
-            text(),
-        )
+        operation
+            .summary("The data directory can be used, and the daemon is not about to end.")
+            .gives_content(200, "Both hold.", "text/plain", text())
     });
 }
 
@@ -38,6 +35,12 @@ async fn ready(State(shared): State<Arc<Shared>>) -> Result<&'static str, Proble
     if shared.draining.is_cancelled() {
         return Err(Problem::unavailable("the daemon ends"));
     }
-    shared.society.latest_task().await.map_err(|error| Problem::internal(&error))?;
-    Ok("ready\n")
+    let facts = shared.society.data_facts().await?;
+    match facts.trouble {
+        None => Ok("ready\n"),
+        Some(trouble) => {
+            tracing::warn!(trouble, "the data directory cannot be written to");
+            Err(Problem::unavailable("the data directory cannot be written to just now; the log says why"))
+        }
+    }
 }

@@ -8,16 +8,24 @@
 //!
 //! It must not know SQL, models or prompts; and not where the daemon listens, or where the token is kept.
 
+mod agents;
+mod artifacts;
 mod assets;
 mod events;
 mod extract;
 mod guard;
 mod health;
 mod login;
+mod messages;
+mod metrics;
 mod openapi;
 mod problem;
+mod roles;
 mod server;
+mod services;
 mod shared;
+mod tasks;
+mod upload;
 
 pub use guard::{Guard, Hosts, Token};
 pub use server::serve;
@@ -33,6 +41,8 @@ use polity_runtime::Society;
 use serde_json::{Value, json};
 use shared::Shared;
 use std::sync::Arc;
+use std::time::Instant;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 
@@ -59,6 +69,8 @@ pub fn app(
         guard,
         draining: ending.draining,
         ending: ending.closing,
+        uploads: Semaphore::new(upload::AT_ONCE),
+        started: Instant::now(),
         description: Bytes::from(document.to_string()),
     });
     let own = router
@@ -79,9 +91,16 @@ pub fn description() -> Value {
 
 fn declared() -> openapi::Routes {
     let mut routes = openapi::Routes::new();
+    tasks::routes(&mut routes);
+    agents::routes(&mut routes);
+    messages::routes(&mut routes);
+    artifacts::routes(&mut routes);
+    roles::routes(&mut routes);
+    services::routes(&mut routes);
     events::routes(&mut routes);
     login::routes(&mut routes);
     health::routes(&mut routes);
+    metrics::routes(&mut routes);
     routes.add(openapi::Verb::Get, "/api/openapi.json", "description", describe, |operation| {
         operation.summary("This document.").gives_content(
             200,

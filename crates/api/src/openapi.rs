@@ -1,11 +1,12 @@
 //! Routes with their description: a route is declared once, and both the router and the OpenAPI document (3.1) come of
 //! it. Schemas are made from the types that the handlers take and give.
 
-use crate::problem::{PROBLEM_JSON, ProblemBody};
+use crate::problem::PROBLEM_JSON;
 use crate::shared::Shared;
 use axum::Router;
 use axum::handler::Handler;
 use axum::routing::{MethodFilter, on};
+use polity_runtime::view::{DEFAULT_PAGE, MAX_PAGE, Problem};
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
@@ -23,6 +24,7 @@ pub(crate) struct Routes {
 pub(crate) enum Verb {
     Get,
     Post,
+    Patch,
 }
 
 /// Who may call a route.
@@ -68,6 +70,7 @@ impl Routes {
         let (filter, name) = match verb {
             Verb::Get => (MethodFilter::GET, "get"),
             Verb::Post => (MethodFilter::POST, "post"),
+            Verb::Patch => (MethodFilter::PATCH, "patch"),
         };
         let router = std::mem::take(&mut self.router);
         self.router = router.route(path, on(filter, handler));
@@ -140,6 +143,10 @@ impl<'a> Operation<'a> {
         let fields = schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
         for (name, mut schema) in fields {
             let description = schema.as_object_mut().and_then(|schema| schema.remove("description"));
+            if name == "limit" {
+                schema =
+                    json!({"type": "integer", "minimum": 1, "maximum": MAX_PAGE, "default": DEFAULT_PAGE});
+            }
             let mut parameter = json!({
                 "name": name, "in": "query", "required": required.contains(&json!(name)), "schema": schema,
             });
@@ -156,6 +163,12 @@ impl<'a> Operation<'a> {
         let parameter = json!({"name": name, "in": "header", "required": false, "description": description, "schema": schema});
         self.parameters.push(parameter);
         self
+    }
+
+    /// Takes a body of JSON.
+    pub(crate) fn takes<T: JsonSchema>(self) -> Self {
+        let schema = self.schemas.subschema_for::<T>().to_value();
+        self.takes_content("application/json", schema)
     }
 
     /// Takes a body of another kind.
@@ -198,7 +211,7 @@ impl<'a> Operation<'a> {
     }
 
     fn problem(self, status: u16) -> Self {
-        let schema = self.schemas.subschema_for::<ProblemBody>().to_value();
+        let schema = self.schemas.subschema_for::<Problem>().to_value();
         let description = match status {
             400 => "The request cannot be read.",
             401 => "The token is missing or wrong.",

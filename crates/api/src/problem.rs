@@ -2,8 +2,8 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use schemars::JsonSchema;
-use serde::Serialize;
+use polity_runtime::{Error, WriteError, in_full, view};
+use polity_society::refusal::Refusal;
 use serde_json::Value;
 use std::any::Any;
 
@@ -16,26 +16,6 @@ pub(crate) struct Problem {
     status: StatusCode,
     code: &'static str,
     detail: String,
-    details: Option<Value>,
-}
-
-/// An error as it is sent.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "Problem")]
-pub(crate) struct ProblemBody {
-    /// `about:blank`: the code says more.
-    #[serde(rename = "type")]
-    kind: &'static str,
-    /// The name of the status.
-    title: String,
-    /// The status.
-    status: u16,
-    /// What is wrong, and what to do about it.
-    detail: String,
-    /// The code of the error.
-    error: &'static str,
-    /// More about it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     details: Option<Value>,
 }
 
@@ -52,6 +32,46 @@ impl Problem {
     /// There is no such thing.
     pub(crate) fn not_found(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", detail)
+    }
+
+    /// The rules say no; the code is one of the contract.
+    pub(crate) fn refused(
+        status: StatusCode,
+        code: &'static str,
+        detail: impl Into<String>,
+        details: Option<Value>,
+    ) -> Self {
+        Self { details, ..Self::new(status, code, detail) }
+    }
+
+    /// It can be read, and makes no sense.
+    pub(crate) fn unprocessable(
+        code: &'static str,
+        detail: impl Into<String>,
+        details: Option<Value>,
+    ) -> Self {
+        Self::refused(StatusCode::UNPROCESSABLE_ENTITY, code, detail, details)
+    }
+
+    /// It brings too much.
+    pub(crate) fn too_large(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
+    }
+
+    /// It brings something of another type.
+    pub(crate) fn unsupported(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail)
+    }
+
+    /// It asks for a part of something that is not so long.
+    pub(crate) fn outside(size: u64) -> Self {
+        let detail = format!("the range lies outside: there are {size} bytes");
+        Self::new(StatusCode::RANGE_NOT_SATISFIABLE, "invalid_range", detail)
+    }
+
+    /// Its body does not come.
+    pub(crate) fn too_slow() -> Self {
+        Self::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "nothing more of the body came for too long")
     }
 
     /// Who sends it is not known.
@@ -73,13 +93,13 @@ impl Problem {
     }
 
     /// It is our fault. What went wrong inside goes to the log, not to the caller. Where the disk refuses, it may pass.
-    pub(crate) fn internal(error: &polity_runtime::Error) -> Self {
+    pub(crate) fn internal(error: &Error) -> Self {
         if error.may_pass() {
-            tracing::warn!(error = %polity_runtime::in_full(error), "a request has to wait for the machine");
+            tracing::warn!(error = %in_full(error), "a request has to wait for the machine");
             let advice = "the data directory cannot be used just now; try again later, the log says why";
             return Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", advice);
         }
-        tracing::error!(error = %polity_runtime::in_full(error), "a request failed");
+        tracing::error!(error = %in_full(error), "a request failed");
         Self::defect()
     }
 
@@ -114,14 +134,40 @@ pub(crate) fn panicked(panic: Box<dyn Any + Send>) -> Response {
     Problem::defect().into_response()
 }
 
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        Self::internal(&error)
+    }
+}
+
+impl From<WriteError> for Problem {
+    fn from(error: WriteError) -> Self {
+        let status = match &error {
+            WriteError::Store(error) => return Self::internal(error),
+            WriteError::NoTask(_) | WriteError::NoRole(_) => StatusCode::NOT_FOUND,
+            WriteError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            WriteError::KeyReused | WriteError::Stopped { .. } => StatusCode::CONFLICT,
+            WriteError::Invalid(_) | WriteError::UnknownService { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+            WriteError::Refused { refusal, .. } => match refusal.as_ref() {
+                // Where it stands in the way what the society is like now, not what was asked.
+                Refusal::AgentTerminated { .. }
+                | Refusal::LimitReached { .. }
+                | Refusal::MailboxFull { .. } => StatusCode::CONFLICT,
+                _ => StatusCode::UNPROCESSABLE_ENTITY,
+            },
+        };
+        Self::refused(status, error.code(), error.to_string(), error.details())
+    }
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let body = ProblemBody {
-            kind: "about:blank",
+        let body = view::Problem {
+            problem_type: "about:blank".to_owned(),
             title: self.status.canonical_reason().unwrap_or_default().to_owned(),
             status: self.status.as_u16(),
             detail: self.detail,
-            error: self.code,
+            error: self.code.to_owned(),
             details: self.details,
         };
         let mut response = (self.status, axum::Json(body)).into_response();

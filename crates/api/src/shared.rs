@@ -4,6 +4,8 @@ use crate::guard::Guard;
 use axum::body::Bytes;
 use polity_runtime::Society;
 use std::sync::Arc;
+use std::time::Instant;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 /// What all routes share.
@@ -16,6 +18,10 @@ pub(crate) struct Shared {
     pub(crate) draining: CancellationToken,
     /// Cancelled when what never ends by itself, such as a stream of events, has to.
     pub(crate) ending: CancellationToken,
+    /// Places for those that bring files.
+    pub(crate) uploads: Semaphore,
+    /// When the API was put together.
+    pub(crate) started: Instant,
     /// The description of the API.
     pub(crate) description: Bytes,
 }

@@ -39,15 +39,17 @@ struct Position {
     newest: watch::Receiver<i64>,
     ending: CancellationToken,
     after: i64,
+    filter: EventFilter,
 }
 
 /// Answers with all events after a number, and those to come, until the daemon ends.
-pub(super) fn open(shared: &Shared, after: i64) -> Response {
+pub(super) fn open(shared: &Shared, after: i64, filter: EventFilter) -> Response {
     let position = Position {
         society: Arc::clone(&shared.society),
         newest: shared.society.newest_event(),
         ending: shared.ending.clone(),
         after,
+        filter,
     };
     let pages =
         stream::unfold(position, async |mut position| position.page().await.map(|page| (page, position)));
@@ -68,17 +70,17 @@ fn respond(events: impl Stream<Item = Result<Event, axum::Error>> + Send + 'stat
 impl Position {
     /// The next events, once there are any; `None` where the stream ends.
     async fn page(&mut self) -> Option<Vec<Entry>> {
-        let everything = EventFilter::default();
         loop {
             // Before the events are read: what is written meanwhile has us look again.
             self.newest.mark_unchanged();
             let read = tokio::select! {
                 () = self.ending.cancelled() => return None,
-                read = self.society.events_after(self.after, PAGE, &everything) => read,
+                read = self.society.events_after(self.after, PAGE, &self.filter) => read,
             };
             match read {
                 Ok(page) => {
-                    self.after = page.next;
+                    // Also where nothing that is meant has happened: it is not looked through again.
+                    self.after = page.next.max(self.after);
                     if !page.events.is_empty() {
                         return Some(page.events);
                     }

@@ -4,9 +4,14 @@ use crate::support::{Daemon, asked};
 use axum::body::Body;
 use axum::http::header;
 use futures::StreamExt;
-use polity_runtime::Event;
 use polity_runtime::view::EventFilter;
+use polity_runtime::{Entry, Event};
 use tower::ServiceExt;
+
+/// All that has happened.
+async fn events(daemon: &Daemon) -> Vec<Entry> {
+    daemon.society.events_after(0, 1000, &EventFilter::default()).await.unwrap().events
+}
 
 /// The numbers of the events of a stream, once there are so many.
 async fn streamed(daemon: &Daemon, path: &str, last: Option<i64>, many: usize) -> Vec<i64> {
@@ -36,7 +41,7 @@ fn numbers(text: &str) -> Vec<i64> {
 async fn pages_have_no_gap_and_no_double() {
     let daemon = Daemon::start().await;
     daemon.prompt("hello").await;
-    let expected = daemon.society.events_after(0, 1000, &EventFilter::default()).await.unwrap().events;
+    let expected = events(&daemon).await;
     assert!(matches!(expected.first().unwrap().event, Event::TaskStarted { .. }));
     let mut collected = Vec::new();
     let mut after = 0;
@@ -58,15 +63,7 @@ async fn pages_have_no_gap_and_no_double() {
 async fn a_stream_goes_on_where_it_was() {
     let daemon = Daemon::start().await;
     daemon.prompt("hello").await;
-    let expected: Vec<i64> = daemon
-        .society
-        .events_after(0, 1000, &EventFilter::default())
-        .await
-        .unwrap()
-        .events
-        .iter()
-        .map(|entry| entry.seq)
-        .collect();
+    let expected: Vec<i64> = events(&daemon).await.iter().map(|entry| entry.seq).collect();
     for cut in 0..expected.len() {
         let (before, left) = expected.split_at(cut);
         let mut all = streamed(&daemon, "/api/events", None, before.len()).await;
@@ -88,7 +85,7 @@ async fn a_stream_tells_what_happens_while_it_is_open() {
     let response = daemon.app.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
     let mut body = response.into_body().into_data_stream();
     daemon.prompt("hello").await;
-    let expected = daemon.society.events_after(0, 1000, &EventFilter::default()).await.unwrap().events;
+    let expected = events(&daemon).await;
     let mut text = String::new();
     while numbers(&text).len() < expected.len() {
         text.push_str(std::str::from_utf8(&body.next().await.unwrap().unwrap()).unwrap());
@@ -106,11 +103,38 @@ async fn a_stream_tells_what_happens_while_it_is_open() {
 }
 
 #[tokio::test]
+async fn pages_go_back_too_and_filters_hold() {
+    let daemon = Daemon::start().await;
+    daemon.prompt("hello").await;
+    let expected = events(&daemon).await;
+    let newest = expected.last().unwrap().seq;
+    let page = daemon.get(&format!("/api/events?before={}&limit=2", newest + 1)).await.ok();
+    let numbers: Vec<i64> =
+        page["events"].as_array().unwrap().iter().map(|event| event["seq"].as_i64().unwrap()).collect();
+    assert_eq!(numbers, expected[expected.len() - 2..].iter().map(|entry| entry.seq).collect::<Vec<_>>());
+    for (query, many) in [
+        ("kind=task_started,task_idle", 2),
+        ("kind=task_idle", 1),
+        ("kind=nothing", 0),
+        ("task=nothing", 0),
+        ("agent=nobody", 0),
+    ] {
+        let page = daemon.get(&format!("/api/events?{query}")).await.ok();
+        assert_eq!(page["events"].as_array().unwrap().len(), many, "{query}");
+        assert!(page["next"].as_i64().unwrap() >= newest);
+    }
+    let idle = expected.iter().find(|entry| matches!(entry.event, Event::TaskIdle { .. })).unwrap().seq;
+    assert_eq!(streamed(&daemon, "/api/events?kind=task_idle", None, 1).await, [idle]);
+    daemon.stop().await;
+}
+
+#[tokio::test]
 async fn what_is_no_number_is_refused() {
     let daemon = Daemon::start().await;
     for path in [
         "/api/events?after=soon",
         "/api/events?after=-1",
+        "/api/events?before=-1",
         "/api/events?limit=0",
         "/api/events?limit=1001",
         "/api/events?limit=99999999999999",

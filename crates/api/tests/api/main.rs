@@ -3,7 +3,10 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
+mod artifacts;
 mod events;
 mod guard;
+mod hostile;
 mod pages;
+mod resources;
 mod support;

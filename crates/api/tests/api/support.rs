@@ -3,13 +3,15 @@
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
+use jsonschema::Validator;
 use polity_api::{Ending, Guard, Hosts, Token};
 use polity_registry::{Environment, Registry};
 use polity_rehearsal::RehearsalModel;
 use polity_runtime::{Parts, Prompt, Society};
 use serde_json::{Value, json};
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex};
 use tempfile::TempDir;
 use tower::ServiceExt;
 
@@ -27,6 +29,18 @@ pub(crate) struct Daemon {
     pub(crate) app: Router,
     /// Where the configuration and the data are.
     _directory: TempDir,
+    /// The operations that have succeeded.
+    succeeded: Mutex<BTreeSet<String>>,
+}
+
+const BOUNDARY: &str = "between-the-parts-of-a-form";
+
+/// A file of a form.
+pub(crate) struct File<'a> {
+    pub(crate) field: &'a str,
+    pub(crate) filename: &'a str,
+    pub(crate) content_type: &'a str,
+    pub(crate) bytes: &'a [u8],
 }
 
 /// An answer, whole.
@@ -47,7 +61,7 @@ impl Daemon {
         let ending = Ending::default();
         let guard = Guard::new(Token::read(TOKEN).unwrap(), Hosts::new(7717, []));
         let app = polity_api::app(Arc::clone(&society), guard, ending.clone(), mounted);
-        Self { society, ending, app, _directory: directory }
+        Self { society, ending, app, _directory: directory, succeeded: Mutex::default() }
     }
 
     /// Has the person ask something, and waits until nothing is left to do.
@@ -73,6 +87,12 @@ impl Daemon {
         let body = to_bytes(body, usize::MAX).await.unwrap();
         let answer = Answer { status: parts.status, headers: parts.headers, body };
         answer.assert_described(&method, &path);
+        if let Some((template, _)) = described(&path)
+            && !answer.status.is_client_error()
+        {
+            let operation = format!("{} {template}", method.as_str().to_ascii_lowercase());
+            self.succeeded.lock().unwrap().insert(operation);
+        }
         answer
     }
 
@@ -83,6 +103,47 @@ impl Daemon {
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
         self.call("GET", path).await
+    }
+
+    /// Sends a body of some type.
+    pub(crate) async fn upload(&self, path: &str, content_type: &str, bytes: &[u8]) -> Answer {
+        let request = asked("POST", path).header(header::CONTENT_TYPE, content_type);
+        self.send(request.body(Body::from(bytes.to_vec())).unwrap()).await
+    }
+
+    /// Sends a form.
+    pub(crate) async fn post_form(&self, path: &str, texts: &[(&str, &str)], files: &[File<'_>]) -> Answer {
+        let mut body = Vec::new();
+        for (name, text) in texts {
+            let part =
+                format!("--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{text}\r\n");
+            body.extend(part.into_bytes());
+        }
+        for File { field, filename, content_type, bytes } in files {
+            let head = format!(
+                "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{field}\"; filename=\"{filename}\"\r\n\
+                 Content-Type: {content_type}\r\n\r\n"
+            );
+            body.extend(head.into_bytes());
+            body.extend_from_slice(bytes);
+            body.extend(b"\r\n");
+        }
+        body.extend(format!("--{BOUNDARY}--\r\n").into_bytes());
+        self.upload(path, &format!("multipart/form-data; boundary={BOUNDARY}"), &body).await
+    }
+
+    /// Asserts that every operation that is described has succeeded at least once.
+    pub(crate) fn assert_all_succeeded(&self) {
+        let mut all = BTreeSet::new();
+        for (template, operations) in DESCRIPTION["paths"].as_object().unwrap() {
+            all.extend(operations.as_object().unwrap().keys().map(|method| format!("{method} {template}")));
+        }
+        assert_eq!(*self.succeeded.lock().unwrap(), all);
+    }
+
+    pub(crate) async fn send_json(&self, method: &str, path: &str, body: &Value) -> Answer {
+        let request = asked(method, path).header(header::CONTENT_TYPE, "application/json");
+        self.send(request.body(Body::from(body.to_string())).unwrap()).await
     }
 
     pub(crate) async fn stop(self) {
@@ -166,14 +227,25 @@ impl Answer {
         let content = contents.get(content_type).or_else(|| contents.get("*/*"));
         let content = content.unwrap_or_else(|| panic!("{template} does not give {content_type}: {said}"));
         if content_type.ends_with("json") && method != Method::HEAD {
-            let mut schema = content["schema"].clone();
-            schema["components"] = json!({"schemas": DESCRIPTION["components"]["schemas"]});
-            let validator = jsonschema::draft202012::new(&schema).unwrap();
+            let validator =
+                validator(&format!("{name} {template} {} {content_type}", self.status), &content["schema"]);
             let errors: Vec<String> =
                 validator.iter_errors(&self.json()).map(|error| error.to_string()).collect();
             assert!(errors.is_empty(), "{template} has another form: {errors:?} in {said}");
         }
     }
+}
+
+/// What compares an answer with its schema; made once for each.
+fn validator(name: &str, schema: &Value) -> Arc<Validator> {
+    static MADE: LazyLock<Mutex<HashMap<String, Arc<Validator>>>> = LazyLock::new(Mutex::default);
+    let mut made = MADE.lock().unwrap();
+    let make = || {
+        let mut schema = schema.clone();
+        schema["components"] = json!({"schemas": DESCRIPTION["components"]["schemas"]});
+        Arc::new(jsonschema::draft202012::new(&schema).unwrap())
+    };
+    Arc::clone(made.entry(name.to_owned()).or_insert_with(make))
 }
 
 /// The template that a path fits, with its operations. What is written out counts before what is not.

@@ -1,0 +1,119 @@
+//! `/api/agents`: who there is, what they said and did, and stepping in.
+
+mod steering;
+
+use crate::extract::{Named, Wanted};
+use crate::openapi::{Routes, Verb};
+use crate::problem::Problem;
+use crate::shared::Shared;
+use axum::Json;
+use axum::extract::State;
+use polity_runtime::Bytes as PreviewBytes;
+use polity_runtime::view::{
+    AgentDetail, AgentFilter, AgentPage, ContactView, ConversationView, RequestPreview,
+};
+use polity_society::id::{AgentId, TaskId};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::sync::Arc;
+
+/// Which part of a conversation is meant.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct ConversationQuery {
+    /// The task; where none is given, the one that the agent was hired for, or for root the one it worked for last.
+    task: Option<TaskId>,
+    /// Only what lies before this entry: `next` of the part that was read last.
+    #[schemars(range(min = 0))]
+    before: Option<i64>,
+    /// How many entries at most.
+    limit: Option<u32>,
+}
+
+/// Which request is meant.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct RequestQuery {
+    /// The task; where none is given, the one that the agent was hired for, or for root the one it worked for last.
+    task: Option<TaskId>,
+    /// Whether base64 is shown whole, not only how many bytes it has.
+    #[serde(default)]
+    full: bool,
+}
+
+/// Declares the routes.
+pub(crate) fn routes(routes: &mut Routes) {
+    routes.add(Verb::Get, "/api/agents", "listAgents", list, |operation| {
+        operation
+            .summary("Agents, parents before children.")
+            .query::<AgentFilter>()
+            .gives::<AgentPage>(200, "A page of them.")
+            .refuses(&[400])
+    });
+    routes.add(Verb::Get, "/api/agents/{id}", "getAgent", get, |operation| {
+        operation.summary("One agent.").gives::<AgentDetail>(200, "The agent.").refuses(&[404])
+    });
+    routes.add(Verb::Get, "/api/agents/{id}/contacts", "listContacts", contacts, |operation| {
+        operation
+            .summary("Whom an agent can write to.")
+            .gives::<Vec<ContactView>>(200, "Its contacts, the oldest entry first.")
+            .refuses(&[404])
+    });
+    routes.add(Verb::Get, "/api/agents/{id}/conversation", "getConversation", conversation, |operation| {
+        operation
+            .summary("What an agent heard, said and did in a task, as it is stored.")
+            .query::<ConversationQuery>()
+            .gives::<ConversationView>(200, "A part of it, oldest first.")
+            .refuses(&[400, 404])
+    });
+    routes.add(Verb::Get, "/api/agents/{id}/request", "previewRequest", request, |operation| {
+        operation
+            .summary("The request that the agent's model would be sent now. Nothing is sent.")
+            .query::<RequestQuery>()
+            .gives::<RequestPreview>(200, "The request.")
+            .refuses(&[400, 404])
+    });
+    steering::routes(routes);
+}
+
+fn nobody() -> Problem {
+    Problem::not_found("there is no such agent")
+}
+
+async fn list(
+    State(shared): State<Arc<Shared>>,
+    Wanted(filter): Wanted<AgentFilter>,
+) -> Result<Json<AgentPage>, Problem> {
+    Ok(Json(shared.society.agents(&filter).await?))
+}
+
+async fn get(State(shared): State<Arc<Shared>>, Named(id): Named) -> Result<Json<AgentDetail>, Problem> {
+    shared.society.agent(&AgentId::new(id)).await?.map(Json).ok_or_else(nobody)
+}
+
+async fn contacts(
+    State(shared): State<Arc<Shared>>,
+    Named(id): Named,
+) -> Result<Json<Vec<ContactView>>, Problem> {
+    shared.society.contacts(&AgentId::new(id)).await?.map(Json).ok_or_else(nobody)
+}
+
+async fn conversation(
+    State(shared): State<Arc<Shared>>,
+    Named(id): Named,
+    Wanted(query): Wanted<ConversationQuery>,
+) -> Result<Json<ConversationView>, Problem> {
+    let agent = AgentId::new(id);
+    let part = shared.society.conversation(&agent, query.task.as_ref(), query.before, query.limit).await?;
+    part.map(Json).ok_or_else(|| Problem::not_found("there is no such agent, or it has no part in that task"))
+}
+
+async fn request(
+    State(shared): State<Arc<Shared>>,
+    Named(id): Named,
+    Wanted(query): Wanted<RequestQuery>,
+) -> Result<Json<RequestPreview>, Problem> {
+    let bytes = if query.full { PreviewBytes::InFull } else { PreviewBytes::Counted };
+    let preview = shared.society.preview(&AgentId::new(id), query.task.as_ref(), bytes).await?;
+    preview
+        .map(Json)
+        .ok_or_else(|| Problem::not_found("there is no such agent, or it has no part in that task"))
+}

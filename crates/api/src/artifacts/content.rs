@@ -1,0 +1,110 @@
+//! `GET /api/artifacts/{id}/content`: the bytes, or a part of them. Nothing in them can run in a browser.
+
+use super::range::{Portion, portion};
+use super::shown::shown;
+use super::{id, nothing};
+use crate::assets::names;
+use crate::extract::Named;
+use crate::openapi::{Routes, Verb};
+use crate::problem::Problem;
+use crate::shared::Shared;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use polity_runtime::{BlobFile, Content};
+use serde_json::json;
+use std::io::SeekFrom;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt, AsyncSeekExt};
+use tokio_util::io::ReaderStream;
+
+/// Should a browser show it as a page all the same, that page can do nothing.
+const POLICY: &str = "sandbox; default-src 'none'";
+
+/// Declares the routes.
+pub(super) fn routes(routes: &mut Routes) {
+    let bytes = || json!({});
+    let text = || json!({"type": "string"});
+    routes.add(Verb::Get, "/api/artifacts/{id}/content", "getContent", content, |operation| {
+        operation
+            .summary("The bytes of an artifact, as something that runs nothing in a browser.")
+            .header("Range", "The part that is wanted, such as `bytes=0-99`.", text())
+            .header("If-None-Match", "The ETag of what is known already.", text())
+            .header("If-Range", "The ETag of what the range is a part of.", text())
+            .gives_content(200, "All of it.", "*/*", bytes())
+            .gives_content(206, "The part.", "*/*", bytes())
+            .gives_nothing(304, "It is known already.")
+            .refuses(&[404, 416])
+    });
+}
+
+async fn content(
+    State(shared): State<Arc<Shared>>,
+    Named(name): Named,
+    asked: HeaderMap,
+) -> Result<Response, Problem> {
+    let content = shared.society.artifact_content(&id(&name)?).await?.ok_or_else(nothing)?;
+    let Content { artifact, hash, file: BlobFile { file, size } } = content;
+    let tag = format!("\"{hash}\"");
+    let given = |name: HeaderName| asked.get(name).and_then(|value| value.to_str().ok());
+    if given(header::IF_NONE_MATCH).is_some_and(|known| names(known, &tag)) {
+        return decorated(StatusCode::NOT_MODIFIED.into_response(), &tag, None);
+    }
+    let range = given(header::RANGE).filter(|_| given(header::IF_RANGE).is_none_or(|known| known == tag));
+    let mut response = match portion(range, size) {
+        Portion::Whole => part(file, 0..=size.saturating_sub(1), size, StatusCode::OK).await?,
+        Portion::Part(wanted) => {
+            let said = format!("bytes {}-{}/{size}", wanted.start(), wanted.end());
+            let length = wanted.end() - wanted.start() + 1;
+            let mut response = part(file, wanted, length, StatusCode::PARTIAL_CONTENT).await?;
+            response.headers_mut().insert(header::CONTENT_RANGE, value(said)?);
+            response
+        }
+        Portion::Outside => {
+            let mut response = Problem::outside(size).into_response();
+            response.headers_mut().insert(header::CONTENT_RANGE, value(format!("bytes */{size}"))?);
+            return Ok(response);
+        }
+    };
+    response.headers_mut().insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    let shown = shown(&artifact.mime_type, artifact.filename.as_deref());
+    decorated(response, &tag, Some((shown.content_type, shown.disposition)))
+}
+
+/// So many bytes of a file, from one on.
+async fn part(
+    file: std::fs::File,
+    wanted: RangeInclusive<u64>,
+    length: u64,
+    status: StatusCode,
+) -> Result<Response, Problem> {
+    let mut file = tokio::fs::File::from_std(file);
+    if let Err(error) = file.seek(SeekFrom::Start(*wanted.start())).await {
+        tracing::error!(%error, "an artifact cannot be read");
+        return Err(Problem::defect());
+    }
+    let body = Body::from_stream(ReaderStream::new(file.take(length)));
+    Ok((status, [(header::CONTENT_LENGTH, length)], body).into_response())
+}
+
+fn decorated(
+    mut response: Response,
+    tag: &str,
+    shown: Option<(String, String)>,
+) -> Result<Response, Problem> {
+    let headers = response.headers_mut();
+    headers.insert(header::ETAG, value(tag.to_owned())?);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    if let Some((content_type, disposition)) = shown {
+        headers.insert(header::CONTENT_TYPE, value(content_type)?);
+        headers.insert(header::CONTENT_DISPOSITION, value(disposition)?);
+    }
+    Ok(response)
+}
+
+fn value(text: String) -> Result<HeaderValue, Problem> {
+    HeaderValue::try_from(text).map_err(|_| Problem::defect())
+}

@@ -1,0 +1,192 @@
+//! `GET /metrics`: the figures that Prometheus collects.
+
+mod exposition;
+
+use crate::openapi::{Routes, Verb};
+use crate::problem::Problem;
+use crate::shared::Shared;
+use axum::extract::State;
+use axum::http::{HeaderName, header};
+use exposition::{Exposition, Sort};
+use polity_runtime::view::{
+    AgentFilter, AgentState, Circuit, ConfigView, DataFacts, MAX_PAGE, ServiceView, Severity, UsageFilter,
+    UsageView,
+};
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+
+const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Declares the route.
+pub(crate) fn routes(routes: &mut Routes) {
+    routes.add(Verb::Get, "/metrics", "metrics", metrics, |operation| {
+        operation.summary("Figures, as Prometheus collects them.").gives_content(
+            200,
+            "The figures.",
+            "text/plain",
+            json!({"type": "string"}),
+        )
+    });
+}
+
+async fn metrics(
+    State(shared): State<Arc<Shared>>,
+) -> Result<([(HeaderName, &'static str); 1], String), Problem> {
+    let figures = Figures {
+        uptime: shared.started.elapsed(),
+        facts: shared.society.data_facts().await?,
+        agents: agents(&shared).await?,
+        services: shared.society.services().await?,
+        usage: shared.society.usage(&UsageFilter::default()).await?,
+        config: shared.society.config(),
+    };
+    Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], figures.written()))
+}
+
+const STATES: [(AgentState, &str); 6] = [
+    (AgentState::Thinking, "thinking"),
+    (AgentState::Queued, "queued"),
+    (AgentState::Waiting, "waiting"),
+    (AgentState::Parked, "parked"),
+    (AgentState::Paused, "paused"),
+    (AgentState::Idle, "idle"),
+];
+
+/// How many agents, root among them, are in each state; those that have ended are not counted.
+async fn agents(shared: &Shared) -> Result<[u64; STATES.len()], Problem> {
+    let mut counts = [0; STATES.len()];
+    let mut filter = AgentFilter { limit: Some(MAX_PAGE), ..AgentFilter::default() };
+    loop {
+        let page = shared.society.agents(&filter).await?;
+        for agent in page.agents.iter().filter(|agent| !agent.id.is_user()) {
+            if let Some(at) = STATES.iter().position(|(state, _)| *state == agent.state) {
+                counts[at] += 1;
+            }
+        }
+        match page.next {
+            Some(next) => filter.after = Some(next),
+            None => return Ok(counts),
+        }
+    }
+}
+
+/// A name, what it says, and what it is for a service.
+type Gauge = (&'static str, &'static str, fn(&ServiceView) -> f64);
+
+/// What is told.
+struct Figures {
+    uptime: Duration,
+    facts: DataFacts,
+    agents: [u64; STATES.len()],
+    services: Vec<ServiceView>,
+    usage: UsageView,
+    config: ConfigView,
+}
+
+impl Figures {
+    fn written(&self) -> String {
+        let mut out = Exposition::default();
+        self.process(&mut out);
+        self.society(&mut out);
+        self.spent(&mut out);
+        self.gates(&mut out);
+        out.finish()
+    }
+
+    fn process(&self, out: &mut Exposition) {
+        out.family("polity_build_info", Sort::Gauge, "The version that runs.");
+        out.sample(&[("version", env!("CARGO_PKG_VERSION"))], 1.0);
+        out.family("polity_uptime_seconds", Sort::Gauge, "How long the daemon has been serving.");
+        out.sample(&[], self.uptime.as_secs_f64());
+        out.family("polity_config_revision", Sort::Gauge, "The revision of the configuration in force.");
+        out.sample(&[], self.config.revision as f64);
+        out.family("polity_config_problems", Sort::Gauge, "What is wrong with the files as they are now.");
+        for (severity, name) in [(Severity::Error, "error"), (Severity::Warning, "warning")] {
+            let count = self.config.problems.iter().filter(|problem| problem.severity == severity).count();
+            out.sample(&[("severity", name)], count as f64);
+        }
+        out.family("polity_data_writable", Sort::Gauge, "Whether the data directory can be written to.");
+        out.sample(&[], f64::from(u8::from(self.facts.writable)));
+    }
+
+    fn society(&self, out: &mut Exposition) {
+        let facts = &self.facts;
+        out.family("polity_agents", Sort::Gauge, "Agents that have not ended.");
+        for ((_, state), count) in STATES.iter().zip(self.agents) {
+            out.sample(&[("state", state)], count as f64);
+        }
+        out.family("polity_tasks", Sort::Gauge, "Tasks.");
+        out.sample(&[("state", "open")], facts.open_tasks as f64);
+        out.sample(&[("state", "idle")], facts.tasks.saturating_sub(facts.open_tasks) as f64);
+        out.family("polity_messages", Sort::Gauge, "Messages that are stored.");
+        out.sample(&[("state", "waiting")], facts.waiting_messages as f64);
+        out.sample(&[("state", "read")], facts.messages.saturating_sub(facts.waiting_messages) as f64);
+        out.family("polity_artifacts", Sort::Gauge, "Artifacts that are stored.");
+        out.sample(&[], facts.artifacts as f64);
+        out.family("polity_artifact_bytes", Sort::Gauge, "Their bytes, as if none were stored twice.");
+        out.sample(&[], facts.artifact_bytes as f64);
+        out.family("polity_database_bytes", Sort::Gauge, "Bytes of the database that hold something.");
+        out.sample(&[], facts.database_bytes as f64);
+        out.family("polity_events_total", Sort::Counter, "Events that ever happened.");
+        out.sample(&[], facts.newest_event as f64);
+    }
+
+    fn spent(&self, out: &mut Exposition) {
+        let spent = &self.usage.by_service;
+        out.family("polity_model_calls_total", Sort::Counter, "Calls that a model has answered.");
+        for one in spent {
+            out.sample(&[("service", one.service.as_str()), ("model", &one.model)], one.usage.calls as f64);
+        }
+        out.family("polity_model_tokens_total", Sort::Counter, "Tokens of these calls.");
+        for one in spent {
+            let labels = |direction| {
+                [("service", one.service.as_str()), ("model", &*one.model), ("direction", direction)]
+            };
+            out.sample(&labels("in"), one.usage.prompt_tokens as f64);
+            out.sample(&labels("out"), one.usage.completion_tokens as f64);
+        }
+        out.family(
+            "polity_model_cost_total",
+            Sort::Counter,
+            "What they have cost, by the prices of the services.",
+        );
+        for one in spent {
+            if let Some(cost) = one.usage.cost {
+                out.sample(&[("service", one.service.as_str()), ("model", &one.model)], cost);
+            }
+        }
+    }
+
+    fn gates(&self, out: &mut Exposition) {
+        let gauges: [Gauge; 4] = [
+            ("polity_service_calls_in_flight", "Calls that are under way.", |one| one.state.in_flight as f64),
+            ("polity_service_callers_waiting", "Callers that wait to be let in.", |one| {
+                one.state.waiting as f64
+            }),
+            ("polity_service_paused_seconds", "For how long a service is left alone.", |one| {
+                one.state.paused_for_ms.unwrap_or_default() as f64 / 1000.0
+            }),
+            ("polity_service_agents", "Live agents that a service serves.", |one| one.agents as f64),
+        ];
+        for (name, help, value) in gauges {
+            out.family(name, Sort::Gauge, help);
+            for one in &self.services {
+                out.sample(&[("service", one.id.as_str())], value(one));
+            }
+        }
+        out.family(
+            "polity_service_circuit",
+            Sort::Gauge,
+            "1 for the state that the circuit of a service is in.",
+        );
+        for one in &self.services {
+            for (circuit, name) in
+                [(Circuit::Closed, "closed"), (Circuit::Open, "open"), (Circuit::HalfOpen, "half_open")]
+            {
+                let is = f64::from(u8::from(one.state.circuit == circuit));
+                out.sample(&[("service", one.id.as_str()), ("state", name)], is);
+            }
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! `/api/tasks`
+
+use crate::extract::{Named, Wanted};
+use crate::openapi::{Routes, Verb};
+use crate::problem::Problem;
+use crate::shared::Shared;
+use axum::Json;
+use axum::extract::State;
+use polity_runtime::view::{TaskFilter, TaskPage, TaskView};
+use polity_society::id::TaskId;
+use std::sync::Arc;
+
+/// Declares the routes.
+pub(crate) fn routes(routes: &mut Routes) {
+    routes.add(Verb::Get, "/api/tasks", "listTasks", list, |operation| {
+        operation
+            .summary("Tasks, the newest first.")
+            .query::<TaskFilter>()
+            .gives::<TaskPage>(200, "A page of them.")
+            .refuses(&[400])
+    });
+    routes.add(Verb::Get, "/api/tasks/{id}", "getTask", get, |operation| {
+        operation.summary("One task.").gives::<TaskView>(200, "The task.").refuses(&[404])
+    });
+}
+
+async fn list(
+    State(shared): State<Arc<Shared>>,
+    Wanted(filter): Wanted<TaskFilter>,
+) -> Result<Json<TaskPage>, Problem> {
+    Ok(Json(shared.society.tasks(&filter).await?))
+}
+
+async fn get(State(shared): State<Arc<Shared>>, Named(id): Named) -> Result<Json<TaskView>, Problem> {
+    let task = shared.society.task(&TaskId::new(id)).await?;
+    task.map(Json).ok_or_else(|| Problem::not_found("there is no such task"))
+}

@@ -1,0 +1,262 @@
+//! Every route over a society in which something has happened: a picture was asked about, agents were hired.
+
+use crate::support::{Daemon, File, asked};
+use axum::body::Body;
+use axum::http::header;
+use serde_json::{Value, json};
+
+const PICTURE: &[u8] = include_bytes!("../../../../examples/picture.png");
+
+/// A society that has been asked about a picture.
+async fn busy() -> (Daemon, Value) {
+    let daemon = Daemon::start().await;
+    let picture =
+        File { field: "attachment", filename: "picture.png", content_type: "image/png", bytes: PICTURE };
+    let posted = daemon.post_form("/api/messages", &[("text", "What is in this?")], &[picture]).await;
+    assert_eq!(posted.status, 201, "{:?}", posted.body);
+    daemon.idle().await;
+    let posted = posted.json();
+    (daemon, posted)
+}
+
+/// An agent that was hired, as `GET /api/agents` tells of it.
+async fn hired(daemon: &Daemon) -> Value {
+    let page = daemon.get("/api/agents?limit=1000").await.ok();
+    let agents = page["agents"].as_array().unwrap().clone();
+    agents.into_iter().find(|agent| agent.get("roleId").is_some()).unwrap()
+}
+
+#[tokio::test]
+async fn every_route_is_good_for_something() {
+    let (daemon, posted) = busy().await;
+    let task = posted["task"].as_str().unwrap();
+    assert_eq!((&posted["to"], &posted["duplicate"]), (&json!("root"), &json!(false)));
+
+    let tasks = daemon.get("/api/tasks?state=idle").await.ok();
+    assert_eq!(tasks["tasks"][0]["id"], task);
+    assert_eq!(tasks["tasks"][0]["title"], "What is in this?");
+    assert_eq!(daemon.get(&format!("/api/tasks/{task}")).await.ok()["outcome"], "answered");
+
+    let reader = hired(&daemon).await;
+    let (agent, role) = (reader["id"].as_str().unwrap(), reader["roleId"].as_str().unwrap());
+    let seeing = daemon.get("/api/agents?capability=vision&direction=input").await.ok();
+    assert_eq!(seeing["agents"].as_array().unwrap().len(), 1);
+    assert!(seeing["asOf"].as_i64().unwrap() > 0);
+    assert_eq!(daemon.get(&format!("/api/agents/{agent}")).await.ok()["task"], task);
+    let contacts = daemon.get("/api/agents/root/contacts").await.ok();
+    assert!(contacts.as_array().unwrap().iter().any(|contact| contact["agent"] == "user"));
+    let said = daemon.get(&format!("/api/agents/root/conversation?task={task}&limit=2")).await.ok();
+    assert_eq!(said["entries"].as_array().unwrap().len(), 2);
+    let before = said["next"].as_i64().unwrap();
+    let earlier =
+        daemon.get(&format!("/api/agents/root/conversation?task={task}&before={before}")).await.ok();
+    assert!(
+        earlier["entries"].as_array().unwrap().iter().all(|entry| entry["seq"].as_i64().unwrap() < before)
+    );
+    let preview = daemon.get(&format!("/api/agents/root/request?task={task}")).await.ok();
+    assert!(preview["request"]["messages"].as_array().is_some_and(|messages| messages.len() > 1));
+    assert!(daemon.get(&format!("/api/agents/{agent}/request?full=true")).await.ok()["request"].is_object());
+
+    let messages = daemon.get(&format!("/api/messages?task={task}&to=user&order=newest")).await.ok();
+    let answer = &messages["messages"][0];
+    assert_eq!((&answer["from"], &answer["finality"]), (&json!("root"), &json!("final")));
+    let answer = answer["id"].as_str().unwrap();
+    assert_eq!(daemon.get(&format!("/api/messages/{answer}")).await.ok()["id"], answer);
+    let unshown =
+        async || daemon.get("/api/messages?unshown=true").await.ok()["messages"].as_array().unwrap().len();
+    let left = unshown().await;
+    let shown = daemon.call("POST", &format!("/api/messages/{answer}/shown")).await;
+    assert_eq!((shown.status.as_u16(), shown.body.len()), (204, 0));
+    assert_eq!(unshown().await, left - 1);
+
+    assert_eq!(daemon.get(&format!("/api/roles/{role}")).await.ok()["id"], role);
+    let patch = json!({"prompt": "Look twice."});
+    let patched = daemon.send_json("PATCH", &format!("/api/roles/{role}"), &patch).await.ok();
+    assert_eq!(patched["prompt"], "Look twice.");
+
+    for (step, expect) in [("pause", json!([agent])), ("resume", json!([agent])), ("stop", json!([]))] {
+        let path = format!("/api/agents/{agent}/{step}?scope=agent");
+        assert_eq!(daemon.call("POST", &path).await.ok()["agents"], expect, "{step}");
+    }
+
+    let artifacts = daemon.get(&format!("/api/artifacts?task={task}&kind=image")).await.ok();
+    let picture = artifacts["artifacts"][0]["id"].as_str().unwrap();
+    assert_eq!(daemon.get(&format!("/api/artifacts/{picture}")).await.ok()["mimeType"], "image/png");
+    let content = daemon.get(&format!("/api/artifacts/{picture}/content")).await;
+    assert_eq!(&content.body[..], PICTURE);
+    let stored = daemon.upload("/api/artifacts?filename=a.txt", "text/plain", b"hello").await;
+    assert_eq!(stored.status, 201);
+
+    let services = daemon.get("/api/services").await.ok();
+    let service = services[0]["id"].as_str().unwrap();
+    assert!(
+        daemon.get(&format!("/api/services/{service}")).await.ok()["usage"]["calls"].as_u64().unwrap() > 0
+    );
+    let config = daemon.get("/api/config").await.ok();
+    assert_eq!(daemon.call("POST", "/api/config/reload").await.ok()["revision"], config["revision"]);
+    assert!(
+        daemon.get(&format!("/api/usage?task={task}")).await.ok()["total"]["calls"].as_u64().unwrap() > 0
+    );
+    assert!(!daemon.get("/api/events?kind=task_idle").await.ok()["events"].as_array().unwrap().is_empty());
+    let figures = daemon.get("/metrics").await;
+    assert!(figures.text().contains("\npolity_tasks{state=\"idle\"} 1\n"), "{}", figures.text());
+    assert!(figures.text().contains("polity_model_calls_total{service=\"rehearsal-text\""));
+    assert_eq!(daemon.get("/api/openapi.json").await.ok(), *crate::support::DESCRIPTION);
+    assert_eq!(daemon.get("/healthz").await.status, 200);
+    assert_eq!(daemon.get("/readyz").await.status, 200);
+
+    let session = daemon.call("POST", "/api/session").await.ok();
+    let ticket = session["url"].as_str().unwrap().split_once("/login").unwrap().1.to_owned();
+    assert_eq!(daemon.get(&format!("/login{ticket}")).await.status, 303);
+    let form = asked("POST", "/login").header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
+    let form = form.body(Body::from(format!("token={}", crate::support::TOKEN))).unwrap();
+    assert_eq!(daemon.send(form).await.status, 303);
+    daemon.assert_all_succeeded();
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_not_found() {
+    let daemon = Daemon::start().await;
+    for path in [
+        "/api/tasks/nothing",
+        "/api/agents/nobody",
+        "/api/agents/nobody/contacts",
+        "/api/agents/nobody/conversation",
+        "/api/agents/root/conversation?task=nothing",
+        "/api/agents/nobody/request",
+        "/api/agents/root/request?task=nothing",
+        "/api/messages/m000000099",
+        "/api/messages/nothing",
+        "/api/artifacts/nothing1",
+        "/api/artifacts/nothing1/content",
+        "/api/services/nothing",
+        "/api/roles/nothing",
+    ] {
+        daemon.get(path).await.assert_problem(404, "not_found");
+    }
+    for path in [
+        "/api/agents/nobody/stop",
+        "/api/agents/nobody/pause?scope=agent",
+        "/api/agents/nobody/resume",
+        "/api/messages/m000000099/shown",
+    ] {
+        daemon.call("POST", path).await.assert_problem(404, "not_found");
+    }
+    daemon.send_json("PATCH", "/api/roles/nothing", &json!({})).await.assert_problem(404, "not_found");
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_is_refused() {
+    let daemon = Daemon::start().await;
+    for path in [
+        "/api/tasks?state=asleep",
+        "/api/tasks?limit=0",
+        "/api/tasks?limit=1001",
+        "/api/tasks?stat=open",
+        "/api/agents?state=asleep",
+        "/api/agents?direction=up",
+        "/api/agents?ended=perhaps",
+        "/api/agents?limit=-1",
+        "/api/agents/root/conversation?before=soon",
+        "/api/agents/root/request?full=much",
+        "/api/messages?order=random",
+        "/api/messages?after=yesterday",
+        "/api/messages?before=m",
+        "/api/messages?unshown=1&unshown=1",
+        "/api/artifacts?kind=spoon",
+        "/api/usage?user=me",
+        "/api/events?after=1&before=2",
+    ] {
+        daemon.get(path).await.assert_problem(400, "invalid_arguments");
+    }
+    daemon.call("POST", "/api/agents/root/stop?scope=world").await.assert_problem(400, "invalid_arguments");
+    daemon.call("POST", "/api/agents/user/stop").await.assert_problem(422, "invalid_arguments");
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_message_is_taken_once() {
+    let daemon = Daemon::start().await;
+    let post = async |text: &str, key: &str| {
+        let body = Body::from(json!({"text": text}).to_string());
+        let request = asked("POST", "/api/messages").header(header::CONTENT_TYPE, "application/json");
+        daemon.send(request.header("Idempotency-Key", key).body(body).unwrap()).await
+    };
+    let first = post("hello", "k1").await;
+    assert_eq!(first.status, 201);
+    let again = post("hello", "k1").await;
+    assert_eq!((again.status.as_u16(), again.json()["duplicate"].clone()), (200, json!(true)));
+    assert_eq!(again.json()["id"], first.json()["id"]);
+    post("something else", "k1").await.assert_problem(409, "key_reused");
+    assert_ne!(post("hello", "k2").await.json()["id"], first.json()["id"]);
+    post("hello", "").await.assert_problem(400, "invalid_arguments");
+    post("hello", &"k".repeat(256)).await.assert_problem(400, "invalid_arguments");
+    daemon.idle().await;
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn what_the_person_writes_has_to_say_something_to_somebody() {
+    let (daemon, posted) = busy().await;
+    let check = async |body: Value, status: u16, code: &str| {
+        daemon.send_json("POST", "/api/messages", &body).await.assert_problem(status, code);
+    };
+    check(json!({"text": "a", "payload": {"text": "b"}}), 422, "invalid_arguments").await;
+    check(json!({"text": 1}), 422, "invalid_arguments").await;
+    check(json!({"words": "a"}), 422, "invalid_arguments").await;
+    check(json!({"text": ""}), 422, "invalid_message").await;
+    check(json!({"payload": {}}), 422, "invalid_message").await;
+    check(json!({"text": "a", "to": "nobody"}), 422, "unknown_contact").await;
+    check(json!({"text": "a", "to": "user"}), 422, "invalid_arguments").await;
+    check(json!({"text": "a", "task": "nothing"}), 404, "not_found").await;
+    check(json!({"text": "a", "service": "nothing"}), 422, "invalid_arguments").await;
+    check(json!({"text": "a", "attachments": ["artifact:nothing1"]}), 422, "artifact_not_found").await;
+    check(json!({"text": "a", "attachments": ["../../etc/passwd"]}), 422, "artifact_not_found").await;
+    let long = "x".repeat(200_001);
+    check(json!({"text": long}), 409, "limit_reached").await;
+
+    let request = asked("POST", "/api/messages").header(header::CONTENT_TYPE, "application/json");
+    let request = request.body(Body::from("{")).unwrap();
+    daemon.send(request).await.assert_problem(400, "invalid_arguments");
+    let plain = daemon.upload("/api/messages", "text/plain", b"hello").await;
+    plain.assert_problem(415, "unsupported_media_type");
+    let huge = vec![b' '; 2_000_000];
+    daemon.upload("/api/messages", "application/json", &huge).await.assert_problem(413, "body_too_large");
+
+    // To an agent that was hired, and on in the task of before.
+    let agent = hired(&daemon).await["id"].as_str().unwrap().to_owned();
+    let to_agent = daemon.send_json("POST", "/api/messages", &json!({"to": agent, "text": "And you?"})).await;
+    assert_eq!((to_agent.status.as_u16(), to_agent.json()["task"].clone()), (201, posted["task"].clone()));
+    let on = json!({"text": "And then?", "task": posted["task"]});
+    assert_eq!(daemon.send_json("POST", "/api/messages", &on).await.json()["task"], posted["task"]);
+    daemon.idle().await;
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn a_stored_artifact_goes_with_a_message() {
+    let daemon = Daemon::start().await;
+    let stored = daemon.upload("/api/artifacts?filename=notes.md", "text/markdown", b"# Notes").await.ok();
+    let body = json!({"text": "Read this.", "attachments": [stored["reference"]]});
+    let posted = daemon.send_json("POST", "/api/messages", &body).await.ok();
+    let message = daemon.get(&format!("/api/messages/{}", posted["id"].as_str().unwrap())).await.ok();
+    assert_eq!(message["attachments"][0]["id"], stored["id"]);
+    daemon.idle().await;
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn roles_change_by_what_can_be_read() {
+    let (daemon, _) = busy().await;
+    let role = hired(&daemon).await["roleId"].as_str().unwrap().to_owned();
+    let path = format!("/api/roles/{role}");
+    for patch in [json!({"name": "x"}), json!({"prompt": 1}), json!({"serviceId": "nothing"})] {
+        let answer = daemon.send_json("PATCH", &path, &patch).await;
+        answer.assert_problem(422, "invalid_arguments");
+    }
+    let request = asked("PATCH", &path).body(Body::from("{}")).unwrap();
+    daemon.send(request).await.assert_problem(415, "unsupported_media_type");
+    daemon.stop().await;
+}
