@@ -16,6 +16,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("polity-artifacts", &["polity-points", "polity-society"]),
     ("polity-registry", &["polity-society", "polity-llm"]),
     ("polity-rehearsal", &["polity-society", "polity-llm"]),
+    ("polity-probe", &["polity-society", "polity-llm", "polity-registry"]),
     (
         "polity-runtime",
         &[
@@ -40,6 +41,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "polity-media",
             "polity-registry",
             "polity-rehearsal",
+            "polity-probe",
             "polity-runtime",
             "polity-api",
         ],

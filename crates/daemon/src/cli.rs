@@ -41,6 +41,12 @@ pub(crate) enum Command {
     /// Removes stored bytes that no artifact needs, and events that have had their time (`retention` in app.json). With
     /// --older-than also artifacts. What agents and people have said is never removed.
     Gc(GcArguments),
+    /// Look at what is configured and what is really there, and say what to do.
+    ///
+    /// Reads the configuration, asks each service what it has and makes one or two small calls of it, and looks at the
+    /// data directory, the database and the ports. Exits with 2 where there is a problem, with 0 where there are only
+    /// hints and warnings.
+    Doctor(DoctorArguments),
 }
 
 /// `polity config`
@@ -95,6 +101,34 @@ pub(crate) struct GcArguments {
     pub(crate) dry_run: bool,
 
     /// Where app.json is [default: as for `polity run`].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Where the society lives [default: your data directory].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+}
+
+/// `polity doctor`
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArguments {
+    /// Write what servers say of their models into llmservices.json, and keep the data directory private.
+    #[arg(long, conflicts_with = "offline")]
+    pub(crate) fix: bool,
+
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Ask no server anything.
+    #[arg(long)]
+    pub(crate) offline: bool,
+
+    /// How long the small call of a service may take.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "60s")]
+    pub(crate) timeout: Duration,
+
+    /// Where app.json and llmservices.json are [default: as for `polity run`].
     #[arg(long, value_name = "DIR")]
     pub(crate) config: Option<PathBuf>,
 

@@ -4,6 +4,7 @@
 mod cli;
 mod config;
 mod db;
+mod doctor;
 mod failure;
 mod gc;
 mod models;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
             cli::Command::Config(command) => config::run(command).await,
             cli::Command::Db(command) => db::run(command).await,
             cli::Command::Gc(arguments) => gc::run(arguments).await,
+            cli::Command::Doctor(arguments) => doctor::run(arguments).await,
         }
     });
     // Work on a thread of its own, such as reading a large artifact, is not waited for: nobody needs it any more.

@@ -7,6 +7,7 @@ mod progress;
 mod terminal;
 mod titles;
 
+pub(crate) use terminal::harmless;
 pub(crate) use titles::Titles;
 
 use crate::failure::Failure;

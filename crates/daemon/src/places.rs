@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const NAME: &str = "polity";
 /// Any of these makes `./config` a configuration directory.
 const FILES: [&str; 2] = ["app.json", "llmservices.json"];
-const LOCK: &str = "polity.lock";
+pub(crate) const LOCK: &str = "polity.lock";
 /// Held by whoever looks after a data directory, beside a society that may live in it.
 const CARE_LOCK: &str = "care.lock";
 
@@ -86,7 +86,8 @@ pub(crate) fn data(named: Option<PathBuf>) -> Result<DataDirectory, Failure> {
     }
 }
 
-fn data_path(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
+/// Where the data directory is: the one that was named, else the person's own. Nothing is made or taken.
+pub(crate) fn data_path(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
     match named {
         Some(named) => Ok(named),
         None => {

@@ -1,7 +1,7 @@
 //! Finds a model server on this machine, for people who have configured none.
 
 use crate::client::http_client;
-use futures::StreamExt;
+use futures::{Stream, StreamExt};
 use futures::stream::FuturesOrdered;
 use serde_json::Value;
 use std::fmt;
@@ -48,31 +48,52 @@ impl fmt::Display for ServerKind {
 /// Asks the usual ports of this machine for a model server, all at once, and takes the first by preference that has a
 /// model. Takes no longer than the budget.
 pub async fn discover(budget: Duration) -> Option<Found> {
+    discover_among(usual_places(), budget).await
+}
+
+/// Asks the usual ports of this machine for model servers, all at once, and gives all that have a model, in the order of
+/// preference. Takes no longer than the budget.
+pub async fn discover_all(budget: Duration) -> Vec<Found> {
+    let Some(client) = client(budget) else { return Vec::new() };
+    ask_all(&client, usual_places(), budget).filter_map(async |found| found).collect().await
+}
+
+fn usual_places() -> [(ServerKind, String); 4] {
     let usual = [
         (ServerKind::Ollama, 11_434),
         (ServerKind::LmStudio, 1_234),
         (ServerKind::LlamaCpp, 8_080),
         (ServerKind::Vllm, 8_000),
     ];
-    discover_among(usual.map(|(server, port)| (server, format!("http://127.0.0.1:{port}/v1"))), budget).await
+    usual.map(|(server, port)| (server, format!("http://127.0.0.1:{port}/v1")))
+}
+
+fn client(budget: Duration) -> Option<reqwest::Client> {
+    http_client(budget)
+        .inspect_err(|error| tracing::warn!(%error, "no model server can be looked for"))
+        .ok()
+}
+
+/// What each of them answers, in the order of the candidates.
+fn ask_all<'c>(
+    client: &'c reqwest::Client,
+    candidates: impl IntoIterator<Item = (ServerKind, String)>,
+    budget: Duration,
+) -> impl Stream<Item = Option<Found>> + 'c {
+    let asked = candidates.into_iter().map(move |(server, base_url)| async move {
+        // Each has the whole budget, so one that hangs takes nothing from the others.
+        let models = tokio::time::timeout(budget, list_models(client, &base_url)).await.ok()??;
+        (!models.is_empty()).then_some(Found { server, base_url, models })
+    });
+    asked.collect::<FuturesOrdered<_>>()
 }
 
 async fn discover_among(
     candidates: impl IntoIterator<Item = (ServerKind, String)>,
     budget: Duration,
 ) -> Option<Found> {
-    let client = http_client(budget)
-        .inspect_err(|error| tracing::warn!(%error, "no model server can be looked for"))
-        .ok()?;
-    let asked = candidates.into_iter().map(|(server, base_url)| {
-        let client = &client;
-        async move {
-            // Each has the whole budget, so one that hangs takes nothing from the others.
-            let models = tokio::time::timeout(budget, list_models(client, &base_url)).await.ok()??;
-            (!models.is_empty()).then_some(Found { server, base_url, models })
-        }
-    });
-    let mut answers: FuturesOrdered<_> = asked.collect();
+    let client = client(budget)?;
+    let mut answers = std::pin::pin!(ask_all(&client, candidates, budget));
     while let Some(answer) = answers.next().await {
         if answer.is_some() {
             return answer;

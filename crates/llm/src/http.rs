@@ -21,7 +21,8 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
-use transport::{Cut, Transport, network_error};
+pub(crate) use transport::network_error;
+use transport::{Cut, Transport};
 
 /// Chat models behind HTTP servers that speak Chat Completions.
 ///

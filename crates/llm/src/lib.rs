@@ -6,7 +6,7 @@
 //! The path of a call: [`Request`] and [`Endpoint`] are written as a body by `wire`; `target` resolves keys and
 //! addresses; `http` sends it; what comes back is put together by `assemble` or understood by `classify`; the caller
 //! gets a [`Reply`] or a [`CallError`]. All of them but `http` and [`discover`] are plain functions over plain data. A
-//! [`Gate`] per service says when a call may begin.
+//! [`Gate`] per service says when a call may begin. Beside that, an [`Inquirer`] asks servers about themselves.
 
 mod data;
 
@@ -25,6 +25,7 @@ mod target;
 mod client;
 mod discover;
 mod http;
+mod inquire;
 mod timing;
 
 mod circuit;
@@ -36,7 +37,7 @@ pub use chat::{
 };
 pub use client::{SetupError, install_crypto_provider};
 pub use data::Data;
-pub use discover::{Found, ServerKind, discover};
+pub use discover::{Found, ServerKind, discover, discover_all};
 pub use endpoint::{
     BridgeAfterTool, Dialect, Endpoint, MaxTokensField, Stream, StreamUsage, SystemRole, Timeouts,
     ToolCallIds, ToolResultMedia,
@@ -44,4 +45,5 @@ pub use endpoint::{
 pub use estimate::{estimate_message_tokens, estimate_prompt_tokens, estimate_tokens};
 pub use gate::{Gate, GateCircuit, GateStatus, Pass, Patience, Shut, WhileOpen};
 pub use http::HttpModel;
+pub use inquire::{Inquirer, Question};
 pub use wire::Body;

@@ -2,6 +2,7 @@
 
 use crate::chat::{CallError, FailureKind};
 use crate::endpoint::Endpoint;
+use crate::inquire::{Question, url_of};
 use async_openai::config::Config;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::Url;
@@ -44,6 +45,17 @@ impl Target {
             secrets.extend(words(&value));
         }
         Ok(Self { url, headers, key, secrets })
+    }
+
+    /// Where a question beside the chat goes.
+    pub(crate) fn beside(&self, endpoint: &Endpoint, question: Question<'_>) -> Result<Url, CallError> {
+        url_of(&endpoint.base_url, question)
+            .ok_or_else(|| misconfigured("baseURL is not a URL with a path".to_owned()))
+    }
+
+    /// What a request carries.
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        &self.headers
     }
 }
 

@@ -146,12 +146,12 @@ impl Service {
     }
 }
 
-/// Reads `llmservices.json`. No services are there where the list is absent or empty.
+/// Reads a text of `llmservices.json`. No services are there where the list is absent or empty.
 ///
 /// # Errors
 ///
 /// All problems, where nothing of the file can be taken: it does not parse, or every service in it is invalid.
-pub(crate) fn parse(text: &str) -> Result<(Vec<Service>, Vec<Problem>), Vec<Problem>> {
+pub fn parse(text: &str) -> Result<(Vec<Service>, Vec<Problem>), Vec<Problem>> {
     let (declared, problems) = read(text)?;
     Ok((declared.into_iter().map(|declared| declared.service).collect(), problems))
 }

@@ -136,6 +136,21 @@ pub async fn check(data: &Path) -> Result<Checked, MaintenanceError> {
     Ok(checked)
 }
 
+/// Looks at the structure of a database for two seconds at most, as a start does, and changes nothing. A daemon may be
+/// working in it.
+///
+/// # Errors
+///
+/// Where a start would fail: the file is damaged or cannot be read, or a newer polity wrote it.
+pub async fn glance(data: &Path) -> Result<(), MaintenanceError> {
+    let file = data.join(DATABASE);
+    let mut connection = database::open_to_read(&file).await?;
+    if let check::Schema::Newer { found, known } = check::schema(&mut connection).await? {
+        return Err(Error::Newer { path: file, found, known }.into());
+    }
+    Ok(database::quick_check(&mut connection, &file).await?)
+}
+
 /// Bytes that artifacts need, where that can be told.
 type Needed = BTreeMap<BlobHash, Vec<ArtifactId>>;
 

@@ -252,7 +252,7 @@ fn answer_of(body: impl Into<reqwest::Body>) -> Response {
 }
 
 /// Says what the network did to a request that got no answer.
-pub(super) fn network_error(error: &reqwest::Error, secrets: &[SecretString]) -> CallError {
+pub(crate) fn network_error(error: &reqwest::Error, secrets: &[SecretString]) -> CallError {
     let kind = if error.is_builder() {
         FailureKind::Misconfigured
     } else if error.is_connect() {

@@ -1,0 +1,70 @@
+//! `polity doctor`: what is configured, and what is really there. Every look is bounded in time, and all go on at once.
+
+mod configuration;
+mod data;
+mod mend;
+mod ports;
+mod report;
+mod services;
+
+use crate::cli::DoctorArguments;
+use crate::failure::{Failure, USAGE};
+use crate::places;
+use polity_llm::Inquirer;
+use polity_probe::Severity;
+use report::{Mended, Report, Section};
+use std::time::Duration;
+
+/// How long a connection may take to be made.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long a server may take to say something about itself.
+const QUESTION: Duration = Duration::from_secs(10);
+
+/// Whether servers are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Network {
+    Asked,
+    LeftAlone,
+}
+
+/// Whether what can be mended is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Look,
+    Mend,
+}
+
+/// Runs the command; gives the exit code.
+pub(crate) async fn run(arguments: DoctorArguments) -> Result<u8, Failure> {
+    let network = if arguments.offline { Network::LeftAlone } else { Network::Asked };
+    let mode = if arguments.fix { Mode::Mend } else { Mode::Look };
+    let inquirer =
+        Inquirer::new(CONNECT).map_err(|error| Failure::Defect(polity_runtime::in_full(&error)))?;
+    let times = polity_probe::Times { question: QUESTION.min(arguments.timeout), call: arguments.timeout };
+    let data_path = places::data_path(arguments.data)?;
+    let config = places::config(arguments.config)?;
+
+    let configured = async {
+        let (section, registry) = configuration::look(&config, network).await;
+        let Some(registry) = registry else { return (vec![section], Vec::new(), true) };
+        let snapshot = registry.current();
+        let (examined, corrections) = services::look(&snapshot.catalogue, &inquirer, network, times).await?;
+        let sections = std::iter::once(section).chain(examined).collect::<Vec<_>>();
+        Ok::<_, Failure>((sections, corrections, snapshot.settings.discover))
+    };
+    let (configured, (mut of_data, mended)) =
+        tokio::join!(configured, data::look(&data_path, &inquirer, network, mode));
+    let (mut sections, corrections, discover) = configured?;
+    let mut mended: Vec<Mended> = mended;
+    sections.append(&mut of_data);
+    sections.push(ports::look(&data_path, &inquirer, network, discover).await);
+    if mode == Mode::Mend {
+        match mend::services(&config.path, &corrections) {
+            Ok(changes) => mended.extend(changes),
+            Err(finding) => sections.push(Section::new("mending", "llmservices.json", vec![finding])),
+        }
+    }
+    let report = Report { sections, mended, mode };
+    report.print(arguments.json)?;
+    Ok(if report.worst() == Severity::Problem { USAGE } else { 0 })
+}

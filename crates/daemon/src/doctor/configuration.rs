@@ -1,0 +1,62 @@
+//! What the files say, and what the environment has of it.
+
+use super::Network;
+use super::report::Section;
+use crate::places::ConfigDirectory;
+use polity_probe::{Finding, Severity, circles};
+use polity_registry::{Environment, Origin, Problem, Registry};
+
+/// Reads the configuration; gives it where it can be used.
+pub(super) async fn look(config: &ConfigDirectory, network: Network) -> (Section, Option<Registry>) {
+    let read = match network {
+        Network::Asked => crate::config::read(&config.path).await.map_err(|failure| failure.to_string()),
+        Network::LeftAlone => {
+            let environment = Environment::look_up(|name| std::env::var(name).ok());
+            let nobody: polity_registry::Discovery = Box::new(|| Box::pin(async { None }));
+            let loaded = Registry::load(&config.path, environment, nobody).await;
+            loaded.map_err(|error| crate::failure::Failure::from(error).to_string())
+        }
+    };
+    let section = |findings| Section::new("configuration", config.path.display().to_string(), findings);
+    let (registry, mut problems) = match read {
+        Ok(read) => read,
+        Err(why) => {
+            let finding = Finding::problem("configuration_unusable", why, "correct this; nothing can start with it");
+            return (section(vec![finding]), None);
+        }
+    };
+    problems.extend(registry.unset_variables(|name| std::env::var(name).ok()).await);
+    let mut findings: Vec<Finding> = problems.iter().map(of_problem).collect();
+    let snapshot = registry.current();
+    let services = snapshot.catalogue.services();
+    findings.extend(circles(services.iter().map(AsRef::as_ref)));
+    findings.push(of_origin(snapshot.catalogue.origin(), services.len()));
+    (section(findings), Some(registry))
+}
+
+fn of_problem(problem: &Problem) -> Finding {
+    let (severity, code) = match problem.severity {
+        polity_registry::Severity::Error => (Severity::Problem, "configuration"),
+        polity_registry::Severity::Warning => (Severity::Warning, "configuration_odd"),
+    };
+    // A problem says itself what was done about it; what to do follows from what it is.
+    let advice = format!("correct it in {}, or in the environment if it names a variable", problem.file);
+    Finding { severity, code, what: problem.to_string(), advice: Some(advice) }
+}
+
+fn of_origin(origin: &Origin, count: usize) -> Finding {
+    let what = format!("services: {count} ({origin})");
+    match origin {
+        Origin::File | Origin::Environment => Finding::ok("services", what),
+        Origin::Discovered(_) => Finding::hint(
+            "services_found",
+            what,
+            "declare it in llmservices.json to say what it can do; only text is assumed",
+        ),
+        Origin::Rehearsal => Finding::hint(
+            "no_model",
+            what,
+            "declare a service in llmservices.json, set OPENAI_API_KEY, or start Ollama, LM Studio, llama.cpp or vLLM",
+        ),
+    }
+}

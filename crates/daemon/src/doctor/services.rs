@@ -1,0 +1,50 @@
+//! Each service, as it is declared and as its server has it.
+
+use super::Network;
+use super::report::Section;
+use crate::failure::Failure;
+use futures::StreamExt;
+use polity_llm::{HttpModel, Inquirer};
+use polity_probe::{Correction, Finding, Times, corrections, examine, of_declaration};
+use polity_registry::{Catalogue, Origin, Service};
+use polity_rehearsal::SCHEME;
+
+/// How many services are looked at at a time.
+const AT_A_TIME: usize = 8;
+
+/// Looks at all services; gives what of their declarations could be corrected, too.
+pub(super) async fn look(
+    catalogue: &Catalogue,
+    inquirer: &Inquirer,
+    network: Network,
+    times: Times,
+) -> Result<(Vec<Section>, Vec<Correction>), Failure> {
+    let model = HttpModel::new().map_err(|error| Failure::Defect(polity_runtime::in_full(&error)))?;
+    let looks = catalogue.services().iter().map(|service| look_at(service, inquirer, &model, network, times));
+    let looked: Vec<_> = futures::stream::iter(looks).buffered(AT_A_TIME).collect().await;
+    let (sections, corrections): (Vec<_>, Vec<_>) = looked.into_iter().unzip();
+    // There is no file to correct where the services come from elsewhere.
+    let is_file = *catalogue.origin() == Origin::File;
+    Ok((sections, corrections.into_iter().flatten().filter(|_| is_file).collect()))
+}
+
+async fn look_at(
+    service: &Service,
+    inquirer: &Inquirer,
+    model: &HttpModel,
+    network: Network,
+    times: Times,
+) -> (Section, Option<Correction>) {
+    let named = format!("{} ({} at {})", service.id, service.endpoint.model, service.endpoint.base_url);
+    if service.endpoint.base_url.starts_with(SCHEME) {
+        let finding = Finding::ok("built_in", "is built in, and needs no server");
+        return (Section::new("service", service.id.as_str(), vec![finding]), None);
+    }
+    if network == Network::LeftAlone {
+        return (Section::new("service", named, of_declaration(service)), None);
+    }
+    let examination = examine(inquirer, model, service, times).await;
+    let correction =
+        if examination.is_sure() { corrections(service, &examination.facts) } else { None };
+    (Section::new("service", named, examination.findings), correction)
+}

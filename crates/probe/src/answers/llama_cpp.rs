@@ -1,0 +1,28 @@
+//! The server of llama.cpp: `GET /props` says how the one model that it has was started.
+
+use super::tokens;
+use crate::facts::{Facts, Server, Support};
+use polity_society::content::Capability;
+use serde_json::Value;
+
+/// Reads what is said of the model.
+pub(crate) fn read(body: &Value) -> Option<Facts> {
+    let settings = body.get("default_generation_settings")?.as_object()?;
+    let mut facts = Facts { server: Server::LlamaCpp, ..Facts::default() };
+    facts.window.in_force = tokens(settings.get("n_ctx"));
+    for (word, capability) in [("vision", Capability::VISION), ("audio", Capability::AUDIO)] {
+        let told = body.pointer(&format!("/modalities/{word}")).and_then(Value::as_bool);
+        facts.input.extend(told.map(|has| (capability, Support::when(has))));
+    }
+    // A template that says nothing of tools is given them in words by newer servers; so only newer ones' own word
+    // that there are none counts.
+    let template = body.get("chat_template").and_then(Value::as_str).unwrap_or_default();
+    let told = body.pointer("/chat_template_caps/supports_tools").and_then(Value::as_bool);
+    let has_template = body.get("chat_template_tool_use").is_some_and(Value::is_string);
+    if told == Some(true) || has_template || template.contains("tools") {
+        facts.output.insert(Capability::TOOL_CALLING, Support::Has);
+    } else if told == Some(false) {
+        facts.output.insert(Capability::TOOL_CALLING, Support::HasNot);
+    }
+    Some(facts)
+}

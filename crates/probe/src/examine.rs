@@ -1,0 +1,164 @@
+//! Looks at one service: what its server says, and a trial.
+
+use crate::answers::{list, llama_cpp, lm_studio, ollama};
+use crate::facts::{Facts, Server, Support};
+use crate::finding::Finding;
+use crate::judge::judge;
+use crate::trial::{ToolTrial, Trial, TryTools, try_out};
+use polity_llm::{CallError, ChatModel, FailureKind, Inquirer, Question};
+use polity_registry::Service;
+use polity_society::content::{Capability, Direction};
+use serde_json::{Value, json};
+use std::net::IpAddr;
+use std::time::Duration;
+use url::{Host, Url};
+
+/// How long may be waited, so that a server that hangs costs no more.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// For each answer of a server about itself.
+    pub question: Duration,
+    /// For each trial call: a server may have to load the model first.
+    pub call: Duration,
+}
+
+/// What was found out about a service.
+#[derive(Debug)]
+pub struct Examination {
+    /// What its server says.
+    pub facts: Facts,
+    /// What came of the trial.
+    pub trial: Trial,
+    /// What there is to say about it.
+    pub findings: Vec<Finding>,
+}
+
+/// Looks at a service. Takes no longer than a few times what `times` allows.
+pub async fn examine(
+    inquirer: &Inquirer,
+    model: &dyn ChatModel,
+    service: &Service,
+    times: Times,
+) -> Examination {
+    let examined = Examined { inquirer, service, times };
+    let mut facts = Facts::default();
+    match examined.survey(&mut facts).await {
+        Ok(()) => {}
+        Err(error) if is_in_vain(&error) => {
+            let trial = Trial { answer: Err(error), tools: ToolTrial::NotTried };
+            let findings = judge(service, &facts, &trial);
+            return Examination { facts, trial, findings };
+        }
+        // Some servers have no list, and some keys may not see it.
+        Err(_) => {}
+    }
+    let is_told = facts.told(&Capability::TOOL_CALLING, Direction::Output).is_some();
+    let tools = if is_told || !service.tools_allowed() { TryTools::Spare } else { TryTools::Try };
+    let trial = try_out(model, &service.endpoint, tools, times.call).await;
+    if trial.answer.is_ok() {
+        examined.look_at_loaded(&mut facts).await;
+    }
+    let findings = judge(service, &facts, &trial);
+    Examination { facts, trial, findings }
+}
+
+/// Whether nothing else would come of a call.
+fn is_in_vain(error: &CallError) -> bool {
+    matches!(error.kind, FailureKind::Unreachable | FailureKind::Misconfigured)
+}
+
+struct Examined<'e> {
+    inquirer: &'e Inquirer,
+    service: &'e Service,
+    times: Times,
+}
+
+impl Examined<'_> {
+    async fn ask(&self, question: Question<'_>) -> Result<Value, CallError> {
+        self.inquirer.ask(&self.service.endpoint, question, self.times.question).await
+    }
+
+    /// Asks for the list of models and, where the server is a near one, whatever each kind of server would say more.
+    async fn survey(&self, facts: &mut Facts) -> Result<(), CallError> {
+        let model = self.service.endpoint.model.as_str();
+        let listed = self.ask(Question::OfBase("models"));
+        if !is_near(&self.service.endpoint.base_url) {
+            facts.add(list::read(&listed.await?, model).unwrap_or_default());
+            return Ok(());
+        }
+        let about = json!({"model": model});
+        let (listed, shown, kinds, properties) = tokio::join!(
+            listed,
+            self.ask(Question::OfServerAbout("api/show", &about)),
+            self.ask(Question::OfServer("api/v0/models")),
+            self.ask(Question::OfServer("props")),
+        );
+        let listed = listed.map(|body| list::read(&body, model).unwrap_or_default());
+        let alone = listed.as_ref().ok().and_then(|facts| facts.models.as_ref()).is_some_and(|all| all.len() == 1);
+        facts.add(listed.as_ref().cloned().unwrap_or_default());
+        // What is said of a model says nothing of another one.
+        let properties = properties.ok().filter(|_| alone);
+        let native = [
+            shown.ok().and_then(|body| ollama::show(&body)),
+            kinds.ok().and_then(|body| lm_studio::read(&body, model)),
+            properties.and_then(|body| llama_cpp::read(&body)),
+        ];
+        // One server is of one kind.
+        for native in native.into_iter().flatten().take(1) {
+            facts.add(native);
+        }
+        listed.map(|_| ())
+    }
+
+    /// A window may be known only once the model is loaded.
+    async fn look_at_loaded(&self, facts: &mut Facts) {
+        if facts.window.in_force.is_some() {
+            return;
+        }
+        let model = self.service.endpoint.model.as_str();
+        facts.window.in_force = match facts.server {
+            Server::Ollama => {
+                let running = self.ask(Question::OfServer("api/ps")).await.ok();
+                running.and_then(|body| ollama::running(&body, model))
+            }
+            Server::LmStudio => {
+                let kinds = self.ask(Question::OfServer("api/v0/models")).await.ok();
+                kinds.and_then(|body| lm_studio::read(&body, model)).and_then(|facts| facts.window.in_force)
+            }
+            Server::LlamaCpp | Server::Vllm | Server::OpenRouter | Server::Other => None,
+        };
+    }
+}
+
+/// Whether a server is on this machine or network, where one may knock at more doors than one.
+fn is_near(base_url: &str) -> bool {
+    match Url::parse(base_url).ok().and_then(|url| url.host().map(|host| host.to_owned())) {
+        Some(Host::Domain(name)) => {
+            let name = name.trim_end_matches('.');
+            !name.contains('.') || [".local", ".localhost", ".lan", ".home.arpa", ".internal"].iter().any(|end| name.ends_with(end))
+        }
+        Some(Host::Ipv4(address)) => is_private(address.into()),
+        Some(Host::Ipv6(address)) => is_private(address.into()),
+        None => false,
+    }
+}
+
+fn is_private(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => address.is_loopback() || address.is_private() || address.is_link_local(),
+        IpAddr::V6(address) => {
+            address.is_loopback() || address.is_unique_local() || address.is_unicast_link_local()
+        }
+    }
+}
+
+impl Examination {
+    /// Whether what the server says is surely about the model that answers.
+    pub fn is_sure(&self) -> bool {
+        let speaks = self.facts.told(&Capability::TEXT, Direction::Output) != Some(Support::HasNot);
+        self.trial.answer.is_ok() && speaks
+    }
+}
+
+#[cfg(test)]
+mod tests;

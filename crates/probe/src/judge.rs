@@ -1,0 +1,261 @@
+//! What was declared, against what there is.
+
+use crate::facts::{Facts, Server, Support};
+use crate::finding::Finding;
+use crate::trial::{ToolTrial, Trial};
+use polity_llm::{CallError, FailureKind};
+use polity_registry::{Declaration, Service};
+use polity_society::content::{Capability, Direction};
+use polity_society::id::ServiceId;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A smaller context window is soon full: the rules, a brief and a few messages are thousands of tokens.
+const SMALL_WINDOW: u64 = 8_192;
+/// An answer of a few tokens that takes longer is slow.
+const SLOW: Duration = Duration::from_secs(20);
+/// How many models are named that could be meant.
+const GUESSES: usize = 3;
+/// How much of a name must be right for it to be a guess.
+const NEAR: f64 = 0.5;
+
+/// Everything there is to say about a service.
+pub(crate) fn judge(service: &Service, facts: &Facts, trial: &Trial) -> Vec<Finding> {
+    let mut findings = of_answer(service, facts, trial);
+    findings.extend(of_tools(service, facts, &trial.tools));
+    findings.extend(of_capabilities(service, facts));
+    findings.extend(of_window(service, facts));
+    findings
+}
+
+/// What can be said of a service without asking its server.
+pub fn of_declaration(service: &Service) -> Vec<Finding> {
+    of_window(service, &Facts::default()).into_iter().chain(without_tools(service)).collect()
+}
+
+fn of_answer(service: &Service, facts: &Facts, trial: &Trial) -> Vec<Finding> {
+    let model = service.endpoint.model.as_str();
+    let is_missing = facts.models.is_some() && facts.listed(model).is_none();
+    match &trial.answer {
+        Ok(took) => {
+            let mut findings = vec![answered(*took)];
+            if is_missing {
+                findings.push(Finding::hint(
+                    "model_not_listed",
+                    format!("{} answers, but does not list the model {model:?}", facts.server),
+                    format!("if another model answers than you mean, name one of the list{}", guesses(facts, model)),
+                ));
+            }
+            findings
+        }
+        // That the server does not know the model is all that is behind it.
+        Err(error) if is_missing && blames_request(error) => vec![Finding::problem(
+            "model_missing",
+            format!("there is no model {model:?} on this server ({})", error.message),
+            match facts.server {
+                Server::Ollama => format!("`ollama pull {model}`, or change \"model\"{}", guesses(facts, model)),
+                _ => format!("change \"model\"{}", guesses(facts, model)),
+            },
+        )],
+        Err(error) => vec![failed(service, facts.server, error)],
+    }
+}
+
+fn blames_request(error: &CallError) -> bool {
+    matches!(error.kind, FailureKind::Refused | FailureKind::NotAnAnswer | FailureKind::Passing)
+}
+
+fn answered(took: Duration) -> Finding {
+    let what = format!("answers a small call in {:.1} s", took.as_secs_f64());
+    if took < SLOW {
+        return Finding::ok("answers", what);
+    }
+    let advice = "the first call may have to load the model: try again; where it stays slow, use a smaller model";
+    Finding::hint("slow", what, advice)
+}
+
+/// The models whose names are nearest, as the end of a sentence.
+fn guesses(facts: &Facts, model: &str) -> String {
+    let models = facts.models.iter().flatten();
+    let mut scored: Vec<(f64, &String)> = models
+        .map(|listed| (strsim::normalized_damerau_levenshtein(&listed.to_lowercase(), &model.to_lowercase()), listed))
+        .filter(|(score, _)| *score >= NEAR)
+        .collect();
+    scored.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    let near: Vec<String> = scored.iter().take(GUESSES).map(|(_, listed)| format!("{listed:?}")).collect();
+    let all = facts.models.as_deref().unwrap_or_default();
+    match (near.as_slice(), all) {
+        ([], []) => "; it lists none".to_owned(),
+        ([], [first, ..]) if all.len() == 1 => format!("; it has {first:?}"),
+        ([], _) => String::new(),
+        (near, _) => format!("; perhaps {} is meant", near.join(" or ")),
+    }
+}
+
+fn failed(service: &Service, server: Server, error: &CallError) -> Finding {
+    let is_local = ["127.0.0.1", "localhost", "[::1]"].iter().any(|host| service.endpoint.base_url.contains(host));
+    let (code, advice) = match error.kind {
+        FailureKind::Unreachable if is_local => ("unreachable", "start the server, or correct the port in \"baseURL\""),
+        FailureKind::Unreachable => ("unreachable", "look at \"baseURL\", and whether this machine reaches it"),
+        FailureKind::TimedOut => (
+            "timed_out",
+            "look whether the server is busy or stuck; where it only has to load the model, try again with a longer --timeout",
+        ),
+        FailureKind::RateLimited => ("rate_limited", "wait, or raise the limits of your account"),
+        FailureKind::Passing => ("server_error", "look into the server's log; if it is overloaded, try again later"),
+        FailureKind::Unauthorized => ("key_refused", "correct \"apiKey\", or the environment variable that it names"),
+        FailureKind::ContextOverflow => {
+            ("context_overflow", "give the model a larger context: not even a short question fits")
+        }
+        FailureKind::MediaRefused | FailureKind::Refused => {
+            ("refused", "look at \"model\", \"extraBody\" and \"dialect\": the server does not take the request")
+        }
+        FailureKind::BrokenOff => ("broken_off", "look into the server's log: it closed the connection"),
+        FailureKind::NotAnAnswer => (
+            "not_an_answer",
+            "look at \"baseURL\": what is there does not speak Chat Completions (most want a path such as /v1)",
+        ),
+        FailureKind::Misconfigured => ("misconfigured", "correct this in llmservices.json or in the environment"),
+    };
+    let who = if server == Server::Other { String::new() } else { format!("{server}: ") };
+    Finding::problem(code, format!("no answer: {who}{error}"), advice)
+}
+
+fn of_tools(service: &Service, facts: &Facts, trial: &ToolTrial) -> Option<Finding> {
+    let advice = "agents work by calling tools: use another model, or declare an output without \"tool_calling\" so that none are sent";
+    if !service.tools_allowed() {
+        return without_tools(service);
+    }
+    match (facts.told(&Capability::TOOL_CALLING, Direction::Output), trial) {
+        (Some(Support::HasNot), _) => {
+            let what = format!("the model does not call tools, says {}", facts.server);
+            Some(Finding::warning("no_tools", what, advice))
+        }
+        (_, ToolTrial::Refused(error)) => {
+            let what = format!("does not call tools: a call with one was refused ({})", error.message);
+            Some(Finding::warning("no_tools", what, advice))
+        }
+        (Some(Support::Has), _) => Some(Finding::ok("tools", "calls tools")),
+        (None, ToolTrial::Taken) => Some(Finding::ok("tools", "takes tools")),
+        (None, ToolTrial::NotTried | ToolTrial::Unclear) => None,
+    }
+}
+
+fn without_tools(service: &Service) -> Option<Finding> {
+    let what = "is given no tools, because its declared output has no \"tool_calling\"";
+    let advice = "agents on it can only answer; add \"tool_calling\" if the model calls tools";
+    (!service.tools_allowed()).then(|| Finding::hint("tools_not_declared", what, advice))
+}
+
+fn of_capabilities(service: &Service, facts: &Facts) -> Vec<Finding> {
+    let server = facts.server;
+    if facts.told(&Capability::TEXT, Direction::Output) == Some(Support::HasNot) {
+        let what = format!("the model does not write text, says {server}");
+        return vec![Finding::problem("not_a_chat_model", what, "name a chat model in \"model\"")];
+    }
+    let sides = [(Direction::Input, &facts.input, "input"), (Direction::Output, &facts.output, "output")];
+    let mut findings = Vec::new();
+    for (direction, told, side) in sides {
+        for (capability, support) in told {
+            let is_declared = is_declared(service, capability, direction);
+            let name = capability.as_str();
+            match support {
+                Support::Has if !is_declared => findings.push(Finding::hint(
+                    "not_declared",
+                    format!("the model has {name:?}, says {server}, and it is not declared"),
+                    format!("add {name:?} to capabilities.{side}, or run `polity doctor --fix`"),
+                )),
+                // Tools have a finding of their own.
+                Support::HasNot if is_declared && *capability != Capability::TOOL_CALLING => {
+                    findings.push(Finding::warning(
+                        "not_there",
+                        format!("{name:?} is declared, and the model does not have it, says {server}"),
+                        format!("take {name:?} out of capabilities.{side}, or run `polity doctor --fix`"),
+                    ));
+                }
+                Support::Has | Support::HasNot => {}
+            }
+        }
+    }
+    findings
+}
+
+/// Whether a capability counts as declared; a service that says nothing of its output is given tools all the same.
+pub(crate) fn is_declared(service: &Service, capability: &Capability, direction: Direction) -> bool {
+    let is_tools = *capability == Capability::TOOL_CALLING && direction == Direction::Output;
+    service.capabilities.has(capability, direction)
+        || (is_tools && service.declared != Declaration::Declared && service.tools_allowed())
+}
+
+fn of_window(service: &Service, facts: &Facts) -> Vec<Finding> {
+    let (declared, window) = (service.context_window, facts.window);
+    let mut findings = Vec::new();
+    match (declared, window.in_force, window.largest) {
+        (Some(declared), Some(there), _) if declared > there => findings.push(Finding::warning(
+            "window_too_large",
+            format!("contextWindow is {declared}, and {} has {there} tokens", facts.server),
+            format!("set contextWindow to {there}{}", larger(facts.server).map(|how| format!(", or {how}")).unwrap_or_default()),
+        )),
+        (Some(declared), None, Some(largest)) if declared > largest => findings.push(Finding::warning(
+            "window_too_large",
+            format!("contextWindow is {declared}, and the model has {largest} tokens at most"),
+            format!("set contextWindow to {largest} or less"),
+        )),
+        (None, Some(there), _) => findings.push(Finding::hint(
+            "window_not_declared",
+            format!("contextWindow is not declared; {} has {there} tokens", facts.server),
+            format!("set contextWindow to {there}, or run `polity doctor --fix`"),
+        )),
+        (Some(_), _, _) | (None, None, _) => {}
+    }
+    let counts = [declared, window.in_force].into_iter().flatten().min();
+    if let Some(small) = counts.filter(|window| *window < SMALL_WINDOW) {
+        let how = larger(facts.server).unwrap_or("give the model a larger one, or use another model");
+        findings.push(Finding::warning(
+            "window_small",
+            format!("a context window of {small} tokens is small: older turns are soon summed up"),
+            how,
+        ));
+    }
+    findings
+}
+
+/// How a server gives a model a larger context window.
+fn larger(server: Server) -> Option<&'static str> {
+    match server {
+        Server::Ollama => Some("start Ollama with a larger OLLAMA_CONTEXT_LENGTH"),
+        Server::LmStudio => Some("load the model with a larger context length in LM Studio"),
+        Server::LlamaCpp => Some("start llama-server with a larger --ctx-size"),
+        Server::Vllm => Some("start vLLM with a larger --max-model-len"),
+        Server::OpenRouter | Server::Other => None,
+    }
+}
+
+/// Warns of fallbacks that lead back to where they began, each circle once.
+pub fn circles<'s>(services: impl IntoIterator<Item = &'s Service>) -> Vec<Finding> {
+    let next: BTreeMap<&ServiceId, Option<&ServiceId>> =
+        services.into_iter().map(|service| (&service.id, service.fallback.as_ref())).collect();
+    let mut findings = Vec::new();
+    for start in next.keys().copied() {
+        let mut way = vec![start];
+        let mut at = start;
+        while let Some(to) = next.get(at).copied().flatten().filter(|to| !way.contains(to)) {
+            way.push(to);
+            at = to;
+        }
+        let closes = next.get(at).copied().flatten() == Some(start);
+        // Each member of a circle is a start; the first by name tells.
+        if closes && way.iter().all(|member| *member >= start) {
+            let names: Vec<&str> = way.iter().map(|id| id.as_str()).chain([start.as_str()]).collect();
+            findings.push(Finding::warning(
+                "fallback_circle",
+                format!("fallbacks go in a circle: {}", names.join(" → ")),
+                "take one \"fallback\" out, or let it name a service that does not fall back on these",
+            ));
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! A small call, to see whether a service answers, how soon, and whether it takes tools.
+
+use polity_llm::{CallError, ChatModel, Endpoint, FailureKind, Message, Part, Request, Tool};
+use serde_json::json;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The most tokens of the answer: some servers refuse fewer.
+const MAX_TOKENS: u32 = 16;
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Trial {
+    /// How long the answer took, or why there was none.
+    pub answer: Result<Duration, CallError>,
+    /// What came of the tool.
+    pub tools: ToolTrial,
+}
+
+/// What came of a call with a tool.
+#[derive(Debug)]
+pub enum ToolTrial {
+    /// There was no need for one, or no use in it.
+    NotTried,
+    /// The tool was taken; whether the model calls it when it should is another matter.
+    Taken,
+    /// The server refuses tools.
+    Refused(CallError),
+    /// The call failed, and not because of the tool.
+    Unclear,
+}
+
+/// Whether a call is made with a tool, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TryTools {
+    Try,
+    Spare,
+}
+
+/// Makes the calls, each within `budget`.
+pub(crate) async fn try_out(
+    model: &dyn ChatModel,
+    endpoint: &Endpoint,
+    tools: TryTools,
+    budget: Duration,
+) -> Trial {
+    let mut endpoint = endpoint.clone();
+    endpoint.max_tokens = Some(MAX_TOKENS);
+    endpoint.timeout = budget.min(endpoint.timeout);
+    let mut request = request();
+    let begun = Instant::now();
+    let answer = call(model, &endpoint, &request).await.map(|()| begun.elapsed());
+    if answer.is_err() || tools == TryTools::Spare {
+        return Trial { answer, tools: ToolTrial::NotTried };
+    }
+    request.tools.push(tool());
+    let tools = match call(model, &endpoint, &request).await {
+        Ok(()) => ToolTrial::Taken,
+        Err(error) if refuses_tools(&error) => ToolTrial::Refused(error),
+        Err(_) => ToolTrial::Unclear,
+    };
+    Trial { answer, tools }
+}
+
+async fn call(model: &dyn ChatModel, endpoint: &Endpoint, request: &Request) -> Result<(), CallError> {
+    match model.call(endpoint, request).await {
+        Ok(_) => Ok(()),
+        Err(error) if is_only_short(&error) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn request() -> Request {
+    let text = |text: &str| vec![Part::Text(text.to_owned())];
+    Request { messages: vec![Message::User(text("Reply with the word OK."))], ..Request::default() }
+}
+
+fn tool() -> Tool {
+    Tool {
+        name: "note".to_owned(),
+        description: "Writes a note. Only for when you are asked to.".to_owned(),
+        parameters: json!({
+            "type": "object",
+            "properties": {"text": {"type": "string"}},
+            "required": ["text"],
+        }),
+    }
+}
+
+/// Models that think first use their few tokens up, and one server calls that an error: it has answered all the same.
+fn is_only_short(error: &CallError) -> bool {
+    let message = error.message.to_lowercase();
+    error.kind == FailureKind::Refused && message.contains("max_tokens") && message.contains("reached")
+}
+
+/// The same request went well without a tool.
+fn refuses_tools(error: &CallError) -> bool {
+    let blames_them = || error.message.to_lowercase().contains("tool");
+    match error.kind {
+        FailureKind::Refused => error.status.is_some(),
+        // One server calls it an error of its own.
+        FailureKind::Passing => blames_them(),
+        FailureKind::Unreachable
+        | FailureKind::TimedOut
+        | FailureKind::RateLimited
+        | FailureKind::Unauthorized
+        | FailureKind::ContextOverflow
+        | FailureKind::MediaRefused
+        | FailureKind::BrokenOff
+        | FailureKind::NotAnAnswer
+        | FailureKind::Misconfigured => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(kind: FailureKind, status: Option<u16>, message: &str) -> CallError {
+        CallError { kind, message: message.to_owned(), status, retry_after: None }
+    }
+
+    #[test]
+    fn errors_that_say_that_tools_are_refused() {
+        let check = |kind: FailureKind, status: Option<u16>, message: &str, expect: bool| {
+            assert_eq!(refuses_tools(&error(kind, status, message)), expect, "{message}");
+        };
+        check(FailureKind::Refused, Some(400), "registry.ollama.ai/library/m does not support tools", true);
+        check(FailureKind::Refused, Some(404), "No endpoints found", true);
+        check(FailureKind::Passing, Some(500), "tools param requires --jinja flag", true);
+        check(FailureKind::Passing, Some(503), "overloaded", false);
+        check(FailureKind::RateLimited, Some(429), "too many tool calls", false);
+        check(FailureKind::TimedOut, None, "no answer", false);
+    }
+
+    #[test]
+    fn an_answer_that_was_cut_is_an_answer() {
+        let check = |message: &str, expect: bool| {
+            assert_eq!(is_only_short(&error(FailureKind::Refused, Some(400), message)), expect, "{message}");
+        };
+        check("Could not finish the message because max_tokens or model output limit was reached.", true);
+        check("Unsupported parameter: 'max_tokens' is not supported with this model.", false);
+    }
+}
