@@ -177,15 +177,19 @@ fn append(text: &str, object: &Object<'_>, fields: &[(&str, String)]) -> Vec<Spl
         let at = object.range.start + 1;
         return vec![Splice { range: at..at, text: all.join(", ") }];
     };
-    let gap = gap_before(text, object, last);
     let end = last.end();
+    // A comment beside the last field stays beside it.
+    let place = end + comment_beside(text.get(end..object.range.end).unwrap_or_default());
+    let is_after_comment = text.get(end..place).is_some_and(|comment| comment.contains("//"));
+    let mut gap = gap_before(text, object, last);
+    if is_after_comment && !gap.contains('\n') {
+        gap.insert(0, '\n');
+    }
     let added: String = fields
         .iter()
         .enumerate()
         .map(|(index, field)| format!("{}{gap}{}", if index == 0 { "" } else { "," }, written(field)))
         .collect();
-    // A comment beside the last field stays beside it.
-    let place = end + comment_beside(text.get(end..object.range.end).unwrap_or_default());
     if place == end {
         return vec![Splice { range: end..end, text: format!(",{added}") }];
     }
