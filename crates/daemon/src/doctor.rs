@@ -12,7 +12,8 @@ use crate::failure::{Failure, USAGE};
 use crate::places;
 use polity_llm::Inquirer;
 use polity_probe::Severity;
-use report::{Mended, Report, Section};
+use polity_registry::Discover;
+use report::{Report, Section};
 use std::time::Duration;
 
 /// How long a connection may take to be made.
@@ -46,16 +47,15 @@ pub(crate) async fn run(arguments: DoctorArguments) -> Result<u8, Failure> {
 
     let configured = async {
         let (section, registry) = configuration::look(&config, network).await;
-        let Some(registry) = registry else { return (vec![section], Vec::new(), true) };
+        let Some(registry) = registry else { return Ok((vec![section], Vec::new(), Discover::Off)) };
         let snapshot = registry.current();
         let (examined, corrections) = services::look(&snapshot.catalogue, &inquirer, network, times).await?;
         let sections = std::iter::once(section).chain(examined).collect::<Vec<_>>();
         Ok::<_, Failure>((sections, corrections, snapshot.settings.discover))
     };
-    let (configured, (mut of_data, mended)) =
+    let (configured, (mut of_data, mut mended)) =
         tokio::join!(configured, data::look(&data_path, &inquirer, network, mode));
     let (mut sections, corrections, discover) = configured?;
-    let mut mended: Vec<Mended> = mended;
     sections.append(&mut of_data);
     sections.push(ports::look(&data_path, &inquirer, network, discover).await);
     if mode == Mode::Mend {

@@ -1,8 +1,8 @@
 //! Finds a model server on this machine, for people who have configured none.
 
 use crate::client::http_client;
-use futures::{Stream, StreamExt};
 use futures::stream::FuturesOrdered;
+use futures::{Stream, StreamExt};
 use serde_json::Value;
 use std::fmt;
 use std::time::Duration;
@@ -69,9 +69,7 @@ fn usual_places() -> [(ServerKind, String); 4] {
 }
 
 fn client(budget: Duration) -> Option<reqwest::Client> {
-    http_client(budget)
-        .inspect_err(|error| tracing::warn!(%error, "no model server can be looked for"))
-        .ok()
+    http_client(budget).inspect_err(|error| tracing::warn!(%error, "no model server can be looked for")).ok()
 }
 
 /// What each of them answers, in the order of the candidates.

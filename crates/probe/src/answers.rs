@@ -23,7 +23,11 @@ fn tokens(value: Option<&Value>) -> Option<u64> {
     let exact = value.as_u64();
     // Some servers write whole numbers with a point.
     let pointed = || value.as_f64().filter(|number| number.fract() == 0.0 && *number > 0.0);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole, positive, and bounded below")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "whole, positive, and bounded below"
+    )]
     let number = exact.or_else(|| pointed().map(|number| number as u64))?;
     (1..=MAX_WINDOW).contains(&number).then_some(number)
 }
@@ -42,10 +46,7 @@ fn words(value: Option<&Value>) -> Option<Vec<&str>> {
 
 /// Which of these inputs a model takes, by the words for them.
 fn inputs(words: &[&str], named: &[(&str, Capability)]) -> BTreeMap<Capability, Support> {
-    named
-        .iter()
-        .map(|(word, capability)| (capability.clone(), Support::when(words.contains(word))))
-        .collect()
+    named.iter().map(|(word, capability)| (capability.clone(), Support::when(words.contains(word)))).collect()
 }
 
 #[cfg(test)]

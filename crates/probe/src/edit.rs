@@ -249,7 +249,9 @@ fn spliced(text: &str, mut splices: Vec<Splice>) -> String {
 
 /// Whether the registry reads the same services from both, but for what was changed.
 fn is_meant(before: &str, after: &str, changes: &[Change]) -> bool {
-    let (Ok((before, _)), Ok((after, _))) = (parse_services(before), parse_services(after)) else { return false };
+    let (Ok((before, _)), Ok((after, _))) = (parse_services(before), parse_services(after)) else {
+        return false;
+    };
     let is_changed = |service: &Service, field: &str| {
         changes.iter().any(|change| change.service == service.id.as_str() && change.field.starts_with(field))
     };
@@ -265,7 +267,9 @@ fn is_meant(before: &str, after: &str, changes: &[Change]) -> bool {
             }
             let says = |service: &Service| format!("{service:?}");
             let has = |field: &str, value: String| {
-                let mut wanted = changes.iter().filter(|change| change.service == after.id.as_str() && change.field == field);
+                let mut wanted = changes
+                    .iter()
+                    .filter(|change| change.service == after.id.as_str() && change.field == field);
                 wanted.all(|change| change.after == value)
             };
             let names = |list: &[polity_society::content::Capability]| {

@@ -94,7 +94,8 @@ impl Examined<'_> {
             self.ask(Question::OfServer("props")),
         );
         let listed = listed.map(|body| list::read(&body, model).unwrap_or_default());
-        let alone = listed.as_ref().ok().and_then(|facts| facts.models.as_ref()).is_some_and(|all| all.len() == 1);
+        let alone =
+            listed.as_ref().ok().and_then(|facts| facts.models.as_ref()).is_some_and(|all| all.len() == 1);
         facts.add(listed.as_ref().cloned().unwrap_or_default());
         // What is said of a model says nothing of another one.
         let properties = properties.ok().filter(|_| alone);
@@ -135,7 +136,10 @@ fn is_near(base_url: &str) -> bool {
     match Url::parse(base_url).ok().and_then(|url| url.host().map(|host| host.to_owned())) {
         Some(Host::Domain(name)) => {
             let name = name.trim_end_matches('.');
-            !name.contains('.') || [".local", ".localhost", ".lan", ".home.arpa", ".internal"].iter().any(|end| name.ends_with(end))
+            !name.contains('.')
+                || [".local", ".localhost", ".lan", ".home.arpa", ".internal"]
+                    .iter()
+                    .any(|end| name.ends_with(end))
         }
         Some(Host::Ipv4(address)) => is_private(address.into()),
         Some(Host::Ipv6(address)) => is_private(address.into()),

@@ -43,7 +43,10 @@ fn of_answer(service: &Service, facts: &Facts, trial: &Trial) -> Vec<Finding> {
                 findings.push(Finding::hint(
                     "model_not_listed",
                     format!("{} answers, but does not list the model {model:?}", facts.server),
-                    format!("if another model answers than you mean, name one of the list{}", guesses(facts, model)),
+                    format!(
+                        "if another model answers than you mean, name one of the list{}",
+                        guesses(facts, model)
+                    ),
                 ));
             }
             findings
@@ -53,7 +56,9 @@ fn of_answer(service: &Service, facts: &Facts, trial: &Trial) -> Vec<Finding> {
             "model_missing",
             format!("there is no model {model:?} on this server ({})", error.message),
             match facts.server {
-                Server::Ollama => format!("`ollama pull {model}`, or change \"model\"{}", guesses(facts, model)),
+                Server::Ollama => {
+                    format!("`ollama pull {model}`, or change \"model\"{}", guesses(facts, model))
+                }
                 _ => format!("change \"model\"{}", guesses(facts, model)),
             },
         )],
@@ -70,7 +75,8 @@ fn answered(took: Duration) -> Finding {
     if took < SLOW {
         return Finding::ok("answers", what);
     }
-    let advice = "the first call may have to load the model: try again; where it stays slow, use a smaller model";
+    let advice =
+        "the first call may have to load the model: try again; where it stays slow, use a smaller model";
     Finding::hint("slow", what, advice)
 }
 
@@ -78,7 +84,9 @@ fn answered(took: Duration) -> Finding {
 fn guesses(facts: &Facts, model: &str) -> String {
     let models = facts.models.iter().flatten();
     let mut scored: Vec<(f64, &String)> = models
-        .map(|listed| (strsim::normalized_damerau_levenshtein(&listed.to_lowercase(), &model.to_lowercase()), listed))
+        .map(|listed| {
+            (strsim::normalized_damerau_levenshtein(&listed.to_lowercase(), &model.to_lowercase()), listed)
+        })
         .filter(|(score, _)| *score >= NEAR)
         .collect();
     scored.sort_by(|(one, _), (other, _)| other.total_cmp(one));
@@ -93,29 +101,41 @@ fn guesses(facts: &Facts, model: &str) -> String {
 }
 
 fn failed(service: &Service, server: Server, error: &CallError) -> Finding {
-    let is_local = ["127.0.0.1", "localhost", "[::1]"].iter().any(|host| service.endpoint.base_url.contains(host));
+    let is_local =
+        ["127.0.0.1", "localhost", "[::1]"].iter().any(|host| service.endpoint.base_url.contains(host));
     let (code, advice) = match error.kind {
-        FailureKind::Unreachable if is_local => ("unreachable", "start the server, or correct the port in \"baseURL\""),
-        FailureKind::Unreachable => ("unreachable", "look at \"baseURL\", and whether this machine reaches it"),
+        FailureKind::Unreachable if is_local => {
+            ("unreachable", "start the server, or correct the port in \"baseURL\"")
+        }
+        FailureKind::Unreachable => {
+            ("unreachable", "look at \"baseURL\", and whether this machine reaches it")
+        }
         FailureKind::TimedOut => (
             "timed_out",
             "look whether the server is busy or stuck; where it only has to load the model, try again with a longer --timeout",
         ),
         FailureKind::RateLimited => ("rate_limited", "wait, or raise the limits of your account"),
-        FailureKind::Passing => ("server_error", "look into the server's log; if it is overloaded, try again later"),
-        FailureKind::Unauthorized => ("key_refused", "correct \"apiKey\", or the environment variable that it names"),
+        FailureKind::Passing => {
+            ("server_error", "look into the server's log; if it is overloaded, try again later")
+        }
+        FailureKind::Unauthorized => {
+            ("key_refused", "correct \"apiKey\", or the environment variable that it names")
+        }
         FailureKind::ContextOverflow => {
             ("context_overflow", "give the model a larger context: not even a short question fits")
         }
-        FailureKind::MediaRefused | FailureKind::Refused => {
-            ("refused", "look at \"model\", \"extraBody\" and \"dialect\": the server does not take the request")
-        }
+        FailureKind::MediaRefused | FailureKind::Refused => (
+            "refused",
+            "look at \"model\", \"extraBody\" and \"dialect\": the server does not take the request",
+        ),
         FailureKind::BrokenOff => ("broken_off", "look into the server's log: it closed the connection"),
         FailureKind::NotAnAnswer => (
             "not_an_answer",
             "look at \"baseURL\": what is there does not speak Chat Completions (most want a path such as /v1)",
         ),
-        FailureKind::Misconfigured => ("misconfigured", "correct this in llmservices.json or in the environment"),
+        FailureKind::Misconfigured => {
+            ("misconfigured", "correct this in llmservices.json or in the environment")
+        }
     };
     let who = if server == Server::Other { String::new() } else { format!("{server}: ") };
     Finding::problem(code, format!("no answer: {who}{error}"), advice)
@@ -194,7 +214,10 @@ fn of_window(service: &Service, facts: &Facts) -> Vec<Finding> {
         (Some(declared), Some(there), _) if declared > there => findings.push(Finding::warning(
             "window_too_large",
             format!("contextWindow is {declared}, and {} has {there} tokens", facts.server),
-            format!("set contextWindow to {there}{}", larger(facts.server).map(|how| format!(", or {how}")).unwrap_or_default()),
+            format!(
+                "set contextWindow to {there}{}",
+                larger(facts.server).map(|how| format!(", or {how}")).unwrap_or_default()
+            ),
         )),
         (Some(declared), None, Some(largest)) if declared > largest => findings.push(Finding::warning(
             "window_too_large",

@@ -21,7 +21,8 @@ pub(super) async fn look(config: &ConfigDirectory, network: Network) -> (Section
     let (registry, mut problems) = match read {
         Ok(read) => read,
         Err(why) => {
-            let finding = Finding::problem("configuration_unusable", why, "correct this; nothing can start with it");
+            let finding =
+                Finding::problem("configuration_unusable", why, "correct this; nothing can start with it");
             return (section(vec![finding]), None);
         }
     };

@@ -15,7 +15,8 @@ pub(super) fn services(config_dir: &Path, corrections: &[Correction]) -> Result<
     }
     let path = config_dir.join(FILE);
     let by_hand = "change it by hand, as the hints above say";
-    let failed = |why: String| Finding::warning("not_mended", format!("{FILE} was left as it is: {why}"), by_hand);
+    let failed =
+        |why: String| Finding::warning("not_mended", format!("{FILE} was left as it is: {why}"), by_hand);
     let text = fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
     let edited = edit(&text, corrections).map_err(|error| failed(error.to_string()))?;
     if edited.changes.is_empty() {

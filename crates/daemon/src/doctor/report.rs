@@ -146,7 +146,8 @@ mod tests {
             Finding::warning("x", "says \u{1b}[31mred", "do\nthis"),
             Finding::problem("y", "cannot use it:\nline 1\nline 2", "correct it"),
         ];
-        let sections = vec![Section::new("service", "local", findings), Section::new("ports", "", Vec::new())];
+        let sections =
+            vec![Section::new("service", "local", findings), Section::new("ports", "", Vec::new())];
         Report { sections, mended, mode }
     }
 
@@ -173,7 +174,10 @@ mod tests {
             after: "2".to_owned(),
         };
         let text = plain(&report(Mode::Mend, vec![mended("a", Some("1")), mended("b", None)]));
-        assert!(text.contains("mended llmservices.json\n  - a: 1\n  + a: 2\n  + b: 2\nproblems: 1"), "{text}");
+        assert!(
+            text.contains("mended llmservices.json\n  - a: 1\n  + a: 2\n  + b: 2\nproblems: 1"),
+            "{text}"
+        );
         assert!(plain(&report(Mode::Mend, Vec::new())).contains("nothing to mend\nproblems"));
     }
 }

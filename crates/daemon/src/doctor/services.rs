@@ -44,7 +44,6 @@ async fn look_at(
         return (Section::new("service", named, of_declaration(service)), None);
     }
     let examination = examine(inquirer, model, service, times).await;
-    let correction =
-        if examination.is_sure() { corrections(service, &examination.facts) } else { None };
+    let correction = if examination.is_sure() { corrections(service, &examination.facts) } else { None };
     (Section::new("service", named, examination.findings), correction)
 }

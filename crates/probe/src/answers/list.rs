@@ -54,16 +54,24 @@ fn read_entry(entry: &Value, facts: &mut Facts) {
     }
     window.largest = tokens(entry.pointer("/meta/n_ctx_train")).or(window.in_force);
 
-    if let Some(taken) = words(entry.pointer("/architecture/input_modalities")).filter(|taken| !taken.is_empty()) {
-        let named =
-            [("text", Capability::TEXT), ("image", Capability::VISION), ("audio", Capability::AUDIO), ("video", Capability::VIDEO)];
+    if let Some(taken) =
+        words(entry.pointer("/architecture/input_modalities")).filter(|taken| !taken.is_empty())
+    {
+        let named = [
+            ("text", Capability::TEXT),
+            ("image", Capability::VISION),
+            ("audio", Capability::AUDIO),
+            ("video", Capability::VIDEO),
+        ];
         facts.input = inputs(&taken, &named);
         // Files reach models that take none: the router reads them first.
         if taken.contains(&"file") {
             facts.input.insert(Capability::FILE, Support::Has);
         }
     }
-    if let Some(given) = words(entry.pointer("/architecture/output_modalities")).filter(|given| !given.is_empty()) {
+    if let Some(given) =
+        words(entry.pointer("/architecture/output_modalities")).filter(|given| !given.is_empty())
+    {
         facts.output.insert(Capability::TEXT, Support::when(given.contains(&"text")));
     }
     if let Some(known) = words(entry.get("supported_parameters")).filter(|known| !known.is_empty()) {

@@ -92,7 +92,10 @@ fn llama_cpp_says_how_it_was_started() {
         assert_eq!(told(&llama_cpp::read(&body).unwrap()), expect);
     };
     check(json!({"chat_template": "{{ messages }}"}), " | ");
-    check(json!({"chat_template": "{{ messages }}", "chat_template_caps": {"supports_tools": false}}), " | -tool_calling");
+    check(
+        json!({"chat_template": "{{ messages }}", "chat_template_caps": {"supports_tools": false}}),
+        " | -tool_calling",
+    );
     check(json!({"chat_template_caps": {"supports_tools": true}}), " | +tool_calling");
     assert_eq!(llama_cpp::read(&json!({"status": "ok"})), None);
 }
@@ -131,7 +134,10 @@ fn lists_of_models_of_many_servers() {
         let expect = expect.map(|models| models.iter().map(|model| (*model).to_owned()).collect());
         assert_eq!(models, expect, "{body}");
     };
-    check(json!({"data": [{"id": "a"}, {"id": 7}, null, {"id": "b\n"}, {"id": "c\u{1b}d"}]}), Some(&["a", "b"]));
+    check(
+        json!({"data": [{"id": "a"}, {"id": 7}, null, {"id": "b\n"}, {"id": "c\u{1b}d"}]}),
+        Some(&["a", "b"]),
+    );
     check(json!([{"id": "a"}]), Some(&["a"]));
     check(json!({"models": [{"name": "models/a"}]}), Some(&["models/a"]));
     check(json!({"data": []}), Some(&[]));
@@ -143,7 +149,16 @@ fn lists_of_models_of_many_servers() {
 
 #[test]
 fn numbers_that_are_not_believed() {
-    for bad in [json!(0), json!(-1), json!(1.5), json!("4096"), json!(null), json!(1e300), json!([4096]), json!(u64::MAX)] {
+    for bad in [
+        json!(0),
+        json!(-1),
+        json!(1.5),
+        json!("4096"),
+        json!(null),
+        json!(1e300),
+        json!([4096]),
+        json!(u64::MAX),
+    ] {
         assert_eq!(tokens(Some(&bad)), None, "{bad}");
     }
     assert_eq!(tokens(Some(&json!(4096.0))), Some(4096));
@@ -152,10 +167,28 @@ fn numbers_that_are_not_believed() {
 /// Anything that a server may say, with the names that are looked for in it.
 fn anything() -> impl Strategy<Value = Value> {
     let word = prop_oneof![
-        Just("data"), Just("models"), Just("id"), Just("name"), Just("type"), Just("state"), Just("capabilities"),
-        Just("model_info"), Just("parameters"), Just("general.architecture"), Just("m.context_length"), Just("m"),
-        Just("default_generation_settings"), Just("n_ctx"), Just("modalities"), Just("vision"), Just("tools"),
-        Just("architecture"), Just("input_modalities"), Just("supported_parameters"), Just("num_ctx 99"), Just("vlm"),
+        Just("data"),
+        Just("models"),
+        Just("id"),
+        Just("name"),
+        Just("type"),
+        Just("state"),
+        Just("capabilities"),
+        Just("model_info"),
+        Just("parameters"),
+        Just("general.architecture"),
+        Just("m.context_length"),
+        Just("m"),
+        Just("default_generation_settings"),
+        Just("n_ctx"),
+        Just("modalities"),
+        Just("vision"),
+        Just("tools"),
+        Just("architecture"),
+        Just("input_modalities"),
+        Just("supported_parameters"),
+        Just("num_ctx 99"),
+        Just("vlm"),
     ];
     let leaf = prop_oneof![
         Just(Value::Null),

@@ -4,7 +4,8 @@ use super::{Array, Ranged, Splice};
 
 /// A list on one line.
 pub(super) fn written(list: &[String]) -> String {
-    let words: Vec<String> = list.iter().map(|word| format!("{}", serde_json::Value::from(word.as_str()))).collect();
+    let words: Vec<String> =
+        list.iter().map(|word| format!("{}", serde_json::Value::from(word.as_str()))).collect();
     format!("[{}]", words.join(", "))
 }
 
@@ -27,8 +28,10 @@ pub(super) fn edits(text: &str, array: &Array<'_>, wanted: &[String]) -> Option<
     if kept.is_empty() || last.is_none() {
         // Nothing stays, so there is no layout to keep; comments in it would be lost.
         let inside = text.get(array.range.start + 1..array.range.end.checked_sub(1)?)?;
-        let has_comment = last.is_none() && !inside.trim().is_empty() || inside.contains("//") || inside.contains("/*");
-        return (!has_comment).then(|| vec![Splice { range: array.range.start..array.range.end, text: written(wanted) }]);
+        let has_comment =
+            last.is_none() && !inside.trim().is_empty() || inside.contains("//") || inside.contains("/*");
+        return (!has_comment)
+            .then(|| vec![Splice { range: array.range.start..array.range.end, text: written(wanted) }]);
     }
     let mut splices = Vec::new();
     for (index, element) in array.elements.iter().enumerate() {

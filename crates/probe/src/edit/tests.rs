@@ -20,12 +20,16 @@ fn check(text: &str, correction: &Correction, expect: &str) {
 
 /// A file with one service that has this at the end.
 fn file(rest: &str) -> String {
-    format!("// mine\n{{\"services\": [\n  {{\n    \"id\": \"a\", // short\n    \"baseURL\": \"http://h/v1\",\n    \"model\": \"m\"{rest}\n  }}\n]}}\n")
+    format!(
+        "// mine\n{{\"services\": [\n  {{\n    \"id\": \"a\", // short\n    \"baseURL\": \"http://h/v1\",\n    \"model\": \"m\"{rest}\n  }}\n]}}\n"
+    )
 }
 
 #[test]
 fn lists_are_changed_where_they_stand() {
-    let capabilities = |input: &str| file(&format!(",\n    \"capabilities\": {{\"input\": {input}, \"output\": [\"text\"]}} // sees"));
+    let capabilities = |input: &str| {
+        file(&format!(",\n    \"capabilities\": {{\"input\": {input}, \"output\": [\"text\"]}} // sees"))
+    };
     let check = |before: &str, wanted: &[&str], after: &str| {
         check(&capabilities(before), &correction(list(wanted), None, None), &capabilities(after));
     };
@@ -35,9 +39,17 @@ fn lists_are_changed_where_they_stand() {
     check(r#"["vision", "text"]"#, &["text"], r#"["text"]"#);
     check(r#"["text", "vision", "file"]"#, &["text"], r#"["text"]"#);
     check(r#"["text", "vision"]"#, &["text", "audio"], r#"["text", "audio"]"#);
-    check("[\n  \"text\",\n  \"file\"\n]", &["text", "file", "vision"], "[\n  \"text\",\n  \"file\",\n  \"vision\"\n]");
+    check(
+        "[\n  \"text\",\n  \"file\"\n]",
+        &["text", "file", "vision"],
+        "[\n  \"text\",\n  \"file\",\n  \"vision\"\n]",
+    );
     check("[\n  \"text\"\n]", &["text", "vision"], "[\n  \"text\",\n  \"vision\"\n]");
-    check("[ /* all */ \"text\" /* it reads */ ]", &["text", "vision"], "[ /* all */ \"text\", \"vision\" /* it reads */ ]");
+    check(
+        "[ /* all */ \"text\" /* it reads */ ]",
+        &["text", "vision"],
+        "[ /* all */ \"text\", \"vision\" /* it reads */ ]",
+    );
     check("[]", &["text"], r#"["text"]"#);
     check(r#"["vision"]"#, &["text"], r#"["text"]"#);
     check(r#"["text"]"#, &["text"], r#"["text"]"#);
@@ -52,20 +64,32 @@ fn fields_come_behind_the_last_one() {
     let window = correction(None, None, Some(4096));
     check(&file(""), &window, &file(",\n    \"contextWindow\": 4096"));
     check(&file(" // best"), &window, &file(", // best\n    \"contextWindow\": 4096"));
-    check(&file(" /* a */ /* b */\n    // below"), &window, &file(", /* a */ /* b */\n    \"contextWindow\": 4096\n    // below"));
+    check(
+        &file(" /* a */ /* b */\n    // below"),
+        &window,
+        &file(", /* a */ /* b */\n    \"contextWindow\": 4096\n    // below"),
+    );
     check(&file(",\n    \"contextWindow\": 1"), &window, &file(",\n    \"contextWindow\": 1"));
     let one_line = r#"{"services":[{"id":"a","baseURL":"http://h/v1","model":"m"}]}"#;
-    check(one_line, &window, r#"{"services":[{"id":"a","baseURL":"http://h/v1","model":"m", "contextWindow": 4096}]}"#);
+    check(
+        one_line,
+        &window,
+        r#"{"services":[{"id":"a","baseURL":"http://h/v1","model":"m", "contextWindow": 4096}]}"#,
+    );
     let all = correction(list(&["text", "vision"]), list(&["text"]), Some(4096));
     check(
         &file(""),
         &all,
-        &file(",\n    \"capabilities\": {\"input\": [\"text\", \"vision\"], \"output\": [\"text\"]},\n    \"contextWindow\": 4096"),
+        &file(
+            ",\n    \"capabilities\": {\"input\": [\"text\", \"vision\"], \"output\": [\"text\"]},\n    \"contextWindow\": 4096",
+        ),
     );
     check(
         &file(",\n    \"capabilities\": {\"input\": [\"text\"]}"),
         &all,
-        &file(",\n    \"capabilities\": {\"input\": [\"text\", \"vision\"], \"output\": [\"text\"]},\n    \"contextWindow\": 4096"),
+        &file(
+            ",\n    \"capabilities\": {\"input\": [\"text\", \"vision\"], \"output\": [\"text\"]},\n    \"contextWindow\": 4096",
+        ),
     );
     let windows = file("").replace('\n', "\r\n");
     check(&windows, &window, &file(",\n    \"contextWindow\": 4096").replace('\n', "\r\n"));
@@ -122,18 +146,21 @@ fn joined(open: char, items: &[String], gaps: &[String], close: char) -> String 
 
 fn service(id: &'static str) -> impl Strategy<Value = String> {
     let gaps = || prop::collection::vec(gap(), 1..7);
-    let list = move || (words(), gaps()).prop_map(|(words, gaps)| {
-        let quoted: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
-        joined('[', &quoted, &gaps, ']')
-    });
-    let capabilities = (prop::option::of(list()), prop::option::of(list()), gaps()).prop_map(|(input, output, gaps)| {
-        let sides = [("input", input), ("output", output)];
-        let fields: Vec<String> =
-            sides.into_iter().filter_map(|(name, list)| Some(format!("\"{name}\":{}", list?))).collect();
-        joined('{', &fields, &gaps, '}')
-    });
-    (prop::option::of(capabilities), prop::option::of(1_u64..9), gaps(), any::<prop::sample::Index>()).prop_map(
-        move |(capabilities, window, gaps, turn)| {
+    let list = move || {
+        (words(), gaps()).prop_map(|(words, gaps)| {
+            let quoted: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+            joined('[', &quoted, &gaps, ']')
+        })
+    };
+    let capabilities =
+        (prop::option::of(list()), prop::option::of(list()), gaps()).prop_map(|(input, output, gaps)| {
+            let sides = [("input", input), ("output", output)];
+            let fields: Vec<String> =
+                sides.into_iter().filter_map(|(name, list)| Some(format!("\"{name}\":{}", list?))).collect();
+            joined('{', &fields, &gaps, '}')
+        });
+    (prop::option::of(capabilities), prop::option::of(1_u64..9), gaps(), any::<prop::sample::Index>())
+        .prop_map(move |(capabilities, window, gaps, turn)| {
             let mut fields = vec![
                 format!("\"id\":\"{id}\""),
                 "\"baseURL\": \"http://h/v1\"".to_owned(),
@@ -145,20 +172,29 @@ fn service(id: &'static str) -> impl Strategy<Value = String> {
             let count = fields.len();
             fields.rotate_left(turn.index(count));
             joined('{', &fields, &gaps, '}')
-        },
-    )
+        })
 }
 
 fn corrections() -> impl Strategy<Value = Vec<Correction>> {
     let names = || {
-        let word = prop_oneof![Just("text"), Just("vision"), Just("audio"), Just("看"), Just("ab"), Just("new")];
+        let word =
+            prop_oneof![Just("text"), Just("vision"), Just("audio"), Just("看"), Just("ab"), Just("new")];
         prop::option::of(prop::collection::btree_set(word.prop_map(str::to_owned), 1..4))
     };
     let one = |id: &'static str| {
-        (names(), names(), prop::option::of(1_u64..100_000)).prop_map(move |(input, output, context_window)| {
-            let list = |names: Option<std::collections::BTreeSet<String>>| names.map(|names| names.into_iter().collect());
-            Correction { service: id.to_owned(), input: list(input), output: list(output), context_window }
-        })
+        (names(), names(), prop::option::of(1_u64..100_000)).prop_map(
+            move |(input, output, context_window)| {
+                let list = |names: Option<std::collections::BTreeSet<String>>| {
+                    names.map(|names| names.into_iter().collect())
+                };
+                Correction {
+                    service: id.to_owned(),
+                    input: list(input),
+                    output: list(output),
+                    context_window,
+                }
+            },
+        )
     };
     (one("a"), one("b")).prop_map(|(a, b)| vec![a, b])
 }

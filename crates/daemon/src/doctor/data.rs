@@ -1,0 +1,257 @@
+//! The data directory: who may read it, whether it can be written to, who has it, and what is in it.
+
+use super::report::{Mended, Section};
+use super::{Mode, Network, QUESTION};
+use crate::db::bytes;
+use crate::places::LOCK;
+use polity_llm::{Endpoint, FailureKind, Inquirer, Question};
+use polity_probe::Finding;
+use polity_runtime::{in_full, maintenance};
+use serde_json::Value;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+const TOKEN: &str = "token";
+const NOTE: &str = "daemon.json";
+/// With less room, the database soon cannot be written to.
+const LITTLE_ROOM: u64 = 1_000_000_000;
+/// With less room, it may be now.
+const NO_ROOM: u64 = 20_000_000;
+
+/// Looks at the directory, and at the daemon that may be at work in it.
+pub(super) async fn look(
+    data: &Path,
+    inquirer: &Inquirer,
+    network: Network,
+    mode: Mode,
+) -> (Vec<Section>, Vec<Mended>) {
+    let subject = data.display().to_string();
+    let section = |findings| Section::new("data directory", subject.clone(), findings);
+    match fs::metadata(data) {
+        Ok(metadata) if metadata.is_dir() => {}
+        Ok(_) => {
+            let finding =
+                Finding::problem("not_a_directory", "is no directory", "name another one with --data");
+            return (vec![section(vec![finding])], Vec::new());
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let finding = Finding::ok("no_data", "is not there yet; the first run makes it");
+            return (vec![section(vec![finding])], Vec::new());
+        }
+        Err(error) => {
+            let what = format!("cannot be looked at: {error}");
+            let finding =
+                Finding::problem("unreadable", what, "look at its rights, or name another one with --data");
+            return (vec![section(vec![finding])], Vec::new());
+        }
+    }
+    let mut mended = Vec::new();
+    let mut findings = Vec::new();
+    findings.extend(privacy(data, 0o700, mode, &mut mended));
+    for name in [TOKEN, NOTE] {
+        findings.extend(privacy(&data.join(name), 0o600, mode, &mut mended));
+    }
+    findings.push(writing(data));
+    findings.extend(room(data));
+    let mut sections = vec![section(findings)];
+    if maintenance::is_data_directory(data) {
+        sections.push(Section::new(
+            "database",
+            data.join("polity.db").display().to_string(),
+            vec![database(data).await],
+        ));
+    }
+    sections.push(Section::new("daemon", "", vec![daemon(data, inquirer, network).await]));
+    (sections, mended)
+}
+
+/// Whether others may read or change something; nothing where it is not there.
+fn privacy(path: &Path, wanted: u32, mode: Mode, mended: &mut Vec<Mended>) -> Option<Finding> {
+    let found = fs::metadata(path).ok()?.permissions().mode() & 0o777;
+    let shown = path.display();
+    if found & 0o077 == 0 {
+        return Some(Finding::ok("private", format!("only you can read {shown}")));
+    }
+    if mode == Mode::Mend && fs::set_permissions(path, fs::Permissions::from_mode(wanted)).is_ok() {
+        mended.push(Mended {
+            file: shown.to_string(),
+            what: "permissions".to_owned(),
+            before: Some(format!("{found:03o}")),
+            after: format!("{wanted:03o}"),
+        });
+    }
+    Some(Finding::warning(
+        "not_private",
+        format!("others may read {shown} (its permissions are {found:03o})"),
+        format!("chmod {wanted:03o} {shown}, or run `polity doctor --fix`"),
+    ))
+}
+
+/// Whether a file can be made there.
+fn writing(data: &Path) -> Finding {
+    let trial = data.join(format!(".doctor-{}", std::process::id()));
+    let made = File::options().write(true).create_new(true).open(&trial);
+    match made.and_then(|_| fs::remove_file(&trial)) {
+        Ok(()) => Finding::ok("writable", "can be written to"),
+        Err(error) => Finding::problem(
+            "not_writable",
+            format!("cannot be written to: {error}"),
+            "look at its rights and at the file system, or name another one with --data",
+        ),
+    }
+}
+
+fn room(data: &Path) -> Option<Finding> {
+    let system = rustix::fs::statvfs(data).ok()?;
+    Some(of_room(system.f_bavail.saturating_mul(system.f_frsize)))
+}
+
+fn of_room(free: u64) -> Finding {
+    let what = format!("free room: {}", bytes(free));
+    let advice = "free some room; `polity gc` helps while no daemon runs";
+    match free {
+        ..NO_ROOM => Finding::problem("no_room", what, advice),
+        NO_ROOM..LITTLE_ROOM => Finding::warning("little_room", what, advice),
+        LITTLE_ROOM.. => Finding::ok("room", what),
+    }
+}
+
+async fn database(data: &Path) -> Finding {
+    match maintenance::glance(data).await {
+        Ok(()) => Finding::ok("database", "its structure is sound (`polity db check` reads everything)"),
+        Err(error) => Finding::problem(
+            "database",
+            in_full(&error),
+            "run `polity db check`; docs/operations.md says what to do about what it finds",
+        ),
+    }
+}
+
+/// Who has the directory.
+enum Holder {
+    Nobody,
+    Somebody,
+    Unknown(io::Error),
+}
+
+fn holder(data: &Path) -> Holder {
+    let lock = match File::open(data.join(LOCK)) {
+        Ok(lock) => lock,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Holder::Nobody,
+        Err(error) => return Holder::Unknown(error),
+    };
+    // Shared and for a moment, so that two of these are not in each other's way.
+    match lock.try_lock_shared() {
+        Ok(()) => Holder::Nobody,
+        Err(TryLockError::WouldBlock) => Holder::Somebody,
+        Err(TryLockError::Error(error)) => Holder::Unknown(error),
+    }
+}
+
+/// What a daemon says of itself in the directory.
+pub(super) struct Note {
+    pub(super) url: String,
+    pub(super) pid: Option<u64>,
+}
+
+/// The note of the daemon that has the directory, where one has it.
+pub(super) fn note(data: &Path) -> Option<Note> {
+    let is_held = matches!(holder(data), Holder::Somebody);
+    let text = is_held.then(|| fs::read_to_string(data.join(NOTE)).ok()).flatten()?;
+    let note: Value = serde_json::from_str(&text).ok()?;
+    let url = note.get("url")?.as_str().filter(|url| url.starts_with("http"))?.to_owned();
+    Some(Note { url, pid: note.get("pid").and_then(Value::as_u64) })
+}
+
+async fn daemon(data: &Path, inquirer: &Inquirer, network: Network) -> Finding {
+    match holder(data) {
+        Holder::Nobody => return Finding::ok("no_daemon", "no polity is using the data directory"),
+        Holder::Unknown(error) => {
+            let what = format!("cannot tell whether a polity is using the data directory: {error}");
+            return Finding::warning("lock", what, "look at the rights of polity.lock");
+        }
+        Holder::Somebody => {}
+    }
+    let Some(Note { url, pid }) = note(data) else {
+        return Finding::ok(
+            "in_use",
+            "a polity that serves nobody is using the data directory, such as `polity run`",
+        );
+    };
+    let who = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
+    if network == Network::LeftAlone {
+        return Finding::ok("daemon", format!("a daemon serves at {url}{who}"));
+    }
+    if !data.join(TOKEN).is_file() {
+        let what = format!("a daemon serves at {url}{who}, and its token is gone");
+        return Finding::problem("no_token", what, "stop the daemon and start it again: it makes a new one");
+    }
+    if answers(inquirer, &url).await {
+        return Finding::ok("daemon", format!("a daemon serves at {url}{who}, and answers"));
+    }
+    let what = format!("a daemon should serve at {url}{who}, and does not answer");
+    Finding::problem(
+        "daemon_silent",
+        what,
+        "look into its log; where it stays so, end the process and start it again",
+    )
+}
+
+/// Whether somebody says at an address that all is well.
+pub(super) async fn answers(inquirer: &Inquirer, url: &str) -> bool {
+    let asked = inquirer.ask(&Endpoint::new(url, ""), Question::OfBase("healthz"), QUESTION).await;
+    match asked {
+        Ok(_) => true,
+        // Being well needs no JSON.
+        Err(error) => error.kind == FailureKind::NotAnAnswer && error.status == Some(200),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use polity_probe::Severity;
+
+    #[test]
+    fn room_that_is_left() {
+        let check = |free: u64, expect: Severity| assert_eq!(of_room(free).severity, expect, "{free}");
+        check(0, Severity::Problem);
+        check(NO_ROOM, Severity::Warning);
+        check(LITTLE_ROOM - 1, Severity::Warning);
+        check(LITTLE_ROOM, Severity::Ok);
+        check(u64::MAX, Severity::Ok);
+    }
+
+    #[test]
+    fn what_others_may_read_is_told_and_mended() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(TOKEN);
+        let mut mended = Vec::new();
+        assert!(privacy(&path, 0o600, Mode::Mend, &mut mended).is_none());
+        fs::write(&path, "t").unwrap();
+        let is = || fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        let told = privacy(&path, 0o600, Mode::Look, &mut mended).unwrap();
+        assert_eq!((told.severity, is(), mended.len()), (Severity::Warning, 0o644, 0));
+        privacy(&path, 0o600, Mode::Mend, &mut mended);
+        assert_eq!((is(), mended.len()), (0o600, 1));
+        assert_eq!(privacy(&path, 0o600, Mode::Mend, &mut mended).unwrap().severity, Severity::Ok);
+        assert_eq!(mended.len(), 1);
+    }
+
+    #[test]
+    fn who_has_a_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(matches!(holder(dir.path()), Holder::Nobody));
+        let lock = File::create(dir.path().join(LOCK)).unwrap();
+        assert!(matches!(holder(dir.path()), Holder::Nobody));
+        fs::write(dir.path().join(NOTE), r#"{"url": "http://127.0.0.1:7", "pid": 8}"#).unwrap();
+        assert!(note(dir.path()).is_none(), "a stale one");
+        lock.lock().unwrap();
+        assert!(matches!(holder(dir.path()), Holder::Somebody));
+        let note = note(dir.path()).unwrap();
+        assert_eq!((note.url.as_str(), note.pid), ("http://127.0.0.1:7", Some(8)));
+    }
+}
