@@ -11,6 +11,7 @@ mod chaos;
 mod context;
 mod crash;
 mod disk;
+mod doctor;
 mod exit_codes;
 mod fit;
 mod http_media;

@@ -43,10 +43,14 @@ pub(crate) async fn run(arguments: DoctorArguments) -> Result<u8, Failure> {
         Inquirer::new(CONNECT).map_err(|error| Failure::Defect(polity_runtime::in_full(&error)))?;
     let times = polity_probe::Times { question: QUESTION.min(arguments.timeout), call: arguments.timeout };
     let data_path = places::data_path(arguments.data)?;
-    let config = places::config(arguments.config)?;
+    let config = places::config(arguments.config);
 
     let configured = async {
-        let (section, registry) = configuration::look(&config, network).await;
+        let config = match &config {
+            Ok(config) => config,
+            Err(failure) => return Ok((vec![configuration::missing(failure)], Vec::new(), Discover::Off)),
+        };
+        let (section, registry) = configuration::look(config, network).await;
         let Some(registry) = registry else { return Ok((vec![section], Vec::new(), Discover::Off)) };
         let snapshot = registry.current();
         let (examined, corrections) = services::look(&snapshot.catalogue, &inquirer, network, times).await?;
@@ -58,7 +62,7 @@ pub(crate) async fn run(arguments: DoctorArguments) -> Result<u8, Failure> {
     let (mut sections, corrections, discover) = configured?;
     sections.append(&mut of_data);
     sections.push(ports::look(&data_path, &inquirer, network, discover).await);
-    if mode == Mode::Mend {
+    if let (Mode::Mend, Ok(config)) = (mode, &config) {
         match mend::services(&config.path, &corrections) {
             Ok(changes) => mended.extend(changes),
             Err(finding) => sections.push(Section::new("mending", "llmservices.json", vec![finding])),

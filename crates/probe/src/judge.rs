@@ -71,7 +71,10 @@ fn blames_request(error: &CallError) -> bool {
 }
 
 fn answered(took: Duration) -> Finding {
-    let what = format!("answers a small call in {:.1} s", took.as_secs_f64());
+    let what = match took.as_millis() {
+        milliseconds @ ..1_000 => format!("answers a small call in {milliseconds} ms"),
+        _ => format!("answers a small call in {:.1} s", took.as_secs_f64()),
+    };
     if took < SLOW {
         return Finding::ok("answers", what);
     }

@@ -72,7 +72,12 @@ async fn call(model: &dyn ChatModel, endpoint: &Endpoint, request: &Request) -> 
 
 fn request() -> Request {
     let text = |text: &str| vec![Part::Text(text.to_owned())];
-    Request { messages: vec![Message::User(text("Reply with the word OK."))], ..Request::default() }
+    // As every request of an agent does, it begins with instructions.
+    let instructions = Message::System("You answer in one word.".to_owned());
+    Request {
+        messages: vec![instructions, Message::User(text("Reply with the word OK."))],
+        ..Request::default()
+    }
 }
 
 fn tool() -> Tool {

@@ -2,9 +2,10 @@
 
 use super::Network;
 use super::report::Section;
+use crate::failure::Failure;
 use crate::places::ConfigDirectory;
 use polity_probe::{Finding, Severity, circles};
-use polity_registry::{Environment, Origin, Problem, Registry};
+use polity_registry::{Environment, Origin, Place, Problem, Registry};
 
 /// Reads the configuration; gives it where it can be used.
 pub(super) async fn look(config: &ConfigDirectory, network: Network) -> (Section, Option<Registry>) {
@@ -14,7 +15,7 @@ pub(super) async fn look(config: &ConfigDirectory, network: Network) -> (Section
             let environment = Environment::look_up(|name| std::env::var(name).ok());
             let nobody: polity_registry::Discovery = Box::new(|| Box::pin(async { None }));
             let loaded = Registry::load(&config.path, environment, nobody).await;
-            loaded.map_err(|error| crate::failure::Failure::from(error).to_string())
+            loaded.map_err(|error| Failure::from(error).to_string())
         }
     };
     let section = |findings| Section::new("configuration", config.path.display().to_string(), findings);
@@ -35,14 +36,32 @@ pub(super) async fn look(config: &ConfigDirectory, network: Network) -> (Section
     (section(findings), Some(registry))
 }
 
+/// What is said where there is no configuration directory.
+pub(super) fn missing(failure: &Failure) -> Section {
+    let finding =
+        Finding::problem("no_configuration", failure.to_string(), "correct this; nothing can start with it");
+    Section::new("configuration", "", vec![finding])
+}
+
 fn of_problem(problem: &Problem) -> Finding {
     let (severity, code) = match problem.severity {
         polity_registry::Severity::Error => (Severity::Problem, "configuration"),
+        polity_registry::Severity::Warning if is_capability(&problem.place) => {
+            (Severity::Hint, "capability_name")
+        }
         polity_registry::Severity::Warning => (Severity::Warning, "configuration_odd"),
     };
     // A problem says itself what was done about it; what to do follows from what it is.
     let advice = format!("correct it in {}, or in the environment if it names a variable", problem.file);
     Finding { severity, code, what: problem.to_string(), advice: Some(advice) }
+}
+
+/// Whether a place is one of the words in a list of capabilities: any are allowed there, so all that can look like a
+/// mistake is that one resembles another.
+fn is_capability(place: &Place) -> bool {
+    let Place::Pointer(pointer) = place else { return false };
+    let mut parts = pointer.split('/').skip(3);
+    parts.next() == Some("capabilities") && parts.count() == 2
 }
 
 fn of_origin(origin: &Origin, count: usize) -> Finding {
@@ -59,5 +78,23 @@ fn of_origin(origin: &Origin, count: usize) -> Finding {
             what,
             "declare a service in llmservices.json, set OPENAI_API_KEY, or start Ollama, LM Studio, llama.cpp or vLLM",
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_in_lists_of_capabilities() {
+        let check = |pointer: &str, expect: bool| {
+            assert_eq!(is_capability(&Place::Pointer(pointer.to_owned())), expect, "{pointer}");
+        };
+        check("/services/0/capabilities/input/1", true);
+        check("/services/12/capabilities/output/0", true);
+        check("/services/0/capabilities/input", false);
+        check("/services/0/capabilities", false);
+        check("/services/0/apiKey", false);
+        assert!(!is_capability(&Place::Whole));
     }
 }

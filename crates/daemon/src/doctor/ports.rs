@@ -1,5 +1,7 @@
 //! The ports of this machine: the one that a daemon listens on, and those of model servers.
 
+mod owner;
+
 use super::report::Section;
 use super::{Network, data};
 use polity_llm::{Found, Inquirer, discover_all};
@@ -41,11 +43,12 @@ async fn of_daemon(data: &Path, inquirer: &Inquirer, network: Network) -> Findin
             format!("{address} is what the daemon of this data directory listens on"),
         );
     }
-    let url = format!("http://{address}");
-    let who = if network == Network::Asked && data::answers(inquirer, &url).await {
-        "another polity, it seems"
-    } else {
-        "another program"
+    let is_polity = network == Network::Asked && data::answers(inquirer, &format!("http://{address}")).await;
+    let who = match (is_polity, owner::of_port(PORT)) {
+        (true, Some(process)) => format!("another polity, it seems: {process}"),
+        (true, None) => "another polity, it seems".to_owned(),
+        (false, Some(process)) => process,
+        (false, None) => "another program".to_owned(),
     };
     let what = format!("{address} is taken by {who}");
     Finding::hint("port_taken", what, "start with another one: `polity serve --listen 127.0.0.1:0`")

@@ -14,12 +14,26 @@ use std::io::Write as _;
 pub(super) struct Section {
     about: &'static str,
     subject: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
     findings: Vec<Finding>,
 }
 
 impl Section {
+    /// What was found about something that has a name.
     pub(super) fn new(about: &'static str, subject: impl Into<String>, findings: Vec<Finding>) -> Self {
-        Self { about, subject: subject.into(), findings }
+        Self { about, subject: subject.into(), detail: None, findings }
+    }
+
+    /// The same, with what else it is.
+    pub(super) fn with(self, detail: String) -> Self {
+        Self { detail: Some(detail), ..self }
+    }
+
+    fn heading(&self) -> String {
+        let detail = self.detail.as_ref().map(|detail| format!("({detail})")).unwrap_or_default();
+        let words = [self.about, &self.subject, &detail];
+        words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -69,7 +83,7 @@ impl Report {
         // Cannot fail: a text takes everything.
         for section in &self.sections {
             let bold = Style::new().bold();
-            let _ = writeln!(text, "{bold}{} {}{bold:#}", section.about, harmless(&section.subject));
+            let _ = writeln!(text, "{bold}{}{bold:#}", harmless(&section.heading()));
             for finding in &section.findings {
                 let style = style(finding.severity);
                 let mut lines = finding.what.lines();
@@ -146,8 +160,8 @@ mod tests {
             Finding::warning("x", "says \u{1b}[31mred", "do\nthis"),
             Finding::problem("y", "cannot use it:\nline 1\nline 2", "correct it"),
         ];
-        let sections =
-            vec![Section::new("service", "local", findings), Section::new("ports", "", Vec::new())];
+        let service = Section::new("service", "local", findings).with("m at http://h".to_owned());
+        let sections = vec![service, Section::new("ports", "", Vec::new())];
         Report { sections, mended, mode }
     }
 
@@ -157,9 +171,9 @@ mod tests {
 
     #[test]
     fn what_people_read() {
-        let expect = "service local\n  ok       answers a small call in 0.4 s\n  warning  says <U+001B>[31mred\n           \
+        let expect = "service local (m at http://h)\n  ok       answers a small call in 0.4 s\n  warning  says <U+001B>[31mred\n           \
                       → do this\n  problem  cannot use it:\n           line 1\n           line 2\n           → correct it\n\
-                      ports \nproblems: 1, warnings: 1, hints: 0\n";
+                      ports\nproblems: 1, warnings: 1, hints: 0\n";
         assert_eq!(plain(&report(Mode::Look, Vec::new())), expect);
         assert_eq!(report(Mode::Look, Vec::new()).worst(), Severity::Problem);
         assert!(report(Mode::Look, Vec::new()).text().contains("\u{1b}["), "there are colours");

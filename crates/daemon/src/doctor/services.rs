@@ -35,15 +35,20 @@ async fn look_at(
     network: Network,
     times: Times,
 ) -> (Section, Option<Correction>) {
-    let named = format!("{} ({} at {})", service.id, service.endpoint.model, service.endpoint.base_url);
+    let section = |findings| {
+        let detail = format!("{} at {}", service.endpoint.model, service.endpoint.base_url);
+        Section::new("service", service.id.as_str(), findings).with(detail)
+    };
     if service.endpoint.base_url.starts_with(SCHEME) {
         let finding = Finding::ok("built_in", "is built in, and needs no server");
         return (Section::new("service", service.id.as_str(), vec![finding]), None);
     }
     if network == Network::LeftAlone {
-        return (Section::new("service", named, of_declaration(service)), None);
+        let mut findings = of_declaration(service);
+        findings.push(Finding::ok("not_asked", "was not asked (--offline)"));
+        return (section(findings), None);
     }
     let examination = examine(inquirer, model, service, times).await;
     let correction = if examination.is_sure() { corrections(service, &examination.facts) } else { None };
-    (Section::new("service", named, examination.findings), correction)
+    (section(examination.findings), correction)
 }

@@ -1,0 +1,265 @@
+//! `polity doctor` says what is configured and what is really there, and mends what it is sure of.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use axum::extract::Json;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Router, serve};
+use polity_tests::{Answer, Output, Polity, ScriptedServer};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+use crate::support::{app, home, run};
+
+const KEY: &str = "sk-very-secret-key";
+
+/// An Ollama with one model, until it is dropped.
+struct Ollama {
+    address: SocketAddr,
+    _end: oneshot::Sender<()>,
+}
+
+impl Ollama {
+    fn start() -> Self {
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, ended) = oneshot::channel::<()>();
+        std::thread::spawn(move || {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(async move {
+                let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+                tell.send(listener.local_addr().expect("an address")).expect("the test waits");
+                let serving = serve(listener, ollama());
+                tokio::select! {
+                    _ = serving.into_future() => {}
+                    _ = ended => {}
+                }
+            });
+        });
+        Self { address: told.recv().expect("an address"), _end: end }
+    }
+
+    fn base_url(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+}
+
+fn ollama() -> Router {
+    let models = json!({"object": "list", "data": [{"id": "qwen3-vl:8b", "owned_by": "library"}]});
+    let loaded = json!({"models": [{"model": "qwen3-vl:8b", "context_length": 32_768}]});
+    Router::new()
+        .route("/v1/models", get(async move || Json(models)))
+        .route("/api/ps", get(async move || Json(loaded)))
+        .route("/api/show", post(show))
+        .route("/v1/chat/completions", post(chat))
+}
+
+async fn show(Json(asked): Json<Value>) -> Response {
+    if asked["model"] != "qwen3-vl:8b" {
+        return (StatusCode::NOT_FOUND, Json(json!({"error": "model not found"}))).into_response();
+    }
+    let info = json!({"general.architecture": "qwen3vl", "qwen3vl.context_length": 262_144});
+    Json(json!({"capabilities": ["completion", "vision", "tools"], "model_info": info})).into_response()
+}
+
+async fn chat(headers: HeaderMap, Json(asked): Json<Value>) -> Response {
+    let key = headers.get("authorization").and_then(|key| key.to_str().ok());
+    if key.is_some_and(|key| key.contains("wrong")) {
+        let error = json!({"error": {"message": format!("bad key: {}", key.unwrap_or_default())}});
+        return (StatusCode::UNAUTHORIZED, Json(error)).into_response();
+    }
+    if asked["model"] != "qwen3-vl:8b" {
+        let error = json!({"error": {"message": format!("model {} not found", asked["model"])}});
+        return (StatusCode::NOT_FOUND, Json(error)).into_response();
+    }
+    let message = json!({"role": "assistant", "content": "OK"});
+    Json(json!({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})).into_response()
+}
+
+/// A home with this text as its services, where nothing else is looked for.
+fn home_of(services: &str) -> Polity {
+    let polity = Polity::new(&json!({}), &app(&json!({})));
+    polity.write_config("llmservices.json", services);
+    fs::set_permissions(polity.data_dir(), fs::Permissions::from_mode(0o700)).expect("permissions");
+    polity
+}
+
+fn doctor(polity: &Polity, arguments: &[&str]) -> Output {
+    let ended = polity.run(&[&["doctor", "--data", "data"], arguments].concat());
+    let shown = format!("{}{}", ended.stdout, ended.stderr);
+    assert!(!shown.contains("very-secret") && !shown.contains("panicked"), "{shown}");
+    assert!(!shown.contains('\u{1b}'), "no colours in a pipe: {shown}");
+    ended
+}
+
+/// The report without what differs from machine to machine: times, room, and who has a port of it.
+fn fixed(report: &str, address: SocketAddr) -> String {
+    let lines = report.lines().take_while(|line| !line.starts_with("ports")).map(|line| {
+        match (line.split_once(" small call in "), line.split_once("free room: ")) {
+            (Some((before, _)), _) => format!("{before} small call in …"),
+            (_, Some((before, _))) => format!("{before}free room: …"),
+            (None, None) => line.replace(&address.to_string(), "SERVER"),
+        }
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The findings of a report in JSON, as `subject severity code`.
+fn findings(ended: &Output) -> Vec<String> {
+    let report: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    let sections = report["sections"].as_array().expect("sections").clone();
+    let of_section = |section: &Value| {
+        let about =
+            [&section["about"], &section["subject"]].map(|text| text.as_str().unwrap_or_default().to_owned());
+        let findings = section["findings"].as_array().expect("findings").clone();
+        let told = findings.into_iter().map(move |finding| {
+            assert!(finding["severity"] == "ok" || finding["advice"].is_string(), "{finding}");
+            let [severity, code] =
+                ["severity", "code"].map(|name| finding[name].as_str().expect("a word").to_owned());
+            format!("{} {}: {severity} {code}", about[0], about[1])
+        });
+        told.collect::<Vec<_>>()
+    };
+    sections.iter().flat_map(of_section).collect()
+}
+
+#[track_caller]
+fn assert_found(ended: &Output, expected: &[&str]) {
+    let found = findings(ended);
+    for expected in expected {
+        assert!(found.iter().any(|found| found == expected), "{expected:?} is not in {found:#?}");
+    }
+}
+
+fn mode_of(path: &Path) -> u32 {
+    fs::metadata(path).expect("a file").permissions().mode() & 0o777
+}
+
+#[test]
+fn what_is_wrong_is_told_with_what_to_do() {
+    let server = Ollama::start();
+    let polity = home_of(&format!(
+        r#"{{"services": [
+  {{"id": "local", "baseURL": "{0}", "model": "qwen3-vl:8b", "contextWindow": 65536,
+    "capabilities": {{"input": ["text", "audio"], "output": ["text", "tool_calling"]}}}},
+  {{"id": "typo", "baseURL": "{0}", "model": "qwen3-v1:8b", "fallback": "unset", "capabilities": {{"input": ["text", "image"]}}}},
+  {{"id": "unset", "baseURL": "{0}", "model": "qwen3-vl:8b", "apiKey": "${{NOT_SET}}", "fallback": "typo"}},
+  {{"id": "wrong", "baseURL": "{0}", "model": "qwen3-vl:8b", "apiKey": "wrong-{KEY}", "fallback": "nowhere"}}
+]}}"#,
+        server.base_url()
+    ));
+    let ended = doctor(&polity, &[]).expect_code(2);
+    assert_eq!(ended.stderr, "");
+    let expected = include_str!("doctor/report.txt");
+    assert_eq!(fixed(&ended.stdout, server.address), expected.trim_end());
+    assert!(ended.stdout.trim_end().ends_with(char::is_numeric), "{}", ended.stdout);
+    assert!(ended.stdout.contains("\nproblems: 4, "), "{}", ended.stdout);
+    assert_found(
+        &doctor(&polity, &["--json"]).expect_code(2),
+        &["service local: warning window_too_large", "service typo: problem model_missing"],
+    );
+}
+
+#[test]
+fn mending_changes_what_the_server_tells_and_nothing_else() {
+    let server = Ollama::start();
+    let text = |capabilities: &str, window: &str| {
+        format!(
+            "// mine\n{{\n  \"services\": [\n    {{\n      \"id\": \"local\", // at home\n      \"baseURL\": \"{}\",\n      \
+             \"model\": \"qwen3-vl:8b\",\n      \"apiKey\": \"{KEY}\",\n      \"capabilities\": {{\"input\": {capabilities}, \
+             \"output\": [\"text\", \"tool_calling\"]}}{window} // it sees\n    }}\n  ]\n}}\n",
+            server.base_url()
+        )
+    };
+    let polity = home_of(&text(r#"["text", "audio"]"#, ""));
+    let path = polity.config_dir().join("llmservices.json");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).expect("permissions");
+    fs::set_permissions(polity.data_dir(), fs::Permissions::from_mode(0o755)).expect("permissions");
+    fs::write(polity.data_dir().join("token"), "t").expect("a file");
+    fs::set_permissions(polity.data_dir().join("token"), fs::Permissions::from_mode(0o644))
+        .expect("permissions");
+
+    // Without being told to, nothing.
+    doctor(&polity, &[]).expect_code(0);
+    assert_eq!(fs::read_to_string(&path).expect("a file"), text(r#"["text", "audio"]"#, ""));
+    assert_eq!(mode_of(&polity.data_dir()), 0o755);
+
+    let ended = doctor(&polity, &["--fix"]).expect_code(0);
+    let diff = "mended ./config/llmservices.json\n  - local: capabilities.input: [\"text\", \"audio\"]\n  \
+                + local: capabilities.input: [\"text\", \"vision\"]\n  + local: contextWindow: 32768\n";
+    assert!(ended.stdout.contains(diff), "{}", ended.stdout);
+    let mended = fs::read_to_string(&path).expect("a file");
+    let comma_first = text(r#"["text", "vision"]"#, ",")
+        .replace(" // it sees\n", " // it sees\n      \"contextWindow\": 32768\n");
+    assert_eq!(mended, comma_first);
+    assert_eq!(mode_of(&path), 0o640);
+    assert_eq!((mode_of(&polity.data_dir()), mode_of(&polity.data_dir().join("token"))), (0o700, 0o600));
+
+    let again = doctor(&polity, &["--fix"]).expect_code(0);
+    assert!(again.stdout.contains("nothing to mend\nproblems: 0, warnings: 0, hints: "), "{}", again.stdout);
+    assert_eq!(fs::read_to_string(&path).expect("a file"), mended);
+    polity.run(&["config", "check"]).expect_code(0);
+}
+
+#[test]
+fn a_data_directory_in_use_and_one_that_is_damaged() {
+    let server = ScriptedServer::start(|_| Answer::say("42"));
+    let polity = home(&server, &json!({}));
+    run(&polity, &["what?"]).expect_code(0);
+    assert_found(
+        &doctor(&polity, &["--json", "--offline"]).expect_code(0),
+        &["service one: ok not_asked", "database data/polity.db: ok database", "daemon : ok no_daemon"],
+    );
+
+    // From here on no server is asked but the daemon.
+    polity.write_config("llmservices.json", "{\"services\": []}");
+    // As somebody who runs a society there holds it.
+    let lock = fs::File::open(polity.data_dir().join("polity.lock")).expect("a lock");
+    lock.lock().expect("nobody has it");
+    assert_found(&doctor(&polity, &["--json", "--offline"]).expect_code(0), &["daemon : ok in_use"]);
+    // A daemon that has left its note, and is not there.
+    fs::write(polity.data_dir().join("daemon.json"), r#"{"url": "http://127.0.0.1:1", "pid": 7}"#)
+        .expect("a file");
+    assert_found(&doctor(&polity, &["--json"]), &["daemon : problem no_token"]);
+    fs::write(polity.data_dir().join("token"), "t").expect("a file");
+    assert_found(&doctor(&polity, &["--json"]).expect_code(2), &["daemon : problem daemon_silent"]);
+    drop(lock);
+    assert_found(&doctor(&polity, &["--json", "--offline"]), &["daemon : ok no_daemon"]);
+
+    fs::write(polity.data_dir().join("polity.db"), vec![7; 8192]).expect("a file");
+    let damaged = doctor(&polity, &["--json", "--offline"]).expect_code(2);
+    assert_found(&damaged, &["database data/polity.db: problem database"]);
+}
+
+#[test]
+fn nothing_configured_and_nothing_that_can_be_read() {
+    let polity = home_of("{\"services\": []}");
+    let ended = doctor(&polity, &["--json"]).expect_code(0);
+    assert_found(
+        &ended,
+        &[
+            "configuration ./config: hint no_model",
+            "service rehearsal-text: ok built_in",
+            "data directory data: ok private",
+            "data directory data: ok writable",
+        ],
+    );
+    polity.write_config("llmservices.json", "{");
+    assert_found(
+        &doctor(&polity, &["--json"]).expect_code(2),
+        &["configuration ./config: problem configuration_unusable", "daemon : ok no_daemon"],
+    );
+    assert_found(
+        &doctor(&polity, &["--json", "--config", "gone"]).expect_code(2),
+        &["configuration : problem no_configuration", "daemon : ok no_daemon"],
+    );
+    let absent = polity.run(&["doctor", "--json", "--offline", "--data", "absent", "--config", "config"]);
+    assert_found(&absent, &["data directory absent: ok no_data"]);
+    assert!(!polity.home().join("absent").exists());
+}
