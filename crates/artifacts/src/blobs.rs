@@ -503,6 +503,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_file_is_opened_only_if_its_bytes_are_those_that_were_stored() {
+        let (_directory, store) = store().await;
+        let blob = store.put(Bytes::from_static(b"whole")).await.unwrap();
+        let mut opened = store.file(&blob.hash).await.unwrap();
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut opened.file, &mut text).unwrap();
+        assert_eq!((text.as_str(), opened.size), ("whole", 5));
+        std::fs::write(file_of(&store, &blob.hash), "halve").unwrap();
+        assert!(matches!(store.file(&blob.hash).await, Err(BlobError::Damaged { .. })));
+        for missing in [BlobHash::of(b"other"), BlobHash::new("../../etc/passwd")] {
+            assert!(matches!(store.file(&missing).await, Err(BlobError::Missing { .. })));
+        }
+    }
+
+    #[tokio::test]
     async fn only_the_owner_may_look() {
         let (_directory, store) = store().await;
         let blob = store.put(Bytes::from_static(b"private")).await.unwrap();

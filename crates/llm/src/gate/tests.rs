@@ -45,6 +45,38 @@ async fn as_many_as_the_limit_are_inside() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_gate_tells_how_it_stands() {
+    let gate = gate(1);
+    let counts = |gate: &Gate| (gate.status().in_flight, gate.status().waiting);
+    assert_eq!(counts(&gate), (0, 0));
+    let first = enter(&gate).await;
+    let mut second = Box::pin(enter(&gate));
+    assert!(second.as_mut().now_or_never().is_none());
+    assert_eq!(counts(&gate), (1, 1));
+    drop(second);
+    assert_eq!(counts(&gate), (1, 0));
+    first.settle(Some(&failure(FailureKind::Unauthorized, Some(401))), pause);
+    assert_eq!(counts(&gate), (0, 0));
+    assert_eq!(gate.status().last_failure.unwrap().kind, FailureKind::Unauthorized);
+    enter(&gate).await.settle(None, pause);
+    assert!(gate.status().last_failure.is_none());
+
+    assert_eq!(gate.status().circuit, GateCircuit::Closed);
+    open(&gate).await;
+    assert_eq!(gate.status().circuit, GateCircuit::Open);
+    tokio::time::advance(pause(5)).await;
+    assert_eq!(gate.status().circuit, GateCircuit::HalfOpen);
+    let probe = enter(&gate).await;
+    assert_eq!(gate.status().circuit, GateCircuit::HalfOpen);
+    // One who has a place and may not begin is not inside.
+    probe.settle(None, pause);
+    gate.pause(Duration::from_secs(60));
+    let mut paused = Box::pin(enter(&gate));
+    assert!(paused.as_mut().now_or_never().is_none());
+    assert_eq!((counts(&gate), gate.status().paused_for), ((0, 1), Some(Duration::from_secs(60))));
+}
+
+#[tokio::test(start_paused = true)]
 async fn without_a_limit_all_are_let_in() {
     let gate = Gate::new(None);
     let mut passes = Vec::new();

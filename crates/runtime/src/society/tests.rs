@@ -40,6 +40,19 @@ fn society(world: &World) -> (Society, Arc<Silent>) {
     (society, model)
 }
 
+/// Whether what is given fits the schema that is published for it, and is read back as it was.
+fn check_shape<T>(value: &T)
+where
+    T: serde::Serialize + serde::de::DeserializeOwned + schemars::JsonSchema + PartialEq + std::fmt::Debug,
+{
+    let json = serde_json::to_value(value).unwrap();
+    let schema = serde_json::to_value(schemars::schema_for!(T)).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let faults: Vec<String> = validator.iter_errors(&json).map(|fault| fault.to_string()).collect();
+    assert!(faults.is_empty(), "{faults:?} in {json}");
+    assert_eq!(&serde_json::from_value::<T>(json).unwrap(), value);
+}
+
 /// Changes rows by hand.
 async fn sql(world: &World, statement: String) {
     world

@@ -583,7 +583,6 @@ async fn usage_adds_up_whichever_way_it_is_looked_at() {
     assert_eq!(society.usage(&both).await.unwrap().total.prompt_tokens, 30);
 }
 
-/// A page of many agents takes a few statements, so the time for it hardly grows with the page.
 #[tokio::test]
 async fn a_thousand_agents_are_one_page() {
     let world = World::new().await;
@@ -602,8 +601,58 @@ async fn a_thousand_agents_are_one_page() {
     Drawn::write(&world, seeds, Vec::new()).await;
     let (society, _) = society(&world);
     let page = AgentFilter { limit: Some(1000), ..AgentFilter::default() };
-    let began = std::time::Instant::now();
     let page = society.agents(&page).await.unwrap();
-    eprintln!("{:?} for {} agents", began.elapsed(), page.agents.len());
     assert_eq!((page.agents.len(), page.next), (1000, None));
+}
+
+/// What is read, as JSON, is what its schema says; clients are made from it.
+#[tokio::test]
+async fn everything_that_is_shown_fits_its_schema() {
+    let world = World::new().await;
+    let (society, _) = society(&world);
+    let file =
+        NewArtifact { bytes: "notes".into(), filename: Some("n.txt".to_owned()), ..NewArtifact::default() };
+    let post = Post {
+        attachments: vec![Attachment::New(file)],
+        payload: json!({"text": "go", "priority": 1}),
+        task: Some(world.task.clone()),
+        ..Post::text("root", "")
+    };
+    let posted = society.write(post).await.unwrap();
+    check_shape(&posted);
+    world.begin_turn("root").await;
+    let spec =
+        json!({"services": ["read"], "input_format": "a file", "output_format": "text", "examples": "…"});
+    let wish = json!({"serviceId": "eyes", "interface_spec": spec, "toolGroups": ["artifacts"]});
+    let reader = world.hire("root", "reader", wish).await;
+    world.say("root", &reader, json!("look")).await;
+    world.say("root", "user", json!({"message_type": "collaboration_request", "text": "which?"})).await;
+    sql(&world, format!("INSERT INTO holds VALUES ('{reader}', 't-1', 'it failed', 1)")).await;
+    sql(
+        &world,
+        "INSERT INTO model_calls (task, agent, turn, service, model, revision, attempts, prompt_tokens,
+         completion_tokens, usage_source, cost, created_at)
+         VALUES ('t-1', 'root', 1, 'words', 'm', 1, 1, 10, 1, 'reported', 0.5, 1)"
+            .to_owned(),
+    )
+    .await;
+    let (root, reader) = (AgentId::root(), AgentId::new(reader));
+    check_shape(&society.tasks(&TaskFilter::default()).await.unwrap());
+    check_shape(&society.agents(&AgentFilter::default()).await.unwrap());
+    for agent in [&root, &reader] {
+        let shown = society.agent(agent).await.unwrap().unwrap();
+        if let Some(role) = &shown.agent.role_id {
+            check_shape(&society.role(role).await.unwrap().unwrap());
+        }
+        check_shape(&shown);
+        check_shape(&society.conversation(agent, None, None, None).await.unwrap().unwrap());
+        check_shape(&society.preview(agent, None, crate::Bytes::Counted).await.unwrap().unwrap());
+    }
+    check_shape(&society.messages(&MessageFilter::default()).await.unwrap());
+    check_shape(&society.artifacts(&ArtifactFilter::default()).await.unwrap());
+    check_shape(&society.events_after(0, 1000, &EventFilter::default()).await.unwrap());
+    check_shape(&society.usage(&UsageFilter::default()).await.unwrap());
+    check_shape(&society.services().await.unwrap());
+    check_shape(&society.config());
+    check_shape(&society.data_facts().await.unwrap());
 }

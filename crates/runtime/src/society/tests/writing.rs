@@ -164,6 +164,26 @@ async fn the_same_under_the_same_key_is_the_same_message_however_often_it_comes_
 }
 
 #[tokio::test]
+async fn a_key_is_forgotten_with_its_task_and_the_task_cannot_be_gone_on_with() {
+    let world = World::new().await;
+    let (society, _) = society(&world);
+    let post = || Post { key: Some("key-1".to_owned()), ..Post::text("root", "go") };
+    let first = society.write(post()).await.unwrap();
+    world.add_task("t-newest").await;
+    sql(&world, "UPDATE tasks SET state = 'idle' WHERE id <> 't-newest'".to_owned()).await;
+    sql(&world, "UPDATE messages SET state = 'done'".to_owned()).await;
+    assert_eq!(crate::maintenance::keep_within(&world.store, 1).await.unwrap(), 2);
+    let again = Post { task: Some(first.task.clone()), ..Post::text("root", "more") };
+    assert_eq!(code(&society.write(again).await), "not_found");
+    let second = society.write(post()).await.unwrap();
+    assert!(!second.duplicate);
+    assert_ne!(second.task, first.task);
+    let forgotten = society.task(&first.task).await.unwrap().unwrap();
+    assert_eq!((forgotten.title.as_str(), forgotten.outcome), ("", None));
+    assert!(forgotten.forgotten_at.is_some());
+}
+
+#[tokio::test]
 async fn what_the_person_stores_is_sent_later_and_belongs_to_the_task_then() {
     let world = World::new().await;
     let (society, _) = society(&world);

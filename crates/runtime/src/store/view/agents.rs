@@ -172,8 +172,10 @@ async fn complete(connection: &mut SqliteConnection, agents: &mut [AgentView]) -
         awaited.entry(row.get("sender")).or_default().push(AgentId::new(row.get::<String, _>("receiver")));
     }
     let mut query = Builder::new("SELECT agent, ");
-    query.push(SUMS).push(" FROM json_each(").push_bind(ids);
-    query.push(") asking CROSS JOIN model_calls INDEXED BY model_calls_of_agent ON agent = asking.value GROUP BY agent");
+    query.push(SUMS).push(
+        " FROM model_calls INDEXED BY model_calls_of_agent WHERE agent IN (SELECT value FROM json_each(",
+    );
+    query.push_bind(ids).push(")) GROUP BY agent");
     let rows = query.build().fetch_all(connection).await?;
     let spent: HashMap<String, UsageSum> = rows.iter().map(|row| (row.get("agent"), sum(row))).collect();
     for agent in agents {

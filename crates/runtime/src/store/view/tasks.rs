@@ -88,10 +88,10 @@ async fn complete(connection: &mut SqliteConnection, found: &mut [TaskView]) -> 
     let ids: Vec<&TaskId> = found.iter().map(|task| &task.id).collect();
     let ids = serde_json::json!(ids).to_string();
     let mut query = Builder::new("SELECT task, ");
-    query.push(super::SUMS).push(" FROM json_each(").push_bind(ids);
-    query.push(
-        ") asked CROSS JOIN model_calls INDEXED BY model_calls_of_task ON task = asked.value GROUP BY task",
-    );
+    query
+        .push(super::SUMS)
+        .push(" FROM model_calls INDEXED BY model_calls_of_task WHERE task IN (SELECT value FROM json_each(");
+    query.push_bind(ids).push(")) GROUP BY task");
     let rows = query.build().fetch_all(&mut *connection).await?;
     let spent: HashMap<String, UsageSum> = rows.iter().map(|row| (row.get("task"), sum(row))).collect();
     let idle: Vec<TaskId> =
