@@ -1,0 +1,62 @@
+// Numbers, sizes and times as people read them.
+
+/** A count in at most four characters or so: 950, 1.2k, 34k, 5.1M. */
+export function short(count) {
+  if (count < 1000) return String(count);
+  if (count < 9950) return `${(count / 1000).toFixed(1)}k`;
+  if (count < 999500) return `${Math.round(count / 1000)}k`;
+  if (count < 9950000) return `${(count / 1000000).toFixed(1)}M`;
+  return `${Math.round(count / 1000000)}M`;
+}
+
+/** A size in bytes. */
+export function size(bytes) {
+  if (bytes < 1000) return `${bytes} B`;
+  if (bytes < 999500) return `${trim(bytes / 1000)} kB`;
+  if (bytes < 999500000) return `${trim(bytes / 1000000)} MB`;
+  return `${trim(bytes / 1000000000)} GB`;
+}
+
+function trim(value) {
+  return value < 9.95 ? value.toFixed(1) : String(Math.round(value));
+}
+
+/** A sum of money without a currency: the configuration does not name one. */
+export function cost(amount) {
+  if (amount === 0) return "0";
+  return amount < 0.01 ? amount.toPrecision(2) : amount.toFixed(2);
+}
+
+const formats = new Map();
+
+function format(language, options) {
+  const key = language + JSON.stringify(options);
+  if (!formats.has(key)) formats.set(key, new Intl.DateTimeFormat(language, options));
+  return formats.get(key);
+}
+
+/** The time of day with seconds. */
+export function clock(at) {
+  const date = new Date(at);
+  const two = (value) => String(value).padStart(2, "0");
+  return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+}
+
+/** The time of day if it was today, else the day with it. */
+export function moment(at, now, language) {
+  if (new Date(at).toDateString() === new Date(now).toDateString()) return clock(at).slice(0, 5);
+  return format(language, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" })
+    .format(at);
+}
+
+/** Everything about a time. */
+export function whole(at, language) {
+  return format(language, { dateStyle: "long", timeStyle: "medium" }).format(at);
+}
+
+/** The first line of a text, at most so many characters long. */
+export function firstLine(text, limit) {
+  const line = text.split("\n", 1)[0];
+  const characters = Array.from(line);
+  return characters.length <= limit ? line : `${characters.slice(0, limit - 1).join("")}…`;
+}

@@ -1,0 +1,35 @@
+// Keys that do something wherever one is. None counts while one writes, but for Escape.
+
+/** All of them, as the help lists them; `does` names the action and its text. */
+export const SHORTCUTS = [
+  { keys: ["1", "…", "5"], does: "page" },
+  { keys: ["t"], does: "tree" },
+  { keys: ["/"], does: "find" },
+  { keys: ["w"], does: "write" },
+  { keys: ["p"], does: "pause" },
+  { keys: ["x"], does: "stop" },
+  { keys: ["q"], does: "question" },
+  { keys: ["d"], does: "theme" },
+  { keys: ["l"], does: "language" },
+  { keys: ["Esc"], does: "close" },
+  { keys: ["?"], does: "help" },
+  { keys: ["↑", "↓", "←", "→"], does: "move" },
+  { keys: ["Enter"], does: "open" },
+];
+
+const ACTIONS = { t: "tree", "/": "find", w: "write", p: "pause", x: "stop", q: "question", d: "theme", l: "language", "?": "help" };
+
+/** What a key press means: the name of an action and perhaps the number of a page; nothing while one writes. */
+export function meaning(event) {
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return null;
+  if (event.key === "Escape") return { does: "close" };
+  if (event.writing) return null;
+  if (/^[1-5]$/.test(event.key)) return { does: "page", number: Number(event.key) };
+  return Object.hasOwn(ACTIONS, event.key) ? { does: ACTIONS[event.key] } : null;
+}
+
+/** Whether what has the focus takes letters. */
+export function takesLetters(element) {
+  return Boolean(element) && (["TEXTAREA", "SELECT"].includes(element.tagName)
+    || (element.tagName === "INPUT" && !["checkbox", "radio", "button", "file"].includes(element.type)));
+}

@@ -1,0 +1,229 @@
+// Puts the page together: reads what there is, follows what happens, and shows both.
+
+import { connect } from "./api.js";
+import { LANGUAGES, preferred, texts } from "./i18n.js";
+import { meaning, takesLetters } from "./keys.js";
+import { keep, read } from "./preferences.js";
+import { keepFresh, readAll } from "./refresh.js";
+import { PAGES, parse, write } from "./route.js";
+import { Store } from "./store.js";
+import { follow } from "./stream.js";
+import { mountArtifacts } from "./views/artifacts.js";
+import { mountBanners } from "./views/banners.js";
+import { mountComposer } from "./views/composer.js";
+import { mountConversation } from "./views/conversation.js";
+import { mountDetail } from "./views/detail.js";
+import { askScope, showHelp } from "./views/dialogs.js";
+import { mountFrame } from "./views/frame.js";
+import { mountServices } from "./views/services.js";
+import { nameOf } from "./views/shared.js";
+import { mountTasks } from "./views/tasks.js";
+import { mountTimeline } from "./views/timeline.js";
+import { mountTree } from "./views/tree.js";
+
+/** How many names of artifacts are remembered, so that an event can name what it only has the id of. */
+const NAMES = 5000;
+const FIRST_PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 5000;
+
+const api = connect(() => location.assign("/"));
+const store = new Store({
+  route: parse(location.hash),
+  task: null,
+  agent: null,
+  groups: new Set(),
+  tree: { closed: new Set(), states: new Set(["thinking", "queued", "waiting", "parked", "paused", "idle"]), text: "", at: "root" },
+  agentTab: "overview",
+  put: new Set(),
+  foldedProblems: null,
+});
+const preferences = read();
+const names = new Map();
+let reread = null;
+let app = null;
+let views = {};
+let unsubscribe = () => {};
+
+/** Builds all views, in the language that is chosen; what they show they read again. */
+function build() {
+  unsubscribe();
+  const language = preferences.language in LANGUAGES ? preferences.language : preferred(navigator.languages);
+  document.documentElement.lang = language === "zh" ? "zh-Hans" : language;
+  app = { api, store, preferences, t: texts(language), ...actions };
+  const banners = mountBanners(app);
+  const tree = mountTree(app);
+  const pages = {
+    conversation: mountConversation(app), timeline: mountTimeline(app), tasks: mountTasks(app),
+    artifacts: mountArtifacts(app), services: mountServices(app),
+  };
+  const composer = mountComposer(app);
+  const detail = mountDetail(app);
+  const frame = mountFrame(app, { banners, tree, pages, composer, detail });
+  document.body.replaceChildren(...frame.element);
+  views = { banners, tree, ...pages, composer, detail, frame };
+  const ends = Object.values(views).map((view) => store.subscribe((model, ui, entries) => view.update(model, ui, entries)));
+  unsubscribe = () => ends.forEach((end) => end());
+}
+
+function keepName(id, name) {
+  names.delete(id);
+  names.set(id, name);
+  if (names.size > NAMES) names.delete(names.keys().next().value);
+}
+
+/** What views may ask for. */
+const actions = {
+  nameOf: (id) => nameOf(app, id),
+  nameOfArtifact: (id) => names.get(id) ?? id,
+  knowArtifact: (artifact) => keepName(artifact.id, artifact.filename ?? artifact.id),
+  /** Learns from events what later ones do not repeat. */
+  learn(entries) {
+    for (const entry of entries) if (entry.event === "artifact_stored") keepName(entry.artifact, entry.filename ?? entry.artifact);
+  },
+  /** What went wrong, for a person. */
+  explain(error) {
+    const key = `error.${error.code}`;
+    if (app.t.has(key)) return app.t(key, { detail: error.message });
+    return error.message;
+  },
+  say: (text, sort) => views.banners.say(text, sort),
+  go(page) {
+    const narrow = matchMedia("(max-width: 900px)").matches;
+    location.hash = write({ page, detail: narrow ? null : store.ui.route.detail });
+  },
+  open(kind, id, { focus = false } = {}) {
+    location.hash = write({ page: store.ui.route.page, detail: { kind, id } });
+    if (focus) requestAnimationFrame(() => requestAnimationFrame(() => views.detail.focus()));
+  },
+  close() {
+    location.hash = write({ page: store.ui.route.page, detail: null });
+    document.body.classList.remove("wide-detail");
+  },
+  chooseTask: (task) => store.look({ task }),
+  filterAgent(agent) {
+    store.look({ agent });
+    actions.go("timeline");
+  },
+  showComposer() {
+    if (!["conversation", "timeline"].includes(store.ui.route.page)) actions.go("conversation");
+  },
+  compose({ to, task }) {
+    const narrow = matchMedia("(max-width: 900px)").matches;
+    if (narrow) location.hash = write({ page: "conversation", detail: null });
+    else actions.showComposer();
+    setTimeout(() => views.composer.address(to, task), 60);
+  },
+  sent(posted) {
+    if (store.ui.task && store.ui.task !== posted.task) store.look({ task: posted.task });
+    if (posted.duplicate) actions.say(app.t("write.duplicate"));
+    else if (store.ui.route.page !== "conversation" || posted.to !== "root") actions.say(app.t("write.sent", { name: app.nameOf(posted.to) }));
+  },
+  async steer(id, verb) {
+    const below = [...store.model.agents.values()].filter((agent) => agent.parent === id && agent.state !== "ended").length;
+    const scope = verb === "stop" || below > 0 ? await askScope(app, id, verb, below) : "subtree";
+    if (!scope) return;
+    try {
+      const { agents } = await api.steer(id, verb, scope);
+      actions.say(app.t(`${verb}.done`, { n: agents.length }));
+      await reread("agents");
+    } catch (error) {
+      actions.say(actions.explain(error), "bad");
+    }
+  },
+  async reloadConfiguration() {
+    try {
+      await api.reload();
+      await Promise.all([reread("config"), reread("services")]);
+      actions.say(app.t("config.reloaded", { revision: store.model.config.revision }));
+    } catch (error) {
+      actions.say(actions.explain(error), "bad");
+    }
+  },
+  applyTheme() {
+    if (preferences.theme === "auto") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = preferences.theme;
+    keep(preferences);
+  },
+  /** Does what a shortcut names. */
+  act({ does, number }) {
+    const agent = store.ui.route.detail?.kind === "agent" ? store.ui.route.detail.id : views.tree.current();
+    const known = store.model.agents.get(agent);
+    switch (does) {
+      case "page":
+        actions.go(PAGES[number - 1]);
+        return requestAnimationFrame(() => requestAnimationFrame(() => views[PAGES[number - 1]].focus()));
+      case "tree":
+      case "find":
+        if (matchMedia("(max-width: 900px)").matches) actions.go("society");
+        return requestAnimationFrame(() => requestAnimationFrame(() => (does === "tree" ? views.tree.focus() : views.tree.find())));
+      case "write":
+        return store.ui.route.detail?.kind === "agent" && agent !== "user"
+          ? actions.compose({ to: agent, task: store.ui.task }) : (actions.showComposer(), setTimeout(() => views.composer.focus(), 60));
+      case "pause":
+        return known && known.state !== "ended" && agent !== "user"
+          ? actions.steer(agent, ["paused", "parked"].includes(known.state) ? "resume" : "pause") : undefined;
+      case "stop":
+        return known && known.state !== "ended" && agent !== "user" ? actions.steer(agent, "stop") : undefined;
+      case "question": {
+        const first = store.model.questions.at(-1);
+        return first ? actions.compose({ to: first.from, task: first.task }) : undefined;
+      }
+      case "theme": {
+        const dark = preferences.theme === "auto" ? matchMedia("(prefers-color-scheme: dark)").matches : preferences.theme === "dark";
+        preferences.theme = dark ? "light" : "dark";
+        actions.applyTheme();
+        return views.frame.drawTheme();
+      }
+      case "language":
+        preferences.language = app.t.language === "en" ? "zh" : "en";
+        keep(preferences);
+        return build();
+      case "close":
+        if (takesLetters(document.activeElement)) return document.activeElement.blur();
+        return store.ui.route.detail ? actions.close() : undefined;
+      case "help":
+        return showHelp(app);
+      default:
+        return undefined;
+    }
+  },
+};
+
+async function begin() {
+  for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(LONGEST_PAUSE_MS, pause * 2)) {
+    try {
+      return await readAll(store, api);
+    } catch (error) {
+      if (error.status === 401) return null;
+      store.dispatch({ type: "connection", state: "lost" });
+      if (error.status !== 0) actions.say(actions.explain(error), "bad");
+      await new Promise((resolve) => { setTimeout(resolve, pause); });
+    }
+  }
+}
+
+actions.applyTheme();
+build();
+addEventListener("hashchange", () => store.look({ route: parse(location.hash) }));
+document.addEventListener("keydown", (event) => {
+  if (document.querySelector("dialog[open]")) return;
+  const { key, ctrlKey, metaKey, altKey, isComposing, defaultPrevented } = event;
+  const found = meaning({ key, ctrlKey, metaKey, altKey, isComposing, defaultPrevented, writing: takesLetters(document.activeElement) });
+  if (!found) return;
+  if (found.does !== "close") event.preventDefault();
+  actions.act(found);
+});
+
+reread = keepFresh(store, api);
+const last = await begin();
+if (last !== null) {
+  follow({
+    last, page: (filter) => api.events(filter), leave: () => location.assign("/"),
+    onentries: (entries) => {
+      actions.learn(entries);
+      store.events(entries);
+    },
+    onstate: (state) => store.dispatch({ type: "connection", state }),
+    signal: new AbortController().signal,
+  });
+}

@@ -1,0 +1,27 @@
+// Where one is, as it stands in the address: `#/timeline`, `#/timeline/agent/reader-7k2f`.
+
+/** The pages of the main column; `society` is the tree, which has a column of its own where there is room. */
+export const PAGES = ["conversation", "timeline", "tasks", "artifacts", "services", "society"];
+
+const DETAILS = ["agent", "message", "artifact"];
+
+/** Reads the part of an address behind the `#`. What it does not know is the first page. */
+export function parse(hash) {
+  const parts = hash.replace(/^#?\/?/, "").split("/");
+  const page = PAGES.includes(parts[0]) ? parts[0] : PAGES[0];
+  if (!DETAILS.includes(parts[1]) || !parts[2]) return { page, detail: null };
+  return { page, detail: { kind: parts[1], id: decoded(parts[2]) } };
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Writes what `parse` reads. */
+export function write({ page, detail }) {
+  return detail ? `#/${page}/${detail.kind}/${encodeURIComponent(detail.id)}` : `#/${page}`;
+}

@@ -1,0 +1,37 @@
+// Server-sent events, as they come in pieces.
+
+/** Reads a piece of a stream. `rest` is what the piece before left unfinished; gives the blocks and the new rest. */
+export function parse(rest, piece) {
+  const text = rest + piece;
+  const lines = text.split(/\r\n|\n|\r(?!$)/);
+  let left = lines.pop();
+  const blocks = [];
+  let begun = [];
+  for (const line of lines) {
+    if (line !== "") {
+      begun.push(line);
+      continue;
+    }
+    const block = read(begun);
+    if (block) blocks.push(block);
+    begun = [];
+  }
+  if (begun.length > 0) left = `${begun.join("\n")}\n${left}`;
+  return { blocks, rest: left };
+}
+
+function read(lines) {
+  let id = null;
+  let event = "message";
+  const data = [];
+  for (const line of lines) {
+    const colon = line.indexOf(":");
+    if (colon === 0) continue;
+    const field = colon < 0 ? line : line.slice(0, colon);
+    const value = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
+    if (field === "data") data.push(value);
+    else if (field === "id") id = value;
+    else if (field === "event") event = value;
+  }
+  return data.length > 0 ? { id, event, data: data.join("\n") } : null;
+}

@@ -1,0 +1,213 @@
+// What the page knows of the society: what was read from the server, and the events since. Pure: a model and what has
+// happened give the next model.
+//
+// Each agent carries `asOf`, the number of the event up to which it is known. So an event that came before an agent was
+// read changes nothing, and what was read before an event that is already here does not undo it. What an event does not
+// say (who waits for whom, what a call cost) makes a part of the model stale; `refresh.js` reads that again.
+
+/** The states of an agent, in the order in which the first that holds counts. */
+export const STATES = ["thinking", "queued", "waiting", "parked", "paused", "idle", "ended"];
+
+const NOTHING_SPENT = { calls: 0, promptTokens: 0, completionTokens: 0 };
+
+/** A model that knows nothing yet. */
+export function initial() {
+  return {
+    agents: new Map(),
+    tasks: new Map(),
+    services: [],
+    config: null,
+    questions: [],
+    roles: new Map(),
+    seq: 0,
+    connection: "connecting",
+    ready: false,
+    stale: { agents: 0, tasks: 0, services: 0, config: 0, questions: 0 },
+  };
+}
+
+/** The model after something has happened. */
+export function reduce(model, action) {
+  switch (action.type) {
+    case "connection":
+      return model.connection === action.state ? model : { ...model, connection: action.state };
+    case "ready":
+      return { ...model, ready: true, seq: Math.max(model.seq, action.seq) };
+    case "agents":
+      return { ...model, agents: agentsRead(model.agents, action.agents) };
+    case "tasks":
+      return { ...model, tasks: new Map(action.tasks.map((task) => [task.id, task])) };
+    case "services":
+      return { ...model, services: action.services };
+    case "config":
+      return { ...model, config: action.config };
+    case "questions":
+      return { ...model, questions: action.questions };
+    case "events":
+      return happened(model, action.entries);
+    default:
+      throw new Error(`no such action: ${action.type}`);
+  }
+}
+
+/** All agents as they were read, each with its `asOf`; those of which more is known already stay as they are. */
+function agentsRead(known, read) {
+  const agents = new Map();
+  for (const agent of read) {
+    const before = known.get(agent.id);
+    agents.set(agent.id, before && before.asOf > agent.asOf ? before : agent);
+  }
+  const until = Math.min(...read.map((agent) => agent.asOf));
+  for (const agent of known.values()) {
+    if (!agents.has(agent.id) && agent.asOf > until) agents.set(agent.id, agent);
+  }
+  return agents;
+}
+
+function happened(model, entries) {
+  const next = {
+    ...model,
+    agents: new Map(model.agents),
+    tasks: new Map(model.tasks),
+    roles: new Map(model.roles),
+    stale: { ...model.stale },
+  };
+  for (const entry of entries) {
+    if (entry.seq <= next.seq) continue;
+    apply(next, entry);
+    next.seq = entry.seq;
+  }
+  while (next.roles.size > 2000) next.roles.delete(next.roles.keys().next().value);
+  return next;
+}
+
+function apply(next, entry) {
+  const stale = (...parts) => {
+    for (const part of parts) next.stale[part] = entry.seq;
+  };
+  /** Changes an agent, unless it was read after this event. */
+  const touch = (id, change) => {
+    const agent = next.agents.get(id);
+    if (!agent || agent.asOf >= entry.seq) return;
+    next.agents.set(id, { ...agent, ...change(agent), asOf: entry.seq });
+  };
+  switch (entry.event) {
+    case "task_started":
+      if (!next.tasks.has(entry.task)) next.tasks.set(entry.task, newTask(entry));
+      return stale("tasks");
+    case "task_idle":
+      touchTask(next, entry.task, { state: "idle", outcome: entry.outcome });
+      return stale("tasks", "agents", "questions");
+    case "task_forgotten":
+      return stale("tasks", "agents", "questions");
+    case "role_created":
+      next.roles.set(entry.role, { name: entry.name, service: entry.service });
+      return;
+    case "agent_created":
+      if (!next.agents.has(entry.agent)) next.agents.set(entry.agent, newAgent(next, entry));
+      return stale("agents", "tasks");
+    case "agent_ended":
+      touch(entry.agent, () => ({ state: "ended", endedAt: entry.at, waitsFor: [] }));
+      return stale("agents");
+    case "agent_paused":
+      touch(entry.agent, (agent) => ({ state: agent.state === "ended" ? "ended" : "paused" }));
+      return stale("agents");
+    case "agent_parked":
+      touch(entry.agent, (agent) => ({ state: halted(agent) ? agent.state : "parked" }));
+      return stale("agents", "tasks");
+    case "agent_resumed":
+    case "agent_stopped":
+      touch(entry.agent, (agent) => ({ state: agent.state === "ended" ? "ended" : resting(agent) }));
+      return stale("agents", "tasks", "questions");
+    case "message_accepted":
+      if (entry.to === "user" || entry.from === "user") stale("questions", "tasks");
+      if (entry.from === "user" && entry.to === "root") titleTask(next, entry);
+      touchTask(next, entry.task, { state: "open", outcome: undefined }, entry.to !== "user");
+      touch(entry.to, (agent) => ({
+        waiting: agent.waiting + (entry.to === "user" ? 0 : 1),
+        state: ["idle", "waiting"].includes(agent.state) && entry.to !== "user" ? "queued" : agent.state,
+      }));
+      return stale("agents");
+    case "turn_started":
+      touch(entry.agent, (agent) => ({
+        waiting: Math.max(0, agent.waiting - 1),
+        state: halted(agent) ? agent.state : "thinking",
+      }));
+      return stale("agents");
+    case "turn_ended":
+      touch(entry.agent, (agent) => ({ state: agent.state === "thinking" ? resting(agent) : agent.state }));
+      return stale("agents");
+    case "model_answered":
+      touch(entry.agent, (agent) => ({ usage: spent(agent.usage, entry.usage) }));
+      return stale("tasks", "services");
+    case "model_failed":
+    case "service_skipped":
+      return stale("services");
+    case "role_changed":
+      return stale("agents");
+    case "config_taken":
+    case "config_refused":
+      return stale("config", "services", "agents");
+    default:
+      return undefined;
+  }
+}
+
+function halted(agent) {
+  return agent.state === "ended" || agent.state === "paused" || agent.state === "parked";
+}
+
+/** The state of an agent whose turn is over. */
+function resting(agent) {
+  if (agent.waiting > 0) return "queued";
+  return agent.waitsFor.length > 0 ? "waiting" : "idle";
+}
+
+function spent(usage, tokens) {
+  return {
+    ...usage,
+    calls: usage.calls + 1,
+    promptTokens: usage.promptTokens + tokens.promptTokens,
+    completionTokens: usage.completionTokens + tokens.completionTokens,
+  };
+}
+
+function newAgent(model, entry) {
+  const role = model.roles.get(entry.role);
+  return {
+    id: entry.agent, role: role?.name ?? entry.role, roleId: entry.role, service: role?.service, parent: entry.parent,
+    task: entry.task, depth: (model.agents.get(entry.parent)?.depth ?? 0) + 1, state: "idle", waiting: 0,
+    waitsFor: [], createdAt: entry.at, usage: NOTHING_SPENT, asOf: entry.seq,
+  };
+}
+
+function newTask(entry) {
+  return {
+    id: entry.task, title: "", state: "open", createdAt: entry.at, agents: 0, usage: NOTHING_SPENT, waitingForUser: 0,
+  };
+}
+
+function titleTask(next, entry) {
+  const task = next.tasks.get(entry.task);
+  if (task && task.title === "") {
+    next.tasks.set(task.id, { ...task, title: entry.text.split("\n", 1)[0].slice(0, 120) });
+  }
+}
+
+function touchTask(next, id, change, wanted = true) {
+  const task = next.tasks.get(id);
+  if (task && wanted) next.tasks.set(id, { ...task, ...change });
+}
+
+/** How many agents there are in each state; the person is not counted. */
+export function counts(agents) {
+  const all = Object.fromEntries(STATES.map((state) => [state, 0]));
+  for (const agent of agents.values()) if (agent.id !== "user") all[agent.state] += 1;
+  return all;
+}
+
+/** Whether a message asks the person something and has no answer yet. */
+export function isOpenQuestion(message) {
+  return message.to === "user" && message.expects === "answer" && !message.answeredBy
+    && message.state !== "bounced" && message.state !== "failed";
+}

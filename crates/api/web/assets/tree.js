@@ -1,0 +1,92 @@
+// The society as rows of a tree. Pure.
+
+/** Of each agent its children, in the order in which they were hired. `""` has those whose parent is not known. */
+export function childrenOf(agents) {
+  const children = new Map();
+  for (const agent of agents.values()) {
+    if (agent.id === "user") continue;
+    const parent = agent.parent && agent.parent !== "user" && agents.has(agent.parent) ? agent.parent : "";
+    if (!children.has(parent)) children.set(parent, []);
+    children.get(parent).push(agent);
+  }
+  for (const list of children.values()) list.sort((a, b) => order(a) - order(b) || (a.id < b.id ? -1 : 1));
+  return children;
+}
+
+function order(agent) {
+  return agent.id === "root" ? -1 : agent.createdAt;
+}
+
+/**
+ * The rows that are to be seen. `view` has the ids that are `closed`, the `states` to show, a `text` to look for and
+ * perhaps a `task`. Whoever has somebody to show below stays as the way there, marked `faint`.
+ */
+export function rowsOf(agents, view) {
+  const children = childrenOf(agents);
+  const wanted = (agent) =>
+    view.states.has(agent.state)
+    && (!view.task || !agent.task || agent.task === view.task)
+    && (view.text === "" || says(agent, view.text));
+  const whole = view.text === "";
+  const visit = (agent, level) => {
+    const below = [];
+    for (const child of children.get(agent.id) ?? []) below.push(...visit(child, level + 1));
+    const own = wanted(agent);
+    if (!own && below.length === 0) return [];
+    const open = !whole || !view.closed.has(agent.id);
+    const direct = below.filter((row) => row.level === level + 1);
+    const row = { agent, level, faint: !own, open, children: direct.length, hidden: open ? 0 : below.length };
+    return open ? [row, ...below] : [row];
+  };
+  const top = (children.get("") ?? []).flatMap((agent) => visit(agent, 1));
+  return numbered(top);
+}
+
+function says(agent, text) {
+  const needle = text.toLowerCase();
+  return [agent.id, agent.role, agent.name, agent.service, agent.model]
+    .some((field) => field?.toLowerCase().includes(needle));
+}
+
+/** Each row with its place among its siblings and the place of its parent, as screen readers and keys want it. */
+function numbered(rows) {
+  const path = [];
+  const sizes = new Map();
+  for (const [at, row] of rows.entries()) {
+    path.length = row.level - 1;
+    row.parent = path.length > 0 ? path[path.length - 1] : -1;
+    path.push(at);
+    sizes.set(row.parent, (sizes.get(row.parent) ?? 0) + 1);
+    row.place = sizes.get(row.parent);
+  }
+  for (const row of rows) row.siblings = sizes.get(row.parent);
+  return rows;
+}
+
+/** Where a key leads in a tree: to another row, or to `open` or `close` this one. */
+export function step(rows, at, key) {
+  const row = rows[at];
+  if (!row) return rows.length > 0 ? { at: 0 } : null;
+  switch (key) {
+    case "ArrowDown":
+      return at + 1 < rows.length ? { at: at + 1 } : null;
+    case "ArrowUp":
+      return at > 0 ? { at: at - 1 } : null;
+    case "Home":
+      return { at: 0 };
+    case "End":
+      return { at: rows.length - 1 };
+    case "PageDown":
+      return { at: Math.min(rows.length - 1, at + 10) };
+    case "PageUp":
+      return { at: Math.max(0, at - 10) };
+    case "ArrowRight":
+      if (row.children === 0) return null;
+      return row.open ? { at: at + 1 } : { open: row.agent.id };
+    case "ArrowLeft":
+      if (row.children > 0 && row.open) return { close: row.agent.id };
+      return row.parent >= 0 ? { at: row.parent } : null;
+    default:
+      return null;
+  }
+}

@@ -1,0 +1,242 @@
+// The page of an agent: what it is for, whom it knows, what it has said and heard, and what its model would be sent now.
+
+import { h, fill, append } from "../dom.js";
+import { clock } from "../format.js";
+import { typeName } from "./sentence.js";
+import {
+  button, capabilities, code, facts, nothing, preview, routingChip, section, spent, stateMark, time, titleOf, trouble,
+  value, who, detailLink,
+} from "./shared.js";
+
+const TABS = ["overview", "history", "request"];
+const REREAD_MS = 400;
+
+export function showAgent(app, id, title, body) {
+  const { store, t, api } = app;
+  let detail = null;
+  let tab = store.ui.agentTab;
+  let task = null;
+  let seen = null;
+  let scheduled = 0;
+  fill(title, app.nameOf(id));
+
+  const head = h("div.agent-head");
+  const tabs = h("div.tabs", { role: "tablist", "aria-label": t("agent.parts"), onkeydown: ontabkey });
+  const panel = h("div.panel", { role: "tabpanel" });
+  fill(body, head, tabs, panel);
+
+  async function load() {
+    try {
+      detail = await api.agent(id);
+      task ??= store.ui.task && detail.tasks.includes(store.ui.task) ? store.ui.task : detail.tasks[0] ?? null;
+      drawHead();
+      // The other parts are read when they are chosen: what one reads must not move away under one's eyes.
+      if (tab === "overview" || !panel.hasChildNodes()) await drawPanel();
+    } catch (error) {
+      fill(panel, trouble(app, error, load));
+    }
+  }
+
+  function drawHead() {
+    const known = store.model.agents.get(id);
+    const agent = known ? { ...detail, state: known.state, usage: known.usage, waiting: known.waiting } : detail;
+    fill(title, agent.name ?? (id === "user" ? t("you") : agent.role), " ", h("span.id", {}, id));
+    const ended = agent.state === "ended";
+    const waits = agent.waitsFor.length > 0
+      ? h("span.dim", {}, t.parts("waits.for", { who: agent.waitsFor.flatMap((one, at) => [at > 0 ? ", " : "", who(app, one)]) }).flat()) : null;
+    fill(head, h("p.lead", {}, stateMark(app, agent.state), waits),
+      detail.holds.map((hold) => h("p.trouble", {}, t("agent.hold", { task: titleOf(app, hold.task), reason: hold.reason }))),
+      id === "user" ? null : h("div.actions", {},
+        ended ? null : button(t("write.to.agent"), () => app.compose({ to: id, task: task ?? undefined }), { class: "primary" }, "conversation"),
+        ended ? null : ["paused", "parked"].includes(agent.state)
+          ? button(t("resume"), () => app.steer(id, "resume"), {}, "resume")
+          : button(t("pause"), () => app.steer(id, "pause"), {}, "pause"),
+        ended ? null : button(t("stop"), () => app.steer(id, "stop"), { class: "danger" }, "stop"),
+        button(t("agent.events"), () => app.filterAgent(id), {}, "timeline")));
+    fill(tabs, id === "user" ? null : TABS.map((one) => h("button", {
+      type: "button", role: "tab", id: `tab-${one}`, "aria-selected": String(tab === one), tabindex: tab === one ? "0" : "-1",
+      onclick: () => choose(one),
+    }, t(`agent.${one}`))));
+    panel.setAttribute("aria-labelledby", `tab-${tab}`);
+  }
+
+  function ontabkey(event) {
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    choose(TABS[(TABS.indexOf(tab) + by + TABS.length) % TABS.length]);
+    tabs.querySelector("[aria-selected=true]").focus();
+  }
+
+  function choose(one) {
+    tab = one;
+    store.look({ agentTab: one });
+    if (detail) drawHead();
+    fill(panel);
+    drawPanel();
+  }
+
+  async function drawPanel() {
+    const mine = tab;
+    try {
+      const content = await { overview: overview, history, request }[mine]();
+      if (mine === tab) fill(panel, content);
+    } catch (error) {
+      if (mine === tab) fill(panel, trouble(app, error, drawPanel));
+    }
+  }
+
+  function overview() {
+    const brief = detail.brief;
+    return [
+      brief ? section(t("brief"), h("div.brief", {}, facts(
+        [t("brief.objective"), value(brief.objective)],
+        [t("brief.constraints"), brief.constraints.length > 0 ? value(brief.constraints) : t("none")],
+        [t("brief.inputs"), value(brief.inputs)],
+        [t("brief.outputs"), value(brief.outputs)],
+        [t("brief.completion"), value(brief.completion_criteria)],
+        [t("brief.collaborators"), brief.collaborators?.length > 0
+          ? h("ul.plain", {}, brief.collaborators.map((one) => h("li", {}, who(app, one.agentId), one.description ? ` — ${one.description}` : ""))) : null],
+        [t("brief.references"), brief.references?.length > 0 ? value(brief.references) : null],
+        [t("brief.priority"), brief.priority ? value(brief.priority) : null],
+      ))) : null,
+      section(t("contacts"), contacts()),
+      section(t("service"), facts(
+        [t("service"), detail.service], [t("service.model"), detail.model],
+        [t("capabilities"), capabilities(app, detail.capabilities)],
+        [t("usage"), spent(app, detail.usage)], [t("usage.calls"), String(detail.usage.calls)],
+      )),
+      detail.rolePrompt ? section(t("role"), facts([t("role.name"), detail.role],
+        [t("role.requires"), detail.requiredCapabilities?.join(", ")], [t("role.tools"), detail.toolGroups?.join(", ")]),
+      h("div.prose.boxed", {}, detail.rolePrompt)) : null,
+      detail.interfaceSpec ? section(t("interface"), facts(...Object.entries(detail.interfaceSpec).map(([name, what]) =>
+        [t.has(`interface.${name}`) ? t(`interface.${name}`) : name, value(what)]))) : null,
+      section(t("facts"), facts(
+        [t("agent.parent"), detail.parent ? who(app, detail.parent) : null],
+        [t("agent.children"), detail.children.length > 0
+          ? h("span", {}, detail.children.flatMap((one, at) => [at > 0 ? ", " : "", who(app, one)])) : null],
+        [t("tasks"), detail.tasks.length > 0 ? h("ul.plain", {}, detail.tasks.map((one) => h("li", {}, titleOf(app, one)))) : null],
+        [t("agent.hired"), detail.createdAt > 0 ? time(app, detail.createdAt) : null],
+        [t("agent.ended"), detail.endedAt ? time(app, detail.endedAt) : null],
+      )),
+    ];
+  }
+
+  function contacts() {
+    if (detail.contacts.length === 0) return nothing(t("contacts.none"));
+    return h("div.table-holder", {}, h("table.contacts", {},
+      h("thead", {}, h("tr", {}, ["contacts.who", "contacts.how", "contacts.can", "contacts.since"].map((key) => h("th", { scope: "col" }, t(key))))),
+      h("tbody", {}, detail.contacts.map((one) => h("tr", { class: one.standing === "ended" ? "faint" : "" },
+        h("td", {}, who(app, one.agent), one.standing === "ended" ? h("span.tag", {}, t("state.ended")) : null),
+        h("td", {}, t(`source.${one.source}`), one.introducedBy ? h("div.small", {}, t.parts("contacts.by", { who: who(app, one.introducedBy) })) : null),
+        h("td", {}, (one.capabilities?.input ?? []).map((name) => t.has(`capability.${name}`) ? t(`capability.${name}`) : name).join(", ")),
+        h("td", {}, one.since > 0 ? time(app, one.since) : "—"))))));
+  }
+
+  function taskChoice() {
+    if (detail.tasks.length < 2) return null;
+    const select = h("select", { "aria-label": t("filter.task"), onchange: () => { task = select.value; drawPanel(); } },
+      detail.tasks.map((one) => h("option", { value: one }, titleOf(app, one))));
+    select.value = task;
+    return h("p", {}, select);
+  }
+
+  async function history() {
+    if (!task) return nothing(t("agent.history.none"));
+    const list = h("div.history");
+    const more = h("div");
+    const read = async (before) => {
+      const page = await api.conversation(id, task, before);
+      list.prepend(...page.entries.map(entry));
+      fill(more, page.next ? button(t("conversation.earlier"), () => read(page.next).catch((error) => app.say(app.explain(error), "bad")), { class: "earlier" }, "up") : null);
+    };
+    await read();
+    return [taskChoice(), h("p.dim.small", {}, t("agent.history.what")), more, list];
+  }
+
+  function entry({ seq, turn, at, record }) {
+    return h("article.record", { class: `record-${record.record}`, "data-seq": seq },
+      h("header", {}, h("strong", {}, t.has(`record.${record.record}`) ? t(`record.${record.record}`) : record.record),
+        h("span.spring"), h("span.dim.small", { title: t("turn") }, `#${turn}`), time(app, at, clock(at))),
+      recordBody(record));
+  }
+
+  function recordBody(record) {
+    switch (record.record) {
+      case "heard": {
+        const message = record.message;
+        if (typeof message !== "object") return h("p.dim", {}, t("record.removed", { id: String(message) }));
+        return [h("p.small", {}, who(app, message.from), " ", h("span.tag", {}, typeName(app, message.type)), " ",
+          detailLink(app, "message", message.id, { class: "quiet-link" }, message.id)),
+        h("div.prose", {}, message.text),
+        message.attachments.length > 0 ? h("div.attachments", {}, message.attachments.map((one) => preview(app, one))) : null];
+      }
+      case "replied":
+        return [record.text ? h("div.prose", {}, record.text) : null,
+          (record.calls ?? []).map((call) => h("details.call", {}, h("summary", {}, h("code", {}, call.name), " ", h("span.id", {}, call.id)), code(call.arguments?.object ?? call.arguments)))];
+      case "tool_finished":
+        return h("details.call", {}, h("summary", {}, h("span.id", {}, record.call)), code(record.result.json ?? record.result));
+      case "compacted":
+        return h("div.prose", {}, record.summary);
+      case "failed":
+      case "stopped":
+        return h("div.prose", {}, record.reason);
+      case "status":
+        return h("p", {}, t("record.window", { used: record.used, window: record.window }));
+      default: {
+        const { record: _name, ...rest } = record;
+        return code(rest);
+      }
+    }
+  }
+
+  async function request() {
+    if (!task) return nothing(t("agent.history.none"));
+    const found = await api.request(id, task);
+    return [taskChoice(),
+      h("p.dim.small", {}, t("request.what")),
+      facts([t("service"), found.service], [t("service.model"), found.model], [t("revision"), String(found.revision)],
+        [t("request.tokens"), t("request.estimate", { n: found.estimatedTokens })],
+        [t("request.shown"), found.shown.length > 0 ? h("span.chips", {}, found.shown.map((one) => routingChip(app, one))) : null]),
+      button(t("reload"), () => drawPanel(), {}, "reload"),
+      ...requestBody(found.request)];
+  }
+
+  /** The body of a request: message by message, and all of it as JSON. */
+  function requestBody(body) {
+    const messages = Array.isArray(body?.messages) ? body.messages : [];
+    return [section(t("request.messages", { n: messages.length }), h("div.history", {}, messages.map((message) =>
+      h("article.record", { class: `role-${message.role}` },
+        h("header", {}, h("strong", {}, message.role), message.tool_call_id ? h("span.id", {}, message.tool_call_id) : null),
+        parts(message.content),
+        (message.tool_calls ?? []).map((call) => h("details.call", {}, h("summary", {}, h("code", {}, call.function?.name ?? "")), code(call.function?.arguments ?? call))))))),
+    section(t("request.json"), append(h("details.call"), [h("summary", {}, t("request.json.show")), code(body)]))];
+  }
+
+  function parts(content) {
+    if (content === null || content === undefined) return null;
+    if (typeof content === "string") return h("div.prose", {}, content);
+    return content.map((part) => (part.type === "text" ? h("div.prose", {}, part.text) : code(part)));
+  }
+
+  return {
+    update(model, ui, entries) {
+      const now = model.agents.get(id);
+      if (seen === null) {
+        seen = now ?? {};
+        load();
+        return;
+      }
+      const concerns = now !== seen || entries.some((one) => one.owner === id || one.agent === id || one.to === id);
+      if (!concerns) return;
+      seen = now ?? {};
+      if (detail) drawHead();
+      if (!scheduled) {
+        scheduled = setTimeout(() => {
+          scheduled = 0;
+          if (head.isConnected) load();
+        }, REREAD_MS);
+      }
+    },
+  };
+}

@@ -1,0 +1,270 @@
+// The box in which the person writes: to root or to any agent, with files by drop, paste or button.
+
+import { h, fill, icon, append } from "../dom.js";
+import { changed, failed, fresh, letter, passes, sendable, sending, stored } from "../draft.js";
+import { size } from "../format.js";
+import { button, iconButton } from "./shared.js";
+
+const FOUND = 12;
+const ATTEMPTS = 5;
+const PAUSE_MS = 700;
+
+export function mountComposer(app) {
+  const { store, t, api } = app;
+  let draft = fresh();
+  let files = 0;
+  let known = [];
+
+  const text = h("textarea", {
+    rows: "1", placeholder: t("write.placeholder"), "aria-label": t("write"), name: "text",
+    oninput: () => {
+      edit({ text: text.value });
+      grow();
+    },
+    onkeydown: (event) => {
+      // While an input method is composing, Enter belongs to it.
+      if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+        event.preventDefault();
+        send();
+      }
+    },
+    onpaste: (event) => {
+      const pasted = [...(event.clipboardData?.files ?? [])];
+      if (pasted.length > 0) {
+        event.preventDefault();
+        attach(pasted);
+      }
+    },
+  });
+  const picker = h("input", {
+    type: "file", multiple: true, hidden: true, tabindex: "-1", "aria-hidden": "true",
+    onchange: () => {
+      attach([...picker.files]);
+      picker.value = "";
+    },
+  });
+  const receiver = h("input.receiver", {
+    type: "text", role: "combobox", "aria-label": t("write.to"), "aria-expanded": "false", "aria-controls": "receivers",
+    "aria-autocomplete": "list", autocomplete: "off", spellcheck: "false",
+    onfocus: () => {
+      receiver.select();
+      offer("");
+    },
+    oninput: () => offer(receiver.value.trim()),
+    onblur: () => setTimeout(close, 120),
+    onkeydown: onreceiverkey,
+  });
+  const receivers = h("ul.offers", { role: "listbox", id: "receivers", hidden: true });
+  const task = h("select", { "aria-label": t("filter.task"), onchange: () => edit({ task: task.value || null }) });
+  const service = h("select", { "aria-label": t("service"), onchange: () => edit({ service: service.value || null }) });
+  const attached = h("div.attached", { role: "list", "aria-label": t("attachments") });
+  const status = h("div.write-status", { role: "status" });
+  const sendButton = button(t("send"), send, { class: "primary send" }, "send");
+  const element = h("form.composer", {
+    "aria-label": t("write"),
+    onsubmit: (event) => event.preventDefault(),
+    ondragover: (event) => {
+      if (event.dataTransfer?.types.includes("Files")) event.preventDefault();
+    },
+  },
+  h("div.write-head", {}, h("label.write-to", {}, h("span.dim", {}, t("write.to")), receiver), receivers, task, service, h("span.spring"), status),
+  attached,
+  h("div.write-body", {}, text, iconButton(t("attach"), "attach", () => picker.click()), picker, sendButton));
+
+  // Files may be dropped anywhere on the page: elsewhere the browser would leave the page for them.
+  document.addEventListener("dragover", (event) => {
+    event.preventDefault();
+    document.body.classList.add("dropping");
+  });
+  document.addEventListener("dragleave", (event) => {
+    if (!event.relatedTarget) document.body.classList.remove("dropping");
+  });
+  document.addEventListener("drop", (event) => {
+    event.preventDefault();
+    document.body.classList.remove("dropping");
+    const dropped = [...(event.dataTransfer?.files ?? [])];
+    if (dropped.length > 0) {
+      app.showComposer();
+      attach(dropped);
+    }
+  });
+
+  function edit(change) {
+    if (draft.state === "sending") return;
+    draft = changed(draft, change);
+    draw();
+  }
+
+  function attach(list) {
+    if (draft.state === "sending") return;
+    const more = list.map((file) => {
+      files += 1;
+      return { id: files, file, name: file.name || t("attachment.unnamed"), reference: null, url: file.type.startsWith("image/") ? URL.createObjectURL(file) : null };
+    });
+    edit({ files: [...draft.files, ...more] });
+    text.focus();
+  }
+
+  function detach(one) {
+    if (one.url) URL.revokeObjectURL(one.url);
+    edit({ files: draft.files.filter((file) => file.id !== one.id) });
+  }
+
+  function grow() {
+    text.style.height = "auto";
+    text.style.height = `${Math.min(text.scrollHeight + 2, 260)}px`;
+  }
+
+  /** Says it, at most once: every attempt has the same key, and what is stored already is not stored again. */
+  async function send() {
+    if (!sendable(draft)) return;
+    draft = sending(draft, key());
+    draw();
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        for (const one of draft.files) {
+          if (!one.reference) draft = stored(draft, one.id, (await api.store(one.file)).reference);
+        }
+        const posted = await api.write(letter(draft), draft.key);
+        for (const one of draft.files) if (one.url) URL.revokeObjectURL(one.url);
+        draft = { ...fresh(draft.to, posted.task), to: draft.to };
+        text.value = "";
+        grow();
+        draw();
+        app.sent(posted);
+        return;
+      } catch (error) {
+        if (passes(error) && attempt < ATTEMPTS) {
+          fill(status, t("write.again", { n: attempt }));
+          await new Promise((resolve) => { setTimeout(resolve, PAUSE_MS * attempt); });
+          continue;
+        }
+        draft = failed(draft, app.explain(error));
+        draw();
+        return;
+      }
+    }
+  }
+
+  /** A key that nobody has used. */
+  function key() {
+    return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  }
+
+  function offer(search) {
+    const needle = search.toLowerCase();
+    const found = [];
+    for (const agent of store.model.agents.values()) {
+      if (agent.id === "user" || agent.state === "ended") continue;
+      const says = [agent.id, agent.role, agent.name].some((field) => field?.toLowerCase().includes(needle));
+      if (says) found.push(agent);
+      if (found.length === FOUND) break;
+    }
+    fill(receivers, found.map((agent, at) => h("li", {
+      role: "option", id: `receiver-${at}`, "aria-selected": String(at === 0), "data-id": agent.id,
+      onmousedown: (event) => {
+        event.preventDefault();
+        choose(agent.id);
+      },
+    }, h("span", { class: `state-shape state-${agent.state}` }, icon(agent.state)),
+    h("span.name", {}, agent.name ?? agent.role), h("span.id", {}, agent.id))));
+    receivers.hidden = found.length === 0;
+    receiver.setAttribute("aria-expanded", String(found.length > 0));
+    point(0);
+  }
+
+  function point(at) {
+    const options = [...receivers.children];
+    if (options.length === 0) return receiver.removeAttribute("aria-activedescendant");
+    const to = (at + options.length) % options.length;
+    options.forEach((option, index) => option.setAttribute("aria-selected", String(index === to)));
+    options[to].scrollIntoView({ block: "nearest" });
+    return receiver.setAttribute("aria-activedescendant", options[to].id);
+  }
+
+  function onreceiverkey(event) {
+    const options = [...receivers.children];
+    const at = options.findIndex((option) => option.getAttribute("aria-selected") === "true");
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      event.preventDefault();
+      point(at + (event.key === "ArrowDown" ? 1 : -1));
+    } else if (event.key === "Enter" && !event.isComposing) {
+      event.preventDefault();
+      if (at >= 0 && !receivers.hidden) choose(options[at].dataset.id);
+      text.focus();
+    } else if (event.key === "Escape") {
+      event.stopPropagation();
+      close();
+      text.focus();
+    }
+  }
+
+  function close() {
+    receivers.hidden = true;
+    receiver.setAttribute("aria-expanded", "false");
+    draw();
+  }
+
+  function choose(id) {
+    edit({ to: id, task: id === "root" ? store.ui.task : null });
+    receivers.hidden = true;
+    text.focus();
+  }
+
+  function draw() {
+    if (document.activeElement !== receiver || receivers.hidden) {
+      const name = app.nameOf(draft.to);
+      receiver.value = name === draft.to ? name : `${name} · ${draft.to}`;
+    }
+    const toRoot = draft.to === "root";
+    task.hidden = !toRoot;
+    if (toRoot) drawTasks();
+    service.hidden = !toRoot || draft.task !== null || store.model.services.length < 2;
+    if (!service.hidden) {
+      fill(service, h("option", { value: "" }, t("service.default")),
+        store.model.services.map((one) => h("option", { value: one.id }, one.name || one.id)));
+      service.value = draft.service ?? "";
+    }
+    fill(attached, draft.files.map((one) => h("div.attached-file", { role: "listitem" },
+      one.url ? h("img", { src: one.url, alt: "" }) : icon("document"),
+      h("span.name", {}, one.name), h("span.dim", {}, size(one.file.size)),
+      iconButton(t("attachment.remove", { name: one.name }), "close", () => detach(one)))));
+    const busy = draft.state === "sending";
+    sendButton.disabled = !sendable(draft);
+    text.readOnly = busy;
+    element.classList.toggle("sending", busy);
+    element.classList.toggle("failed", draft.state === "failed");
+    if (busy) fill(status, t("write.sending"));
+    else if (draft.state === "failed") fill(status, h("span.bad", { role: "alert" }, t("write.failed", { why: draft.problem })));
+    else fill(status);
+  }
+
+  function drawTasks() {
+    const all = [...store.model.tasks.values()].filter((one) => !one.forgottenAt).slice(0, 50);
+    fill(task, h("option", { value: "" }, t("task.new")));
+    append(task, all.map((one) => h("option", { value: one.id }, t("task.continue", { title: one.title || one.id }))));
+    if (draft.task && !all.some((one) => one.id === draft.task)) {
+      task.append(h("option", { value: draft.task }, t("task.continue", { title: draft.task })));
+    }
+    task.value = draft.task ?? "";
+  }
+
+  return {
+    element,
+    focus: () => text.focus(),
+    /** Begins a message to somebody; what was written stays. */
+    address(to, inTask) {
+      edit({ to, task: to === "root" ? inTask ?? null : null });
+      text.focus();
+    },
+    update(model, ui) {
+      const now = [model.tasks, model.services, ui.task, model.ready];
+      if (!known.some((one, at) => one !== now[at]) && known.length > 0) return;
+      if (known.length > 0 && known[2] !== ui.task && draft.to === "root" && draft.state === "writing") {
+        draft = { ...draft, task: ui.task, key: null };
+      }
+      known = now;
+      draw();
+    },
+  };
+}

@@ -1,0 +1,41 @@
+// The column beside the page: an agent, a message or an artifact.
+
+import { h, fill } from "../dom.js";
+import { showAgent } from "./agent.js";
+import { showArtifact } from "./artifact.js";
+import { showMessage } from "./message.js";
+import { iconButton } from "./shared.js";
+
+const KINDS = { agent: showAgent, message: showMessage, artifact: showArtifact };
+
+export function mountDetail(app) {
+  const { t } = app;
+  let shown = null;
+  let view = null;
+
+  const title = h("h2", { tabindex: "-1" });
+  const body = h("div.scroll.detail-body");
+  const element = h("aside.detail", { hidden: true, "aria-label": t("detail") },
+    h("header.pane-head.detail-head", {}, title, h("span.spring"),
+      iconButton(t("detail.wide"), "wide", () => document.body.classList.toggle("wide-detail"), { class: "for-wide" }),
+      iconButton(t("close"), "close", () => app.close())), body);
+
+  return {
+    element,
+    focus: () => title.focus(),
+    update(model, ui, entries) {
+      const { detail } = ui.route;
+      const key = detail ? `${detail.kind} ${detail.id}` : null;
+      if (key !== shown) {
+        shown = key;
+        element.hidden = !detail;
+        document.body.classList.toggle("has-detail", Boolean(detail));
+        fill(title);
+        fill(body);
+        body.scrollTop = 0;
+        view = detail ? KINDS[detail.kind](app, detail.id, title, body) : null;
+      }
+      if (model.ready) view?.update(model, ui, entries);
+    },
+  };
+}

@@ -1,0 +1,44 @@
+// Questions and help that stand above the page.
+
+import { append, h } from "../dom.js";
+import { SHORTCUTS } from "../keys.js";
+import { button, iconButton } from "./shared.js";
+
+/** Opens a dialog; gives what the person chose, or an empty text. */
+function ask(element) {
+  document.body.append(element);
+  return new Promise((resolve) => {
+    element.addEventListener("close", () => {
+      element.remove();
+      resolve(element.returnValue);
+    });
+    element.showModal();
+  });
+}
+
+/** Asks before an agent is paused, resumed or stopped: it alone, or all below it too. Gives the scope, or nothing. */
+export async function askScope(app, id, verb, below) {
+  const { t } = app;
+  const choice = (value, checked) => h("label.choice", {}, h("input", { type: "radio", name: "scope", value, checked }), h("span", {}, t(`scope.${value}`, { n: below })));
+  const dialog = h("dialog", { "aria-labelledby": "ask-title" });
+  const chosen = () => dialog.querySelector("input[name=scope]:checked")?.value ?? "subtree";
+  append(dialog, [
+    h("h2", { id: "ask-title" }, t(`${verb}.question`, { name: app.nameOf(id) })),
+    h("p.dim", {}, t(`${verb}.what`)),
+    below > 0 ? h("div.choices", {}, choice("subtree", true), choice("agent", false)) : null,
+    h("div.actions", {},
+      button(t(verb), () => dialog.close(chosen()), { class: verb === "stop" ? "danger primary" : "primary", autofocus: true }),
+      button(t("cancel"), () => dialog.close(""))),
+  ]);
+  return ask(dialog);
+}
+
+/** Lists the shortcuts. */
+export function showHelp(app) {
+  const { t } = app;
+  if (document.querySelector("dialog.help")) return;
+  const dialog = h("dialog.help", { "aria-labelledby": "help-title" },
+    h("header.dialog-head", {}, h("h2", { id: "help-title" }, t("shortcuts")), h("span.spring"), iconButton(t("close"), "close", () => dialog.close())),
+    h("dl.shortcuts", {}, SHORTCUTS.map(({ keys, does }) => [h("dt", {}, keys.map((key) => h("kbd", {}, key))), h("dd", {}, t(`key.${does}`))])));
+  ask(dialog);
+}

@@ -1,0 +1,83 @@
+// What the person has asked for, and how each stands.
+
+import { h, fill, icon } from "../dom.js";
+import { short } from "../format.js";
+import { button, nothing, spent, time } from "./shared.js";
+
+export function mountTasks(app) {
+  const { store, t, api } = app;
+  let state = "";
+  let text = "";
+  let before = null;
+  let more = [];
+  let next = null;
+  const search = h("input.find", {
+    type: "search", placeholder: t("tasks.find"), "aria-label": t("tasks.find"),
+    oninput: () => {
+      text = search.value.trim().toLowerCase();
+      draw(store.model, store.ui);
+    },
+  });
+  const states = h("select", {
+    "aria-label": t("task.state"), onchange: () => {
+      state = states.value;
+      draw(store.model, store.ui);
+    },
+  }, h("option", { value: "" }, t("task.any")), ["open", "answered", "awaits_user", "unanswered", "no_model", "limited"].map((one) =>
+    h("option", { value: one }, t(one === "open" ? "task.open" : `outcome.${one}`))));
+  const rows = h("tbody");
+  const foot = h("div.foot");
+  const table = h("table.tasks", {}, h("thead", {}, h("tr", {},
+    ["task.state", "task", "task.agents", "usage", "task.begun"].map((key) => h("th", { scope: "col" }, t(key))))), rows);
+  const element = h("section.page.page-tasks", { "aria-label": t("page.tasks") },
+    h("div.pane-head", {}, h("h2", {}, t("page.tasks")), states, search),
+    h("div.scroll", { tabindex: "0" }, h("div.table-holder", {}, table), foot));
+
+  const standing = (task) => (task.state === "open" ? "open" : task.outcome ?? "unanswered");
+  const SHAPES = { open: "thinking", answered: "conversation", awaits_user: "question", unanswered: "ended", no_model: "parked", limited: "stop" };
+
+  async function readMore(after) {
+    try {
+      const page = await api.tasks(after);
+      more = [...more, ...page.tasks];
+      next = page.next ?? null;
+      draw(store.model, store.ui);
+    } catch (error) {
+      app.say(app.explain(error), "bad");
+    }
+  }
+
+  function draw(model, ui) {
+    const all = new Map([...more.map((task) => [task.id, task]), ...model.tasks]);
+    const sorted = [...all.values()].sort((a, b) => b.createdAt - a.createdAt);
+    const chosen = sorted.filter((task) => (state === "" || standing(task) === state)
+      && (text === "" || `${task.title} ${task.id}`.toLowerCase().includes(text)));
+    fill(rows, chosen.slice(0, 500).map((task) => h("tr", {
+      class: `task-${standing(task)}${task.id === ui.task ? " chosen" : ""}`,
+    },
+    h("td", {}, h("span", { class: `outcome outcome-${standing(task)}` }, icon(SHAPES[standing(task)]),
+      t(task.state === "open" ? "task.open" : `outcome.${standing(task)}`)),
+    task.waitingForUser > 0 ? h("span.badge.ask", {}, t("task.questions", { n: task.waitingForUser })) : null,
+    task.stoppedBy ? h("div.dim.small", {}, t("task.stopped", { by: task.stoppedBy === "user" ? t("you") : task.stoppedBy })) : null),
+    h("td.task-title", {}, h("button.link", { type: "button", onclick: () => {
+      app.chooseTask(task.id);
+      app.go("conversation");
+    } }, task.title || task.id), h("div.id", {}, task.id)),
+    h("td.number", {}, short(task.agents)),
+    h("td", {}, spent(app, task.usage)),
+    h("td", {}, time(app, task.createdAt)))));
+    const last = more.length > 0 ? next : model.tasks.size >= 200 ? "first" : null;
+    fill(foot, chosen.length === 0 ? nothing(t("tasks.none")) : null,
+      last ? button(t("more"), () => readMore(last === "first" ? undefined : last)) : null);
+  }
+
+  return {
+    element,
+    focus: () => search.focus(),
+    update(model, ui) {
+      if (ui.route.page !== "tasks" || (before?.[0] === model.tasks && before[1] === ui.task)) return;
+      before = [model.tasks, ui.task];
+      draw(model, ui);
+    },
+  };
+}

@@ -1,0 +1,189 @@
+// Who said what to whom, and what else happened: any number of events, of which only a stretch is held.
+
+import { h, fill } from "../dom.js";
+import { GROUPS, groupOf, kindsOf, matches } from "../events.js";
+import { clock } from "../format.js";
+import { VirtualList } from "../virtual.js";
+import { PAGE, empty, live, newer, newest, older, oldest } from "../window.js";
+import { chipCount, chipsOf, isTrouble, sentence, textOf } from "./sentence.js";
+import { button, filterChip, iconButton, nothing, time, titleOf, trouble } from "./shared.js";
+
+const LINE = 30;
+const TEXT_LINE = 20;
+const CHIPS = 30;
+/** What stands beside a text: the time, and the margins. */
+const BESIDE = 110;
+/** Before any number that an event can have. */
+const END = Number.MAX_SAFE_INTEGER;
+
+export function mountTimeline(app) {
+  const { store, t, api } = app;
+  let window = empty();
+  let filter = { task: null, agent: null, kinds: [] };
+  let reading = false;
+  let generation = 0;
+  let settled = [];
+  let width = 600;
+
+  const list = new VirtualList({
+    keyOf: (entry) => entry.seq, heightOf, draw,
+    onscroll: () => { extend(); stateOfEnd(); },
+  });
+  list.element.setAttribute("role", "log");
+  list.element.setAttribute("aria-live", "off");
+  list.element.setAttribute("aria-label", t("page.timeline"));
+  list.element.tabIndex = 0;
+  new ResizeObserver(() => {
+    const now = list.element.clientWidth;
+    if (now === 0 || Math.abs(now - width) < 8) return;
+    width = now;
+    list.replace(window.entries, list.stuck ? "end" : "row");
+  }).observe(list.element);
+
+  const groups = h("div.chips", { role: "group", "aria-label": t("filter.kind") });
+  const chosen = h("div.chips");
+  const toNow = button("", () => load("newest"), { class: "to-now", hidden: true }, "down");
+  const head = h("div.pane-head.timeline-head", {}, h("div.filters", {}, chosen, groups),
+    h("span.spring"),
+    iconButton(t("timeline.oldest"), "up", () => load("oldest")),
+    iconButton(t("timeline.newest"), "down", () => load("newest")));
+  const message = h("div.over");
+  const element = h("section.page.page-timeline", { "aria-label": t("page.timeline") }, head,
+    h("div.scroll-holder", {}, message, list.element, toNow));
+
+  function heightOf(entry) {
+    const text = textOf(entry);
+    let height = LINE;
+    if (text) height += TEXT_LINE * (fitsOneLine(text, width) ? 1 : 2) + 4;
+    if (chipCount(entry) > 0) height += CHIPS;
+    return height;
+  }
+
+  function draw(entry) {
+    const text = textOf(entry);
+    const chips = entry.event === "artifact_stored" ? [] : chipsOf(app, entry);
+    return h("article.row.event", {
+      class: `group-${groupOf(entry) ?? "other"}${isTrouble(entry) ? " bad" : ""}${entry.to === "user" ? " to-user" : ""}`,
+      "data-seq": entry.seq,
+    },
+    h("div.event-line", {}, time(app, entry.at, clock(entry.at)), h("span.event-what", {}, sentence(app, entry)),
+      h("span.seq", {}, entry.seq)),
+    text ? h("div.event-text", {
+      class: entry.event === "message_accepted" ? "openable" : "",
+      onclick: entry.event === "message_accepted" ? () => app.open("message", entry.message) : null,
+    }, text.slice(0, 600)) : null,
+    chips.length > 0 ? h("div.chips.event-chips", {}, chips.slice(0, 12),
+      chips.length > 12 ? h("span.tag", {}, `+${chips.length - 12}`) : null) : null);
+  }
+
+  const asked = () => ({ task: filter.task, agent: filter.agent, kind: filter.kinds.join(",") });
+
+  async function load(from) {
+    generation += 1;
+    const mine = generation;
+    window = { ...empty() };
+    show("top");
+    fill(message);
+    try {
+      const bound = from === "oldest" ? { after: 0 } : { before: END };
+      const { events } = await api.events({ ...asked(), ...bound, limit: PAGE });
+      if (mine !== generation) return;
+      app.learn(events);
+      window = from === "oldest" ? oldest(window, events) : newest(window, events);
+      show(from === "oldest" ? "top" : "end");
+      if (from === "oldest") list.element.scrollTop = 0;
+      if (window.entries.length === 0) fill(message, nothing(t(filtered() ? "timeline.none" : "timeline.empty")));
+    } catch (error) {
+      if (mine === generation) fill(message, trouble(app, error, () => load(from)));
+    }
+  }
+
+  const filtered = () => Boolean(filter.task || filter.agent || filter.kinds.length > 0);
+
+  /** Reads on where the person comes near an end of what is held. */
+  async function extend() {
+    if (reading || window.loading || window.entries.length === 0) return;
+    const { scrollTop, clientHeight } = list.element;
+    const up = scrollTop < 800 && !window.head;
+    const down = !up && !window.tail && scrollTop + clientHeight > list.starts[window.entries.length] - 800;
+    if (!up && !down) return;
+    reading = true;
+    const mine = generation;
+    try {
+      const bound = up ? { before: window.entries[0].seq } : { after: window.entries.at(-1).seq };
+      const { events } = await api.events({ ...asked(), ...bound, limit: PAGE });
+      if (mine !== generation) return;
+      app.learn(events);
+      window = up ? older(window, events) : newer(window, events);
+      show("row");
+    } catch {
+      // Scrolling on asks again; whether the daemon is there is told elsewhere.
+    } finally {
+      reading = false;
+    }
+  }
+
+  function show(hold) {
+    list.replace(window.entries, hold);
+    stateOfEnd();
+    Object.assign(list.element.dataset, {
+      held: window.entries.length, first: window.entries[0]?.seq ?? "", last: window.entries.at(-1)?.seq ?? "",
+    });
+  }
+
+  function stateOfEnd() {
+    if (list.element.clientHeight === 0) return;
+    const away = !window.tail || !list.atEnd();
+    list.stuck = !away;
+    toNow.hidden = !away || window.loading || window.entries.length === 0;
+    const label = window.missed > 0 ? t("timeline.missed", { n: window.missed }) : t("timeline.newest");
+    toNow.querySelector(".label")?.remove();
+    toNow.append(h("span.label", {}, label));
+  }
+
+  function drawFilters(ui) {
+    fill(groups, Object.keys(GROUPS).map((group) => h("button", {
+      type: "button", class: `chip group-${group}`, "aria-pressed": String(ui.groups.has(group)),
+      onclick: () => {
+        const next = new Set(store.ui.groups);
+        if (next.has(group)) next.delete(group);
+        else next.add(group);
+        store.look({ groups: next });
+      },
+    }, t(`group.${group}`))));
+    fill(chosen, ui.task ? filterChip(app, titleOf(app, ui.task), () => app.chooseTask(null)) : null,
+      ui.agent ? filterChip(app, t("filter.agent", { agent: app.nameOf(ui.agent) }), () => store.look({ agent: null })) : null);
+  }
+
+  return {
+    element,
+    focus: () => list.element.focus(),
+    update(model, ui, entries) {
+      if (!model.ready) return;
+      const wanted = [ui.task, ui.agent, ui.groups];
+      if (wanted.some((one, at) => one !== settled[at]) || settled.length === 0) {
+        settled = wanted;
+        filter = { task: ui.task, agent: ui.agent, kinds: kindsOf(ui.groups) };
+        drawFilters(ui);
+        load("newest");
+        return;
+      }
+      const fresh = entries.filter((entry) => matches(filter, entry, (id) => model.agents.get(id)?.task));
+      if (fresh.length === 0) return;
+      const atEnd = window.tail && list.atEnd();
+      const before = window;
+      window = live(window, fresh, atEnd ? "end" : "middle");
+      if (window.entries === before.entries) return stateOfEnd();
+      fill(message);
+      show(atEnd ? "end" : "top");
+    },
+  };
+}
+
+/** Whether a text fits one line: estimated, because measuring would make the browser lay out what is not in sight. */
+function fitsOneLine(text, width) {
+  if (text.length > 200 || text.includes("\n")) return false;
+  let needs = 0;
+  for (const character of text) needs += character.codePointAt(0) > 0x2e7f ? 13.2 : 7.2;
+  return needs < width - BESIDE;
+}
