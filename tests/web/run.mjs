@@ -1,0 +1,393 @@
+// The live view in a real browser, on a real daemon with the rehearsal models.
+//
+// POLITY_BIN names the program (default: target/debug/polity of the checkout); CHROMIUM the browser, where it is not in
+// its usual place; POLITY_SCREENSHOT a file to write a picture of the view to.
+
+import assert from "node:assert/strict";
+import { existsSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { launch, open, whereChromium } from "./support/browser.mjs";
+import { Daemon, PATIENCE_MS } from "./support/daemon.mjs";
+import { many } from "./support/many.mjs";
+
+const PICTURE = fileURLToPath(new URL("../../examples/picture.png", import.meta.url));
+const BINARY = process.env.POLITY_BIN ?? fileURLToPath(new URL("../../target/debug/polity", import.meta.url));
+
+const chromium = whereChromium();
+if (!chromium) {
+  console.log("SKIPPED: no Chromium is here; the live view was not looked at (Debian: apt-get install chromium)");
+  process.exit(0);
+}
+if (!existsSync(BINARY)) {
+  console.error(`no program at ${BINARY}: build it first, or name it by POLITY_BIN`);
+  process.exit(1);
+}
+
+let step = "";
+const says = (text) => {
+  step = text;
+  console.log(`- ${text}`);
+};
+
+/** Asks until it holds. */
+async function until(what, holds) {
+  const begin = Date.now();
+  for (;;) {
+    const found = await holds();
+    if (found) return found;
+    if (Date.now() - begin > PATIENCE_MS) throw new Error(`never: ${what}`);
+    await new Promise((resolve) => { setTimeout(resolve, 50); });
+  }
+}
+
+const live = (page) => page.locator(".connection[data-state=live]").waitFor();
+const go = (page, name) => page.locator(`nav.pages a.to-${name}`).click();
+const timeline = (page) => page.locator(".page-timeline .virtual");
+const row = (page, id) => page.locator(`#tree-${id}`);
+
+/** Everything the timeline holds is what the API has between its ends: no gap, no double. */
+async function timelineIsWhole(page, daemon) {
+  await go(page, "timeline");
+  const last = (await daemon.events()).at(-1).seq;
+  await until("the timeline reaches the newest event", async () => Number(await timeline(page).getAttribute("data-last")) >= last);
+  const held = await timeline(page).evaluate((element) => ({ ...element.dataset }));
+  const between = (await daemon.events(Number(held.first) - 1)).filter((entry) => entry.seq <= Number(held.last));
+  assert.equal(Number(held.held), between.length, "as many as there are");
+  return held;
+}
+
+async function send(page, text) {
+  await page.locator("textarea[name=text]").fill(text);
+  await page.locator("textarea[name=text]").press("Enter");
+}
+
+async function prompts(page, daemon) {
+  says("the form takes the token, and nothing else");
+  const { page: stranger, context, complaints } = await open(page.context().browser());
+  const answer = await stranger.goto(daemon.url);
+  assert.equal(answer.status(), 401);
+  complaints.length = 0;
+  await stranger.locator("input[name=token]").fill("wrong");
+  await stranger.locator("button").click();
+  await stranger.locator("[role=alert]").waitFor();
+  await context.close();
+
+  await page.locator("input[name=token]").fill(daemon.token);
+  await page.locator("button").click();
+  await live(page);
+
+  says("a prompt with a picture: the tree grows, the picture is shown, the answer comes");
+  await page.locator("input[type=file]").setInputFiles(PICTURE);
+  await page.locator(".attached-file img").waitFor();
+  await send(page, "看看这张图片");
+  const shown = page.locator(".message.mine .picture img");
+  await shown.waitFor();
+  await until("the picture is decoded", () => shown.evaluate((image) => image.complete && image.naturalWidth === 480));
+  await until("two were hired", async () => (await page.locator(".tree-row").count()) >= 3);
+  await page.locator(".message:not(.mine):not(.interim)", { hasText: "最终结果" }).waitFor();
+  assert.equal(await page.locator(".message.mine").count(), 1);
+
+  says("the timeline tells who said what to whom, and how the picture was routed");
+  await go(page, "timeline");
+  await timeline(page).locator(".event").first().waitFor();
+  await page.locator(".timeline-head button.group-models").click();
+  await page.locator(".routing-image_url").first().waitFor();
+  await page.locator(".routing-described").first().waitFor();
+  await page.locator(".timeline-head button.group-models").click();
+  await page.locator(".timeline-head button.group-messages").click();
+  await page.locator(".event.group-messages .tag", { hasText: "assignment" }).first().waitFor();
+  assert.equal(await page.locator(".event:not(.group-messages)").count(), 0);
+  await page.locator(".timeline-head button.group-messages").click();
+  await timelineIsWhole(page, daemon);
+}
+
+async function looksAtAgents(page, daemon) {
+  says("an agent's page: brief, contacts, conversation as stored, the next request");
+  const { agents } = await daemon.get("/api/agents");
+  const reader = agents.find((agent) => agent.depth === 2);
+  const lead = agents.find((agent) => agent.depth === 1);
+  await row(page, reader.id).click();
+  const detail = page.locator("aside.detail");
+  await detail.locator(".brief dd").first().waitFor();
+  await detail.locator(".contacts .who", { hasText: lead.id }).waitFor();
+  await detail.locator("#tab-history").click();
+  await detail.locator(".record-heard .picture img").first().waitFor();
+  await detail.locator(".record-replied").first().waitFor();
+  await detail.locator("#tab-request").click();
+  await detail.locator(".role-system").waitFor();
+  await detail.locator(".routing-image_url").waitFor();
+  await detail.locator("#tab-overview").click();
+
+  says("keys: move in the tree, open, close, help");
+  await page.keyboard.press("t");
+  await page.keyboard.press("Home");
+  assert.equal(await page.locator("[role=tree]").getAttribute("aria-activedescendant"), "tree-root");
+  await page.keyboard.press("ArrowDown");
+  await until("the next row has the keys", async () => (await page.locator("[role=tree]").getAttribute("aria-activedescendant")) === `tree-${lead.id}`);
+  await page.keyboard.press("ArrowLeft");
+  await until("the branch is closed", async () => (await row(page, lead.id).getAttribute("aria-expanded")) === "false");
+  assert.equal(await row(page, reader.id).count(), 0);
+  await page.keyboard.press("ArrowRight");
+  await row(page, reader.id).waitFor();
+  await page.keyboard.press("Enter");
+  await detail.locator("h2", { hasText: lead.id }).waitFor();
+  await page.keyboard.press("Escape");
+  await detail.waitFor({ state: "hidden" });
+  await page.keyboard.press("?");
+  await page.locator("dialog.help[open] kbd").first().waitFor();
+  await page.keyboard.press("Escape");
+  await page.locator("dialog").waitFor({ state: "detached" });
+  return { lead, reader };
+}
+
+async function writes(page, daemon, reader) {
+  says("written to another agent, with a pasted and a dropped file");
+  await row(page, reader.id).click();
+  await page.locator("aside.detail .actions button.primary").click();
+  await until("the box is addressed", async () => (await page.locator(".receiver").inputValue()).includes(reader.id));
+  for (const sort of ["paste", "drop"]) {
+    await page.evaluate((name) => {
+      const transfer = new DataTransfer();
+      transfer.items.add(new File([`# ${name}\n<b>not bold</b>\n`], `${name}.md`, { type: "text/markdown" }));
+      const field = document.querySelector("textarea[name=text]");
+      if (name === "paste") field.dispatchEvent(new ClipboardEvent("paste", { clipboardData: transfer, bubbles: true, cancelable: true }));
+      else document.dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true }));
+    }, sort);
+    await page.locator(".attached-file", { hasText: `${sort}.md` }).waitFor();
+  }
+  await page.locator(".attached-file", { hasText: "drop.md" }).locator("button").click();
+  await send(page, "请读这份文件");
+  await go(page, "conversation");
+  await page.locator(".message.mine", { hasText: "请读这份文件" }).locator(".chip", { hasText: "paste.md" }).click();
+  const text = page.locator("aside.detail .artifact-text");
+  await until("the text is shown as text", async () => (await text.textContent()).includes("<b>not bold</b>"));
+  assert.equal(await page.locator("aside.detail b").count(), 0);
+  await page.locator(".message:not(.mine)", { has: page.locator(".who", { hasText: reader.id }) }).first().waitFor();
+
+  says("an answer that was lost on its way: the message is sent again and arrives once");
+  let attempts = 0;
+  const keys = new Set();
+  await page.route("**/api/messages", async (route) => {
+    if (route.request().method() !== "POST") return route.fallback();
+    attempts += 1;
+    keys.add(await route.request().headerValue("idempotency-key"));
+    if (attempts > 2) return route.continue();
+    await route.fetch();
+    return route.abort();
+  });
+  await send(page, "只说一次");
+  await page.locator(".message.mine", { hasText: "只说一次" }).waitFor();
+  await until("it is sent", async () => (await page.locator("textarea[name=text]").inputValue()) === "");
+  await page.unroute("**/api/messages");
+  assert.equal(attempts, 3);
+  assert.equal(keys.size, 1);
+  const { messages } = await daemon.get("/api/messages?from=user&limit=1000");
+  assert.equal(messages.filter((message) => message.text === "只说一次").length, 1);
+  assert.equal(await page.locator(".message.mine", { hasText: "只说一次" }).count(), 1);
+}
+
+async function steers(page, daemon, { lead, reader }) {
+  says("paused with all below, resumed, stopped");
+  const stateOf = async (id) => (await daemon.get(`/api/agents/${id}`)).state;
+  const detail = page.locator("aside.detail");
+  await row(page, lead.id).click();
+  await detail.locator("h2", { hasText: lead.id }).waitFor();
+  await detail.getByRole("button", { name: "Pause" }).click();
+  await page.locator("dialog[open] button.primary").click();
+  await page.locator(`#tree-${lead.id}.is-paused`).waitFor();
+  await page.locator(`#tree-${reader.id}.is-paused`).waitFor();
+  assert.equal(await stateOf(reader.id), "paused");
+  await detail.getByRole("button", { name: "Resume" }).click();
+  await page.locator("dialog[open] button.primary").click();
+  await page.locator(`#tree-${lead.id}:not(.is-paused)`).waitFor();
+  assert.notEqual(await stateOf(reader.id), "paused");
+  await detail.getByRole("button", { name: "Stop" }).click();
+  await page.locator("dialog[open] button.danger.primary").click();
+  await page.locator(".toast.fine").first().waitFor();
+  await page.keyboard.press("Escape");
+}
+
+async function configures(page, daemon) {
+  says("a mistake in the configuration is where one sees it, and goes when it is mended");
+  daemon.configure("app.json", { discover: false, language: "zh", limits: { maxDepth: "deep" } });
+  await page.locator(".problems-banner", { hasText: "/limits/maxDepth" }).waitFor();
+  await go(page, "services");
+  await page.locator(".configuration .problems", { hasText: "/limits/maxDepth" }).waitFor();
+  await page.locator(".card .capabilities").first().waitFor();
+  daemon.configure("app.json", { discover: false, language: "zh", limits: { maxDepth: 7 } });
+  await page.locator(".problems-banner").waitFor({ state: "hidden" });
+  await page.locator(".page-services .pane-head button").click();
+  await page.locator(".configuration .limits dd", { hasText: /^7$/ }).waitFor();
+  await go(page, "artifacts");
+  await page.locator(".tile.kind-image img").first().waitFor();
+  await go(page, "tasks");
+  await page.locator(".tasks tbody tr", { hasText: "看看这张图片" }).waitFor();
+}
+
+async function survives(page, daemon, quiet) {
+  says("the daemon is killed and started again under the page: it goes on without a gap and without a double");
+  await timelineIsWhole(page, daemon);
+  for (let round = 1; round <= 3; round += 1) {
+    await go(page, "conversation");
+    await send(page, `第 ${round} 次，看看还在不在`);
+    await page.locator(".message.mine", { hasText: `第 ${round} 次` }).waitFor();
+    quiet.on = true;
+    await daemon.kill();
+    await page.locator(".connection[data-state=lost]").waitFor();
+    await page.locator(".banner.lost").waitFor();
+    await daemon.start();
+    await live(page);
+    quiet.on = false;
+    await page.locator(".banner.lost").waitFor({ state: "hidden" });
+    await until("it is idle again", async () => (await daemon.get("/api/tasks")).tasks.every((task) => task.state === "idle"));
+    await timelineIsWhole(page, daemon);
+    assert.equal(await page.locator(".message.mine", { hasText: `第 ${round} 次` }).count(), 1);
+  }
+}
+
+async function looks(browser, page, daemon) {
+  says("Chinese and English, light and dark, less motion, a phone");
+  const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  const light = await ground();
+  await page.keyboard.press("d");
+  await until("it is dark", async () => (await ground()) !== light);
+  await page.reload();
+  await live(page);
+  assert.notEqual(await ground(), light, "it is remembered");
+  await page.keyboard.press("d");
+  assert.equal(await ground(), light);
+  await page.locator("button.language").click();
+  await page.locator("nav.pages", { hasText: "时间线" }).waitFor();
+  assert.equal(await page.evaluate(() => document.documentElement.lang), "zh-Hans");
+  await live(page);
+  await page.locator(".tree-row").first().waitFor();
+  await page.locator("button.language").click();
+  await page.locator("nav.pages", { hasText: "Timeline" }).waitFor();
+
+  const phone = await open(browser, {
+    viewport: { width: 390, height: 844 }, locale: "zh-CN", colorScheme: "dark", reducedMotion: "reduce", hasTouch: true,
+    storageState: await page.context().storageState({ origins: [] }).then(({ cookies }) => ({ cookies, origins: [] })),
+  });
+  await phone.page.goto(daemon.url);
+  await live(phone.page);
+  await phone.page.locator("nav.pages", { hasText: "时间线" }).waitFor();
+  assert.notEqual(await phone.page.evaluate(() => getComputedStyle(document.body).backgroundColor), light);
+  for (const name of ["society", "conversation", "timeline", "tasks", "artifacts", "services"]) {
+    await go(phone.page, name);
+    const width = await phone.page.evaluate(() => document.documentElement.scrollWidth);
+    assert.ok(width <= 390, `${name} is ${width} wide`);
+  }
+  await go(phone.page, "society");
+  await row(phone.page, "root").click();
+  await phone.page.locator("aside.detail .tabs").waitFor();
+  const moving = await phone.page.evaluate(() => document.getAnimations().length);
+  assert.equal(moving, 0, "nothing moves where less motion is wanted");
+  assert.deepEqual(phone.complaints, []);
+  await phone.context.close();
+}
+
+async function bears(browser, page, daemon) {
+  says("1,000 agents and 100,000 events: few elements, bounded memory");
+  const society = many({ agents: 1000, events: 105_000, asOf: 100_000 });
+  const big = await open(browser, { storageState: await page.context().storageState().then(({ cookies }) => ({ cookies, origins: [] })) });
+  let streams = 0;
+  await big.page.route("**/api/**", async (route) => {
+    const request = route.request();
+    if (request.headers().accept === "text/event-stream") {
+      streams += 1;
+      // The second stream never says anything, so the state of the connection stays.
+      if (streams > 1) return undefined;
+      const blocks = Array.from({ length: 5000 }, (_, at) => society.entry(100_001 + at));
+      return route.fulfill({ contentType: "text/event-stream", body: blocks.map((entry) => `id: ${entry.seq}\nevent: ${entry.event}\ndata: ${JSON.stringify(entry)}\n\n`).join("") });
+    }
+    if (request.url().endsWith("/content")) return route.fulfill({ contentType: "image/png", body: readFileSync(PICTURE) });
+    const answer = society.answer(request.method(), request.url());
+    return route.fulfill(answer ? { json: answer } : { status: 404, json: {} });
+  });
+  await big.page.goto(`${daemon.url}/#/timeline`);
+  await until("all events are here", async () => Number(await timeline(big.page).getAttribute("data-last")) === 105_000);
+  const elements = () => big.page.evaluate(() => document.querySelectorAll("*").length);
+  const rows = () => big.page.locator(".row").count();
+  assert.ok(await elements() < 4000, `${await elements()} elements`);
+  assert.ok(await rows() < 150, `${await rows()} rows`);
+  await big.page.locator(".questions", { hasText: "the one of May" }).waitFor();
+  await big.page.locator(".badge.ask").first().waitFor();
+
+  for (let page_ = 0; page_ < 40; page_ += 1) {
+    const first = await timeline(big.page).getAttribute("data-first");
+    await timeline(big.page).evaluate((element) => { element.scrollTop = 0; });
+    await until("an older page is read", async () => (await timeline(big.page).getAttribute("data-first")) !== first);
+  }
+  assert.ok(Number(await timeline(big.page).getAttribute("data-first")) < 96_000);
+  assert.ok(Number(await timeline(big.page).getAttribute("data-held")) <= 3000);
+  assert.ok(await rows() < 150, `${await rows()} rows`);
+  await big.page.locator(".timeline-head > button").first().click();
+  await until("the oldest are here", async () => (await timeline(big.page).getAttribute("data-first")) === "1");
+  for (let page_ = 0; page_ < 20; page_ += 1) {
+    const last = await timeline(big.page).getAttribute("data-last");
+    await timeline(big.page).evaluate((element) => { element.scrollTop = element.scrollHeight; });
+    await until("a newer page is read", async () => (await timeline(big.page).getAttribute("data-last")) !== last);
+  }
+  assert.ok(Number(await timeline(big.page).getAttribute("data-held")) <= 3000);
+
+  await big.page.keyboard.press("t");
+  for (let at = 0; at < 60; at += 1) await big.page.keyboard.press("PageDown");
+  assert.ok(await rows() < 150, `${await rows()} rows`);
+  assert.ok(await elements() < 4000, `${await elements()} elements`);
+  const session = await big.context.newCDPSession(big.page);
+  await session.send("HeapProfiler.collectGarbage");
+  const { usedSize } = await session.send("Runtime.getHeapUsage");
+  assert.ok(usedSize < 48 * 1024 * 1024, `${Math.round(usedSize / 1024 / 1024)} MiB in use`);
+  console.log(`  ${await elements()} elements, ${await rows()} rows, ${Math.round(usedSize / 1024 / 1024)} MiB`);
+  assert.deepEqual(big.complaints, []);
+  await big.context.close();
+}
+
+async function screenshot(page, file) {
+  says(`a picture of it: ${file}`);
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await go(page, "timeline");
+  const picture = page.locator(".event.group-messages").first();
+  await picture.waitFor();
+  await page.locator(".tree-row").nth(2).click();
+  await page.locator("aside.detail .contacts").waitFor();
+  await page.locator(".toast").first().waitFor({ state: "detached" }).catch(() => {});
+  await page.screenshot({ path: file });
+}
+
+const daemon = new Daemon(BINARY);
+let browser = null;
+let failed = false;
+try {
+  await daemon.start();
+  browser = await launch(chromium);
+  const { page, complaints, quiet } = await open(browser);
+  page.setDefaultTimeout(PATIENCE_MS);
+  quiet.on = true;
+  await page.goto(daemon.url);
+  quiet.on = false;
+  await prompts(page, daemon);
+  const agents = await looksAtAgents(page, daemon);
+  if (process.env.POLITY_SCREENSHOT) await screenshot(page, process.env.POLITY_SCREENSHOT);
+  await writes(page, daemon, agents.reader);
+  await steers(page, daemon, agents);
+  await configures(page, daemon);
+  await survives(page, daemon, quiet);
+  await looks(browser, page, daemon);
+  await bears(browser, page, daemon);
+  says("nothing was complained about, and nobody else was asked");
+  assert.deepEqual(complaints.filter((one) => !one.includes("net::ERR_FAILED")), []);
+  console.log("all of it holds");
+} catch (error) {
+  failed = true;
+  console.error(`\nFAILED at: ${step}\n${error.stack}\n\nthe daemon said:\n${daemon.said.slice(-4000)}`);
+  if (process.env.POLITY_FAILURE_PICTURE && browser) {
+    const page = browser.contexts().at(-1)?.pages()[0];
+    await page?.screenshot({ path: process.env.POLITY_FAILURE_PICTURE }).catch(() => {});
+  }
+} finally {
+  await browser?.close();
+  await daemon.kill();
+  daemon.remove();
+}
+process.exit(failed ? 1 : 0);

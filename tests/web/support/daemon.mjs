@@ -1,0 +1,74 @@
+// The real daemon, on directories of its own, with the rehearsal models.
+
+import { spawn } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+/** How long anything may take before it counts as not happening; nothing is waited for by time. */
+export const PATIENCE_MS = 60_000;
+
+export class Daemon {
+  constructor(binary) {
+    this.binary = binary;
+    this.home = mkdtempSync(join(tmpdir(), "polity-web-"));
+    this.data = join(this.home, "data");
+    this.config = join(this.home, "config");
+    mkdirSync(this.config);
+    this.configure("app.json", { discover: false, language: "zh" });
+    this.port = 0;
+    this.said = "";
+  }
+
+  /** Writes a file of the configuration. */
+  configure(name, content) {
+    writeFileSync(join(this.config, name), typeof content === "string" ? content : JSON.stringify(content, null, 2));
+  }
+
+  async start() {
+    const environment = { PATH: process.env.PATH, HOME: this.home };
+    const listen = `127.0.0.1:${this.port}`;
+    this.process = spawn(this.binary, ["serve", "--listen", listen, "--config", this.config, "--data", this.data], { env: environment, stdio: ["ignore", "pipe", "pipe"] });
+    this.ended = new Promise((resolve) => { this.process.once("exit", (code, signal) => resolve({ code, signal })); });
+    for (const stream of [this.process.stdout, this.process.stderr]) stream.on("data", (data) => { this.said += data; });
+    const begin = Date.now();
+    const note = join(this.data, "daemon.json");
+    for (;;) {
+      const found = existsSync(note) ? JSON.parse(readFileSync(note, "utf8")) : null;
+      if (found?.pid === this.process.pid) {
+        this.url = found.url;
+        this.port = Number(new URL(found.url).port);
+        this.token = readFileSync(join(this.data, "token"), "utf8").trim();
+        return;
+      }
+      if (this.process.exitCode !== null || Date.now() - begin > PATIENCE_MS) throw new Error(`the daemon is not ready:\n${this.said}`);
+      await new Promise((resolve) => { setTimeout(resolve, 20); });
+    }
+  }
+
+  async kill(signal = "SIGKILL") {
+    this.process.kill(signal);
+    return this.ended;
+  }
+
+  /** What the API says to whoever has the token. */
+  async get(path) {
+    const response = await fetch(this.url + path, { headers: { Authorization: `Bearer ${this.token}` } });
+    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+    return response.json();
+  }
+
+  /** Every event after a number. */
+  async events(after = 0) {
+    const all = [];
+    for (;;) {
+      const { events } = await this.get(`/api/events?after=${all.at(-1)?.seq ?? after}&limit=1000`);
+      all.push(...events);
+      if (events.length < 1000) return all;
+    }
+  }
+
+  remove() {
+    rmSync(this.home, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,138 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { counts, initial, isOpenQuestion, reduce } from "../../../crates/api/web/assets/state.js";
+
+const usage = { calls: 0, promptTokens: 0, completionTokens: 0 };
+const agent = (id, more = {}) => ({
+  id, role: id, depth: 0, state: "idle", waiting: 0, waitsFor: [], createdAt: 0, usage, asOf: 10, ...more,
+});
+
+function begun(...agents) {
+  const model = reduce(initial(), { type: "agents", agents });
+  return reduce(model, { type: "ready", seq: 10 });
+}
+
+const after = (model, ...entries) => reduce(model, { type: "events", entries });
+const stateOf = (model, id) => model.agents.get(id).state;
+
+test("a message queues, a turn thinks, its end rests", () => {
+  let model = begun(agent("root"));
+  model = after(model, { seq: 11, event: "message_accepted", task: "t", from: "user", to: "root", text: "hello" });
+  assert.equal(stateOf(model, "root"), "queued");
+  assert.equal(model.agents.get("root").waiting, 1);
+  model = after(model, { seq: 12, event: "turn_started", task: "t", agent: "root" });
+  assert.equal(stateOf(model, "root"), "thinking");
+  assert.equal(model.agents.get("root").waiting, 0);
+  model = after(model, { seq: 13, event: "turn_ended", task: "t", agent: "root" });
+  assert.equal(stateOf(model, "root"), "idle");
+});
+
+test("an agent that waits for somebody is waiting when its turn ends", () => {
+  const model = begun(agent("root", { state: "thinking", waitsFor: ["a"] }));
+  assert.equal(stateOf(after(model, { seq: 11, event: "turn_ended", agent: "root" }), "root"), "waiting");
+});
+
+test("who is halted stays so whatever else happens, until it is resumed", () => {
+  for (const [event, state] of [["agent_paused", "paused"], ["agent_parked", "parked"], ["agent_ended", "ended"]]) {
+    let model = after(begun(agent("a", { state: "thinking" })), { seq: 11, event, agent: "a" });
+    assert.equal(stateOf(model, "a"), state);
+    model = after(model,
+      { seq: 12, event: "turn_ended", agent: "a" },
+      { seq: 13, event: "message_accepted", task: "t", from: "root", to: "a", text: "" },
+      { seq: 14, event: "turn_started", agent: "a" });
+    assert.equal(stateOf(model, "a"), state);
+    model = after(model, { seq: 15, event: "agent_resumed", agent: "a" });
+    assert.equal(stateOf(model, "a"), state === "ended" ? "ended" : "idle");
+  }
+});
+
+test("a hired agent hangs below who hired it, with the name of its role", () => {
+  const model = after(begun(agent("root")),
+    { seq: 11, event: "role_created", task: "t", role: "r1", name: "reader", creator: "root", service: "s" },
+    { seq: 12, at: 5, event: "agent_created", task: "t", agent: "a", parent: "root", role: "r1", objective: "o" });
+  const { parent, role, depth, service } = model.agents.get("a");
+  assert.deepEqual({ parent, role, depth, service }, { parent: "root", role: "reader", depth: 1, service: "s" });
+  assert.equal(model.stale.agents, 12);
+});
+
+test("an event that comes twice counts once, one that an agent was read after not at all", () => {
+  const answered = (seq) => ({ seq, event: "model_answered", agent: "a", usage: { promptTokens: 5, completionTokens: 2 } });
+  let model = begun(agent("a", { asOf: 12 }));
+  model = after(model, answered(11), answered(13), answered(13));
+  model = after(model, answered(13));
+  assert.deepEqual(model.agents.get("a").usage, { calls: 1, promptTokens: 5, completionTokens: 2 });
+  assert.equal(model.seq, 13);
+});
+
+test("invariant: reading agents again at any moment changes no state that events have brought", () => {
+  const entries = [
+    { seq: 11, event: "turn_started", agent: "a" },
+    { seq: 12, event: "turn_ended", agent: "a" },
+    { seq: 13, event: "agent_paused", agent: "a" },
+    { seq: 14, event: "agent_resumed", agent: "a" },
+    { seq: 15, event: "turn_started", agent: "a" },
+  ];
+  const states = ["idle", "thinking", "idle", "paused", "idle", "thinking"];
+  for (let read = 0; read <= entries.length; read += 1) {
+    for (let known = 0; known <= entries.length; known += 1) {
+      const model = after(begun(agent("a")), ...entries.slice(0, known));
+      const again = reduce(model, { type: "agents", agents: [agent("a", { asOf: 10 + read, state: states[read] })] });
+      assert.equal(stateOf(again, "a"), states[Math.max(read, known)], `read at ${read}, known to ${known}`);
+      assert.equal(stateOf(after(again, ...entries.slice(known)), "a"), "thinking");
+    }
+  }
+});
+
+test("who is not there any more when all are read is gone, who came later stays", () => {
+  let model = begun(agent("root"), agent("gone"));
+  model = after(model, { seq: 20, event: "agent_created", task: "t", agent: "new", parent: "root", role: "r" });
+  model = reduce(model, { type: "agents", agents: [agent("root", { asOf: 15 })] });
+  assert.deepEqual([...model.agents.keys()], ["root", "new"]);
+});
+
+test("a task begins with its first line, and ends with its outcome", () => {
+  let model = after(begun(agent("root")),
+    { seq: 11, at: 1, event: "task_started", task: "t" },
+    { seq: 12, event: "message_accepted", task: "t", from: "user", to: "root", text: "first\nsecond" });
+  assert.equal(model.tasks.get("t").title, "first");
+  model = after(model, { seq: 13, event: "task_idle", task: "t", outcome: "answered" });
+  assert.deepEqual([model.tasks.get("t").state, model.tasks.get("t").outcome], ["idle", "answered"]);
+});
+
+test("an event that is not known changes nothing but the number", () => {
+  const model = begun(agent("root"));
+  const next = after(model, { seq: 11, event: "something_new" });
+  assert.equal(next.seq, 11);
+  assert.deepEqual(next.agents, model.agents);
+  assert.deepEqual(next.stale, model.stale);
+});
+
+test("events leave the model before them as it was", () => {
+  const model = begun(agent("root"));
+  const before = structuredClone(model);
+  after(model, { seq: 11, event: "turn_started", agent: "root" }, { seq: 12, at: 0, event: "task_started", task: "t" });
+  assert.deepEqual(model, before);
+});
+
+test("memory does not grow with events", () => {
+  let model = begun(agent("root"));
+  for (let seq = 11; seq < 20_011; seq += 1) {
+    model = after(model, { seq, event: "role_created", role: `r${seq}`, name: "reader", service: "s" });
+  }
+  assert.equal(model.roles.size, 2000);
+});
+
+test("counts leave the person out", () => {
+  const all = counts(new Map([agent("user"), agent("root"), agent("a", { state: "parked" })].map((one) => [one.id, one])));
+  assert.equal(all.idle, 1);
+  assert.equal(all.parked, 1);
+});
+
+test("open questions", () => {
+  const question = { to: "user", expects: "answer", state: "done" };
+  assert.equal(isOpenQuestion(question), true);
+  assert.equal(isOpenQuestion({ ...question, answeredBy: "m" }), false);
+  assert.equal(isOpenQuestion({ ...question, to: "root" }), false);
+  assert.equal(isOpenQuestion({ ...question, expects: "nothing" }), false);
+  assert.equal(isOpenQuestion({ ...question, state: "failed" }), false);
+});

@@ -1,0 +1,118 @@
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import { test } from "node:test";
+import { parse } from "../../../crates/api/web/assets/sse.js";
+import { arrange, follow } from "../../../crates/api/web/assets/stream.js";
+
+const entry = (seq) => ({ seq, at: seq, event: "turn_started", agent: "root" });
+const seqs = (entries) => entries.map((one) => one.seq);
+
+test("invariant: a stream gives the same blocks however it is cut", () => {
+  const text = ": hello\n\nid: 1\nevent: a\ndata: {\"x\":1}\n\nid: 2\r\ndata: one\r\ndata: two\r\n\r\n: beat\n\ndata:三\n\n";
+  const expect = [
+    { id: "1", event: "a", data: "{\"x\":1}" },
+    { id: "2", event: "message", data: "one\ntwo" },
+    { id: null, event: "message", data: "三" },
+  ];
+  for (let first = 0; first <= text.length; first += 1) {
+    for (let second = first; second <= text.length; second += 1) {
+      let rest = "";
+      const blocks = [];
+      for (const piece of [text.slice(0, first), text.slice(first, second), text.slice(second)]) {
+        const read = parse(rest, piece);
+        rest = read.rest;
+        blocks.push(...read.blocks);
+      }
+      assert.deepEqual(blocks, expect, `cut at ${first} and ${second}`);
+    }
+  }
+});
+
+test("what comes twice is dropped, where a number is missing it asks", () => {
+  const check = (last, numbers, taken, asks) => {
+    const found = arrange(last, numbers.map(entry));
+    assert.deepEqual([seqs(found.taken), found.asks], [taken, asks]);
+  };
+  check(0, [1, 2, 3], [1, 2, 3], false);
+  check(2, [1, 2, 3], [3], false);
+  check(2, [3, 3, 4], [3, 4], false);
+  check(2, [3, 5, 6], [3], true);
+  check(2, [5], [], true);
+  check(2, [], [], false);
+});
+
+/** A server of events that loses some, repeats some, and hangs up again and again. */
+function unreliable(total, removed) {
+  const exist = (seq) => seq >= 1 && seq <= total && !removed.has(seq);
+  let connections = 0;
+  const server = createServer((request, response) => {
+    const url = new URL(request.url, "http://localhost");
+    const after = Number(request.headers["last-event-id"] ?? url.searchParams.get("after"));
+    if (!request.headers.accept.includes("event-stream")) {
+      const limit = Number(url.searchParams.get("limit"));
+      const events = [];
+      for (let seq = after + 1; seq <= total && events.length < limit; seq += 1) if (exist(seq)) events.push(entry(seq));
+      response.end(JSON.stringify({ events }));
+      return;
+    }
+    connections += 1;
+    if (connections % 3 === 2) {
+      response.writeHead(503).end("{}");
+      return;
+    }
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    // Begins too early, so that some come twice, and leaves one out.
+    for (let seq = Math.max(1, after - 2); seq <= Math.min(total, after + 40); seq += 1) {
+      if (exist(seq) && seq !== after + 17) response.write(`id: ${seq}\nevent: turn_started\ndata: ${JSON.stringify(entry(seq))}\n\n`);
+    }
+    response.end();
+  });
+  return server;
+}
+
+test("a stream that loses, repeats and hangs up is followed without a gap and without a double", async () => {
+  const removed = new Set([5, 6, 7, 120]);
+  const total = 300;
+  const server = unreliable(total, removed);
+  await new Promise((resolve) => { server.listen(0, "127.0.0.1", resolve); });
+  const base = `http://127.0.0.1:${server.address().port}`;
+  const native = globalThis.fetch;
+  globalThis.fetch = (target, options) => native(base + target, options);
+  const timers = globalThis.setTimeout;
+  // Pauses between connections are not what is looked at.
+  globalThis.setTimeout = (run, delay, ...rest) => timers(run, delay > 10_000 ? delay : 0, ...rest);
+  const stop = new AbortController();
+  const got = [];
+  try {
+    await follow({
+      last: 0, leave: () => assert.fail("no session"), onstate: () => {}, signal: stop.signal,
+      page: async ({ after, limit }) => (await fetch(`/api/events?after=${after}&limit=${limit}`, { headers: { Accept: "application/json" } })).json(),
+      onentries: (entries) => {
+        got.push(...entries);
+        if (got.at(-1).seq === total) stop.abort();
+      },
+    });
+  } finally {
+    globalThis.fetch = native;
+    globalThis.setTimeout = timers;
+    server.closeAllConnections();
+    server.close();
+  }
+  const expect = Array.from({ length: total }, (_, at) => at + 1).filter((seq) => !removed.has(seq));
+  assert.deepEqual(seqs(got), expect);
+});
+
+test("a session that is gone ends the following and leaves the page", async () => {
+  const native = globalThis.fetch;
+  let left = 0;
+  globalThis.fetch = async () => new Response("{}", { status: 401 });
+  try {
+    await follow({
+      last: 0, page: () => assert.fail("not asked"), leave: () => { left += 1; }, onentries: () => {}, onstate: () => {},
+      signal: new AbortController().signal,
+    });
+  } finally {
+    globalThis.fetch = native;
+  }
+  assert.equal(left, 1);
+});

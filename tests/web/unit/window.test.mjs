@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { BOUND, PAGE, empty, live, newer, newest, older, oldest } from "../../../crates/api/web/assets/window.js";
+
+const range = (first, last) => Array.from({ length: Math.max(0, last - first + 1) }, (_, at) => ({ seq: first + at }));
+const ends = (window) => [window.entries[0]?.seq, window.entries.at(-1)?.seq];
+
+/** What holds for every window: no gap, no double, no more than the bound. */
+function check(window) {
+  assert.ok(window.entries.length <= BOUND);
+  window.entries.forEach((entry, at) => {
+    if (at > 0) assert.equal(entry.seq, window.entries[at - 1].seq + 1, "no gap, no double");
+  });
+}
+
+test("events that come while the newest page is read are neither lost nor doubled", () => {
+  let window = live(empty(), range(95, 103), "end");
+  assert.equal(window.entries.length, 0);
+  window = newest(window, range(1, 100));
+  assert.deepEqual(ends(window), [1, 103]);
+  check(window);
+  assert.equal(window.head, true);
+});
+
+test("following the end forgets the beginning, reading further up does not move what one reads", () => {
+  const full = newest(empty(), range(1, PAGE));
+  const followed = live(full, range(PAGE + 1, BOUND + 500), "end");
+  assert.deepEqual(ends(followed), [501, BOUND + 500]);
+  assert.deepEqual([followed.head, followed.tail], [false, true]);
+  const read = live(full, range(PAGE + 1, BOUND + 500), "middle");
+  assert.deepEqual(ends(read), [1, BOUND]);
+  assert.deepEqual([read.tail, read.missed], [false, 500]);
+});
+
+test("what is missed is counted, and read later", () => {
+  let window = { ...newest(empty(), range(1, 100)), tail: false };
+  window = live(window, range(101, 130), "middle");
+  assert.equal(window.missed, 30);
+  window = newer(window, range(101, 130));
+  assert.deepEqual([window.missed, window.tail, ...ends(window)], [0, true, 1, 130]);
+});
+
+test("the oldest page does not reach up to now, unless that is all there is", () => {
+  assert.deepEqual([oldest(empty(), range(1, PAGE)).tail, oldest(empty(), range(1, PAGE)).head], [false, true]);
+  const all = oldest(live(empty(), range(10, 12), "end"), range(1, 11));
+  assert.deepEqual([all.tail, ...ends(all)], [true, 1, 12]);
+});
+
+test("invariant: whatever one does in 100,000 events, there is no gap, no double, and never more than the bound", () => {
+  let total = 100_000;
+  let random = 7;
+  const next = (below) => {
+    random = (random * 1103515245 + 12345) % 2147483648;
+    return random % below;
+  };
+  let window = newest(empty(), range(total - PAGE + 1, total));
+  for (let step = 0; step < 5000; step += 1) {
+    const [first, last] = ends(window);
+    const does = next(5);
+    if (does === 0 || (does === 4 && step % 7)) window = older(window, range(Math.max(1, first - PAGE), first - 1));
+    else if (does === 1) window = newer(window, range(last + 1, Math.min(total, last + PAGE)));
+    else if (does === 2) {
+      const more = 1 + next(40);
+      window = live(window, range(total + 1, total + more), next(2) ? "end" : "middle");
+      total += more;
+    } else if (does === 3 && step % 50 === 0) window = newest(empty(), range(total - PAGE + 1, total));
+    else if (does === 4) window = oldest(empty(), range(1, PAGE));
+    check(window);
+    if (window.tail) assert.equal(ends(window)[1], total, "a tail reaches up to now");
+    if (window.head) assert.equal(ends(window)[0], 1, "a head reaches back to the first");
+  }
+});
