@@ -6,6 +6,7 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { CONTENT, QUESTION, asker } from "./support/asker.mjs";
 import { launch, open, whereChromium } from "./support/browser.mjs";
 import { Daemon, PATIENCE_MS } from "./support/daemon.mjs";
 import { many } from "./support/many.mjs";
@@ -228,6 +229,37 @@ async function configures(page, daemon) {
   await page.locator(".tasks tbody tr", { hasText: "看看这张图片" }).waitFor();
 }
 
+async function answers(page, daemon) {
+  says("another model is swapped in, asks the person, and gets its answer");
+  const model = await asker();
+  try {
+    daemon.configure("llmservices.json", { services: [{ id: "asker", name: "asker", baseURL: model.url, model: "asker", dialect: { stream: false }, price: { input: 1, output: 2 } }] });
+    await go(page, "services");
+    await page.locator(".card[data-service=asker]").waitFor();
+    await go(page, "conversation");
+    await page.locator(".receiver").fill("root");
+    await page.locator(".receiver").press("Enter");
+    await page.locator(".write-head select").first().selectOption("");
+    await send(page, "该用哪一份？");
+    await page.locator(".banner.questions", { hasText: QUESTION }).waitFor();
+    await page.locator(".message.asks", { hasText: QUESTION }).waitFor();
+    await page.locator("#tree-root .badge.ask").waitFor();
+    await until("the title says so", async () => (await page.title()).startsWith("(1)"));
+    await page.locator(".banner.questions button.primary").click();
+    await until("the box has the focus", () => page.locator("textarea[name=text]").evaluate((element) => element === document.activeElement));
+    await send(page, "六月的");
+    await page.locator(".message:not(.mine)", { hasText: CONTENT }).waitFor();
+    await page.locator(".banner.questions").waitFor({ state: "hidden" });
+    await page.locator("#tree-root .badge.ask").waitFor({ state: "detached" });
+    await go(page, "services");
+    await page.locator(".card[data-service=asker] .spent", { hasText: "cost" }).waitFor();
+    daemon.configure("llmservices.json", { services: [] });
+    await page.locator(".card[data-service=rehearsal-text]").waitFor();
+  } finally {
+    model.close();
+  }
+}
+
 async function survives(page, daemon, quiet) {
   says("the daemon is killed and started again under the page: it goes on without a gap and without a double");
   await timelineIsWhole(page, daemon);
@@ -376,6 +408,7 @@ try {
   await writes(page, daemon, agents.reader);
   await steers(page, daemon, agents);
   await configures(page, daemon);
+  await answers(page, daemon);
   await survives(page, daemon, quiet);
   await looks(browser, page, daemon);
   await bears(browser, page, daemon);
