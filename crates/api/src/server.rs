@@ -1,6 +1,8 @@
 //! HTTP on a socket. A client that is slow, silent or one of very many must not keep others from being served: the head
 //! of a request has to come in time, a body has to go on coming, and so many connections are open at once at most.
 
+mod watched;
+
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
@@ -14,10 +16,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 use tower_http::timeout::RequestBodyTimeoutLayer;
+use watched::{Watched, rest_is_late};
 
 /// How many connections are open at once; others wait in line.
 const MOST_CONNECTIONS: usize = 512;
@@ -34,9 +37,12 @@ const OUT_OF_SOCKETS: Duration = Duration::from_millis(200);
 
 /// Serves until `closing` is cancelled, and what is under way then a little longer.
 pub async fn serve(listener: TcpListener, app: Router, closing: CancellationToken) {
-    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    serve_at_most(MOST_CONNECTIONS, listener, app, closing).await;
+}
+
+async fn serve_at_most(most: usize, listener: TcpListener, app: Router, closing: CancellationToken) {
+    let room = Arc::new(Semaphore::new(most));
     let graceful = GracefulShutdown::new();
-    let app = app.layer(RequestBodyTimeoutLayer::new(BODY_SILENCE));
     loop {
         let accepted = async {
             let place = Arc::clone(&room).acquire_owned().await;
@@ -71,15 +77,25 @@ async fn connection(
     app: Router,
     watcher: Watcher,
 ) {
-    let service =
-        TowerToHyperService::new(app.map_request(|request: Request<Incoming>| request.map(Body::new)));
+    let app = app.layer(RequestBodyTimeoutLayer::new(BODY_SILENCE));
+    let (given_up, rest) = watch::channel(None);
+    let given_up = Arc::new(given_up);
+    let taken = move |request: Request<Incoming>| {
+        given_up.send_replace(None);
+        request.map(|body| Body::new(Watched::new(body, Arc::clone(&given_up))))
+    };
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_WITHIN)
         .max_buf_size(LARGEST_HEAD)
-        .serve_connection(TokioIo::new(stream), service);
-    if let Err(error) = watcher.watch(connection).await {
-        tracing::debug!(%error, "a connection ended early");
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(app.map_request(taken)));
+    tokio::select! {
+        served = watcher.watch(connection) => {
+            if let Err(error) = served {
+                tracing::debug!(%error, "a connection ended early");
+            }
+        }
+        () = rest_is_late(rest) => tracing::debug!("the rest of a body did not come"),
     }
 }
 
@@ -92,3 +108,6 @@ async fn refused(error: &io::Error) {
         tokio::time::sleep(OUT_OF_SOCKETS).await;
     }
 }
+
+#[cfg(test)]
+mod tests;

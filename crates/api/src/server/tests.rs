@@ -1,0 +1,153 @@
+//! Slow, silent and many clients. Where time passes it is the test's own: it jumps as soon as nobody has anything to do.
+
+use super::watched::REST_WITHIN;
+use super::*;
+use axum::body::Bytes;
+use axum::extract::Request;
+use axum::response::IntoResponse;
+use axum::routing::{get, post};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+
+async fn take(request: Request) -> axum::response::Response {
+    use axum::extract::FromRequest;
+    match Bytes::from_request(request, &()).await {
+        Ok(bytes) => format!("{} bytes", bytes.len()).into_response(),
+        Err(rejection) => {
+            crate::extract::unread(rejection.status().as_u16(), rejection.body_text(), &rejection)
+                .into_response()
+        }
+    }
+}
+
+fn app() -> Router {
+    Router::new().route("/", get(async || "hello")).route("/take", post(take))
+}
+
+/// What a client gets that sends this and then nothing more, and how long its connection lasts.
+async fn after_silence(sent: &str) -> (String, Duration) {
+    let (mut client, server) = duplex(1024 * 1024);
+    let begun = Instant::now();
+    let graceful = GracefulShutdown::new();
+    let served = tokio::spawn(connection(server, app(), graceful.watcher()));
+    client.write_all(sent.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).await.unwrap();
+    served.await.unwrap();
+    (answer, begun.elapsed())
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_closes_a_connection() {
+    let head = "GET / HTTP/1.1\r\nHost: localhost\r\n";
+    for sent in ["", "GET", head] {
+        let (answer, lasted) = after_silence(sent).await;
+        assert!(!answer.contains("200 OK"), "{sent:?}: {answer}");
+        assert_eq!(lasted.as_secs(), HEAD_WITHIN.as_secs(), "{sent:?}");
+    }
+    // Whoever was served may ask again, and is not waited for longer than a new one.
+    let (answer, lasted) = after_silence(&format!("{head}\r\n")).await;
+    assert!(answer.ends_with("\r\n\r\nhello"), "{answer}");
+    assert_eq!(lasted.as_secs(), HEAD_WITHIN.as_secs());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_stops_is_given_up() {
+    let head = "POST /take HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n";
+    let (answer, lasted) = after_silence(&format!("{head}01234")).await;
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    assert!(answer.contains("\"too_slow\""), "{answer}");
+    assert!((BODY_SILENCE..=BODY_SILENCE + REST_WITHIN).contains(&lasted), "{lasted:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_nobody_reads_is_not_waited_for() {
+    for framing in ["Content-Length: 10\r\n\r\n01234", "Transfer-Encoding: chunked\r\n\r\na\r\n01234"] {
+        let sent = format!("POST /nowhere HTTP/1.1\r\nHost: localhost\r\n{framing}");
+        let (answer, lasted) = after_silence(&sent).await;
+        assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
+        assert!(lasted <= HEAD_WITHIN, "{lasted:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_sends_the_rest_may_go_on() {
+    let whole = "POST /nowhere HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}";
+    let next = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let (answer, lasted) = after_silence(&format!("{whole}{next}")).await;
+    assert!(answer.ends_with("\r\n\r\nhello"), "{answer}");
+    assert_eq!(lasted.as_secs(), HEAD_WITHIN.as_secs());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_goes_on_coming_is_taken() {
+    let (mut client, server) = duplex(1024);
+    let graceful = GracefulShutdown::new();
+    tokio::spawn(connection(server, app(), graceful.watcher()));
+    let head = "POST /take HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 10\r\n\r\n";
+    client.write_all(head.as_bytes()).await.unwrap();
+    for _ in 0..10 {
+        tokio::time::sleep(BODY_SILENCE / 2).await;
+        client.write_all(b"x").await.unwrap();
+    }
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.ends_with("10 bytes"), "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_without_end_is_not_kept() {
+    let mut sent = "GET / HTTP/1.1\r\nHost: localhost\r\nX: ".to_owned();
+    sent.push_str(&"x".repeat(2 * LARGEST_HEAD));
+    let (answer, lasted) = after_silence(&sent).await;
+    assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
+    assert_eq!(lasted, Duration::ZERO);
+}
+
+#[tokio::test]
+async fn only_so_many_are_served_at_a_time() {
+    const MOST: usize = 2;
+    let (inside, highest) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (now, most_seen) = (Arc::clone(&inside), Arc::clone(&highest));
+    let enter = async move || {
+        most_seen.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        for _ in 0..200 {
+            tokio::task::yield_now().await;
+        }
+        now.fetch_sub(1, Ordering::SeqCst);
+        "done"
+    };
+    let app = Router::new().route("/", get(enter));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, closing) = (listener.local_addr().unwrap(), CancellationToken::new());
+    let server = tokio::spawn(serve_at_most(MOST, listener, app, closing.clone()));
+    let clients = (0..12).map(|_| async move {
+        let mut client = TcpStream::connect(address).await.unwrap();
+        client.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.ends_with("done"), "{answer}");
+    });
+    futures::future::join_all(clients).await;
+    assert_eq!(highest.load(Ordering::SeqCst), MOST);
+    closing.cancel();
+    server.await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_idle_is_closed_at_the_end() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, closing) = (listener.local_addr().unwrap(), CancellationToken::new());
+    let server = tokio::spawn(serve(listener, app(), closing.clone()));
+    let mut client = TcpStream::connect(address).await.unwrap();
+    client.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    let mut answer = vec![0; 4096];
+    let read = client.read(&mut answer).await.unwrap();
+    assert!(answer[..read].starts_with(b"HTTP/1.1 200 OK"));
+    closing.cancel();
+    server.await.unwrap();
+    while client.read(&mut answer).await.unwrap() > 0 {}
+    assert!(TcpStream::connect(address).await.is_err());
+}

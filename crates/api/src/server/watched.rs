@@ -1,0 +1,87 @@
+//! Bodies that nobody reads to their end. The answer may have been given long ago; as long as the client sends nothing
+//! more, the connection would stay open for the rest.
+
+use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// How long the rest of a body may take that nobody wants any more.
+pub(super) const REST_WITHIN: Duration = Duration::from_secs(10);
+
+/// A body that tells when it is let go before its end.
+pub(super) struct Watched {
+    body: Incoming,
+    progress: Progress,
+    given_up: Arc<watch::Sender<Option<Instant>>>,
+}
+
+#[derive(PartialEq, Eq)]
+enum Progress {
+    Coming,
+    Ended,
+}
+
+impl Watched {
+    /// A body; when it is let go early, what it is told is when its rest has to be there.
+    pub(super) fn new(body: Incoming, given_up: Arc<watch::Sender<Option<Instant>>>) -> Self {
+        Self { body, progress: Progress::Coming, given_up }
+    }
+}
+
+impl Body for Watched {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
+            self.progress = Progress::Ended;
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if self.progress == Progress::Coming && !self.body.is_end_stream() {
+            self.given_up.send_replace(Some(Instant::now() + REST_WITHIN));
+        }
+    }
+}
+
+/// Returns when the rest of a body is late, and no other request has come since.
+pub(super) async fn rest_is_late(mut rest: watch::Receiver<Option<Instant>>) {
+    loop {
+        let due = *rest.borrow_and_update();
+        let late = async {
+            match due {
+                Some(due) => tokio::time::sleep_until(due).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = late => return,
+            changed = rest.changed() => {
+                if changed.is_err() {
+                    // The connection has ended by itself.
+                    std::future::pending::<()>().await;
+                }
+            }
+        }
+    }
+}
