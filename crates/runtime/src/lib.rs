@@ -14,6 +14,7 @@ mod mint;
 mod said;
 
 mod event;
+mod exchange;
 mod history;
 mod record;
 mod turn;
@@ -52,6 +53,7 @@ mod testing;
 
 pub use ask::Bytes;
 pub use event::{Entry, Event, NextAttempt, Outcome, Shown, SummarySource};
+pub use exchange::{Exchange, Exchanges, Given, NewExchange, State as ExchangeState};
 pub use in_full::in_full;
 pub use polity_artifacts::{BlobFile, NewArtifact};
 pub use society::{

@@ -9,6 +9,7 @@ pub use writing::{Attachment, MAX_KEY_BYTES, Post, WriteError};
 
 use crate::budget::Budgets;
 use crate::event::{Entry, Event, Outcome};
+use crate::exchange::Exchanges;
 use crate::handles::{Gates, Handles};
 use crate::idle;
 use crate::kept::Kept;
@@ -192,6 +193,11 @@ impl Society {
     /// Gives those that had work.
     pub async fn stop_work(&self, target: Target) -> Result<Vec<AgentId>, SteerError> {
         steer::stop(&self.handles.store, self.handles.registry.current(), target).await
+    }
+
+    /// Which requests of programs became which messages.
+    pub fn exchanges(&self) -> Exchanges {
+        Exchanges::new(self.handles.store.clone())
     }
 
     /// The number of the newest event when the society was started: what came after it is new.

@@ -8,6 +8,7 @@ pub(crate) mod agents;
 pub(crate) mod apply;
 pub(crate) mod contacts;
 pub(crate) mod events;
+pub(crate) mod exchanges;
 pub(crate) mod holds;
 pub(crate) mod maintenance;
 pub(crate) mod messages;

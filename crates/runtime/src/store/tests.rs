@@ -12,6 +12,7 @@ const STATEMENTS: &[&[&str]] = &[
     artifacts::STATEMENTS,
     contacts::STATEMENTS,
     events::STATEMENTS,
+    exchanges::STATEMENTS,
     holds::STATEMENTS,
     maintenance::STATEMENTS,
     maintenance::check::STATEMENTS,
@@ -59,6 +60,7 @@ fn every_statement_is_in_the_list_of_its_file() {
     check("agents", include_str!("agents.rs"), agents::STATEMENTS);
     check("contacts", include_str!("contacts.rs"), contacts::STATEMENTS);
     check("events", include_str!("events.rs"), events::STATEMENTS);
+    check("exchanges", include_str!("exchanges.rs"), exchanges::STATEMENTS);
     check("holds", include_str!("holds.rs"), holds::STATEMENTS);
     check("maintenance", include_str!("maintenance.rs"), maintenance::STATEMENTS);
     check("check", include_str!("maintenance/check.rs"), maintenance::check::STATEMENTS);

@@ -1,7 +1,9 @@
 //! Looks at a whole database: its structure, and every row as the daemon would read it.
 
 use super::findings;
-use crate::store::{Error, MIGRATIONS, agents, artifacts, damaged, events, messages, records, roles};
+use crate::store::{
+    Error, MIGRATIONS, agents, artifacts, damaged, events, exchanges, messages, records, roles,
+};
 use futures::TryStreamExt;
 use polity_artifacts::BlobHash;
 use polity_society::id::ArtifactId;
@@ -49,6 +51,7 @@ const TABLES: &[Table] = &[
     Table { name: "releases", rows: "SELECT * FROM releases", read: |_| Ok(()) },
     Table { name: "posts", rows: "SELECT * FROM posts", read: |_| Ok(()) },
     Table { name: "holds", rows: "SELECT * FROM holds", read: |_| Ok(()) },
+    Table { name: "exchanges", rows: "SELECT * FROM exchanges", read: |row| exchanges::read(row).map(drop) },
 ];
 
 fn artifact(row: &SqliteRow) -> Result<(), Error> {

@@ -23,12 +23,14 @@ const HIRED: &str =
     "UPDATE agents SET hired_in = NULL WHERE hired_in IN (SELECT id FROM turns WHERE task = ?1)";
 const RELEASES: &str = "DELETE FROM releases WHERE task = ?1";
 const POSTS: &str = "DELETE FROM posts WHERE task = ?1";
+const EXCHANGES: &str = "DELETE FROM exchanges WHERE task = ?1";
 const TURNS: &str = "DELETE FROM turns WHERE task = ?1";
 
 /// Every statement of this file.
 #[cfg(test)]
-pub(in crate::store) const STATEMENTS: &[&str] =
-    &[USED, OLDEST, STILL_OVER, FORGOTTEN, EVENTS, CALLS, RECORDS, MESSAGES, HIRED, RELEASES, POSTS, TURNS];
+pub(in crate::store) const STATEMENTS: &[&str] = &[
+    USED, OLDEST, STILL_OVER, FORGOTTEN, EVENTS, CALLS, RECORDS, MESSAGES, HIRED, RELEASES, POSTS, EXCHANGES, TURNS,
+];
 
 /// How many bytes of the database hold something; what was freed is used again.
 pub(crate) async fn used(connection: &mut SqliteConnection) -> Result<u64, Error> {
@@ -65,7 +67,7 @@ pub(crate) async fn forget(tx: &mut Tx, oldest: Oldest) -> Result<bool, Error> {
         return Ok(false);
     }
     unneeded::remove(tx, &artifacts).await?;
-    for statement in [EVENTS, CALLS, RECORDS, MESSAGES, HIRED, RELEASES, POSTS, TURNS] {
+    for statement in [EVENTS, CALLS, RECORDS, MESSAGES, HIRED, RELEASES, POSTS, EXCHANGES, TURNS] {
         sqlx::query(statement).bind(&task).execute(&mut tx.connection).await?;
         polity_points::point!("forget::removed");
     }

@@ -1,0 +1,129 @@
+//! What programs that speak of conversations ask: which request became which message of which task, and what was given
+//! as its answer. Who maps conversations to tasks decides; this writes it down, so that a restart changes nothing.
+
+use crate::store::{Error, Store, exchanges};
+use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
+
+/// A request that is to be written down before anything is sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewExchange {
+    /// What a repetition of the request is known by.
+    pub key: String,
+    /// The fingerprint of the conversation up to what is asked.
+    pub request: String,
+    /// Who the conversation is with.
+    pub agent: AgentId,
+    /// Who the message is for.
+    pub receiver: AgentId,
+    /// The task that it goes on with; none where it begins one.
+    pub task: Option<TaskId>,
+    /// What goes with it.
+    pub attachments: Vec<ArtifactId>,
+    /// The message whose answer is waited for, if not the one that is sent.
+    pub awaits: Option<MessageId>,
+}
+
+/// A request, and what has become of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// What a repetition of the request is known by.
+    pub key: String,
+    /// The fingerprint of the conversation up to what was asked.
+    pub request: String,
+    /// Who the conversation is with.
+    pub agent: AgentId,
+    /// Who the message is for.
+    pub receiver: AgentId,
+    /// The task; none where it begins one and was not sent yet.
+    pub task: Option<TaskId>,
+    /// What goes with it.
+    pub attachments: Vec<ArtifactId>,
+    /// The message that it became; none where it was not sent yet.
+    pub message: Option<MessageId>,
+    /// The message whose answer is waited for.
+    pub awaits: Option<MessageId>,
+    /// Where it stands.
+    pub state: State,
+    /// The message that was given as its answer.
+    pub answer: Option<MessageId>,
+}
+
+/// Where an exchange stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Nobody got the answer yet.
+    Open,
+    /// The answer was given.
+    Answered,
+    /// It was said that there is no answer.
+    Failed,
+}
+
+/// An answer that was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Given {
+    /// The message.
+    pub answer: MessageId,
+    /// The fingerprint of the conversation up to it.
+    pub reply: String,
+}
+
+/// The exchanges of a society. `Society::exchanges` gives it.
+#[derive(Clone, Debug)]
+pub struct Exchanges {
+    store: Store,
+}
+
+impl Exchanges {
+    pub(crate) fn new(store: Store) -> Self {
+        Self { store }
+    }
+
+    /// The exchange with this key.
+    pub async fn by_key(&self, key: &str) -> Result<Option<Exchange>, Error> {
+        exchanges::by_key(&mut *self.store.reader().await?, key).await
+    }
+
+    /// The newest exchange in which the same was asked, and how many there are.
+    pub async fn like(&self, request: &str) -> Result<(Option<Exchange>, u64), Error> {
+        exchanges::like(&mut *self.store.reader().await?, request).await
+    }
+
+    /// The newest exchange at whose answer a conversation stands still: one that has gone on since is not meant, but for
+    /// what failed.
+    pub async fn ending(&self, reply: &str) -> Result<Option<Exchange>, Error> {
+        exchanges::ending(&mut *self.store.reader().await?, reply).await
+    }
+
+    /// Writes a request down. Where one has its key already, that one stays; gives the one that is there now.
+    pub async fn begin(&self, new: NewExchange) -> Result<Exchange, Error> {
+        let written =
+            self.store.write(move |tx| Box::pin(async move { exchanges::insert(tx, &new).await })).await?;
+        written.ok_or(Error::WrongRows { what: "an exchange", expected: 1, hit: 0 })
+    }
+
+    /// Notes which message a request became.
+    pub async fn sent(&self, key: String, task: TaskId, message: MessageId) -> Result<(), Error> {
+        self.store
+            .write(move |tx| Box::pin(async move { exchanges::sent(tx, &key, &task, &message).await }))
+            .await
+    }
+
+    /// Notes that the answer is given. The first one stays.
+    pub async fn answered(&self, key: String, given: Given) -> Result<(), Error> {
+        self.store.write(move |tx| Box::pin(async move { exchanges::answered(tx, &key, &given).await })).await
+    }
+
+    /// Notes that there is no answer.
+    pub async fn failed(&self, key: String) -> Result<(), Error> {
+        self.store.write(move |tx| Box::pin(async move { exchanges::failed(tx, &key).await })).await
+    }
+
+    /// The first last word that whoever got a message has said to the person since it heard it.
+    pub async fn answer_to(&self, asked: &MessageId) -> Result<Option<MessageId>, Error> {
+        exchanges::answer(&mut *self.store.reader().await?, asked).await
+    }
+}
+
+#[cfg(test)]
+mod tests;

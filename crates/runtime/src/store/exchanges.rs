@@ -1,0 +1,121 @@
+//! Table `exchanges`.
+
+use super::{Error, Tx, damaged};
+use crate::exchange::{Exchange, Given, NewExchange, State};
+use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row, SqliteConnection};
+
+const INSERT: &str =
+    "INSERT INTO exchanges (key, request, agent, receiver, task, attachments, awaits, state, created_at)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'open', ?8) ON CONFLICT (key) DO NOTHING";
+const BY_KEY: &str = "SELECT * FROM exchanges WHERE key = ?1";
+const LIKE: &str = "SELECT * FROM exchanges WHERE request = ?1 ORDER BY seq DESC LIMIT 1";
+const COUNT: &str = "SELECT count(*) FROM exchanges WHERE request = ?1";
+/// Where a conversation has gone on since, it does not end there any more. What failed said nothing to it.
+const ENDING: &str =
+    "SELECT * FROM exchanges e WHERE e.reply = ?1 AND NOT EXISTS (SELECT 1 FROM exchanges later
+        WHERE later.task = e.task AND later.agent = e.agent AND later.seq > e.seq AND later.state <> 'failed')
+    ORDER BY e.seq DESC LIMIT 1";
+const SENT: &str = "UPDATE exchanges SET task = ?2, message = ?3, awaits = coalesce(awaits, ?3) WHERE key = ?1 AND message IS NULL";
+const ANSWERED: &str = "UPDATE exchanges SET state = 'answered', answer = ?2, reply = ?3
+    WHERE key = ?1 AND state <> 'answered'";
+const FAILED: &str = "UPDATE exchanges SET state = 'failed' WHERE key = ?1 AND state = 'open'";
+/// The same condition under which a task counts as answered.
+const ANSWER: &str = "SELECT said.id FROM messages asked JOIN messages said ON said.task = asked.task
+        AND said.sender = asked.receiver AND said.receiver = 'user' AND said.finality = 'final'
+        AND said.state <> 'delayed' AND said.seq > asked.seq AND said.sent_in >= asked.turn
+    WHERE asked.id = ?1 ORDER BY said.seq LIMIT 1";
+
+/// Every statement of this file.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] = &[INSERT, BY_KEY, LIKE, COUNT, ENDING, SENT, ANSWERED, FAILED, ANSWER];
+
+/// Writes an exchange down, unless one has its key; gives the one that has it now.
+pub(crate) async fn insert(tx: &mut Tx, new: &NewExchange) -> Result<Option<Exchange>, Error> {
+    let query = sqlx::query(INSERT).bind(&new.key).bind(&new.request).bind(new.agent.as_str());
+    let query = query.bind(new.receiver.as_str()).bind(new.task.as_ref().map(TaskId::as_str));
+    let attachments = serde_json::json!(new.attachments).to_string();
+    let query = query.bind(attachments).bind(new.awaits.as_ref().map(MessageId::as_str)).bind(tx.now);
+    query.execute(&mut tx.connection).await?;
+    polity_points::point!("exchanges::inserted");
+    by_key(&mut tx.connection, &new.key).await
+}
+
+pub(crate) async fn by_key(connection: &mut SqliteConnection, key: &str) -> Result<Option<Exchange>, Error> {
+    let row = sqlx::query(BY_KEY).bind(key).fetch_optional(connection).await?;
+    row.as_ref().map(read).transpose()
+}
+
+/// The newest exchange in which the same was asked, and how many there are.
+pub(crate) async fn like(
+    connection: &mut SqliteConnection,
+    request: &str,
+) -> Result<(Option<Exchange>, u64), Error> {
+    let row = sqlx::query(LIKE).bind(request).fetch_optional(&mut *connection).await?;
+    let count: i64 = sqlx::query_scalar(COUNT).bind(request).fetch_one(connection).await?;
+    Ok((row.as_ref().map(read).transpose()?, count.unsigned_abs()))
+}
+
+/// The newest exchange at whose answer a conversation stands still.
+pub(crate) async fn ending(
+    connection: &mut SqliteConnection,
+    reply: &str,
+) -> Result<Option<Exchange>, Error> {
+    let row = sqlx::query(ENDING).bind(reply).fetch_optional(connection).await?;
+    row.as_ref().map(read).transpose()
+}
+
+pub(crate) async fn sent(tx: &mut Tx, key: &str, task: &TaskId, message: &MessageId) -> Result<(), Error> {
+    let query = sqlx::query(SENT).bind(key).bind(task.as_str()).bind(message.as_str());
+    query.execute(&mut tx.connection).await?;
+    polity_points::point!("exchanges::sent");
+    Ok(())
+}
+
+pub(crate) async fn answered(tx: &mut Tx, key: &str, given: &Given) -> Result<(), Error> {
+    let query = sqlx::query(ANSWERED).bind(key).bind(given.answer.as_str()).bind(&given.reply);
+    query.execute(&mut tx.connection).await?;
+    polity_points::point!("exchanges::answered");
+    Ok(())
+}
+
+pub(crate) async fn failed(tx: &mut Tx, key: &str) -> Result<(), Error> {
+    sqlx::query(FAILED).bind(key).execute(&mut tx.connection).await?;
+    polity_points::point!("exchanges::failed");
+    Ok(())
+}
+
+/// The first last word that whoever got a message has said to the person since it heard it.
+pub(crate) async fn answer(
+    connection: &mut SqliteConnection,
+    asked: &MessageId,
+) -> Result<Option<MessageId>, Error> {
+    let id: Option<String> =
+        sqlx::query_scalar(ANSWER).bind(asked.as_str()).fetch_optional(connection).await?;
+    Ok(id.map(MessageId::new))
+}
+
+pub(super) fn read(row: &SqliteRow) -> Result<Exchange, Error> {
+    let key: String = row.get("key");
+    let message = |column: &str| row.get::<Option<String>, _>(column).map(MessageId::new);
+    let attachments: Vec<ArtifactId> = serde_json::from_str(&row.get::<String, _>("attachments"))
+        .map_err(|error| damaged("exchanges", &key, error))?;
+    Ok(Exchange {
+        request: row.get("request"),
+        agent: AgentId::new(row.get::<String, _>("agent")),
+        receiver: AgentId::new(row.get::<String, _>("receiver")),
+        task: row.get::<Option<String>, _>("task").map(TaskId::new),
+        attachments,
+        message: message("message"),
+        awaits: message("awaits"),
+        state: match row.get::<String, _>("state").as_str() {
+            "open" => State::Open,
+            "answered" => State::Answered,
+            "failed" => State::Failed,
+            other => return Err(damaged("exchanges", &key, format!("unknown state {other}"))),
+        },
+        answer: message("answer"),
+        key,
+    })
+}
