@@ -1,6 +1,8 @@
 //! What may be shown of what happens. Events are derived from what is written, in the same transaction; they are for
 //! people and programs that follow, never for the society itself.
 
+mod line;
+
 use polity_llm::{FailureKind, Usage};
 use polity_society::contact::Source;
 use polity_society::content::{Capability, Kind};

@@ -1,7 +1,7 @@
 //! What programs that speak of conversations ask: which request became which message of which task, and what was given
 //! as its answer. Who maps conversations to tasks decides; this writes it down, so that a restart changes nothing.
 
-use crate::store::{Error, Store, exchanges};
+use crate::store::{Error, Store, events, exchanges};
 use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
 
 /// A request that is to be written down before anything is sent.
@@ -122,6 +122,12 @@ impl Exchanges {
     /// The first last word that whoever got a message has said to the person since it heard it.
     pub async fn answer_to(&self, asked: &MessageId) -> Result<Option<MessageId>, Error> {
         exchanges::answer(&mut *self.store.reader().await?, asked).await
+    }
+
+    /// The number of the event that told of a message; none once it was removed.
+    pub async fn event_of(&self, message: &MessageId, task: &TaskId) -> Result<Option<i64>, Error> {
+        let entry = events::of_message(&mut *self.store.reader().await?, message, task).await?;
+        Ok(entry.map(|entry| entry.seq))
     }
 }
 

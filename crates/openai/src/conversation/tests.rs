@@ -1,0 +1,163 @@
+use super::*;
+use proptest::prelude::*;
+
+fn root() -> AgentId {
+    AgentId::root()
+}
+
+fn read(messages: &Value) -> Result<Conversation, Problem> {
+    Conversation::read(messages.as_array().unwrap())
+}
+
+fn with<'a>(agent: &'a AgentId) -> Between<'a> {
+    Between { agent, person: "" }
+}
+
+#[test]
+fn what_is_asked_comes_after_the_last_answer() {
+    let conversation = read(&json!([
+        {"role": "system", "content": "be brief"},
+        {"role": "user", "content": "one\r\n"},
+        {"role": "assistant", "content": "two"},
+        {"role": "developer", "content": "and polite"},
+        {"role": "user", "content": [{"type": "text", "text": "three"}]},
+        {"role": "user", "content": "four"},
+    ]))
+    .unwrap();
+    assert_eq!(conversation.question(), "three\n\nfour");
+    let background = Value::Object(conversation.background());
+    let said = json!([{"role": "user", "text": "one"}, {"role": "assistant", "text": "two"}]);
+    assert_eq!(background, json!({"instructions": "be brief\n\nand polite", "conversation": said}));
+}
+
+#[test]
+fn conversations_that_ask_nothing() {
+    let check = |messages: Value| assert_eq!(read(&messages).unwrap_err().status.as_u16(), 400, "{messages}");
+    check(json!([]));
+    check(json!([{"role": "system", "content": "be brief"}]));
+    check(json!([{"role": "user", "content": "  "}]));
+    check(json!([{"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}]));
+    check(json!([{"role": "user", "content": "one"}, {"role": "tool", "content": "4", "tool_call_id": "x"}]));
+    check(json!([{"role": "wizard", "content": "one"}]));
+    check(json!([{"content": "one"}]));
+    check(json!(["one"]));
+}
+
+#[test]
+fn the_results_of_a_clients_own_tools_may_stand_in_what_was_said_before() {
+    let messages = json!([
+        {"role": "user", "content": "one"},
+        {"role": "assistant", "content": null, "tool_calls": [{"id": "x"}]},
+        {"role": "tool", "content": "4", "tool_call_id": "x"},
+        {"role": "assistant", "content": "it is 4"},
+        {"role": "user", "content": "and now?"},
+    ]);
+    let conversation = read(&messages).unwrap();
+    assert_eq!(conversation.before.len(), 4);
+    assert_eq!(conversation.question(), "and now?");
+}
+
+#[test]
+fn neither_instructions_nor_the_form_of_a_text_make_another_conversation() {
+    let root = root();
+    let fingerprint = |messages: Value| read(&messages).unwrap().request(with(&root));
+    let plain = fingerprint(json!([{"role": "user", "content": "one\ntwo"}]));
+    assert_eq!(plain, fingerprint(json!([{"role": "user", "content": " one\r\ntwo\n"}])));
+    let parts = json!([{"type": "text", "text": "one\ntwo"}]);
+    assert_eq!(plain, fingerprint(json!([{"role": "user", "content": parts}])));
+    let dated = json!([
+        {"role": "system", "content": "today is Monday"},
+        {"role": "user", "content": "one\ntwo"},
+    ]);
+    assert_eq!(plain, fingerprint(dated));
+}
+
+#[test]
+fn pictures_agents_and_people_make_another_conversation() {
+    let conversation = |url: &str| {
+        let picture = json!({"type": "image_url", "image_url": {"url": url}});
+        read(&json!([{"role": "user", "content": [{"type": "text", "text": "look"}, picture]}])).unwrap()
+    };
+    let (one, two) =
+        (conversation("data:image/png;base64,aGVsbG8="), conversation("data:image/png;base64,aGVsbA=="));
+    let (root, reader) = (root(), AgentId::new("reader-7k2f"));
+    assert_ne!(one.request(with(&root)), two.request(with(&root)));
+    assert_eq!(
+        one.request(with(&root)),
+        conversation("data:image/jpeg;base64,aGVsbG8=").request(with(&root))
+    );
+    assert_ne!(one.request(with(&root)), one.request(with(&reader)));
+    assert_ne!(one.request(with(&root)), one.request(Between { agent: &root, person: "ann" }));
+}
+
+/// Texts of which many are alike, or differ only in where one ends and the next begins.
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof!["[ab]{1,2}", "(user|assistant|tool)a?", "\\PC{1,8}"]
+        .prop_filter("says something", |text| !text.trim().is_empty())
+}
+
+/// What was said, in turns; the last word is the person's.
+fn turns() -> impl Strategy<Value = Vec<(String, String)>> {
+    prop::collection::vec((text(), text()), 1..5)
+}
+
+/// The messages up to the question of a turn.
+fn up_to(turns: &[(String, String)], last: usize) -> Conversation {
+    let mut messages = Vec::new();
+    for (question, answer) in &turns[..last] {
+        messages.push(json!({"role": "user", "content": question}));
+        messages.push(json!({"role": "assistant", "content": answer}));
+    }
+    messages.push(json!({"role": "user", "content": turns[last].0}));
+    Conversation::read(&messages).unwrap()
+}
+
+/// What counts of a conversation.
+fn words(turns: &[(String, String)], last: usize) -> Vec<String> {
+    let mut words = Vec::new();
+    for (question, answer) in &turns[..last] {
+        words.extend([normal(question), normal(answer)]);
+    }
+    words.push(normal(&turns[last].0));
+    words
+}
+
+proptest! {
+    /// Whatever was answered, the conversation that goes on from there finds it.
+    #[test]
+    fn a_conversation_goes_on_where_it_was_answered(turns in turns()) {
+        let root = root();
+        prop_assert_eq!(up_to(&turns, 0).ending(with(&root)), None);
+        for last in 1..turns.len() {
+            let answered = up_to(&turns, last - 1).reply(with(&root), &turns[last - 1].1);
+            prop_assert_eq!(up_to(&turns, last).ending(with(&root)), Some(answered));
+        }
+    }
+
+    /// No beginning of a conversation, and no other conversation, has its fingerprint.
+    #[test]
+    fn a_fingerprint_stands_for_one_conversation(one in turns(), two in turns()) {
+        let root = root();
+        for a in 0..one.len() {
+            for b in 0..two.len() {
+                let same = words(&one, a) == words(&two, b);
+                let (first, second) = (up_to(&one, a), up_to(&two, b));
+                prop_assert_eq!(first.request(with(&root)) == second.request(with(&root)), same);
+                // An answer is no question that reads the same.
+                let answered = second.reply(with(&root), &two[b].1);
+                prop_assert_ne!(first.request(with(&root)), answered.clone());
+                let prefix = first.ending(with(&root));
+                let goes_on = a > 0 && words(&one, a)[..2 * a] == [&words(&two, b)[..], &[normal(&two[b].1)]].concat();
+                prop_assert_eq!(prefix == Some(answered), goes_on);
+            }
+        }
+    }
+
+    /// Whatever a client sends, it is read or refused.
+    #[test]
+    fn nothing_that_is_sent_panics(role in "user|assistant|system|x", text in any::<String>(), kind in "text|image_url|file|input_audio|refusal") {
+        let part = json!({"type": kind, "text": text, "image_url": {"url": text}, "file": {"file_data": text},
+            "input_audio": {"data": text, "format": text}});
+        let _ = Conversation::read(&[json!({"role": role, "content": [part]})]);
+    }
+}

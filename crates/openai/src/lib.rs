@@ -1,0 +1,38 @@
+//! An OpenAI-compatible endpoint over a running society: whoever can talk to a chat model can talk to it.
+//!
+//! *Body → [`request`] → [`conversation`] → [`exchange`] → a message to root → [`follow`] → [`reply`].* Clients send the
+//! whole conversation each time; what is asked now is sent on, and the task is found by a fingerprint of what was said
+//! before. `docs/openai.md` has the rule.
+//!
+//! It must not know SQL, models, prompts, or who may ask. Nothing is fetched from the network.
+
+mod problem;
+
+mod part;
+
+mod conversation;
+mod request;
+
+mod exchange;
+mod follow;
+mod reply;
+
+mod chat;
+mod models;
+
+use axum::Router;
+use axum::routing::{get, post};
+use polity_runtime::Society;
+use std::sync::Arc;
+
+/// The routes: `/v1/models`, `/v1/models/{id}` and `/v1/chat/completions`. Whoever serves them decides who may ask.
+pub fn router(society: Arc<Society>) -> Router {
+    Router::new()
+        .route("/v1/models", get(models::list))
+        .route("/v1/models/{*id}", get(models::one))
+        .route("/v1/chat/completions", post(chat::completions))
+        .route("/v1", axum::routing::any(problem::not_found))
+        .route("/v1/{*path}", axum::routing::any(problem::not_found))
+        .method_not_allowed_fallback(problem::wrong_method)
+        .with_state(society)
+}
