@@ -102,7 +102,8 @@ async fn find_agent(society: &Society, model: &str) -> Result<AgentId, Problem> 
 }
 
 pub(crate) fn unknown_model(model: &str) -> Problem {
-    let message = format!("there is no model `{model}`: `polity` is root, and each agent that is alive is one");
+    let message =
+        format!("there is no model `{model}`: `polity` is root, and each agent that is alive is one");
     Problem {
         param: Some("model".to_owned()),
         ..Problem::refused(StatusCode::NOT_FOUND, "model_not_found", message)

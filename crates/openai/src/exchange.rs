@@ -5,8 +5,10 @@ use crate::part::Attached;
 use crate::problem::Problem;
 use axum::http::StatusCode;
 use polity_runtime::view::MessageView;
-use polity_runtime::{Exchange, ExchangeState, NewArtifact, NewExchange, Post, Society, WriteError};
-use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
+use polity_runtime::{
+    Attachment, Exchange, ExchangeState, NewArtifact, NewExchange, Post, Society, WriteError,
+};
+use polity_society::id::{AgentId, MessageId, TaskId};
 use polity_society::message::Expects;
 use serde_json::{Map, Value};
 
@@ -57,7 +59,8 @@ pub(crate) async fn open(
     let request = conversation.request(between);
     let begun = match hints.idempotency_key {
         Some(key) => {
-            let key = format!("key {key}");
+            // Whatever a client writes there, the key is short.
+            let key = format!("key {}", blake3::hash(key.as_bytes()).to_hex());
             let found = exchanges.by_key(&key).await.map_err(|error| Problem::of_store(&error))?;
             if found.as_ref().is_some_and(|found| found.request != request) {
                 let message = "this Idempotency-Key was used for another request";
@@ -120,18 +123,7 @@ async fn plan(
         Some(question) => (AgentId::new(question.from), before.and_then(|before| before.awaits)),
         None => (between.agent.clone(), None),
     };
-    let goes_on = task.is_some() || !between.agent.is_root();
-    let mut attachments = Vec::new();
-    // Whoever has not been part of the conversation gets what went with it before, too.
-    let earlier = if goes_on { &[][..] } else { &conversation.before[..] };
-    for attached in earlier.iter().chain(&conversation.asked).flat_map(|said| &said.attached) {
-        let id = store(society, attached).await?;
-        if !attachments.contains(&id) {
-            attachments.push(id);
-        }
-    }
-    let agent = between.agent.clone();
-    Ok(NewExchange { key, request, agent, receiver, task, attachments, awaits })
+    Ok(NewExchange { key, request, agent: between.agent.clone(), receiver, task, awaits })
 }
 
 /// Whether a message asks the person something, and was not answered yet.
@@ -139,57 +131,70 @@ fn open_question(message: &MessageView) -> bool {
     message.expects == Expects::Answer && message.answered_by.is_none()
 }
 
-async fn store(society: &Society, attached: &Attached) -> Result<ArtifactId, Problem> {
-    match attached {
-        Attached::Stored(id) => match society.artifact(id).await.map_err(|error| Problem::of_store(&error))? {
-            Some(artifact) => Ok(artifact.id),
-            None => {
-                let message = format!("there is no artifact `{}`", id.reference());
-                Err(Problem::invalid("unknown_artifact", "messages", message))
-            }
-        },
-        Attached::Bytes { bytes, mime, filename } => {
-            let new = NewArtifact {
-                bytes: bytes.clone(),
-                declared_mime: mime.clone(),
-                filename: filename.clone(),
-                label: None,
-                meta: Map::new(),
-            };
-            let stored = society.put_artifact(new, None).await.map_err(refused)?;
-            Ok(stored.id)
-        }
-    }
-}
-
 /// Sends the message of an exchange, unless it was sent. Under the key of the exchange it is sent once, however often
 /// and by how many this is done.
 async fn send(society: &Society, conversation: &Conversation, exchange: Exchange) -> Result<Sent, Problem> {
-    let Exchange { key, receiver, task, attachments, message, awaits, answer, agent, .. } = exchange;
-    if let (Some(message), Some(task), Some(awaits)) = (message, task.clone(), awaits.clone()) {
+    let Exchange { key, agent, receiver, task, message, awaits, answer, .. } = exchange;
+    if let (Some(message), Some(task), Some(awaits)) = (&message, &task, &awaits) {
+        let (task, message, awaits) = (task.clone(), message.clone(), awaits.clone());
         return Ok(Sent { key, task, message, awaits, answer });
     }
     let mut payload = Map::new();
     payload.insert("text".to_owned(), Value::String(conversation.question()));
-    if task.is_none() && agent.is_root() {
+    // Whoever has not been part of the conversation gets to know it, with what went with it.
+    let begins = task.is_none() && agent.is_root();
+    if begins {
         payload.extend(conversation.background());
     }
+    let earlier = if begins { &conversation.before[..] } else { &[] };
+    let attached = earlier.iter().chain(&conversation.asked).flat_map(|said| &said.attached);
     let post = Post {
-        to: receiver,
-        payload,
-        attachments,
+        to: receiver.to_string(),
+        payload: Value::Object(payload),
+        attachments: attached.map(attachment).collect(),
         task,
         service: None,
         key: Some(format!("openai {key}")),
     };
-    let posted = society.write(post).await.map_err(refused)?;
+    let posted = match society.write(post).await {
+        Ok(posted) => posted,
+        Err(error) => {
+            // Nothing was sent: whoever asks the same again is not taken for somebody who waits.
+            let failed = society.exchanges().failed(key).await;
+            failed.map_err(|error| Problem::of_store(&error))?;
+            return Err(refused(&error));
+        }
+    };
     let noted = society.exchanges().sent(key.clone(), posted.task.clone(), posted.id.clone()).await;
     noted.map_err(|error| Problem::of_store(&error))?;
     let awaits = awaits.unwrap_or_else(|| posted.id.clone());
     Ok(Sent { key, task: posted.task, message: posted.id, awaits, answer: None })
 }
 
+fn attachment(attached: &Attached) -> Attachment {
+    match attached {
+        Attached::Stored(id) => Attachment::Stored(id.clone()),
+        Attached::Bytes { bytes, mime, filename } => Attachment::New(NewArtifact {
+            bytes: bytes.clone(),
+            declared_mime: mime.clone(),
+            filename: filename.clone(),
+            label: None,
+            meta: Map::new(),
+        }),
+    }
+}
+
 /// Why the society did not take what it was given.
-fn refused(error: WriteError) -> Problem {
-    todo(error)
+fn refused(error: &WriteError) -> Problem {
+    let status = match error {
+        WriteError::Store(error) => return Problem::of_store(error),
+        WriteError::NoTask(_) | WriteError::NoRole(_) => StatusCode::NOT_FOUND,
+        WriteError::KeyReused => StatusCode::CONFLICT,
+        WriteError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+        WriteError::Stopped { .. } => StatusCode::TOO_MANY_REQUESTS,
+        WriteError::Refused { .. } | WriteError::Invalid(_) | WriteError::UnknownService { .. } => {
+            StatusCode::BAD_REQUEST
+        }
+    };
+    Problem::refused(status, error.code(), error.to_string())
 }

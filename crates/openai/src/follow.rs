@@ -109,8 +109,7 @@ impl<'a> Follower<'a> {
     /// Reads the events up to one.
     async fn read(&mut self, last: i64) -> Result<(), Problem> {
         loop {
-            let page =
-                self.society.events_after(self.seen, PAGE, &self.filter).await.map_err(of_store)?;
+            let page = self.society.events_after(self.seen, PAGE, &self.filter).await.map_err(of_store)?;
             for entry in page.events.iter().filter(|entry| entry.seq <= last) {
                 self.take(entry);
             }

@@ -36,8 +36,17 @@ pub(crate) fn text(answer: &MessageView) -> String {
     }
     for (index, artifact) in answer.attachments.iter().enumerate() {
         let name = artifact.filename.as_deref().unwrap_or("artifact");
-        let gap = if index == 0 && !text.is_empty() { "\n\n" } else if index > 0 { "\n" } else { "" };
-        text += &format!("{gap}- {name} ({}, {}, {} bytes)", artifact.reference, artifact.mime_type, artifact.size);
+        let gap = if index == 0 && !text.is_empty() {
+            "\n\n"
+        } else if index > 0 {
+            "\n"
+        } else {
+            ""
+        };
+        text += &format!(
+            "{gap}- {name} ({}, {}, {} bytes)",
+            artifact.reference, artifact.mime_type, artifact.size
+        );
     }
     text
 }

@@ -2,7 +2,7 @@
 //! as its answer. Who maps conversations to tasks decides; this writes it down, so that a restart changes nothing.
 
 use crate::store::{Error, Store, events, exchanges};
-use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
+use polity_society::id::{AgentId, MessageId, TaskId};
 
 /// A request that is to be written down before anything is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,8 +17,6 @@ pub struct NewExchange {
     pub receiver: AgentId,
     /// The task that it goes on with; none where it begins one.
     pub task: Option<TaskId>,
-    /// What goes with it.
-    pub attachments: Vec<ArtifactId>,
     /// The message whose answer is waited for, if not the one that is sent.
     pub awaits: Option<MessageId>,
 }
@@ -36,8 +34,6 @@ pub struct Exchange {
     pub receiver: AgentId,
     /// The task; none where it begins one and was not sent yet.
     pub task: Option<TaskId>,
-    /// What goes with it.
-    pub attachments: Vec<ArtifactId>,
     /// The message that it became; none where it was not sent yet.
     pub message: Option<MessageId>,
     /// The message whose answer is waited for.

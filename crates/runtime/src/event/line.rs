@@ -115,7 +115,10 @@ mod tests {
     #[test]
     fn lines() {
         let reader = AgentId::new("reader-7k2f");
-        assert_eq!(message(reader.clone(), "look\nat it").line().as_deref(), Some("root → reader-7k2f: look at it"));
+        assert_eq!(
+            message(reader.clone(), "look\nat it").line().as_deref(),
+            Some("root → reader-7k2f: look at it")
+        );
         let long = message(reader, &"图".repeat(200)).line().unwrap();
         assert_eq!(long, format!("root → reader-7k2f: {}…", "图".repeat(100)));
         assert_eq!(message(AgentId::user(), "42").line(), None);

@@ -9,7 +9,6 @@ fn new(key: &str, request: &str, task: Option<&str>) -> NewExchange {
         agent: AgentId::root(),
         receiver: AgentId::root(),
         task: task.map(TaskId::new),
-        attachments: vec![ArtifactId::new("abc")],
         awaits: None,
     }
 }
@@ -41,8 +40,7 @@ async fn a_key_stands_for_the_first_request_that_had_it() {
     let (_world, exchanges) = with_tasks().await;
     let first = exchanges.begin(new("k", "r", None)).await.unwrap();
     assert_eq!((first.task.clone(), first.message.clone(), first.state), (None, None, State::Open));
-    let again = NewExchange { attachments: Vec::new(), ..new("k", "other", Some("t-a")) };
-    assert_eq!(exchanges.begin(again).await.unwrap(), first);
+    assert_eq!(exchanges.begin(new("k", "other", Some("t-a"))).await.unwrap(), first);
     let message = MessageId::from_sequence(1);
     exchanges.sent("k".to_owned(), TaskId::new("t-a"), message.clone()).await.unwrap();
     // A second process of the same request that comes too late changes nothing.

@@ -2,13 +2,12 @@
 
 use super::{Error, Tx, damaged};
 use crate::exchange::{Exchange, Given, NewExchange, State};
-use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
+use polity_society::id::{AgentId, MessageId, TaskId};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
 
-const INSERT: &str =
-    "INSERT INTO exchanges (key, request, agent, receiver, task, attachments, awaits, state, created_at)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'open', ?8) ON CONFLICT (key) DO NOTHING";
+const INSERT: &str = "INSERT INTO exchanges (key, request, agent, receiver, task, awaits, state, created_at)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'open', ?7) ON CONFLICT (key) DO NOTHING";
 const BY_KEY: &str = "SELECT * FROM exchanges WHERE key = ?1";
 const LIKE: &str = "SELECT * FROM exchanges WHERE request = ?1 ORDER BY seq DESC LIMIT 1";
 const COUNT: &str = "SELECT count(*) FROM exchanges WHERE request = ?1";
@@ -35,8 +34,7 @@ pub(super) const STATEMENTS: &[&str] = &[INSERT, BY_KEY, LIKE, COUNT, ENDING, SE
 pub(crate) async fn insert(tx: &mut Tx, new: &NewExchange) -> Result<Option<Exchange>, Error> {
     let query = sqlx::query(INSERT).bind(&new.key).bind(&new.request).bind(new.agent.as_str());
     let query = query.bind(new.receiver.as_str()).bind(new.task.as_ref().map(TaskId::as_str));
-    let attachments = serde_json::json!(new.attachments).to_string();
-    let query = query.bind(attachments).bind(new.awaits.as_ref().map(MessageId::as_str)).bind(tx.now);
+    let query = query.bind(new.awaits.as_ref().map(MessageId::as_str)).bind(tx.now);
     query.execute(&mut tx.connection).await?;
     polity_points::point!("exchanges::inserted");
     by_key(&mut tx.connection, &new.key).await
@@ -99,14 +97,11 @@ pub(crate) async fn answer(
 pub(super) fn read(row: &SqliteRow) -> Result<Exchange, Error> {
     let key: String = row.get("key");
     let message = |column: &str| row.get::<Option<String>, _>(column).map(MessageId::new);
-    let attachments: Vec<ArtifactId> = serde_json::from_str(&row.get::<String, _>("attachments"))
-        .map_err(|error| damaged("exchanges", &key, error))?;
     Ok(Exchange {
         request: row.get("request"),
         agent: AgentId::new(row.get::<String, _>("agent")),
         receiver: AgentId::new(row.get::<String, _>("receiver")),
         task: row.get::<Option<String>, _>("task").map(TaskId::new),
-        attachments,
         message: message("message"),
         awaits: message("awaits"),
         state: match row.get::<String, _>("state").as_str() {
