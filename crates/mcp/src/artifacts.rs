@@ -1,0 +1,194 @@
+//! Artifacts, as tools and resources show them.
+
+use crate::tools::{Refusal, line};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use polity_runtime::{Content as Stored, Society};
+use polity_runtime::view::ArtifactView;
+use polity_society::content::Kind;
+use polity_society::id::ArtifactId;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::io::Read as _;
+
+/// What stands before the id of an artifact in its address.
+const SCHEME: &str = "polity://artifact/";
+
+/// How many characters a page of a text has where nothing is said, and at most.
+const PAGE_CHARS: u64 = 20_000;
+const LONGEST_PAGE_CHARS: u64 = 200_000;
+
+/// The largest picture or sound that is shown: what clients and their models take.
+const SHOWN_BYTES: u64 = 5 << 20;
+
+/// The largest artifact that is read: all of it is in memory, and in one message.
+const READ_BYTES: u64 = 16 << 20;
+
+/// Something that is shown to the one who called a tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Block {
+    /// A text.
+    Text(String),
+    /// A picture, in base64.
+    Image {
+        /// The content.
+        data: String,
+        /// Its MIME type.
+        mime: String,
+    },
+    /// Sound, in base64.
+    Audio {
+        /// The content.
+        data: String,
+        /// Its MIME type.
+        mime: String,
+    },
+}
+
+/// A part of an artifact.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Page {
+    /// What is known about it.
+    pub(crate) artifact: ArtifactView,
+    /// The text of the page, where it is a text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) text: Option<String>,
+    /// `offset` for the next page, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next: Option<u64>,
+}
+
+/// The content of an artifact as a resource.
+#[derive(Debug)]
+pub(crate) enum Content {
+    /// A text.
+    Text(String),
+    /// Anything else, in base64.
+    Bytes(String),
+}
+
+/// The address of an artifact.
+pub(crate) fn uri(id: &ArtifactId) -> String {
+    format!("{SCHEME}{}", id.as_str())
+}
+
+/// The artifact of an address; nothing but an id of ours is taken.
+pub(crate) fn of_uri(uri: &str) -> Option<ArtifactId> {
+    ArtifactId::from_reference(uri.strip_prefix(SCHEME)?).filter(|id| uri.ends_with(id.as_str()))
+}
+
+/// A page of a text, or the thing itself where it can be shown, or what is known about it.
+pub(crate) async fn page(
+    society: &Society,
+    id: &ArtifactId,
+    offset: u64,
+    limit: Option<u64>,
+) -> Result<(Page, Block), Refusal> {
+    let (artifact, bytes) = read(society, id).await?;
+    let shown = artifact.size <= SHOWN_BYTES;
+    let mime = artifact.mime_type.clone();
+    let described = Block::Text(format!("{}: nothing of it can be shown here", line(&artifact)));
+    let block = match artifact.kind {
+        Kind::Image if shown => Block::Image { data: STANDARD.encode(&bytes), mime },
+        Kind::Audio if shown => Block::Audio { data: STANDARD.encode(&bytes), mime },
+        _ => match as_text(&artifact, bytes) {
+            Some(text) => {
+                let limit = limit.unwrap_or(PAGE_CHARS).clamp(1, LONGEST_PAGE_CHARS);
+                let (text, next) = part(&text, offset, limit);
+                let page = Page { artifact, text: Some(text.clone()), next };
+                return Ok((page, Block::Text(text)));
+            }
+            None => described,
+        },
+    };
+    Ok((Page { artifact, text: None, next: None }, block))
+}
+
+/// All of an artifact.
+pub(crate) async fn whole(society: &Society, id: &ArtifactId) -> Result<(ArtifactView, Content), Refusal> {
+    let (artifact, bytes) = read(society, id).await?;
+    let content = match (artifact.kind, String::from_utf8(bytes)) {
+        (Kind::Text, Ok(text)) => Content::Text(text),
+        (_, Ok(text)) => Content::Bytes(STANDARD.encode(text)),
+        (_, Err(error)) => Content::Bytes(STANDARD.encode(error.into_bytes())),
+    };
+    Ok((artifact, content))
+}
+
+async fn read(society: &Society, id: &ArtifactId) -> Result<(ArtifactView, Vec<u8>), Refusal> {
+    let refusal =
+        |code: &str, message: String| Refusal { code: code.to_owned(), message, details: None };
+    let content = society.artifact_content(id).await?;
+    let Some(Stored { artifact, file, .. }) = content else {
+        return Err(refusal("not_found", format!("there is no artifact `{}`", id.reference())));
+    };
+    if file.size > READ_BYTES {
+        let message = format!("{}; what has more than {READ_BYTES} bytes is not given here", line(&artifact));
+        return Err(refusal("limit_reached", message));
+    }
+    let mut file = file.file;
+    let work = move || {
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map(|_| bytes)
+    };
+    let read = tokio::task::spawn_blocking(work).await.map_err(std::io::Error::other).flatten();
+    match read {
+        Ok(bytes) => Ok((artifact, bytes)),
+        Err(error) => {
+            Err(refusal("internal_error", format!("{} cannot be read: {error}", id.reference())))
+        }
+    }
+}
+
+fn as_text(artifact: &ArtifactView, bytes: Vec<u8>) -> Option<String> {
+    let text = String::from_utf8(bytes).ok()?;
+    (matches!(artifact.kind, Kind::Text) || !text.contains('\0')).then_some(text)
+}
+
+/// A part of a text, in characters, and where the next one begins.
+fn part(text: &str, offset: u64, limit: u64) -> (String, Option<u64>) {
+    let (skip, take) = (usize::try_from(offset).unwrap_or(usize::MAX), usize::try_from(limit).unwrap_or(usize::MAX));
+    let mut rest = text.chars().skip(skip);
+    let part: String = rest.by_ref().take(take).collect();
+    let next = rest.next().map(|_| offset.saturating_add(limit));
+    (part, next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        let check = |uri: &str, expect: Option<&str>| {
+            assert_eq!(of_uri(uri).as_ref().map(ArtifactId::as_str), expect, "{uri}");
+        };
+        check("polity://artifact/abc123", Some("abc123"));
+        check("polity://artifact/", None);
+        check("polity://artifact/../../etc/passwd", None);
+        check("polity://artifact/abc123/../x", None);
+        check("polity://artifact/abc%2F", None);
+        check("polity://artifact/abc ", None);
+        check("artifact:abc123", None);
+        check("file:///etc/passwd", None);
+        assert_eq!(of_uri(&uri(&ArtifactId::new("abc"))), Some(ArtifactId::new("abc")));
+    }
+
+    #[test]
+    fn pages_make_up_the_whole() {
+        let text = "图片a里有b三只猫";
+        for limit in 1..10 {
+            let (mut whole, mut at) = (String::new(), Some(0));
+            while let Some(offset) = at {
+                let (page, next) = part(text, offset, limit);
+                assert!(page.chars().count() as u64 <= limit);
+                whole += &page;
+                at = next;
+            }
+            assert_eq!(whole, text, "{limit}");
+        }
+        assert_eq!(part(text, 100, 5), (String::new(), None));
+        assert_eq!(part("", 0, 5), (String::new(), None));
+    }
+}

@@ -1,0 +1,247 @@
+//! The protocol: tools and artifacts as the official SDK wants them. No other file knows the SDK.
+
+use crate::artifacts::{self, Block, Content};
+use crate::tools::{Effect, Outcome, Refusal, Schema, Tool};
+use axum::Router;
+use polity_runtime::Society;
+use polity_runtime::view::{ArtifactFilter, ArtifactView};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ProgressNotificationParam, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource,
+    ResourceContents, ResourceTemplate, ServerCapabilities, ServerConfig, Tool as ToolDescription,
+    ToolAnnotations,
+};
+use rmcp::service::RequestContext;
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use rmcp::{ErrorData, RoleServer, ServerHandler, serve_server};
+use serde_json::Value;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::mpsc;
+
+/// What a model is told of this server.
+const INSTRUCTIONS: &str = "A society of LLM agents. Give its root agent a task with give_task, then call follow_task \
+    until it is finished; the last final message is the answer. Agents may ask the user: messages with expectsAnswer; \
+    pass the question on, and answer with answer_question. Results that are files are artifacts: read_artifact.";
+
+/// How many resources a page has.
+const RESOURCES: u32 = 200;
+
+/// How many lines of progress wait to be sent, before newer ones are left out.
+const LINES: usize = 256;
+
+/// What a request may have at most: room for a file in base64, and for words.
+const LARGEST_REQUEST: usize = 96 << 20;
+
+/// Why a conversation over a pair of streams failed.
+#[derive(Debug, thiserror::Error)]
+pub enum StdioError {
+    /// It did not begin as the protocol wants it.
+    #[error("the client did not begin as MCP wants it: {0}")]
+    Beginning(String),
+    /// Its task ended in a way that it should not.
+    #[error("the conversation broke off: {0}")]
+    BrokeOff(String),
+}
+
+/// The route: `/mcp`. Whoever serves it decides who may ask.
+pub fn router(society: Arc<Society>) -> Router {
+    let config = StreamableHttpServerConfig::default()
+        // Each request stands for itself: nothing is lost when the daemon is started again.
+        .with_legacy_session_mode(false)
+        .with_json_response(true)
+        .with_max_request_body_bytes(LARGEST_REQUEST)
+        // Whoever serves the route looks at host and origin.
+        .disable_allowed_hosts()
+        .disable_allowed_origins();
+    let new = move || Ok(Server { society: Arc::clone(&society) });
+    let service = StreamableHttpService::new(new, Arc::new(NeverSessionManager::default()), config);
+    Router::new().route_service("/mcp", service)
+}
+
+/// Speaks with one client over a pair of streams, until it closes its end.
+pub async fn serve<R, W>(society: Arc<Society>, input: R, output: W) -> Result<(), StdioError>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    let begun = serve_server(Server { society }, (input, output)).await;
+    let running = match begun {
+        Ok(running) => running,
+        // A client that says nothing and goes away has done nothing wrong.
+        Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+        Err(error) => return Err(StdioError::Beginning(error.to_string())),
+    };
+    let ended = running.waiting().await;
+    ended.map(drop).map_err(|error| StdioError::BrokeOff(error.to_string()))
+}
+
+/// One society, as the SDK sees it.
+#[derive(Clone)]
+struct Server {
+    society: Arc<Society>,
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
+        let polity = Implementation::new("polity", env!("CARGO_PKG_VERSION")).with_title("polity");
+        ServerConfig::new(capabilities).with_server_info(polity).with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(Tool::ALL.into_iter().map(described).collect()))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<ToolDescription> {
+        Tool::of_name(name).map(described)
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(tool) = Tool::of_name(&request.name) else {
+            let message = format!("there is no tool `{}`", request.name);
+            return Err(ErrorData::invalid_params(message, None));
+        };
+        let (progress, mut lines) = mpsc::channel(LINES);
+        let arguments = request.arguments.unwrap_or_default();
+        let called = async {
+            // Dropped with the call, which ends the lines.
+            let progress = progress;
+            tool.call(&self.society, arguments, &progress).await
+        };
+        let told = async {
+            let token = context.meta.get_progress_token();
+            let mut count = 0.0;
+            while let Some(line) = lines.recv().await {
+                let Some(token) = &token else { continue };
+                count += 1.0;
+                let notice = ProgressNotificationParam::new(token.clone(), count).with_message(line);
+                if context.peer.notify_progress(notice).await.is_err() {
+                    // The client has gone: the result finds nobody either.
+                    break;
+                }
+            }
+        };
+        let result = tokio::select! {
+            (result, ()) = async { tokio::join!(called, told) } => result,
+            () = context.ct.cancelled() => {
+                return Err(ErrorData::internal_error("the call was cancelled", None));
+            }
+        };
+        Ok(match result {
+            Ok(outcome) => completed(outcome),
+            Err(refusal) => CallToolResult::error(vec![ContentBlock::text(refusal.text())]),
+        }
+        .into())
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let after = match request.and_then(|request| request.cursor) {
+            None => None,
+            Some(cursor) => {
+                let cursor = cursor.parse().ok();
+                Some(cursor.ok_or_else(|| ErrorData::invalid_params("the cursor is none of ours", None))?)
+            }
+        };
+        let filter = ArtifactFilter { after, limit: Some(RESOURCES), ..ArtifactFilter::default() };
+        let page = self.society.artifacts(&filter).await.map_err(|error| failed(error.into()))?;
+        let mut result = ListResourcesResult::with_all_items(page.artifacts.iter().map(resource).collect());
+        result.next_cursor = page.next.map(|next| next.to_string());
+        Ok(result)
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let template = ResourceTemplate::new("polity://artifact/{id}", "artifact")
+            .with_description("An artifact: the id is what follows artifact: in its reference.");
+        Ok(ListResourceTemplatesResult::with_all_items(vec![template]))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let unknown = || ErrorData::resource_not_found(format!("there is no resource `{}`", request.uri), None);
+        let id = artifacts::of_uri(&request.uri).ok_or_else(unknown)?;
+        let (artifact, content) = artifacts::whole(&self.society, &id).await.map_err(|refusal| {
+            if refusal.code == "not_found" { unknown() } else { failed(refusal) }
+        })?;
+        let contents = match content {
+            Content::Text(text) => ResourceContents::text(text, request.uri.as_str()),
+            Content::Bytes(base64) => ResourceContents::blob(base64, request.uri.as_str()),
+        };
+        Ok(ReadResourceResult::new(vec![contents.with_mime_type(artifact.mime_type)]).into())
+    }
+}
+
+fn described(tool: Tool) -> ToolDescription {
+    let (Schema(takes), Schema(gives)) = (tool.takes(), tool.gives());
+    let annotations = ToolAnnotations::new().open_world(false);
+    let annotations = match tool.effect() {
+        Effect::Reads => annotations.read_only(true),
+        Effect::Adds => annotations.read_only(false).destructive(false).idempotent(false),
+        Effect::Steers => annotations.read_only(false).destructive(false).idempotent(true),
+        Effect::Ends => annotations.read_only(false).destructive(true).idempotent(true),
+    };
+    ToolDescription::new(tool.name(), tool.description(), Arc::new(takes))
+        .with_raw_output_schema(Arc::new(gives))
+        .with_annotations(annotations)
+}
+
+fn completed(outcome: Outcome) -> CallToolResult {
+    let Outcome { data, blocks } = outcome;
+    let mut result = CallToolResult::structured(data);
+    if !blocks.is_empty() {
+        result.content = blocks.into_iter().map(shown).collect();
+    }
+    result
+}
+
+fn shown(block: Block) -> ContentBlock {
+    match block {
+        Block::Text(text) => ContentBlock::text(text),
+        Block::Image { data, mime } => ContentBlock::image(data, mime),
+        Block::Audio { data, mime } => ContentBlock::audio(data, mime),
+    }
+}
+
+fn resource(artifact: &ArtifactView) -> Resource {
+    let name = artifact.filename.clone().unwrap_or_else(|| artifact.reference.clone());
+    let about = format!("{}, of {} in task {}", artifact.reference, artifact.owner, task_of(artifact));
+    Resource::new(artifacts::uri(&artifact.id), name)
+        .with_mime_type(artifact.mime_type.clone())
+        .with_size(artifact.size)
+        .with_description(about)
+}
+
+fn task_of(artifact: &ArtifactView) -> &str {
+    artifact.task.as_ref().map_or("none", |task| task.as_str())
+}
+
+/// Where the protocol has no result that could tell why.
+fn failed(refusal: Refusal) -> ErrorData {
+    let Refusal { code, message, details: _ } = refusal;
+    let data = Some(Value::String(code.clone()));
+    match code.as_str() {
+        "internal_error" | "unavailable" => ErrorData::internal_error(message, data),
+        _ => ErrorData::invalid_params(message, data),
+    }
+}

@@ -1,0 +1,374 @@
+//! What can be done, as tools: names, what they take and give, and how each is done.
+
+mod arguments;
+mod follow;
+mod schema;
+
+pub(crate) use arguments::Attached;
+pub(crate) use schema::Schema;
+
+use crate::artifacts::{self, Block, Page};
+use arguments::{
+    AnswerQuestion, FollowTask, GetAgent, GiveTask, ListAgents, ListArtifacts, ListTasks, ReadArtifact,
+    SendMessage, Steer,
+};
+use polity_runtime::view::{
+    AgentDetail, AgentFilter, AgentPage, ArtifactFilter, ArtifactPage, ArtifactView, MessageView, Posted, Steered,
+    TaskFilter, TaskPage,
+};
+use polity_runtime::{Post, Society, SteerError, WriteError};
+use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+
+/// A tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tool {
+    /// Root gets a task.
+    GiveTask,
+    /// What has happened in a task; waits for it.
+    FollowTask,
+    /// The person writes to an agent.
+    SendMessage,
+    /// The person answers what an agent has asked.
+    AnswerQuestion,
+    /// The tasks there are.
+    ListTasks,
+    /// The agents there are.
+    ListAgents,
+    /// One agent.
+    GetAgent,
+    /// The artifacts there are.
+    ListArtifacts,
+    /// One artifact.
+    ReadArtifact,
+    /// Ends what agents do.
+    Stop,
+    /// Has agents do nothing for now.
+    Pause,
+    /// Lets agents go on.
+    Resume,
+}
+
+/// What a tool does to the society.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Nothing.
+    Reads,
+    /// It adds something; doing it twice adds it twice.
+    Adds,
+    /// It changes what agents do; doing it twice is like doing it once.
+    Steers,
+    /// It ends what agents do.
+    Ends,
+}
+
+/// What a tool gives.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// As data.
+    pub(crate) data: Value,
+    /// As it is shown; the data as text where there is nothing else.
+    pub(crate) blocks: Vec<Block>,
+}
+
+/// Why a tool did nothing, for the model that called it.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Refusal {
+    /// The stable code.
+    pub(crate) code: String,
+    /// What to do about it.
+    pub(crate) message: String,
+    /// What belongs to the code.
+    pub(crate) details: Option<Value>,
+}
+
+impl Tool {
+    /// Every tool, in the order in which they are listed.
+    pub(crate) const ALL: [Self; 12] = [
+        Self::GiveTask,
+        Self::FollowTask,
+        Self::SendMessage,
+        Self::AnswerQuestion,
+        Self::ListTasks,
+        Self::ListAgents,
+        Self::GetAgent,
+        Self::ListArtifacts,
+        Self::ReadArtifact,
+        Self::Stop,
+        Self::Pause,
+        Self::Resume,
+    ];
+
+    /// Its name in the protocol.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::GiveTask => "give_task",
+            Self::FollowTask => "follow_task",
+            Self::SendMessage => "send_message",
+            Self::AnswerQuestion => "answer_question",
+            Self::ListTasks => "list_tasks",
+            Self::ListAgents => "list_agents",
+            Self::GetAgent => "get_agent",
+            Self::ListArtifacts => "list_artifacts",
+            Self::ReadArtifact => "read_artifact",
+            Self::Stop => "stop",
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+        }
+    }
+
+    /// The tool of that name.
+    pub(crate) fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tool| tool.name() == name)
+    }
+
+    /// What it is for, for a model that chooses.
+    pub(crate) fn description(self) -> &'static str {
+        match self {
+            Self::GiveTask => {
+                "Give the society a new task. Its root agent hires others and works on it, which takes seconds to \
+                 hours. Returns at once with the id of the task; use follow_task to wait for the answer."
+            }
+            Self::FollowTask => {
+                "Wait until a task is done, an agent says or asks something, or waitSeconds have passed; then tell \
+                 what has happened since `after`. Call it again with `after` set to `next` until `finished` is true. \
+                 Messages with expectsAnswer are questions: ask your user, then use answer_question."
+            }
+            Self::SendMessage => {
+                "Write to an agent in the name of the user: to root with a task to go on with it, or to any other \
+                 agent. What the agent answers comes with follow_task."
+            }
+            Self::AnswerQuestion => "Answer a question that an agent has asked the user.",
+            Self::ListTasks => "List the tasks of the society, the newest first, with how each stands.",
+            Self::ListAgents => "List the agents of the society, parents before children, with what each is doing.",
+            Self::GetAgent => "Show one agent: its role, brief, service, contacts, tasks and children.",
+            Self::ListArtifacts => "List the artifacts (files, pictures, reports) of the society, the newest first.",
+            Self::ReadArtifact => {
+                "Read an artifact by its reference. Text comes in pages, pictures and sound as such; of other kinds \
+                 the description comes."
+            }
+            Self::Stop => "End what an agent and all below it are doing. What they have made stays.",
+            Self::Pause => "Have an agent and all below it do nothing until they are resumed.",
+            Self::Resume => "Let an agent and all below it go on that were paused or parked.",
+        }
+    }
+
+    /// What it does to the society.
+    pub(crate) fn effect(self) -> Effect {
+        match self {
+            Self::FollowTask
+            | Self::ListTasks
+            | Self::ListAgents
+            | Self::GetAgent
+            | Self::ListArtifacts
+            | Self::ReadArtifact => Effect::Reads,
+            Self::GiveTask | Self::SendMessage | Self::AnswerQuestion => Effect::Adds,
+            Self::Pause | Self::Resume => Effect::Steers,
+            Self::Stop => Effect::Ends,
+        }
+    }
+
+    /// What it takes.
+    pub(crate) fn takes(self) -> Schema {
+        match self {
+            Self::GiveTask => Schema::of::<GiveTask>(),
+            Self::FollowTask => Schema::of::<FollowTask>(),
+            Self::SendMessage => Schema::of::<SendMessage>(),
+            Self::AnswerQuestion => Schema::of::<AnswerQuestion>(),
+            Self::ListTasks => Schema::of::<ListTasks>(),
+            Self::ListAgents => Schema::of::<ListAgents>(),
+            Self::GetAgent => Schema::of::<GetAgent>(),
+            Self::ListArtifacts => Schema::of::<ListArtifacts>(),
+            Self::ReadArtifact => Schema::of::<ReadArtifact>(),
+            Self::Stop | Self::Pause | Self::Resume => Schema::of::<Steer>(),
+        }
+    }
+
+    /// What it gives.
+    pub(crate) fn gives(self) -> Schema {
+        match self {
+            Self::GiveTask | Self::SendMessage | Self::AnswerQuestion => Schema::of::<Posted>(),
+            Self::FollowTask => Schema::of::<follow::Followed>(),
+            Self::ListTasks => Schema::of::<TaskPage>(),
+            Self::ListAgents => Schema::of::<AgentPage>(),
+            Self::GetAgent => Schema::of::<AgentDetail>(),
+            Self::ListArtifacts => Schema::of::<ArtifactPage>(),
+            Self::ReadArtifact => Schema::of::<Page>(),
+            Self::Stop | Self::Pause | Self::Resume => Schema::of::<Steered>(),
+        }
+    }
+
+    /// Does it. What happens meanwhile is told over `progress`.
+    pub(crate) async fn call(
+        self,
+        society: &Society,
+        arguments: Map<String, Value>,
+        progress: &mpsc::Sender<String>,
+    ) -> Result<Outcome, Refusal> {
+        match self {
+            Self::GiveTask => {
+                let GiveTask { prompt, attachments, key } = read(arguments)?;
+                let to = AgentId::root().to_string();
+                let attachments = attached(attachments)?;
+                let post = Post { attachments, key: key.map(own), ..Post::text(to, prompt) };
+                data(society.write(post).await?)
+            }
+            Self::FollowTask => follow::follow(society, read(arguments)?, progress).await,
+            Self::SendMessage => {
+                let SendMessage { to, text, task, attachments, key } = read(arguments)?;
+                let attachments = attached(attachments)?;
+                let post = Post { attachments, task, key: key.map(own), ..Post::text(to, text) };
+                data(society.write(post).await?)
+            }
+            Self::AnswerQuestion => {
+                let AnswerQuestion { question, text, attachments } = read(arguments)?;
+                let asked = self::question(society, &question).await?;
+                let attachments = attached(attachments)?;
+                let task = Some(asked.task);
+                data(society.write(Post { attachments, task, ..Post::text(asked.from, text) }).await?)
+            }
+            Self::ListTasks => {
+                let ListTasks { state, after, limit } = read(arguments)?;
+                data(society.tasks(&TaskFilter { state, after, limit }).await?)
+            }
+            Self::ListAgents => {
+                let ListAgents { task, state, role, capability, direction, ended, after, limit } = read(arguments)?;
+                let include_ended = ended.unwrap_or_default();
+                let filter =
+                    AgentFilter { task, state, role, capability, direction, include_ended, after, limit };
+                data(society.agents(&filter).await?)
+            }
+            Self::GetAgent => {
+                let GetAgent { agent } = read(arguments)?;
+                match society.agent(&agent).await? {
+                    Some(detail) => data(detail),
+                    None => Err(Refusal::unknown(&format!("there is no agent `{agent}`"))),
+                }
+            }
+            Self::ListArtifacts => {
+                let ListArtifacts { task, owner, kind, after, limit } = read(arguments)?;
+                data(society.artifacts(&ArtifactFilter { task, owner, kind, after, limit }).await?)
+            }
+            Self::ReadArtifact => {
+                let ReadArtifact { reference, offset, limit } = read(arguments)?;
+                let Some(id) = ArtifactId::from_reference(&reference) else {
+                    return Err(Refusal::unknown(&format!("`{reference}` is no reference of an artifact")));
+                };
+                let (page, block) = artifacts::page(society, &id, offset.unwrap_or(0), limit).await?;
+                Ok(Outcome { blocks: vec![block], ..data(page)? })
+            }
+            Self::Stop => {
+                let steer: Steer = read(arguments)?;
+                data(Steered { agents: society.stop_work(steer.target()).await? })
+            }
+            Self::Pause => {
+                let steer: Steer = read(arguments)?;
+                data(Steered { agents: society.pause(steer.target()).await? })
+            }
+            Self::Resume => {
+                let steer: Steer = read(arguments)?;
+                data(Steered { agents: society.resume(steer.target()).await? })
+            }
+        }
+    }
+}
+
+fn read<T: DeserializeOwned>(arguments: Map<String, Value>) -> Result<T, Refusal> {
+    serde_json::from_value(Value::Object(arguments)).map_err(|error| Refusal {
+        code: "invalid_arguments".to_owned(),
+        message: error.to_string(),
+        details: None,
+    })
+}
+
+fn data<T: Serialize>(result: T) -> Result<Outcome, Refusal> {
+    let data = serde_json::to_value(result).map_err(|error| Refusal {
+        code: "internal_error".to_owned(),
+        message: error.to_string(),
+        details: None,
+    })?;
+    Ok(Outcome { data, blocks: Vec::new() })
+}
+
+/// The key of a client, apart from those of others.
+fn own(key: String) -> String {
+    format!("mcp {key}")
+}
+
+fn attached(attachments: Option<Vec<Attached>>) -> Result<Vec<polity_runtime::Attachment>, Refusal> {
+    attachments.unwrap_or_default().into_iter().map(Attached::into_attachment).collect()
+}
+
+/// A message that asks the person something.
+async fn question(society: &Society, id: &MessageId) -> Result<MessageView, Refusal> {
+    let found = society.message(id).await?;
+    let asked = found.filter(|message| {
+        message.to.is_user() && message.expects == polity_society::message::Expects::Answer && message.answered_by.is_none()
+    });
+    asked.ok_or_else(|| Refusal::unknown(&format!("`{id}` is no question that waits for the user's answer")))
+}
+
+impl Refusal {
+    fn unknown(message: &str) -> Self {
+        Self { code: "not_found".to_owned(), message: message.to_owned(), details: None }
+    }
+
+    /// As the model is told it.
+    pub(crate) fn text(&self) -> String {
+        let mut told = json!({"error": self.code, "message": self.message});
+        if let Some(details) = &self.details {
+            told["details"] = details.clone();
+        }
+        told.to_string()
+    }
+}
+
+impl From<polity_runtime::Error> for Refusal {
+    fn from(error: polity_runtime::Error) -> Self {
+        tracing::error!(error = %polity_runtime::in_full(&error), "a call of a tool failed");
+        let (code, message) = if error.may_pass() {
+            ("unavailable", "the daemon cannot do this now; its log says why; try again later")
+        } else {
+            ("internal_error", "the daemon could not do this; its log says why")
+        };
+        Self { code: code.to_owned(), message: message.to_owned(), details: None }
+    }
+}
+
+impl From<WriteError> for Refusal {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Store(error) => error.into(),
+            error => {
+                Self { code: error.code().to_owned(), message: error.to_string(), details: error.details() }
+            }
+        }
+    }
+}
+
+impl From<SteerError> for Refusal {
+    fn from(error: SteerError) -> Self {
+        let code = match error {
+            SteerError::Store(error) => return error.into(),
+            SteerError::Unknown(_) => "not_found",
+            SteerError::Ended(_) => "agent_terminated",
+            SteerError::User => "invalid_arguments",
+        };
+        Self { code: code.to_owned(), message: error.to_string(), details: None }
+    }
+}
+
+/// The task that an id names; ids of clients may have space around them.
+pub(crate) fn task(id: &str) -> TaskId {
+    TaskId::new(id.trim())
+}
+
+/// A line about an artifact.
+pub(crate) fn line(artifact: &ArtifactView) -> String {
+    let name = artifact.filename.as_deref().unwrap_or("artifact");
+    format!("{name} ({}, {}, {} bytes)", artifact.reference, artifact.mime_type, artifact.size)
+}
+
