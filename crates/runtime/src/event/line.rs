@@ -13,6 +13,9 @@ impl Event {
             Self::RoleCreated { name, creator, service, .. } => {
                 format!("{creator} made the role {} ({service})", beginning(name))
             }
+            Self::RoleChanged { name, fields, service, .. } => {
+                format!("the role {} was changed: {} ({service})", beginning(name), fields.join(", "))
+            }
             Self::AgentCreated { agent, parent, objective, .. } => {
                 format!("{parent} hired {agent}: {}", beginning(objective))
             }
