@@ -86,7 +86,7 @@ pub(crate) struct ListTasks {
     /// Only those that are open, or idle.
     pub(crate) state: Option<TaskState>,
     /// `next` of the page before.
-    pub(crate) after: Option<String>,
+    pub(crate) after: Option<i64>,
     /// How many at most.
     pub(crate) limit: Option<u32>,
 }
