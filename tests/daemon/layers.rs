@@ -30,6 +30,8 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("polity-api", &["polity-runtime", "polity-society"]),
+    ("polity-openai", &["polity-runtime", "polity-society"]),
+    ("polity-mcp", &["polity-runtime", "polity-society"]),
     (
         "polity",
         &[
@@ -44,6 +46,8 @@ const LAYERS: &[(&str, &[&str])] = &[
             "polity-probe",
             "polity-runtime",
             "polity-api",
+            "polity-openai",
+            "polity-mcp",
         ],
     ),
     ("polity-tests", &[]),
@@ -161,7 +165,8 @@ fn each_world_outside_has_one_door() {
         ("async-openai", &["polity-llm"][..]),
         ("reqwest", &["polity-llm"]),
         ("sqlx", &["polity-artifacts", "polity-runtime"]),
-        ("axum", &["polity-api", "polity-tests", "polity"]),
+        ("axum", &["polity-api", "polity-openai", "polity-mcp", "polity-tests", "polity"]),
+        ("rmcp", &["polity-mcp"]),
         ("clap", &["polity"]),
     ] {
         for (name, known) in &known {

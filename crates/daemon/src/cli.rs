@@ -47,6 +47,11 @@ pub(crate) enum Command {
     /// data directory, the database and the ports. Exits with 2 where there is a problem, with 0 where there are only
     /// hints and warnings.
     Doctor(DoctorArguments),
+    /// Speak MCP over standard input and output, for an editor or an assistant that starts this as its server.
+    ///
+    /// Where a daemon serves the data directory, what is said is passed on to it; otherwise the society runs in this
+    /// process, until standard input is closed.
+    Mcp(McpArguments),
 }
 
 /// `polity config`
@@ -128,6 +133,9 @@ pub(crate) struct DoctorArguments {
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "60s")]
     pub(crate) timeout: Duration,
 
+/// `polity mcp`
+#[derive(Debug, Args)]
+pub(crate) struct McpArguments {
     /// Where app.json and llmservices.json are [default: as for `polity run`].
     #[arg(long, value_name = "DIR")]
     pub(crate) config: Option<PathBuf>,

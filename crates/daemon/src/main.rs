@@ -7,6 +7,7 @@ mod db;
 mod doctor;
 mod failure;
 mod gc;
+mod mcp;
 mod models;
 mod output;
 mod patience;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
             cli::Command::Db(command) => db::run(command).await,
             cli::Command::Gc(arguments) => gc::run(arguments).await,
             cli::Command::Doctor(arguments) => doctor::run(arguments).await,
+            cli::Command::Mcp(arguments) => mcp::run(arguments).await,
         }
     });
     // Work on a thread of its own, such as reading a large artifact, is not waited for: nobody needs it any more.
@@ -65,7 +67,8 @@ fn main() -> ExitCode {
 /// requests and answers whole are silenced, because those hold keys and media.
 fn log() {
     let wanted = std::env::var("POLITY_LOG").unwrap_or_else(|_| "error".to_owned());
-    let filter = EnvFilter::new(format!("{wanted},async_openai=off,hyper=off,hyper_util=off,reqwest=off"));
+    let filter =
+        EnvFilter::new(format!("{wanted},async_openai=off,hyper=off,hyper_util=off,reqwest=off,rmcp=warn"));
     let coloured = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
     tracing_subscriber::fmt()
         .with_env_filter(filter)

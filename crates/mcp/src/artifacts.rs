@@ -3,8 +3,8 @@
 use crate::tools::{Refusal, line};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use polity_runtime::{Content as Stored, Society};
 use polity_runtime::view::ArtifactView;
+use polity_runtime::{Content as Stored, Society};
 use polity_society::content::Kind;
 use polity_society::id::ArtifactId;
 use schemars::JsonSchema;
@@ -117,8 +117,7 @@ pub(crate) async fn whole(society: &Society, id: &ArtifactId) -> Result<(Artifac
 }
 
 async fn read(society: &Society, id: &ArtifactId) -> Result<(ArtifactView, Vec<u8>), Refusal> {
-    let refusal =
-        |code: &str, message: String| Refusal { code: code.to_owned(), message, details: None };
+    let refusal = |code: &str, message: String| Refusal { code: code.to_owned(), message, details: None };
     let content = society.artifact_content(id).await?;
     let Some(Stored { artifact, file, .. }) = content else {
         return Err(refusal("not_found", format!("there is no artifact `{}`", id.reference())));
@@ -135,9 +134,7 @@ async fn read(society: &Society, id: &ArtifactId) -> Result<(ArtifactView, Vec<u
     let read = tokio::task::spawn_blocking(work).await.map_err(std::io::Error::other).flatten();
     match read {
         Ok(bytes) => Ok((artifact, bytes)),
-        Err(error) => {
-            Err(refusal("internal_error", format!("{} cannot be read: {error}", id.reference())))
-        }
+        Err(error) => Err(refusal("internal_error", format!("{} cannot be read: {error}", id.reference()))),
     }
 }
 
@@ -148,7 +145,8 @@ fn as_text(artifact: &ArtifactView, bytes: Vec<u8>) -> Option<String> {
 
 /// A part of a text, in characters, and where the next one begins.
 fn part(text: &str, offset: u64, limit: u64) -> (String, Option<u64>) {
-    let (skip, take) = (usize::try_from(offset).unwrap_or(usize::MAX), usize::try_from(limit).unwrap_or(usize::MAX));
+    let (skip, take) =
+        (usize::try_from(offset).unwrap_or(usize::MAX), usize::try_from(limit).unwrap_or(usize::MAX));
     let mut rest = text.chars().skip(skip);
     let part: String = rest.by_ref().take(take).collect();
     let next = rest.next().map(|_| offset.saturating_add(limit));

@@ -179,11 +179,12 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let unknown = || ErrorData::resource_not_found(format!("there is no resource `{}`", request.uri), None);
+        let unknown =
+            || ErrorData::resource_not_found(format!("there is no resource `{}`", request.uri), None);
         let id = artifacts::of_uri(&request.uri).ok_or_else(unknown)?;
-        let (artifact, content) = artifacts::whole(&self.society, &id).await.map_err(|refusal| {
-            if refusal.code == "not_found" { unknown() } else { failed(refusal) }
-        })?;
+        let (artifact, content) = artifacts::whole(&self.society, &id)
+            .await
+            .map_err(|refusal| if refusal.code == "not_found" { unknown() } else { failed(refusal) })?;
         let contents = match content {
             Content::Text(text) => ResourceContents::text(text, request.uri.as_str()),
             Content::Bytes(base64) => ResourceContents::blob(base64, request.uri.as_str()),

@@ -13,8 +13,8 @@ use arguments::{
     SendMessage, Steer,
 };
 use polity_runtime::view::{
-    AgentDetail, AgentFilter, AgentPage, ArtifactFilter, ArtifactPage, ArtifactView, MessageView, Posted, Steered,
-    TaskFilter, TaskPage,
+    AgentDetail, AgentFilter, AgentPage, ArtifactFilter, ArtifactPage, ArtifactView, MessageView, Posted,
+    Steered, TaskFilter, TaskPage,
 };
 use polity_runtime::{Post, Society, SteerError, WriteError};
 use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
@@ -143,9 +143,13 @@ impl Tool {
             }
             Self::AnswerQuestion => "Answer a question that an agent has asked the user.",
             Self::ListTasks => "List the tasks of the society, the newest first, with how each stands.",
-            Self::ListAgents => "List the agents of the society, parents before children, with what each is doing.",
+            Self::ListAgents => {
+                "List the agents of the society, parents before children, with what each is doing."
+            }
             Self::GetAgent => "Show one agent: its role, brief, service, contacts, tasks and children.",
-            Self::ListArtifacts => "List the artifacts (files, pictures, reports) of the society, the newest first.",
+            Self::ListArtifacts => {
+                "List the artifacts (files, pictures, reports) of the society, the newest first."
+            }
             Self::ReadArtifact => {
                 "Read an artifact by its reference. Text comes in pages, pictures and sound as such; of other kinds \
                  the description comes."
@@ -235,7 +239,8 @@ impl Tool {
                 data(society.tasks(&TaskFilter { state, after, limit }).await?)
             }
             Self::ListAgents => {
-                let ListAgents { task, state, role, capability, direction, ended, after, limit } = read(arguments)?;
+                let ListAgents { task, state, role, capability, direction, ended, after, limit } =
+                    read(arguments)?;
                 let include_ended = ended.unwrap_or_default();
                 let filter =
                     AgentFilter { task, state, role, capability, direction, include_ended, after, limit };
@@ -306,7 +311,9 @@ fn attached(attachments: Option<Vec<Attached>>) -> Result<Vec<polity_runtime::At
 async fn question(society: &Society, id: &MessageId) -> Result<MessageView, Refusal> {
     let found = society.message(id).await?;
     let asked = found.filter(|message| {
-        message.to.is_user() && message.expects == polity_society::message::Expects::Answer && message.answered_by.is_none()
+        message.to.is_user()
+            && message.expects == polity_society::message::Expects::Answer
+            && message.answered_by.is_none()
     });
     asked.ok_or_else(|| Refusal::unknown(&format!("`{id}` is no question that waits for the user's answer")))
 }
@@ -371,4 +378,3 @@ pub(crate) fn line(artifact: &ArtifactView) -> String {
     let name = artifact.filename.as_deref().unwrap_or("artifact");
     format!("{name} ({}, {}, {} bytes)", artifact.reference, artifact.mime_type, artifact.size)
 }
-

@@ -191,7 +191,10 @@ impl Attached {
         let bytes = match (self.reference, self.text, self.base64) {
             (Some(reference), None, None) => {
                 let id = ArtifactId::from_reference(&reference);
-                return id.map_or_else(|| invalid("reference is not of the form artifact:…"), |id| Ok(Attachment::Stored(id)));
+                return id.map_or_else(
+                    || invalid("reference is not of the form artifact:…"),
+                    |id| Ok(Attachment::Stored(id)),
+                );
             }
             (None, Some(text), None) => text.into_bytes(),
             (None, None, Some(base64)) => match STANDARD.decode(base64.trim()) {

@@ -17,7 +17,8 @@ impl Schema {
         settings.meta_schema = None;
         settings.contract = Contract::Serialize;
         let mut schema = settings.into_generator().into_root_schema_for::<T>();
-        RecursiveTransform(|schema: &mut schemars::Schema| drop(schema.remove("format"))).transform(&mut schema);
+        RecursiveTransform(|schema: &mut schemars::Schema| drop(schema.remove("format")))
+            .transform(&mut schema);
         schema.remove("title");
         Self(schema.as_object().cloned().unwrap_or_default())
     }

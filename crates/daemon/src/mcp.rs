@@ -1,0 +1,49 @@
+//! `polity mcp`: MCP over standard input and output. Standard output carries the protocol and nothing else.
+
+use crate::cli::McpArguments;
+use crate::config;
+use crate::failure::Failure;
+use crate::models;
+use crate::output::{Form, Output, complain};
+use crate::places;
+use crate::signals::Interruption;
+use polity_registry::Watch;
+use polity_runtime::Society;
+use std::sync::Arc;
+
+/// Runs the command; gives the exit code.
+pub(crate) async fn run(arguments: McpArguments) -> Result<u8, Failure> {
+    let config_dir = places::config(arguments.config)?;
+    let (registry, problems) = config::read(&config_dir.path).await?;
+    let data = places::data(arguments.data)?;
+    let output = Output::new(Form::Text);
+    output.problems(&problems);
+    let registry = Arc::new(registry);
+    let watch = Watch::start(&registry);
+    if let Err(error) = &watch {
+        // Changes are still seen, at the next model call.
+        tracing::warn!(%error, "changes of the configuration are not watched");
+    }
+    let parts = models::parts(registry)?;
+    let mut interruption = Interruption::listen()
+        .map_err(|error| Failure::Defect(format!("cannot listen for signals: {error}")))?;
+    let society = tokio::select! {
+        started = Society::start(&data.path, parts) => Arc::new(started.map_err(Failure::Open)?),
+        () = interruption.happened() => return Ok(0),
+    };
+    let spoken = polity_mcp::serve(Arc::clone(&society), tokio::io::stdin(), tokio::io::stdout());
+    let code = tokio::select! {
+        spoken = spoken => {
+            if let Err(error) = spoken {
+                complain(&error.to_string());
+            }
+            Ok(0)
+        }
+        () = interruption.happened() => Ok(0),
+        reason = society.broken() => Err(Failure::Broken(reason)),
+    };
+    // What is under way goes on at the next start; whoever started this does not wait for it.
+    society.stop().await;
+    drop(data);
+    code
+}

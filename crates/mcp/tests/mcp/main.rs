@@ -1,0 +1,254 @@
+//! The protocol over a society that lives in this process, with the rehearsal models: over HTTP, and over streams.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::Request;
+use polity_registry::{Environment, Registry};
+use polity_rehearsal::RehearsalModel;
+use polity_runtime::view::{MessageFilter, TaskFilter};
+use polity_runtime::{Parts, Society, Target};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tower::ServiceExt;
+
+struct World {
+    society: Arc<Society>,
+    router: Router,
+    directory: TempDir,
+}
+
+async fn start(directory: &Path) -> Arc<Society> {
+    std::fs::write(directory.join("app.json"), r#"{"discover": false}"#).unwrap();
+    let environment = Environment::look_up(|_| None);
+    let (registry, problems) =
+        Registry::load(directory, environment, Box::new(|| Box::pin(async { None }))).await.unwrap();
+    assert_eq!(problems, []);
+    let parts = Parts {
+        registry: Arc::new(registry),
+        model: Arc::new(RehearsalModel),
+        outside_tools: Vec::new(),
+        extractor: None,
+    };
+    Arc::new(Society::start(&directory.join("data"), parts).await.unwrap())
+}
+
+impl World {
+    async fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("data")).unwrap();
+        let society = start(directory.path()).await;
+        Self { router: polity_mcp::router(Arc::clone(&society)), society, directory }
+    }
+
+    /// The same data in the next process.
+    async fn again(self) -> Self {
+        self.society.stop().await;
+        let society = start(self.directory.path()).await;
+        Self { router: polity_mcp::router(Arc::clone(&society)), society, directory: self.directory }
+    }
+
+    /// What comes back for a message, whether as one object or as events: the last is the result.
+    async fn post(&self, message: Value) -> Vec<Value> {
+        let request = Request::post("/mcp")
+            .header("host", "127.0.0.1:7717")
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream")
+            .header("mcp-protocol-version", "2025-11-25")
+            .body(Body::from(message.to_string()))
+            .unwrap();
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let events = response.headers().get("content-type").is_some_and(|kind| kind == "text/event-stream");
+        let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        let body = String::from_utf8(body.to_vec()).unwrap();
+        let read = |text: &str| serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"));
+        if !events {
+            return vec![read(&body)];
+        }
+        let data = body.lines().filter_map(|line| line.strip_prefix("data: ")).filter(|data| !data.is_empty());
+        data.map(read).collect()
+    }
+
+    async fn request(&self, method: &str, params: Value) -> Value {
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        self.post(message).await.pop().unwrap()
+    }
+
+    async fn tool(&self, name: &str, arguments: Value) -> Value {
+        let answer = self.request("tools/call", json!({"name": name, "arguments": arguments})).await;
+        answer.get("result").cloned().unwrap_or_else(|| panic!("{answer}"))
+    }
+
+    /// Calls a tool, and compares what it gives with what it says that it gives.
+    async fn call(&self, name: &str, arguments: Value) -> Value {
+        let result = self.tool(name, arguments).await;
+        assert_ne!(result["isError"], true, "{result}");
+        let tools = self.request("tools/list", json!({})).await;
+        let tools = tools["result"]["tools"].as_array().unwrap();
+        let tool = tools.iter().find(|tool| tool["name"] == name).unwrap();
+        let validator = jsonschema::validator_for(&tool["outputSchema"]).unwrap();
+        let data = result["structuredContent"].clone();
+        let errors: Vec<String> = validator.iter_errors(&data).map(|error| error.to_string()).collect();
+        assert_eq!(errors, Vec::<String>::new(), "{name}: {data}");
+        data
+    }
+
+    async fn refused(&self, name: &str, arguments: Value) -> String {
+        let result = self.tool(name, arguments).await;
+        assert_eq!(result["isError"], true, "{result}");
+        assert!(result.get("structuredContent").is_none(), "it would not fit what the tool says that it gives");
+        let told: Value = serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
+        told["error"].as_str().unwrap().to_owned()
+    }
+
+    /// Follows a task to its end; gives what was said to the person.
+    async fn follow(&self, task: &Value) -> Vec<Value> {
+        let (mut said, mut next) = (Vec::new(), json!(0));
+        loop {
+            let arguments = json!({"task": task, "after": next, "waitSeconds": 600});
+            let followed = self.call("follow_task", arguments).await;
+            said.extend(followed["messages"].as_array().unwrap().iter().cloned());
+            next = followed["next"].clone();
+            if followed["finished"] == true {
+                return said;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_tool_says_what_it_takes_and_gives() {
+    let world = World::new().await;
+    let tools = world.request("tools/list", json!({})).await;
+    let tools = tools["result"]["tools"].as_array().unwrap();
+    assert_eq!(tools.len(), 12);
+    for tool in tools {
+        for schema in ["inputSchema", "outputSchema"] {
+            let schema = &tool[schema];
+            assert_eq!(schema["type"], "object", "{tool}");
+            assert!(schema.get("$schema").is_none(), "old clients know no new dialect");
+            assert!(!schema.to_string().contains("\"format\""), "{schema}");
+            jsonschema::validator_for(schema).unwrap();
+        }
+        assert_eq!(tool["inputSchema"]["additionalProperties"], false);
+    }
+}
+
+#[tokio::test]
+async fn a_task_is_given_and_followed_to_its_end_even_over_a_restart() {
+    let world = World::new().await;
+    world.society.pause(Target::Everybody).await.unwrap();
+    let attachment = json!({"text": "a,b\n1,2\n", "filename": "t.csv", "mimeType": "text/csv"});
+    let given = world.call("give_task", json!({"prompt": "读这个文件", "attachments": [attachment]})).await;
+    let waits = world.call("follow_task", json!({"task": given["task"], "waitSeconds": 0})).await;
+    assert_eq!((&waits["finished"], &waits["messages"]), (&json!(false), &json!([])));
+    let world = world.again().await;
+    world.call("resume", json!({"agent": "root"})).await;
+    let said = world.follow(&given["task"]).await;
+    assert_eq!(said.last().unwrap()["finality"], "final");
+    let agents = world.call("list_agents", json!({"task": given["task"]})).await;
+    let ids: Vec<&str> = agents["agents"].as_array().unwrap().iter().filter_map(|agent| agent["id"].as_str()).collect();
+    assert!(ids.contains(&"root"));
+    for id in ids.into_iter().filter(|id| *id != "user") {
+        world.call("get_agent", json!({"agent": id})).await;
+    }
+    world.call("list_tasks", json!({})).await;
+    let more = json!({"to": "root", "text": "再说一遍", "task": given["task"], "key": "a"});
+    let (one, two) = (world.call("send_message", more.clone()).await, world.call("send_message", more).await);
+    assert_eq!((&one["id"], &two["duplicate"]), (&two["id"], &json!(true)));
+}
+
+#[tokio::test]
+async fn artifacts_are_read_as_what_they_are() {
+    let world = World::new().await;
+    let png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
+    let attachments = json!([
+        {"base64": png, "filename": "a.png", "mimeType": "image/png"},
+        {"text": "一二三四五", "filename": "t.txt", "mimeType": "text/plain"},
+    ]);
+    let given = world.call("give_task", json!({"prompt": "看看", "attachments": attachments})).await;
+    world.follow(&given["task"]).await;
+    let artifacts = world.call("list_artifacts", json!({"task": given["task"], "owner": "user"})).await;
+    let of = |mime: &str| {
+        let all = artifacts["artifacts"].as_array().unwrap();
+        all.iter().find(|artifact| artifact["mimeType"] == mime).unwrap().clone()
+    };
+    let (picture, text) = (of("image/png"), of("text/plain"));
+    let shown = world.tool("read_artifact", json!({"ref": picture["reference"]})).await;
+    assert_eq!(shown["content"][0], json!({"type": "image", "data": png, "mimeType": "image/png"}));
+    let page = world.call("read_artifact", json!({"ref": text["reference"], "offset": 1, "limit": 2})).await;
+    assert_eq!((&page["text"], &page["next"]), (&json!("二三"), &json!(3)));
+    let resources = world.request("resources/list", json!({})).await;
+    let uri = format!("polity://artifact/{}", text["id"].as_str().unwrap());
+    let listed = resources["result"]["resources"].as_array().unwrap();
+    assert!(listed.iter().any(|resource| resource["uri"] == uri.as_str()));
+    let read = world.request("resources/read", json!({"uri": uri})).await;
+    assert_eq!(read["result"]["contents"][0]["text"], "一二三四五");
+    for uri in ["polity://artifact/nothing", "polity://artifact/../../etc/passwd", "file:///etc/passwd"] {
+        let read = world.request("resources/read", json!({"uri": uri})).await;
+        assert!(read["error"]["code"].is_i64(), "{uri}: {read}");
+    }
+}
+
+#[tokio::test]
+async fn what_happens_is_told_as_progress() {
+    let world = World::new().await;
+    let given = world.call("give_task", json!({"prompt": "你好"})).await;
+    world.follow(&given["task"]).await;
+    let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {
+        "name": "follow_task", "arguments": {"task": given["task"]}, "_meta": {"progressToken": "p"}}});
+    let mut told = world.post(call).await;
+    let result = told.pop().unwrap();
+    let happened = result["result"]["structuredContent"]["happened"].as_array().unwrap().clone();
+    let progress: Vec<Value> = told.iter().map(|notice| notice["params"]["message"].clone()).collect();
+    assert!(!happened.is_empty());
+    assert_eq!(progress, happened);
+    assert!(told.iter().all(|notice| notice["params"]["progressToken"] == "p"));
+}
+
+#[tokio::test]
+async fn what_is_refused_says_why_to_the_model() {
+    let world = World::new().await;
+    let check = async |name: &str, arguments: Value, code: &str| {
+        assert_eq!(world.refused(name, arguments).await, code, "{name}");
+    };
+    check("give_task", json!({"prompt": "x", "colour": 1}), "invalid_arguments").await;
+    check("give_task", json!({"prompt": "x", "attachments": [{}]}), "invalid_arguments").await;
+    check("give_task", json!({"prompt": "x", "attachments": [{"base64": "***"}]}), "invalid_arguments").await;
+    check("follow_task", json!({"task": "t-nothing"}), "not_found").await;
+    check("answer_question", json!({"question": "m000000001", "text": "x"}), "not_found").await;
+    check("get_agent", json!({"agent": "nobody"}), "not_found").await;
+    check("read_artifact", json!({"ref": "artifact:nothing"}), "not_found").await;
+    check("read_artifact", json!({"ref": "../../etc/passwd"}), "not_found").await;
+    check("stop", json!({"agent": "user"}), "invalid_arguments").await;
+    let unknown = world.request("tools/call", json!({"name": "walk", "arguments": {}})).await;
+    assert!(unknown["error"]["code"].is_i64(), "{unknown}");
+    assert_eq!(world.society.tasks(&TaskFilter::default()).await.unwrap().tasks.len(), 0);
+    assert_eq!(world.society.messages(&MessageFilter::default()).await.unwrap().messages.len(), 0);
+}
+
+#[tokio::test]
+async fn the_same_is_spoken_over_streams_and_ends_with_them() {
+    let world = World::new().await;
+    let (ours, theirs) = tokio::io::duplex(1 << 20);
+    let (input, output) = tokio::io::split(theirs);
+    let served = tokio::spawn(polity_mcp::serve(Arc::clone(&world.society), input, output));
+    let (read, mut write) = tokio::io::split(ours);
+    let mut lines = BufReader::new(read).lines();
+    let mut say = async |message: Value| write.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+    let client = json!({"name": "test", "version": "1"});
+    let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
+    say(json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello})).await;
+    let answer: Value = serde_json::from_str(&lines.next_line().await.unwrap().unwrap()).unwrap();
+    assert_eq!(answer["result"]["serverInfo"]["name"], "polity");
+    say(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    say(json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})).await;
+    let answer: Value = serde_json::from_str(&lines.next_line().await.unwrap().unwrap()).unwrap();
+    assert_eq!(answer["result"]["tools"].as_array().unwrap().len(), 12);
+    write.shutdown().await.unwrap();
+    served.await.unwrap().unwrap();
+}

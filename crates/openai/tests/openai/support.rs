@@ -1,0 +1,122 @@
+//! A society with the rehearsal models, in a directory of its own.
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Request, StatusCode};
+use polity_registry::{Environment, Registry};
+use polity_rehearsal::RehearsalModel;
+use polity_runtime::{Parts, Society};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
+use tempfile::TempDir;
+use tower::ServiceExt;
+
+pub(crate) struct World {
+    pub(crate) society: Arc<Society>,
+    pub(crate) router: Router,
+    directory: TempDir,
+}
+
+/// What came back.
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+
+    pub(crate) fn task(&self) -> String {
+        assert_eq!(self.status, 200, "{}", self.body);
+        self.headers["x-polity-task"].to_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn text(&self) -> String {
+        self.json()["choices"][0]["message"]["content"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn code(&self) -> String {
+        let error = &self.json()["error"];
+        for field in ["message", "type", "code"] {
+            assert!(error[field].is_string(), "{field}: {}", self.body);
+        }
+        assert!(error.as_object().unwrap().contains_key("param"));
+        error["code"].as_str().unwrap().to_owned()
+    }
+
+    /// The data of the events of a stream; `[DONE]` is not among them, and has to come.
+    pub(crate) fn chunks(&self) -> Vec<Value> {
+        let mut data: Vec<&str> = self.body.lines().filter_map(|line| line.strip_prefix("data: ")).collect();
+        assert_eq!(data.pop(), Some("[DONE]"));
+        data.into_iter().map(|data| serde_json::from_str(data).unwrap()).collect()
+    }
+}
+
+async fn start(directory: &Path) -> (Arc<Society>, Router) {
+    std::fs::write(directory.join("app.json"), r#"{"discover": false}"#).unwrap();
+    let environment = Environment::look_up(|_| None);
+    let (registry, problems) =
+        Registry::load(directory, environment, Box::new(|| Box::pin(async { None }))).await.unwrap();
+    assert_eq!(problems, []);
+    let parts = Parts {
+        registry: Arc::new(registry),
+        model: Arc::new(RehearsalModel),
+        outside_tools: Vec::new(),
+        extractor: None,
+    };
+    let society = Arc::new(Society::start(&directory.join("data"), parts).await.unwrap());
+    (Arc::clone(&society), polity_openai::router(society))
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("data")).unwrap();
+        let (society, router) = start(directory.path()).await;
+        Self { society, router, directory }
+    }
+
+    /// The same data in the next process.
+    pub(crate) async fn again(self) -> Self {
+        self.society.stop().await;
+        let (society, router) = start(self.directory.path()).await;
+        Self { society, router, directory: self.directory }
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.send(Request::get(path).body(Body::empty()).unwrap()).await
+    }
+
+    /// Asks, with these headers.
+    pub(crate) async fn chat_with(&self, body: Value, headers: &[(&str, &str)]) -> Answer {
+        let mut request = Request::post("/v1/chat/completions").header("content-type", "application/json");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.send(request.body(Body::from(body.to_string())).unwrap()).await
+    }
+
+    /// Asks root in a conversation.
+    pub(crate) async fn chat(&self, messages: Value) -> Answer {
+        self.chat_with(json!({"model": "polity", "messages": messages}), &[]).await
+    }
+
+    /// Asks, and goes away as soon as the answer begins.
+    pub(crate) async fn leave(&self, body: Value) {
+        let request = Request::post("/v1/chat/completions").body(Body::from(body.to_string())).unwrap();
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        assert_eq!(response.status(), 200);
+    }
+
+    async fn send(&self, request: Request<Body>) -> Answer {
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (head, body) = response.into_parts();
+        let body = to_bytes(body, usize::MAX).await.unwrap();
+        let body = String::from_utf8(body.to_vec()).unwrap();
+        Answer { status: head.status, headers: head.headers, body }
+    }
+}

@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# The official clients, unmodified, against a real daemon: OpenAI's and MCP's for Python and JavaScript, and a tester
+# that makes requests out of the OpenAPI document. POLITY_BIN names the program [default: target/debug/polity].
+# What is installed goes into CLIENTS_CACHE [default: target/clients]. Where Python, Node or their registries are not
+# there, it says so and leaves that part out; CLIENTS=required makes that a failure.
+set -euo pipefail
+here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+root="$(cd "$here/../.." && pwd)"
+polity="${POLITY_BIN:-$root/target/debug/polity}"
+cache="${CLIENTS_CACHE:-$root/target/clients}"
+work="$(mktemp -d)"
+daemon=
+
+say() { printf 'clients: %s\n' "$*"; }
+
+end() {
+    if [ -n "$daemon" ]; then
+        kill "$daemon" 2>/dev/null || true
+        wait "$daemon" 2>/dev/null || true
+    fi
+    rm -rf "$work"
+}
+trap end EXIT
+
+missing() {
+    say "left out: $*"
+    if [ "${CLIENTS:-}" = required ]; then exit 1; fi
+}
+
+[ -x "$polity" ] || { say "there is no program $polity; build it: cargo build"; exit 2; }
+mkdir -p "$cache"
+
+# Into a directory of its own for each list of what is pinned, so that a new list is never mixed with an old one.
+python=
+if ! command -v python3 >/dev/null; then
+    missing "the clients for Python, because there is no python3"
+else
+    venv="$cache/python-$(cksum <"$here/requirements.txt" | tr -d ' ')"
+    if [ ! -e "$venv/ready" ]; then
+        rm -rf "$venv"
+        if python3 -m venv "$venv" && "$venv/bin/pip" install --quiet --no-deps -r "$here/requirements.txt"; then
+            touch "$venv/ready"
+        fi
+    fi
+    if [ -e "$venv/ready" ]; then python="$venv/bin/python"; else
+        missing "the clients for Python, because they could not be installed"
+    fi
+fi
+node=
+if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
+    missing "the clients for JavaScript, because there is no node or no npm"
+else
+    modules="$cache/node-$(cat "$here/package.json" "$here/package-lock.json" | cksum | tr -d ' ')"
+    if [ ! -e "$modules/ready" ]; then
+        rm -rf "$modules"
+        mkdir -p "$modules"
+        cp "$here/package.json" "$here/package-lock.json" "$modules"
+        if (cd "$modules" && npm ci --no-fund --no-audit --loglevel=error >&2); then touch "$modules/ready"; fi
+    fi
+    if [ -e "$modules/ready" ]; then node=node; else
+        missing "the clients for JavaScript, because they could not be installed"
+    fi
+fi
+
+export POLITY_BIN="$polity" POLITY_CONFIG="$work/config" POLITY_DATA="$work/data"
+export POLITY_PICTURE="$root/examples/picture.png" NO_COLOR=1
+unset OPENAI_API_KEY OPENAI_BASE_URL OPENAI_MODEL
+mkdir -p "$POLITY_CONFIG"
+echo '{"discover": false}' >"$POLITY_CONFIG/app.json"
+
+serve() {
+    "$polity" serve --listen 127.0.0.1:0 --config "$POLITY_CONFIG" --data "$POLITY_DATA" 2>"$work/log" &
+    daemon=$!
+    for _ in $(seq 200); do
+        if [ -s "$POLITY_DATA/daemon.json" ] && kill -0 "$daemon" 2>/dev/null; then
+            POLITY_URL="$(sed -n 's/.*"url": "\([^"]*\)".*/\1/p' "$POLITY_DATA/daemon.json")"
+            POLITY_TOKEN="$(cat "$POLITY_DATA/token")"
+            export POLITY_URL POLITY_TOKEN
+            return
+        fi
+        sleep 0.1
+    done
+    say "polity serve did not come up:"
+    cat "$work/log"
+    exit 1
+}
+
+step() {
+    say "$1"
+    shift
+    "$@" || {
+        say "FAILED; the daemon says:"
+        cat "$work/log"
+        exit 1
+    }
+}
+
+serve
+if [ -n "$python" ]; then
+    step "OpenAI's client for Python" "$python" "$here/openai_client.py"
+    step "MCP's client for Python, /mcp" "$python" "$here/mcp_client.py" http
+    step "MCP's client for Python, polity mcp beside the daemon" "$python" "$here/mcp_client.py" stdio
+fi
+if [ -n "$node" ]; then
+    # Modules are looked for beside the script.
+    cp "$here"/*.mjs "$modules"
+    step "OpenAI's client for JavaScript" node "$modules/openai_client.mjs"
+    step "MCP's client for JavaScript, /mcp" node "$modules/mcp_client.mjs" http
+    step "MCP's client for JavaScript, polity mcp beside the daemon" node "$modules/mcp_client.mjs" stdio
+fi
+if [ -n "$python" ]; then
+    step "requests made out of the OpenAPI document" "$python" -m schemathesis.cli run \
+        "$POLITY_URL/api/openapi.json" --header "Authorization: Bearer $POLITY_TOKEN" \
+        --checks not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance \
+        --max-examples "${EXAMPLES:-20}" --seed "${SEED:-1}" --workers 2 --request-timeout 20 \
+        --generation-database none --no-color
+fi
+kill "$daemon"
+wait "$daemon" || { say "polity serve did not end with 0"; cat "$work/log"; exit 1; }
+daemon=
+# Without a daemon the society runs in the process that speaks.
+if [ -n "$python" ]; then
+    step "MCP's client for Python, polity mcp alone" "$python" "$here/mcp_client.py" stdio
+fi
+if [ -n "$node" ]; then
+    step "MCP's client for JavaScript, polity mcp alone" node "$modules/mcp_client.mjs" stdio
+fi
+say "all good"
