@@ -69,7 +69,8 @@ impl World {
         if !events {
             return vec![read(&body)];
         }
-        let data = body.lines().filter_map(|line| line.strip_prefix("data: ")).filter(|data| !data.is_empty());
+        let data =
+            body.lines().filter_map(|line| line.strip_prefix("data: ")).filter(|data| !data.is_empty());
         data.map(read).collect()
     }
 
@@ -100,7 +101,10 @@ impl World {
     async fn refused(&self, name: &str, arguments: Value) -> String {
         let result = self.tool(name, arguments).await;
         assert_eq!(result["isError"], true, "{result}");
-        assert!(result.get("structuredContent").is_none(), "it would not fit what the tool says that it gives");
+        assert!(
+            result.get("structuredContent").is_none(),
+            "it would not fit what the tool says that it gives"
+        );
         let told: Value = serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
         told["error"].as_str().unwrap().to_owned()
     }
@@ -151,7 +155,8 @@ async fn a_task_is_given_and_followed_to_its_end_even_over_a_restart() {
     let said = world.follow(&given["task"]).await;
     assert_eq!(said.last().unwrap()["finality"], "final");
     let agents = world.call("list_agents", json!({"task": given["task"]})).await;
-    let ids: Vec<&str> = agents["agents"].as_array().unwrap().iter().filter_map(|agent| agent["id"].as_str()).collect();
+    let ids: Vec<&str> =
+        agents["agents"].as_array().unwrap().iter().filter_map(|agent| agent["id"].as_str()).collect();
     assert!(ids.contains(&"root"));
     for id in ids.into_iter().filter(|id| *id != "user") {
         world.call("get_agent", json!({"agent": id})).await;
@@ -165,7 +170,8 @@ async fn a_task_is_given_and_followed_to_its_end_even_over_a_restart() {
 #[tokio::test]
 async fn artifacts_are_read_as_what_they_are() {
     let world = World::new().await;
-    let png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
+    let png =
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
     let attachments = json!([
         {"base64": png, "filename": "a.png", "mimeType": "image/png"},
         {"text": "一二三四五", "filename": "t.txt", "mimeType": "text/plain"},

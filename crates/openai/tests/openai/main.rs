@@ -4,9 +4,10 @@
 
 mod support;
 
-use polity_runtime::Target;
-use polity_runtime::view::{MessageFilter, TaskFilter};
+use polity_runtime::view::{EventFilter, MessageFilter, TaskFilter};
+use polity_runtime::{Event, Target};
 use polity_society::id::AgentId;
+use polity_society::message::Finality;
 use serde_json::{Value, json};
 use support::World;
 
@@ -36,10 +37,20 @@ async fn an_answer_has_all_that_clients_read() {
     assert_eq!(body["choices"][0]["finish_reason"], "stop");
     assert_eq!(body.pointer("/choices/0/logprobs"), Some(&Value::Null));
     assert!(!answer.text().is_empty());
-    let usage = &body["usage"];
-    let spent = world.society.usage(&Default::default()).await.unwrap().total;
-    assert_eq!(usage["prompt_tokens"], spent.prompt_tokens, "usage is true");
-    assert_eq!(usage["completion_tokens"], spent.completion_tokens);
+    let events = world.society.events_after(0, 1000, &EventFilter::default()).await.unwrap().events;
+    let until = events.iter().position(|entry| match &entry.event {
+        Event::MessageAccepted { to, finality, .. } => to.is_user() && *finality == Finality::Final,
+        _ => false,
+    });
+    let spent = events[..until.unwrap()].iter().filter_map(|entry| match &entry.event {
+        Event::ModelAnswered { usage, .. } => Some((usage.prompt_tokens, usage.completion_tokens)),
+        _ => None,
+    });
+    let spent = spent.fold((0, 0), |sum, call| (sum.0 + call.0, sum.1 + call.1));
+    assert_eq!(
+        (&body["usage"]["prompt_tokens"], &body["usage"]["completion_tokens"]),
+        (&json!(spent.0), &json!(spent.1))
+    );
     assert_eq!(world.society.unshown().await.unwrap().len(), 0, "the person has seen it");
 }
 
@@ -47,7 +58,12 @@ async fn an_answer_has_all_that_clients_read() {
 async fn a_conversation_goes_on_with_its_task_after_a_restart_too() {
     let world = World::new().await;
     let first = world.chat(json!([user("一")])).await;
-    let mut said = vec![json!({"role": "system", "content": "Monday"}), user("一"), assistant(&first.text()), user("二")];
+    let mut said = vec![
+        json!({"role": "system", "content": "Monday"}),
+        user("一"),
+        assistant(&first.text()),
+        user("二"),
+    ];
     let second = world.chat(json!(said)).await;
     assert_eq!(second.task(), first.task());
     let world = world.again().await;
@@ -123,7 +139,8 @@ async fn whoever_goes_away_finds_the_answer_when_the_same_is_asked_again() {
 #[tokio::test]
 async fn a_stream_tells_what_happens_and_ends_with_the_usage() {
     let world = World::new().await;
-    let content = json!([{"type": "text", "text": "看看"}, {"type": "image_url", "image_url": {"url": PICTURE}}]);
+    let content =
+        json!([{"type": "text", "text": "看看"}, {"type": "image_url", "image_url": {"url": PICTURE}}]);
     let messages = json!([{"role": "user", "content": content}]);
     let body = json!({"model": "polity", "messages": messages, "stream": true, "stream_options": {"include_usage": true}});
     let answer = world.chat_with(body, &[]).await;
@@ -137,7 +154,8 @@ async fn a_stream_tells_what_happens_and_ends_with_the_usage() {
     let (reasoning, content) = (all("reasoning_content"), all("content"));
     assert!(reasoning.contains("root hired "), "{reasoning}");
     assert!(content.contains("1 × 1"), "the picture's bytes reached a model that sees: {content}");
-    let ends: Vec<&Value> = chunks.iter().filter(|chunk| chunk["choices"][0]["finish_reason"] == "stop").collect();
+    let ends: Vec<&Value> =
+        chunks.iter().filter(|chunk| chunk["choices"][0]["finish_reason"] == "stop").collect();
     assert_eq!(ends.len(), 1);
     let last = chunks.last().unwrap();
     assert_eq!(last["choices"], json!([]));
@@ -151,10 +169,12 @@ async fn a_stream_tells_what_happens_and_ends_with_the_usage() {
 #[tokio::test]
 async fn every_live_agent_is_a_model() {
     let world = World::new().await;
-    let content = json!([{"type": "text", "text": "看看"}, {"type": "image_url", "image_url": {"url": PICTURE}}]);
+    let content =
+        json!([{"type": "text", "text": "看看"}, {"type": "image_url", "image_url": {"url": PICTURE}}]);
     let task = world.chat(json!([{"role": "user", "content": content}])).await.task();
     let list = world.get("/v1/models").await.json();
-    let ids: Vec<&str> = list["data"].as_array().unwrap().iter().filter_map(|model| model["id"].as_str()).collect();
+    let ids: Vec<&str> =
+        list["data"].as_array().unwrap().iter().filter_map(|model| model["id"].as_str()).collect();
     assert_eq!(ids[0], "polity");
     let agent = *ids.get(1).unwrap();
     for path in [format!("/v1/models/{agent}"), format!("/v1/models/{}", agent.replace('/', "%2F"))] {

@@ -29,7 +29,8 @@ const TURNS: &str = "DELETE FROM turns WHERE task = ?1";
 /// Every statement of this file.
 #[cfg(test)]
 pub(in crate::store) const STATEMENTS: &[&str] = &[
-    USED, OLDEST, STILL_OVER, FORGOTTEN, EVENTS, CALLS, RECORDS, MESSAGES, HIRED, RELEASES, POSTS, EXCHANGES, TURNS,
+    USED, OLDEST, STILL_OVER, FORGOTTEN, EVENTS, CALLS, RECORDS, MESSAGES, HIRED, RELEASES, POSTS, EXCHANGES,
+    TURNS,
 ];
 
 /// How many bytes of the database hold something; what was freed is used again.
