@@ -133,6 +133,15 @@ pub(crate) struct DoctorArguments {
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "60s")]
     pub(crate) timeout: Duration,
 
+    /// Where app.json and llmservices.json are [default: as for `polity run`].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Where the society lives [default: your data directory].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+}
+
 /// `polity mcp`
 #[derive(Debug, Args)]
 pub(crate) struct McpArguments {
