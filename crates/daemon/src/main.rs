@@ -52,7 +52,7 @@ fn main() -> ExitCode {
             cli::Command::Db(command) => db::run(command).await,
             cli::Command::Gc(arguments) => gc::run(arguments).await,
             cli::Command::Doctor(arguments) => doctor::run(arguments).await,
-            cli::Command::Mcp(arguments) => mcp::run(arguments).await,
+            cli::Command::Mcp(arguments) => Box::pin(mcp::run(arguments)).await,
         }
     });
     // Work on a thread of its own, such as reading a large artifact, is not waited for: nobody needs it any more.
