@@ -29,3 +29,4 @@ mod power;
 mod protocol;
 mod rehearsal;
 mod runaways;
+mod serve;

@@ -1,0 +1,159 @@
+//! `polity serve`: it starts, lets in whoever has the token, ends as it is asked, and the next one goes on.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+
+use polity_tests::{Answer, Polity, Running, ScriptedServer};
+use serde_json::{Value, json};
+
+use crate::support::home;
+
+fn answering() -> (ScriptedServer, Polity) {
+    let server = ScriptedServer::start(|_| Answer::say("42"));
+    let polity = home(&server, &json!({}));
+    (server, polity)
+}
+
+/// A daemon that is ready.
+struct Daemon {
+    running: Running,
+    address: String,
+    token: String,
+}
+
+impl Daemon {
+    #[track_caller]
+    fn start(polity: &Polity, listen: &str) -> Self {
+        let running = polity.spawn(&["serve", "--data", "data", "--listen", listen]);
+        let ready = running.stderr_line("ready: http://");
+        let address = ready.split_once("http://").expect("an address").1.trim().to_owned();
+        let token =
+            std::fs::read_to_string(polity.data_dir().join("token")).expect("a token").trim().to_owned();
+        Self { running, address, token }
+    }
+
+    /// Sends a request with the token; gives a connection on which the answer comes.
+    fn ask(&self, head: &str, body: &str) -> BufReader<TcpStream> {
+        let mut stream = TcpStream::connect(&self.address).expect("a connection");
+        let (address, token, length) = (&self.address, &self.token, body.len());
+        let request = format!(
+            "{head}\r\nhost: {address}\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\n\
+             content-length: {length}\r\nconnection: close\r\n\r\n{body}"
+        );
+        stream.write_all(request.as_bytes()).expect("a request");
+        BufReader::new(stream)
+    }
+
+    /// The status and the body of an answer.
+    fn call(&self, line: &str, body: &str) -> (String, String) {
+        let mut answer = String::new();
+        self.ask(&format!("{line} HTTP/1.1"), body).read_to_string(&mut answer).expect("an answer");
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+        (head.split(' ').nth(1).expect("a status").to_owned(), body.to_owned())
+    }
+
+    /// The events after one, by number and kind, up to one of a kind; or to the end of the stream.
+    fn events(&self, after: i64, last: &str) -> BTreeMap<i64, String> {
+        let head = format!("GET /api/events HTTP/1.1\r\naccept: text/event-stream\r\nlast-event-id: {after}");
+        let (mut events, mut number) = (BTreeMap::new(), 0);
+        for line in self.ask(&head, "").lines() {
+            let line = line.expect("a line");
+            if let Some(id) = line.strip_prefix("id: ") {
+                number = id.parse().expect("a number");
+            } else if let Some(kind) = line.strip_prefix("event: ") {
+                assert_eq!(events.insert(number, kind.to_owned()), None, "{number} came twice");
+                if kind == last {
+                    break;
+                }
+            }
+        }
+        events
+    }
+}
+
+#[test]
+fn it_serves_until_it_is_asked_to_end() {
+    let (_server, polity) = answering();
+    let daemon = Daemon::start(&polity, "127.0.0.1:0");
+    let data = polity.data_dir();
+    for name in ["token", "daemon.json"] {
+        let mode = data.join(name).metadata().expect("a file").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
+    let note: Value =
+        serde_json::from_slice(&std::fs::read(data.join("daemon.json")).expect("a note")).expect("JSON");
+    assert_eq!(note["url"], format!("http://{}", daemon.address));
+    assert_eq!(note["pid"], daemon.running.id());
+
+    let (status, posted) = daemon.call("POST /api/messages", r#"{"text": "how much?"}"#);
+    assert_eq!(status, "201", "{posted}");
+    let events = daemon.events(0, "task_idle");
+    assert_eq!(events.values().next().map(String::as_str), Some("task_started"));
+    let (_, answers) = daemon.call("GET /api/messages?to=user", "");
+    let answers: Value = serde_json::from_str(&answers).expect("JSON");
+    assert_eq!(answers["messages"][0]["text"], "42");
+
+    daemon.running.terminate();
+    let ended = daemon.running.wait().expect_code(0);
+    assert_eq!(ended.stdout, "");
+    assert!(!ended.stderr.contains(&daemon.token), "{}", ended.stderr);
+    assert!(!data.join("daemon.json").exists());
+}
+
+#[test]
+fn a_stream_goes_on_with_the_next_daemon() {
+    let (_server, polity) = answering();
+    let first = Daemon::start(&polity, "127.0.0.1:0");
+    first.call("POST /api/messages", r#"{"text": "how much?"}"#);
+    let mut all = first.events(0, "task_idle");
+    let (address, token) = (first.address.clone(), first.token.clone());
+    first.running.kill9();
+
+    // What the first has left says where it was; that harms nobody.
+    assert!(polity.data_dir().join("daemon.json").exists());
+    let second = Daemon::start(&polity, &address);
+    assert_eq!(second.token, token);
+    second.call("POST /api/messages", r#"{"text": "and twice that?"}"#);
+    let newest = *all.last_key_value().expect("events").0;
+    for (number, kind) in second.events(newest, "task_idle") {
+        assert_eq!(all.insert(number, kind), None, "{number} came twice");
+    }
+    second.running.terminate();
+    second.running.wait().expect_code(0);
+
+    let third = Daemon::start(&polity, &address);
+    let (_, page) = third.call("GET /api/events?limit=1000", "");
+    let page: Value = serde_json::from_str(&page).expect("JSON");
+    let stored = page["events"].as_array().expect("events").iter();
+    let newest = *all.last_key_value().expect("events").0;
+    let stored: Vec<i64> =
+        stored.filter_map(|event| event["seq"].as_i64()).filter(|seq| *seq <= newest).collect();
+    assert_eq!(all.into_keys().collect::<Vec<_>>(), stored);
+    third.running.terminate();
+    third.running.wait().expect_code(0);
+}
+
+#[test]
+fn what_it_cannot_use_is_told() {
+    let (_server, polity) = answering();
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("an address").to_string();
+    let check = |arguments: &[&str], expected: &str| {
+        let ended = polity.run(&[&["serve"], arguments].concat()).expect_code(2);
+        assert_eq!(ended.stdout, "");
+        assert!(ended.stderr.contains(expected), "{expected:?} is not in: {}", ended.stderr);
+    };
+    check(&["--data", "data", "--listen", &port], "another program listens there");
+    check(&["--data", "data", "--listen", "0.0.0.0:0"], "--allow-host");
+    check(&["--data", "data", "--listen", "7717"], "127.0.0.1:7717");
+    std::fs::write(polity.data_dir().join("token"), "short\n").expect("a file");
+    check(&["--data", "data", "--listen", "127.0.0.1:0"], "remove the file");
+    std::fs::remove_file(polity.data_dir().join("token")).expect("removed");
+
+    let daemon = Daemon::start(&polity, "127.0.0.1:0");
+    check(&["--data", "data", "--listen", "127.0.0.1:0"], "another polity is using the data directory");
+    daemon.running.interrupt();
+    daemon.running.wait().expect_code(0);
+}
