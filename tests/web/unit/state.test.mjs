@@ -52,7 +52,7 @@ test("a hired agent hangs below who hired it, with the name of its role", () => 
     { seq: 12, at: 5, event: "agent_created", task: "t", agent: "a", parent: "root", role: "r1", objective: "o" });
   const { parent, role, depth, service } = model.agents.get("a");
   assert.deepEqual({ parent, role, depth, service }, { parent: "root", role: "reader", depth: 1, service: "s" });
-  assert.equal(model.stale.agents, 12);
+  assert.equal(model.stale.agents, 1);
 });
 
 test("an event that comes twice counts once, one that an agent was read after not at all", () => {
@@ -135,4 +135,33 @@ test("open questions", () => {
   assert.equal(isOpenQuestion({ ...question, to: "root" }), false);
   assert.equal(isOpenQuestion({ ...question, expects: "nothing" }), false);
   assert.equal(isOpenQuestion({ ...question, state: "failed" }), false);
+});
+
+test("what an event does not touch stays the same, so nobody draws it again", () => {
+  const model = begun(agent("root"));
+  const next = after(model, { seq: 11, event: "tool_called", task: "t", agent: "root", tool: "x" });
+  for (const part of ["agents", "tasks", "roles", "stale", "services"]) assert.equal(next[part], model[part], part);
+  const paused = after(next, { seq: 12, event: "agent_paused", agent: "root" });
+  assert.notEqual(paused.agents, next.agents);
+  assert.equal(paused.tasks, next.tasks);
+  assert.equal(paused.roles, next.roles);
+});
+
+test("when the connection is back all is read again; the first time it is there nothing is", () => {
+  const connection = (model, state) => reduce(model, { type: "connection", state });
+  let model = connection(begun(agent("root")), "live");
+  assert.deepEqual([model.returns, ...Object.values(model.stale)], [0, 0, 0, 0, 0, 0]);
+  model = connection(connection(model, "lost"), "live");
+  assert.deepEqual([model.returns, ...Object.values(model.stale)], [1, 1, 1, 1, 1, 1]);
+});
+
+test("events that begin anew leave nothing of before", () => {
+  let model = after(begun(agent("root", { asOf: 500 })), { seq: 700, at: 0, event: "task_started", task: "t" });
+  const { stale } = model;
+  model = reduce(model, { type: "reset" });
+  assert.deepEqual([model.agents.size, model.tasks.size, model.seq, model.ready, model.begins, model.returns], [0, 0, 0, false, 1, 1]);
+  assert.equal(model.stale, stale, "what was read already is not counted again");
+  model = reduce(reduce(model, { type: "agents", agents: [agent("root", { asOf: 3 })] }), { type: "ready", seq: 3 });
+  assert.equal(model.agents.get("root").asOf, 3);
+  assert.equal(stateOf(after(model, { seq: 4, event: "turn_started", agent: "root" }), "root"), "thinking");
 });

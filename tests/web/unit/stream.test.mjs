@@ -5,6 +5,7 @@ import { parse } from "../../../crates/api/web/assets/sse.js";
 import { arrange, follow } from "../../../crates/api/web/assets/stream.js";
 
 const entry = (seq) => ({ seq, at: seq, event: "turn_started", agent: "root" });
+const HERE = { away: () => false, watch: () => () => {} };
 const seqs = (entries) => entries.map((one) => one.seq);
 
 test("invariant: a stream gives the same blocks however it is cut", () => {
@@ -85,7 +86,8 @@ test("a stream that loses, repeats and hangs up is followed without a gap and wi
   const got = [];
   try {
     await follow({
-      last: 0, leave: () => assert.fail("no session"), onstate: () => {}, signal: stop.signal,
+      last: 0, leave: () => assert.fail("no session"), onstate: () => {}, onreset: () => assert.fail("no reset"),
+      signal: stop.signal, presence: HERE,
       page: async ({ after, limit }) => (await fetch(`/api/events?after=${after}&limit=${limit}`, { headers: { Accept: "application/json" } })).json(),
       onentries: (entries) => {
         got.push(...entries);
@@ -109,10 +111,104 @@ test("a session that is gone ends the following and leaves the page", async () =
   try {
     await follow({
       last: 0, page: () => assert.fail("not asked"), leave: () => { left += 1; }, onentries: () => {}, onstate: () => {},
-      signal: new AbortController().signal,
+      onreset: () => assert.fail("no reset"), signal: new AbortController().signal, presence: HERE,
     });
   } finally {
     globalThis.fetch = native;
   }
   assert.equal(left, 1);
+});
+
+/** Runs `follow` on streams that `open` answers with; pauses pass at once. */
+async function following(options, open) {
+  const native = { fetch: globalThis.fetch, setTimeout: globalThis.setTimeout };
+  globalThis.fetch = async (target, { headers, signal }) => open(Number(headers["Last-Event-ID"]), signal);
+  globalThis.setTimeout = (run, delay, ...rest) => native.setTimeout(run, delay > 10_000 ? delay : 0, ...rest);
+  try {
+    await follow({
+      last: 0, page: () => assert.fail("no page"), leave: () => assert.fail("no session"), onstate: () => {},
+      onentries: () => {}, onreset: () => assert.fail("no reset"), presence: HERE, ...options,
+    });
+  } finally {
+    Object.assign(globalThis, native);
+  }
+}
+
+const said = (entries) => entries.map((one) => `id: ${one.seq}\ndata: ${JSON.stringify(one)}\n\n`).join("");
+
+/** An answer that says something and then stays open until it is let go. */
+function endless(text, signal) {
+  const body = new ReadableStream({
+    start(controller) {
+      controller.enqueue(new TextEncoder().encode(text));
+      signal.addEventListener("abort", () => controller.error(signal.reason));
+    },
+  });
+  return new Response(body);
+}
+
+test("events that begin anew are read anew, also if the numbers go back", async () => {
+  for (const reset of ["event: reset\n\n", "event: reset\ndata: {\"oldest\":1}\n\n"]) {
+    const stop = new AbortController();
+    const asked = [];
+    const got = [];
+    let resets = 0;
+    await following({
+      last: 500, signal: stop.signal,
+      onreset: async () => {
+        resets += 1;
+        return 7;
+      },
+      onentries: (entries) => {
+        got.push(...entries);
+        if (got.at(-1).seq === 9) stop.abort();
+      },
+    }, (after, signal) => {
+      asked.push(after);
+      return endless(after === 500 ? said([entry(501)]) + reset + said([entry(1)]) : said([entry(8), entry(9)]), signal);
+    });
+    assert.deepEqual([asked, resets, seqs(got)], [[500, 7], 1, [501, 8, 9]]);
+  }
+});
+
+test("a page that nobody looks at holds no stream, and goes on from where it was", async () => {
+  const stop = new AbortController();
+  const watchers = new Set();
+  let away = false;
+  const turn = (now) => {
+    away = now;
+    for (const watcher of [...watchers]) watcher();
+  };
+  const presence = {
+    away: () => away,
+    watch(listener) {
+      watchers.add(listener);
+      return () => watchers.delete(listener);
+    },
+  };
+  const asked = [];
+  const states = [];
+  let held = 0;
+  await following({
+    presence, signal: stop.signal, onstate: (state) => states.push(state),
+    onentries: (entries) => {
+      const last = entries.at(-1).seq;
+      if (last === 2) {
+        turn(true);
+        // Whoever comes back finds no stream that was held meanwhile.
+        setImmediate(() => {
+          assert.equal(held, 0);
+          turn(false);
+        });
+      } else stop.abort();
+    },
+  }, (after, signal) => {
+    asked.push(after);
+    held += 1;
+    signal.addEventListener("abort", () => { held -= 1; });
+    return endless(said([entry(after + 1), entry(after + 2)]), signal);
+  });
+  assert.deepEqual(asked, [0, 2]);
+  assert.ok(!states.includes("lost"), "that nobody looked is no loss");
+  assert.equal(watchers.size, 0);
 });

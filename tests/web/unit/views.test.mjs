@@ -4,8 +4,8 @@ import { test } from "node:test";
 import { ASSETS, WEB, scripts } from "./assets.mjs";
 import { address, path } from "../../../crates/api/web/assets/api.js";
 import { changed, failed, fresh, letter, passes, sendable, sending, stored } from "../../../crates/api/web/assets/draft.js";
-import { GROUPS, kindsOf, matches } from "../../../crates/api/web/assets/events.js";
-import { cost, firstLine, short, size } from "../../../crates/api/web/assets/format.js";
+import { GROUPS, brief, kindsOf, matches } from "../../../crates/api/web/assets/events.js";
+import { clock, cost, firstLine, moment, short, size, whole } from "../../../crates/api/web/assets/format.js";
 import { LANGUAGES, pieces, preferred, texts } from "../../../crates/api/web/assets/i18n.js";
 import { SHORTCUTS, meaning } from "../../../crates/api/web/assets/keys.js";
 import { PAGES, parse, write } from "../../../crates/api/web/assets/route.js";
@@ -56,6 +56,22 @@ test("every kind of event, outcome, failure and next attempt of the runtime has 
   for (const kind of variants(chat, "FailureKind")) assert.ok(`failure.${kind}` in en, kind);
   const contact = readFileSync(new URL("../../../crates/society/src/contact.rs", import.meta.url), "utf8");
   for (const how of variants(contact, "Source")) assert.ok(`source.${how}` in en, how);
+});
+
+test("every code of an error has its text", () => {
+  const read = (path) => readFileSync(new URL(`../../../crates/${path}`, import.meta.url), "utf8");
+  const arms = (source) => {
+    const body = /pub fn code\(&self\) -> &'static str \{([\s\S]*?)\n    \}/.exec(source)[1];
+    return [...body.matchAll(/=> "([a-z_]+)"/g)].map((match) => match[1]);
+  };
+  const problem = read("api/src/problem.rs");
+  const made = [...problem.matchAll(/StatusCode::[A-Z_]+, "([a-z_]+)"/g)].map((match) => match[1]);
+  const refusals = arms(read("society/src/refusal.rs"));
+  const writing = arms(read("runtime/src/society/writing.rs"));
+  for (const found of [made, refusals, writing]) assert.ok(found.length > 4);
+  const codes = new Set([...made, ...refusals, ...writing, "unknown", "unreachable"]);
+  for (const code of codes) assert.ok(`error.${code}` in en, code);
+  for (const key of Object.keys(en).filter((one) => one.startsWith("error."))) assert.ok(codes.has(key.slice(6)), key);
 });
 
 test("nothing makes markup or code out of text, nothing has a style or a handler in markup", () => {
@@ -118,7 +134,8 @@ test("texts with places and numbers", () => {
   assert.equal(texts("en")("calls", { n: 1 }), "1 call");
   assert.equal(texts("en")("calls", { n: 0 }), "0 calls");
   assert.equal(texts("zh")("calls", { n: 2 }), "2 次调用");
-  assert.throws(() => texts("en")("no such"));
+  assert.equal(texts("en")("no such"), "no such");
+  assert.equal(texts("en")("toString"), "toString");
   assert.equal(preferred(["fr-FR", "zh-TW", "en"]), "zh");
   assert.equal(preferred(["fr"]), "en");
 });
@@ -128,6 +145,24 @@ test("numbers as people read them", () => {
   assert.deepEqual([0, 930, 1200, 65536, 1234567, 5e9].map(size), ["0 B", "930 B", "1.2 kB", "66 kB", "1.2 MB", "5.0 GB"]);
   assert.deepEqual([0, 0.00123, 0.5, 12.345].map(cost), ["0", "0.0012", "0.50", "12.35"]);
   assert.equal(firstLine("👩‍🔬 abc\nd", 4), "👩‍🔬…");
+});
+
+test("a time that is none is no reason to show nothing", () => {
+  for (const at of [NaN, Infinity, 9e15, -9e15, undefined]) {
+    assert.deepEqual([clock(at), moment(at, 0, "en"), whole(at, "en")], ["—", "—", "—"]);
+  }
+  assert.notEqual(clock(0), "—");
+});
+
+test("of a long text only what is shown is held", () => {
+  const long = "😀".repeat(100_000);
+  const entry = { seq: 1, event: "message_accepted", text: long, objective: "short", problems: Array(50).fill(long) };
+  const held = brief(entry);
+  assert.ok(held.text.length > 590 && held.text.length <= 600);
+  assert.ok(held.text.isWellFormed(), "no character is cut in two");
+  assert.equal(held.objective, "short");
+  assert.ok(JSON.stringify(held.problems).length < 8 * 700);
+  assert.equal(entry.text, long);
 });
 
 test("addresses", () => {
@@ -226,6 +261,10 @@ test("shortcuts", () => {
   assert.equal(press("toString"), null);
   assert.deepEqual(press("Escape", { writing: true }), { does: "close" });
   assert.equal(press("Escape", { isComposing: true }), null);
+  assert.equal(press("p", { repeat: true }), null);
+  assert.equal(press("Escape", { repeat: true }), null);
+  for (const key of ["p", "1", "/", "?"]) assert.equal(meaning({ key, writing: false }, false), null, key);
+  assert.deepEqual(meaning({ key: "Escape", writing: false }, false), { does: "close" });
   for (const { does } of SHORTCUTS) assert.ok(`key.${does}` in en);
 });
 

@@ -14,10 +14,29 @@ export function h(selector, properties, ...children) {
 
 function set(element, name, value) {
   if (value === undefined || value === null || value === false) return;
-  if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+  if (name.startsWith("on")) listen(element, name.slice(2), value);
   else if (name === "class") for (const one of value.split(" ").filter(Boolean)) element.classList.add(one);
   else if (name === "value" || name === "checked" || name === "selected") element[name] = value;
   else element.setAttribute(name, value === true ? "" : String(value));
+}
+
+// What elements do. One listener looks here, so an element that stays can be told to do something else.
+const HANDLERS = new WeakMap();
+
+function listen(element, type, handler) {
+  if (!HANDLERS.has(element)) HANDLERS.set(element, {});
+  const known = HANDLERS.get(element);
+  if (!(type in known)) element.addEventListener(type, (event) => known[type]?.(event));
+  known[type] = handler;
+}
+
+/** What an element made by `h` does, by types of events; with `handlers`, it does that from now on. */
+export function handlersOf(element, handlers) {
+  if (handlers) {
+    for (const type of Object.keys(HANDLERS.get(element) ?? {})) if (!handlers[type]) HANDLERS.get(element)[type] = null;
+    for (const [type, handler] of Object.entries(handlers)) listen(element, type, handler);
+  }
+  return HANDLERS.get(element) ?? {};
 }
 
 /** Adds children; `null`, `undefined` and `false` are nothing, arrays are their members. */

@@ -23,6 +23,26 @@ export function groupOf(entry) {
   return GROUP_OF.get(entry.event) ?? null;
 }
 
+/** How much of a text the timeline shows, in characters: more of it is not kept. */
+const SHOWN = 600;
+
+/** An event as far as it is shown. It may be held for long, so no long text hangs on it. */
+export function brief(entry) {
+  const next = { ...entry };
+  for (const field of ["text", "objective", "reason", "failure"]) {
+    if (typeof next[field] === "string" && next[field].length > SHOWN) next[field] = cut(next[field]);
+  }
+  for (const field of ["problems", "differences"]) {
+    if (Array.isArray(next[field])) next[field] = next[field].slice(0, 8).map((one) => (typeof one === "string" ? cut(one) : one));
+  }
+  return next;
+}
+
+/** The beginning of a text, as a text of its own: a slice would keep all of it in memory. */
+function cut(text) {
+  return text.length <= SHOWN ? text : JSON.parse(JSON.stringify(Array.from(text.slice(0, SHOWN + 1)).slice(0, -1).join("")));
+}
+
 /** The kinds of the groups that were chosen. Where none was, all count, also those not known here: an empty list. */
 export function kindsOf(groups) {
   return Object.keys(GROUPS).filter((group) => groups.has(group)).flatMap((group) => GROUPS[group]);

@@ -27,6 +27,9 @@ export function cost(amount) {
   return amount < 0.01 ? amount.toPrecision(2) : amount.toFixed(2);
 }
 
+/** What stands for a time that is none. */
+const NO_TIME = "—";
+
 const formats = new Map();
 
 function format(language, options) {
@@ -35,8 +38,14 @@ function format(language, options) {
   return formats.get(key);
 }
 
+/** Whether a number is a time that a calendar knows. */
+export function isTime(at) {
+  return !Number.isNaN(new Date(at).getTime());
+}
+
 /** The time of day with seconds. */
 export function clock(at) {
+  if (!isTime(at)) return NO_TIME;
   const date = new Date(at);
   const two = (value) => String(value).padStart(2, "0");
   return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
@@ -44,6 +53,7 @@ export function clock(at) {
 
 /** The time of day if it was today, else the day with it. */
 export function moment(at, now, language) {
+  if (!isTime(at)) return NO_TIME;
   if (new Date(at).toDateString() === new Date(now).toDateString()) return clock(at).slice(0, 5);
   return format(language, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" })
     .format(at);
@@ -51,6 +61,7 @@ export function moment(at, now, language) {
 
 /** Everything about a time. */
 export function whole(at, language) {
+  if (!isTime(at)) return NO_TIME;
   return format(language, { dateStyle: "long", timeStyle: "medium" }).format(at);
 }
 

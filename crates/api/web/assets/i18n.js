@@ -28,14 +28,11 @@ export function pieces(text, values = {}) {
 /** The texts of a language: `t(key, values)` gives a string, `t.parts` what may contain elements. */
 export function texts(language) {
   const table = LANGUAGES[language];
-  const find = (key) => {
-    const text = table[key];
-    if (text === undefined) throw new Error(`no text for ${key}`);
-    return text;
-  };
+  // What has no text is shown by its key: less than a text, but more than nothing at all.
+  const find = (key) => (Object.hasOwn(table, key) ? table[key] : key);
   const t = (key, values) => pieces(find(key), values).join("");
   t.parts = (key, values) => pieces(find(key), values).filter((part) => part !== "");
-  t.has = (key) => key in table;
+  t.has = (key) => Object.hasOwn(table, key);
   t.language = language;
   return t;
 }

@@ -19,11 +19,14 @@ export const SHORTCUTS = [
 
 const ACTIONS = { t: "tree", "/": "find", w: "write", p: "pause", x: "stop", q: "question", d: "theme", l: "language", "?": "help" };
 
-/** What a key press means: the name of an action and perhaps the number of a page; nothing while one writes. */
-export function meaning(event) {
-  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return null;
+/**
+ * What a key press means: the name of an action and perhaps the number of a page; nothing while one writes, and nothing
+ * for a key that is held down. `letters` says whether keys of one character do something at all.
+ */
+export function meaning(event, letters = true) {
+  if (event.repeat || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return null;
   if (event.key === "Escape") return { does: "close" };
-  if (event.writing) return null;
+  if (event.writing || !letters) return null;
   if (/^[1-5]$/.test(event.key)) return { does: "page", number: Number(event.key) };
   return Object.hasOwn(ACTIONS, event.key) ? { does: ACTIONS[event.key] } : null;
 }

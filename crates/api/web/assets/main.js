@@ -1,13 +1,14 @@
 // Puts the page together: reads what there is, follows what happens, and shows both.
 
 import { connect } from "./api.js";
+import { brief } from "./events.js";
 import { LANGUAGES, preferred, texts } from "./i18n.js";
 import { meaning, takesLetters } from "./keys.js";
 import { keep, read } from "./preferences.js";
 import { keepFresh, readAll } from "./refresh.js";
 import { PAGES, parse, write } from "./route.js";
 import { Store } from "./store.js";
-import { follow } from "./stream.js";
+import { follow, presence } from "./stream.js";
 import { mountArtifacts } from "./views/artifacts.js";
 import { mountBanners } from "./views/banners.js";
 import { mountComposer } from "./views/composer.js";
@@ -42,14 +43,15 @@ const names = new Map();
 let reread = null;
 let app = null;
 let views = {};
-let unsubscribe = () => {};
+let built = new AbortController();
 
 /** Builds all views, in the language that is chosen; what they show they read again. */
 function build() {
-  unsubscribe();
+  built.abort();
+  built = new AbortController();
   const language = preferences.language in LANGUAGES ? preferences.language : preferred(navigator.languages);
   document.documentElement.lang = language === "zh" ? "zh-Hans" : language;
-  app = { api, store, preferences, t: texts(language), ...actions };
+  app = { api, store, preferences, t: texts(language), signal: built.signal, ...actions };
   const banners = mountBanners(app);
   const tree = mountTree(app);
   const pages = {
@@ -61,8 +63,10 @@ function build() {
   const frame = mountFrame(app, { banners, tree, pages, composer, detail });
   document.body.replaceChildren(...frame.element);
   views = { banners, tree, ...pages, composer, detail, frame };
-  const ends = Object.values(views).map((view) => store.subscribe((model, ui, entries) => view.update(model, ui, entries)));
-  unsubscribe = () => ends.forEach((end) => end());
+  for (const view of Object.values(views)) {
+    const end = store.subscribe((model, ui, entries) => view.update(model, ui, entries));
+    built.signal.addEventListener("abort", end);
+  }
 }
 
 function keepName(id, name) {
@@ -120,7 +124,7 @@ const actions = {
   },
   async steer(id, verb) {
     const below = [...store.model.agents.values()].filter((agent) => agent.parent === id && agent.state !== "ended").length;
-    const scope = verb === "stop" || below > 0 ? await askScope(app, id, verb, below) : "subtree";
+    const scope = await askScope(app, id, verb, below);
     if (!scope) return;
     try {
       const { agents } = await api.steer(id, verb, scope);
@@ -138,6 +142,10 @@ const actions = {
     } catch (error) {
       actions.say(actions.explain(error), "bad");
     }
+  },
+  useLetters(letters) {
+    preferences.letters = letters;
+    keep(preferences);
   },
   applyTheme() {
     if (preferences.theme === "auto") delete document.documentElement.dataset.theme;
@@ -177,7 +185,8 @@ const actions = {
       case "language":
         preferences.language = app.t.language === "en" ? "zh" : "en";
         keep(preferences);
-        return build();
+        build();
+        return document.querySelector("button.language").focus();
       case "close":
         if (takesLetters(document.activeElement)) return document.activeElement.blur();
         return store.ui.route.detail ? actions.close() : undefined;
@@ -207,8 +216,9 @@ build();
 addEventListener("hashchange", () => store.look({ route: parse(location.hash) }));
 document.addEventListener("keydown", (event) => {
   if (document.querySelector("dialog[open]")) return;
-  const { key, ctrlKey, metaKey, altKey, isComposing, defaultPrevented } = event;
-  const found = meaning({ key, ctrlKey, metaKey, altKey, isComposing, defaultPrevented, writing: takesLetters(document.activeElement) });
+  const { key, ctrlKey, metaKey, altKey, isComposing, defaultPrevented, repeat } = event;
+  const writing = takesLetters(document.activeElement);
+  const found = meaning({ key, ctrlKey, metaKey, altKey, isComposing, defaultPrevented, repeat, writing }, preferences.letters);
   if (!found) return;
   if (found.does !== "close") event.preventDefault();
   actions.act(found);
@@ -218,10 +228,14 @@ reread = keepFresh(store, api);
 const last = await begin();
 if (last !== null) {
   follow({
-    last, page: (filter) => api.events(filter), leave: () => location.assign("/"),
+    last, presence, page: (filter) => api.events(filter), leave: () => location.assign("/"),
     onentries: (entries) => {
       actions.learn(entries);
-      store.events(entries);
+      store.events(entries.map(brief));
+    },
+    onreset: () => {
+      store.dispatch({ type: "reset" });
+      return begin();
     },
     onstate: (state) => store.dispatch({ type: "connection", state }),
     signal: new AbortController().signal,

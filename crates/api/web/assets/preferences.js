@@ -1,4 +1,4 @@
-// What the person has chosen for this browser: light or dark, the language. Kept where the browser keeps such things, if
+// What the person has chosen for this browser: light or dark, the language, whether letters are shortcuts. Kept where the browser keeps such things, if
 // it does.
 
 const NAME = "polity-preferences";
@@ -10,9 +10,10 @@ export function read() {
     return {
       theme: ["light", "dark"].includes(kept.theme) ? kept.theme : "auto",
       language: typeof kept.language === "string" ? kept.language : "",
+      letters: kept.letters !== false,
     };
   } catch {
-    return { theme: "auto", language: "" };
+    return { theme: "auto", language: "", letters: true };
   }
 }
 

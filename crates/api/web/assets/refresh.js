@@ -1,7 +1,7 @@
 // Reads again what events have made stale: a while after the first of them, so that a burst is one reading, and never
 // twice at a time.
 
-import { isOpenQuestion } from "./state.js";
+import { openQuestions } from "./questions.js";
 
 const DELAY_MS = { agents: 400, tasks: 700, services: 1500, config: 100, questions: 300 };
 
@@ -12,10 +12,7 @@ function readings(api) {
     tasks: async () => ({ type: "tasks", tasks: (await api.tasks()).tasks }),
     services: async () => ({ type: "services", services: await api.services() }),
     config: async () => ({ type: "config", config: await api.config() }),
-    questions: async () => {
-      const { messages } = await api.messages({ to: "user", order: "newest", limit: 200 });
-      return { type: "questions", questions: messages.filter(isOpenQuestion) };
-    },
+    questions: async () => ({ type: "questions", questions: await openQuestions(api) }),
   };
 }
 
@@ -28,9 +25,11 @@ export function keepFresh(store, api) {
   async function refresh(part, stale) {
     busy.add(part);
     const before = performance.now();
+    const { begins } = store.model;
     try {
       const action = await read[part]();
-      store.dispatch(action);
+      // What was asked for before a new beginning says nothing now.
+      if (begins === store.model.begins) store.dispatch(action);
       known[part] = stale;
     } catch {
       // The next try follows below; whether the daemon is there at all is told by the stream.

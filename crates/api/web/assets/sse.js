@@ -33,5 +33,6 @@ function read(lines) {
     else if (field === "id") id = value;
     else if (field === "event") event = value;
   }
-  return data.length > 0 ? { id, event, data: data.join("\n") } : null;
+  // A stream may begin anew without saying anything else.
+  return data.length > 0 || event === "reset" ? { id, event, data: data.join("\n") } : null;
 }

@@ -3,10 +3,14 @@
 //
 // Each agent carries `asOf`, the number of the event up to which it is known. So an event that came before an agent was
 // read changes nothing, and what was read before an event that is already here does not undo it. What an event does not
-// say (who waits for whom, what a call cost) makes a part of the model stale; `refresh.js` reads that again.
+// say (who waits for whom, what a call cost) makes a part of the model stale; `refresh.js` reads that again. `stale` counts
+// how often, and `returns` how often the connection came back: then nobody knows what was missed, and all is read again.
 
 /** The states of an agent, in the order in which the first that holds counts. */
 export const STATES = ["thinking", "queued", "waiting", "parked", "paused", "idle", "ended"];
+
+/** How many roles are remembered, for the names of agents that are hired next. */
+const ROLES = 2000;
 
 const NOTHING_SPENT = { calls: 0, promptTokens: 0, completionTokens: 0 };
 
@@ -23,6 +27,8 @@ export function initial() {
     connection: "connecting",
     ready: false,
     stale: { agents: 0, tasks: 0, services: 0, config: 0, questions: 0 },
+    returns: 0,
+    begins: 0,
   };
 }
 
@@ -30,7 +36,9 @@ export function initial() {
 export function reduce(model, action) {
   switch (action.type) {
     case "connection":
-      return model.connection === action.state ? model : { ...model, connection: action.state };
+      return connected(model, action.state);
+    case "reset":
+      return begunAnew(model);
     case "ready":
       return { ...model, ready: true, seq: Math.max(model.seq, action.seq) };
     case "agents":
@@ -50,6 +58,19 @@ export function reduce(model, action) {
   }
 }
 
+function connected(model, connection) {
+  if (model.connection === connection) return model;
+  if (connection !== "live" || model.connection !== "lost" || !model.ready) return { ...model, connection };
+  const stale = Object.fromEntries(Object.entries(model.stale).map(([part, times]) => [part, times + 1]));
+  return { ...model, connection, stale, returns: model.returns + 1 };
+}
+
+/** The events do not go on from where they were: nothing that is known counts any more. */
+function begunAnew(model) {
+  const { connection, stale, returns, begins } = model;
+  return { ...initial(), connection, stale, returns: returns + 1, begins: begins + 1 };
+}
+
 /** All agents as they were read, each with its `asOf`; those of which more is known already stay as they are. */
 function agentsRead(known, read) {
   const agents = new Map();
@@ -65,46 +86,57 @@ function agentsRead(known, read) {
 }
 
 function happened(model, entries) {
-  const next = {
-    ...model,
-    agents: new Map(model.agents),
-    tasks: new Map(model.tasks),
-    roles: new Map(model.roles),
-    stale: { ...model.stale },
-  };
+  const next = { ...model };
+  const change = changes(model, next);
   for (const entry of entries) {
     if (entry.seq <= next.seq) continue;
-    apply(next, entry);
+    apply(next, change, entry);
     next.seq = entry.seq;
   }
-  while (next.roles.size > 2000) next.roles.delete(next.roles.keys().next().value);
   return next;
 }
 
-function apply(next, entry) {
-  const stale = (...parts) => {
-    for (const part of parts) next.stale[part] = entry.seq;
+/** Sets something in a part of the next model, which is copied at the first change: what stays the same is the same. */
+function changes(model, next) {
+  const own = (part) => {
+    if (next[part] === model[part]) next[part] = part === "stale" ? { ...model.stale } : new Map(model[part]);
+    return next[part];
   };
+  return {
+    set: (part, id, value) => own(part).set(id, value),
+    forget: (part, id) => own(part).delete(id),
+    stale: (part) => { own("stale")[part] += 1; },
+  };
+}
+
+function apply(next, change, entry) {
+  const stale = (...parts) => parts.forEach(change.stale);
   /** Changes an agent, unless it was read after this event. */
-  const touch = (id, change) => {
+  const touch = (id, changed) => {
     const agent = next.agents.get(id);
     if (!agent || agent.asOf >= entry.seq) return;
-    next.agents.set(id, { ...agent, ...change(agent), asOf: entry.seq });
+    change.set("agents", id, { ...agent, ...changed(agent), asOf: entry.seq });
+  };
+  const touchTask = (id, changed) => {
+    const task = next.tasks.get(id);
+    const differs = task && Object.entries(changed).some(([name, value]) => task[name] !== value);
+    if (differs) change.set("tasks", id, { ...task, ...changed });
   };
   switch (entry.event) {
     case "task_started":
-      if (!next.tasks.has(entry.task)) next.tasks.set(entry.task, newTask(entry));
+      if (!next.tasks.has(entry.task)) change.set("tasks", entry.task, newTask(entry));
       return stale("tasks");
     case "task_idle":
-      touchTask(next, entry.task, { state: "idle", outcome: entry.outcome });
+      touchTask(entry.task, { state: "idle", outcome: entry.outcome });
       return stale("tasks", "agents", "questions");
     case "task_forgotten":
       return stale("tasks", "agents", "questions");
     case "role_created":
-      next.roles.set(entry.role, { name: entry.name, service: entry.service });
+      change.set("roles", entry.role, { name: entry.name, service: entry.service });
+      if (next.roles.size > ROLES) change.forget("roles", next.roles.keys().next().value);
       return;
     case "agent_created":
-      if (!next.agents.has(entry.agent)) next.agents.set(entry.agent, newAgent(next, entry));
+      if (!next.agents.has(entry.agent)) change.set("agents", entry.agent, newAgent(next, entry));
       return stale("agents", "tasks");
     case "agent_ended":
       touch(entry.agent, () => ({ state: "ended", endedAt: entry.at, waitsFor: [] }));
@@ -121,8 +153,7 @@ function apply(next, entry) {
       return stale("agents", "tasks", "questions");
     case "message_accepted":
       if (entry.to === "user" || entry.from === "user") stale("questions", "tasks");
-      if (entry.from === "user" && entry.to === "root") titleTask(next, entry);
-      touchTask(next, entry.task, { state: "open", outcome: undefined }, entry.to !== "user");
+      if (entry.to !== "user") touchTask(entry.task, { state: "open", outcome: undefined, ...titled(next, entry) });
       touch(entry.to, (agent) => ({
         waiting: agent.waiting + (entry.to === "user" ? 0 : 1),
         state: ["idle", "waiting"].includes(agent.state) && entry.to !== "user" ? "queued" : agent.state,
@@ -187,16 +218,10 @@ function newTask(entry) {
   };
 }
 
-function titleTask(next, entry) {
-  const task = next.tasks.get(entry.task);
-  if (task && task.title === "") {
-    next.tasks.set(task.id, { ...task, title: entry.text.split("\n", 1)[0].slice(0, 120) });
-  }
-}
-
-function touchTask(next, id, change, wanted = true) {
-  const task = next.tasks.get(id);
-  if (task && wanted) next.tasks.set(id, { ...task, ...change });
+/** The title of a task is the first line of its prompt. */
+function titled(next, entry) {
+  const first = entry.from === "user" && entry.to === "root" && next.tasks.get(entry.task)?.title === "";
+  return first ? { title: entry.text.split("\n", 1)[0].slice(0, 120) } : {};
 }
 
 /** How many agents there are in each state; the person is not counted. */

@@ -11,6 +11,17 @@ const SILENCE_MS = 45_000;
 const FIRST_PAUSE_MS = 300;
 const LONGEST_PAUSE_MS = 5_000;
 const PAGE = 500;
+/** How often a page that nobody looks at asks what has happened: it holds no connection, of which a browser has few. */
+const AWAY_MS = 30_000;
+
+/** Whether somebody looks at the page, as far as the browser tells. */
+export const presence = {
+  away: () => document.hidden,
+  watch(listener) {
+    document.addEventListener("visibilitychange", listener);
+    return () => document.removeEventListener("visibilitychange", listener);
+  },
+};
 
 /**
  * What arrives after the event `last`: `taken` is next in line; with `asks`, numbers are missing, and a page must say
@@ -28,8 +39,27 @@ export function arrange(last, entries) {
   return { taken, asks: false };
 }
 
-/** Follows from the event `last` on, until `signal` says to stop. */
-export async function follow({ last, page, leave, onentries, onstate, signal }) {
+/** Resolves when somebody comes back to the page, after a time, or when it is to stop. */
+function comesBack(presence, signal, patience) {
+  return new Promise((resolve) => {
+    const look = () => { if (!presence.away()) done(); };
+    const stopWatching = presence.watch(look);
+    const timer = setTimeout(done, patience);
+    signal.addEventListener("abort", done);
+    function done() {
+      stopWatching();
+      clearTimeout(timer);
+      signal.removeEventListener("abort", done);
+      resolve();
+    }
+  });
+}
+
+/**
+ * Follows from the event `last` on, until `signal` says to stop. `onreset` is called where the events do not go on from
+ * there: it reads everything, and gives the event from which on to follow, or nothing to end.
+ */
+export async function follow({ last, page, leave, onentries, onstate, onreset, signal, presence }) {
   let at = last;
   let pause = FIRST_PAUSE_MS;
   const take = (entries) => {
@@ -46,45 +76,77 @@ export async function follow({ last, page, leave, onentries, onstate, signal }) 
     }
   };
 
-  while (!signal.aborted) {
-    try {
-      const silent = new AbortController();
-      let timer = 0;
-      const heard = () => {
-        clearTimeout(timer);
-        timer = setTimeout(() => silent.abort(), SILENCE_MS);
-      };
+  /** Where nobody looks no stream is held; now and then a page says what has happened. */
+  const whileAway = async () => {
+    while (presence.away() && !signal.aborted) {
+      await comesBack(presence, signal, AWAY_MS);
+      if (!presence.away() || signal.aborted) return;
+      await catchUp();
+      onstate("live");
+    }
+  };
+
+  /** Takes what a stream brings until it ends; says whether the events begin anew. */
+  const listen = async (stop, heard) => {
+    const response = await fetch(address("/api/events", { after: at }), {
+      headers: { Accept: "text/event-stream", "Last-Event-ID": String(at) }, signal: stop, cache: "no-store",
+    });
+    if (!response.ok) throw await refusal(response, leave);
+    onstate("live");
+    pause = FIRST_PAUSE_MS;
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = "";
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return false;
       heard();
-      try {
-        const response = await fetch(address("/api/events", { after: at }), {
-          headers: { Accept: "text/event-stream", "Last-Event-ID": String(at) },
-          signal: AbortSignal.any([signal, silent.signal]),
-          cache: "no-store",
-        });
-        if (!response.ok) throw await refusal(response, leave);
-        onstate("live");
-        pause = FIRST_PAUSE_MS;
-        const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-        let rest = "";
-        for (;;) {
-          const { value, done } = await reader.read();
-          if (done) break;
-          heard();
-          const read = parse(rest, value);
-          rest = read.rest;
-          const { taken, asks } = arrange(at, read.blocks.map((block) => JSON.parse(block.data)));
-          take(taken);
-          // What arrived with the hole is in the page too.
-          if (asks) await catchUp();
-        }
-      } finally {
-        clearTimeout(timer);
+      const read = parse(rest, value);
+      rest = read.rest;
+      const anew = read.blocks.findIndex((block) => block.event === "reset");
+      const blocks = anew < 0 ? read.blocks : read.blocks.slice(0, anew);
+      const { taken, asks } = arrange(at, blocks.map((block) => JSON.parse(block.data)));
+      take(taken);
+      if (anew >= 0) return true;
+      // What arrived with the hole is in the page too.
+      if (asks) await catchUp();
+    }
+  };
+
+  while (!signal.aborted) {
+    const ended = new AbortController();
+    let timer = 0;
+    let parted = false;
+    let stopWatching = () => {};
+    const heard = () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => ended.abort(), SILENCE_MS);
+    };
+    try {
+      await whileAway();
+      if (signal.aborted) return;
+      stopWatching = presence.watch(() => {
+        if (!presence.away()) return;
+        parted = true;
+        ended.abort();
+      });
+      heard();
+      if (await listen(AbortSignal.any([signal, ended.signal]), heard)) {
+        const begins = await onreset();
+        if (begins === null) return;
+        at = begins;
+      } else {
+        onstate("lost");
       }
-      onstate("lost");
     } catch (error) {
       if (signal.aborted) return;
       if (error instanceof ApiError && error.status === 401) return;
+      // Nobody looks: that the stream was let go is no loss.
+      if (parted) continue;
       onstate("lost");
+    } finally {
+      clearTimeout(timer);
+      stopWatching();
+      ended.abort();
     }
     await new Promise((resolve) => { setTimeout(resolve, pause); });
     pause = Math.min(LONGEST_PAUSE_MS, pause * 2);

@@ -97,7 +97,7 @@ export class VirtualList {
       let drawn = this.shown.get(key);
       if (!drawn || !this.same(drawn.row, row)) {
         drawn?.element.remove();
-        drawn = { row, element: this.draw(row, at) };
+        drawn = { row, element: this.drawn(row, at) };
       }
       this.shown.delete(key);
       kept.set(key, drawn);
@@ -109,6 +109,16 @@ export class VirtualList {
     }
     for (const { element } of this.shown.values()) element.remove();
     this.shown = kept;
+  }
+
+  /** The element of a row; one that cannot be drawn is empty, so that the others are there. */
+  drawn(row, at) {
+    try {
+      return this.draw(row, at);
+    } catch (error) {
+      console.error(error);
+      return h("div.row");
+    }
   }
 
   /** Draws all again, because something that rows show beside themselves has changed. */

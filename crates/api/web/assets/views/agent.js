@@ -1,7 +1,10 @@
 // The page of an agent: what it is for, whom it knows, what it has said and heard, and what its model would be sent now.
 
 import { h, fill, append } from "../dom.js";
+import { passes } from "../draft.js";
 import { clock } from "../format.js";
+import { refill } from "../morph.js";
+import { kept } from "../reading.js";
 import { typeName } from "./sentence.js";
 import {
   button, capabilities, code, facts, nothing, preview, routingChip, section, spent, stateMark, time, titleOf, trouble,
@@ -11,21 +14,25 @@ import {
 const TABS = ["overview", "history", "request"];
 const REREAD_MS = 400;
 
-export function showAgent(app, id, title, body) {
+export function showAgent(app, id, title, body, signal) {
   const { store, t, api } = app;
   let detail = null;
   let tab = store.ui.agentTab;
   let task = null;
-  let seen = null;
-  let scheduled = 0;
+  let shown = null;
+  let seen;
+  let returns = 0;
+  const parts = id === "user" ? [] : TABS;
+  if (!parts.includes(tab)) tab = "overview";
   fill(title, app.nameOf(id));
 
   const head = h("div.agent-head");
-  const tabs = h("div.tabs", { role: "tablist", "aria-label": t("agent.parts"), onkeydown: ontabkey });
-  const panel = h("div.panel", { role: "tabpanel" });
-  fill(body, head, tabs, panel);
+  // The person has one part only, and so no tabs.
+  const tabs = parts.length === 0 ? null : h("div.tabs", { role: "tablist", "aria-label": t("agent.parts"), onkeydown: ontabkey });
+  const panel = h("div.panel", tabs ? { role: "tabpanel", id: "agent-panel", tabindex: "0" } : {});
+  append(fill(body), [head, tabs, panel]);
 
-  async function load() {
+  const load = kept(async () => {
     try {
       detail = await api.agent(id);
       task ??= store.ui.task && detail.tasks.includes(store.ui.task) ? store.ui.task : detail.tasks[0] ?? null;
@@ -33,18 +40,19 @@ export function showAgent(app, id, title, body) {
       // The other parts are read when they are chosen: what one reads must not move away under one's eyes.
       if (tab === "overview" || !panel.hasChildNodes()) await drawPanel();
     } catch (error) {
-      fill(panel, trouble(app, error, load));
+      if (!detail || !passes(error)) fill(panel, trouble(app, error, load));
+      if (passes(error)) throw error;
     }
-  }
+  }, { delay: REREAD_MS, signal });
 
   function drawHead() {
     const known = store.model.agents.get(id);
     const agent = known ? { ...detail, state: known.state, usage: known.usage, waiting: known.waiting } : detail;
-    fill(title, agent.name ?? (id === "user" ? t("you") : agent.role), " ", h("span.id", {}, id));
+    refill(title, agent.name ?? (id === "user" ? t("you") : agent.role), " ", h("span.id", {}, id));
     const ended = agent.state === "ended";
     const waits = agent.waitsFor.length > 0
       ? h("span.dim", {}, t.parts("waits.for", { who: agent.waitsFor.flatMap((one, at) => [at > 0 ? ", " : "", who(app, one)]) }).flat()) : null;
-    fill(head, h("p.lead", {}, stateMark(app, agent.state), waits),
+    refill(head, h("p.lead", {}, stateMark(app, agent.state), waits),
       detail.holds.map((hold) => h("p.trouble", {}, t("agent.hold", { task: titleOf(app, hold.task), reason: hold.reason }))),
       id === "user" ? null : h("div.actions", {},
         ended ? null : button(t("write.to.agent"), () => app.compose({ to: id, task: task ?? undefined }), { class: "primary" }, "conversation"),
@@ -53,9 +61,10 @@ export function showAgent(app, id, title, body) {
           : button(t("pause"), () => app.steer(id, "pause"), {}, "pause"),
         ended ? null : button(t("stop"), () => app.steer(id, "stop"), { class: "danger" }, "stop"),
         button(t("agent.events"), () => app.filterAgent(id), {}, "timeline")));
-    fill(tabs, id === "user" ? null : TABS.map((one) => h("button", {
-      type: "button", role: "tab", id: `tab-${one}`, "aria-selected": String(tab === one), tabindex: tab === one ? "0" : "-1",
-      onclick: () => choose(one),
+    if (!tabs) return;
+    refill(tabs, parts.map((one) => h("button", {
+      type: "button", role: "tab", id: `tab-${one}`, "aria-controls": "agent-panel", "aria-selected": String(tab === one),
+      tabindex: tab === one ? "0" : "-1", onclick: () => choose(one),
     }, t(`agent.${one}`))));
     panel.setAttribute("aria-labelledby", `tab-${tab}`);
   }
@@ -80,10 +89,17 @@ export function showAgent(app, id, title, body) {
     const mine = tab;
     try {
       const content = await { overview: overview, history, request }[mine]();
-      if (mine === tab) fill(panel, content);
+      if (mine === tab && !signal.aborted) show(mine, content);
     } catch (error) {
       if (mine === tab) fill(panel, trouble(app, error, drawPanel));
     }
+  }
+
+  /** The overview is drawn again and again while one reads it; the other parts only when one asks. */
+  function show(part, content) {
+    if (part === "overview" && shown === part) refill(panel, content);
+    else fill(panel, content);
+    shown = part;
   }
 
   function overview() {
@@ -221,22 +237,14 @@ export function showAgent(app, id, title, body) {
 
   return {
     update(model, ui, entries) {
-      const now = model.agents.get(id);
-      if (seen === null) {
-        seen = now ?? {};
-        load();
-        return;
-      }
-      const concerns = now !== seen || entries.some((one) => one.owner === id || one.agent === id || one.to === id);
+      const now = model.agents.get(id) ?? null;
+      const concerns = seen === undefined || now !== seen || returns !== model.returns
+        || entries.some((one) => one.owner === id || one.agent === id || one.to === id);
       if (!concerns) return;
-      seen = now ?? {};
+      seen = now;
+      ({ returns } = model);
       if (detail) drawHead();
-      if (!scheduled) {
-        scheduled = setTimeout(() => {
-          scheduled = 0;
-          if (head.isConnected) load();
-        }, REREAD_MS);
-      }
+      load();
     },
   };
 }

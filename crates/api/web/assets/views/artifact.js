@@ -2,26 +2,29 @@
 
 import { contentOf } from "../api.js";
 import { h, fill } from "../dom.js";
+import { passes } from "../draft.js";
 import { size } from "../format.js";
+import { kept } from "../reading.js";
 import { button, code, facts, section, time, titleOf, trouble, who } from "./shared.js";
 
 const BEGINNING = 64 * 1024;
 const MOST = 4 * 1024 * 1024;
 
-export function showArtifact(app, id, title, body) {
+export function showArtifact(app, id, title, body, signal) {
   const { t, api } = app;
   let started = false;
   fill(title, t("artifact"));
 
-  async function load() {
+  const load = kept(async () => {
     try {
       const artifact = await api.artifact(id);
       app.knowArtifact(artifact);
       draw(artifact);
     } catch (error) {
       fill(body, trouble(app, error, load));
+      if (passes(error)) throw error;
     }
-  }
+  }, { delay: 0, signal });
 
   function draw(artifact) {
     fill(title, artifact.filename ?? t("artifact"), " ", h("span.id", {}, artifact.id));

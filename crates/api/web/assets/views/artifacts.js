@@ -3,6 +3,8 @@
 import { contentOf } from "../api.js";
 import { h, fill, icon } from "../dom.js";
 import { size } from "../format.js";
+import { arrange, refill } from "../morph.js";
+import { kept } from "../reading.js";
 import { button, detailLink, nothing, time, trouble, nameOf } from "./shared.js";
 
 const KINDS = ["text", "image", "audio", "video", "document", "other"];
@@ -13,8 +15,9 @@ export function mountArtifacts(app) {
   let kind = null;
   let task;
   let generation = 0;
-  let scheduled = 0;
+  let returns = 0;
   let stale = false;
+  let held = [];
   const kinds = h("div.chips", { role: "group", "aria-label": t("filter.kind") });
   const grid = h("div.grid", { role: "list" });
   const foot = h("div.foot");
@@ -22,35 +25,52 @@ export function mountArtifacts(app) {
     h("div.pane-head", {}, h("h2", {}, t("page.artifacts")), kinds), h("div.scroll", { tabindex: "0" }, grid, foot));
 
   function drawKinds() {
-    fill(kinds, KINDS.map((one) => h("button.chip", {
+    refill(kinds, KINDS.map((one) => h("button.chip", {
       type: "button", "aria-pressed": String(kind === one), onclick: () => {
         kind = kind === one ? null : one;
         drawKinds();
         load();
-      },
+      }, "data-key": one,
     }, icon(one), t(`kind.${one}`))));
   }
 
-  async function load(after) {
+  /** The newest are read; `more` reads on behind them. */
+  const load = kept(async () => {
     generation += 1;
     const mine = generation;
-    stale = false;
+    try {
+      const page = await api.artifacts({ task, kind, limit: PAGE });
+      if (mine === generation) show([], page);
+    } catch (error) {
+      if (mine === generation) fill(foot, trouble(app, error, load));
+      throw error;
+    }
+  }, { delay: 200, signal: app.signal });
+
+  async function more(after) {
+    const mine = generation;
     try {
       const page = await api.artifacts({ task, kind, limit: PAGE, after });
-      if (mine !== generation) return;
-      for (const artifact of page.artifacts) app.knowArtifact(artifact);
-      if (!after) fill(grid);
-      grid.append(...page.artifacts.map(tile));
-      fill(foot, page.next ? button(t("more"), () => load(page.next)) : null,
-        grid.children.length === 0 ? nothing(t("artifacts.none")) : null);
+      if (mine === generation) show(held, page);
     } catch (error) {
-      if (mine === generation) fill(foot, trouble(app, error, () => load(after)));
+      if (mine === generation) fill(foot, trouble(app, error, () => more(after)));
     }
+  }
+
+  function show(before, page) {
+    held = [...before, ...page.artifacts];
+    const drawn = new Map([...grid.children].map((child) => [child.dataset.artifact, child]));
+    arrange(grid, held.map((artifact) => {
+      app.knowArtifact(artifact);
+      return drawn.get(artifact.id) ?? tile(artifact);
+    }));
+    refill(foot, page.next ? button(t("more"), () => more(page.next)) : null,
+      held.length === 0 ? nothing(t("artifacts.none")) : null);
   }
 
   function tile(artifact) {
     const name = artifact.filename ?? artifact.type ?? artifact.id;
-    return h("div.tile-holder", { role: "listitem" }, detailLink(app, "artifact", artifact.id, { class: `tile kind-${artifact.kind}` },
+    return h("div.tile-holder", { role: "listitem", "data-artifact": artifact.id }, detailLink(app, "artifact", artifact.id, { class: `tile kind-${artifact.kind}` },
       h("span.tile-picture", {}, artifact.kind === "image"
         ? h("img", { src: contentOf(artifact.id), alt: "", loading: "lazy", decoding: "async" }) : icon(artifact.kind)),
       h("span.tile-name", {}, name),
@@ -63,17 +83,13 @@ export function mountArtifacts(app) {
     element,
     focus: () => grid.querySelector("a")?.focus(),
     update(model, ui, entries) {
-      stale ||= entries.some((entry) => entry.event === "artifact_stored" || entry.event === "task_forgotten");
+      stale ||= entries.some((entry) => entry.event === "artifact_stored" || entry.event === "task_forgotten") || returns !== model.returns;
+      ({ returns } = model);
       if (!model.ready || ui.route.page !== "artifacts") return;
-      if (task !== ui.task) {
-        task = ui.task;
-        load();
-      } else if (stale && !scheduled) {
-        scheduled = setTimeout(() => {
-          scheduled = 0;
-          load();
-        }, 500);
-      }
+      if (task === ui.task && !stale) return;
+      ({ task } = ui);
+      stale = false;
+      load();
     },
   };
 }

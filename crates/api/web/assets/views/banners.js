@@ -1,7 +1,8 @@
 // What must not be overlooked: the connection is gone, agents wait for the person, the configuration is not as it should be.
 
-import { h, fill, icon } from "../dom.js";
+import { h, icon } from "../dom.js";
 import { firstLine } from "../format.js";
+import { refill } from "../morph.js";
 import { button, iconButton, who } from "./shared.js";
 
 const QUESTIONS = 3;
@@ -32,8 +33,8 @@ export function mountBanners(app) {
   function drawQuestions(all, ui) {
     const open = all.filter((message) => !ui.put.has(message.id));
     questions.hidden = open.length === 0;
-    fill(questions, h("div.banner-title", {}, icon("question"), h("strong", {}, t("questions.waiting", { n: all.length }))),
-      h("ul", {}, open.slice(0, QUESTIONS).map((message) => h("li", {},
+    refill(questions, h("div.banner-title", {}, icon("question"), h("strong", {}, t("questions.waiting", { n: all.length }))),
+      h("ul", {}, open.slice(0, QUESTIONS).map((message) => h("li", { "data-key": message.id },
         who(app, message.from), h("span.question-text", {}, firstLine(message.text, 180)),
         button(t("answer"), () => app.compose({ to: message.from, task: message.task }), { class: "primary small" }),
         button(t("show"), () => app.open("message", message.id), { class: "small" }),
@@ -48,7 +49,7 @@ export function mountBanners(app) {
     const errors = all.filter((one) => one.severity === "error").length;
     problems.classList.toggle("has-errors", errors > 0);
     const open = ui.foldedProblems !== key;
-    fill(problems, h("div.banner-title", {}, icon("parked"),
+    refill(problems, h("div.banner-title", {}, icon("parked"),
       h("strong", {}, t("config.problems.count", { n: all.length })),
       h("span.dim", {}, [...new Set(all.map((one) => one.file))].join(", ")), h("span.spring"),
       button(t("config.reload"), () => app.reloadConfiguration(), { class: "small" }, "reload"),
@@ -69,7 +70,7 @@ export function mountBanners(app) {
       const now = [model.connection, model.questions, model.config, ui.put, ui.foldedProblems, model.ready];
       if (now.every((one, at) => one === before[at])) return;
       lost.hidden = model.connection !== "lost";
-      if (!lost.hidden) fill(lost, icon("reload"), h("span", {}, t("connection.lost.more")));
+      if (!lost.hidden) refill(lost, icon("reload"), h("span", {}, t("connection.lost.more")));
       if (before[1] !== model.questions || before[3] !== ui.put) drawQuestions(model.questions, ui);
       if (before[2] !== model.config || before[4] !== ui.foldedProblems) drawProblems(model.config, ui);
       before = now;

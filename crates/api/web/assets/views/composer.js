@@ -1,19 +1,21 @@
 // The box in which the person writes: to root or to any agent, with files by drop, paste or button.
 
-import { h, fill, icon, append } from "../dom.js";
+import { h, fill, icon } from "../dom.js";
 import { changed, failed, fresh, letter, passes, sendable, sending, stored } from "../draft.js";
 import { size } from "../format.js";
+import { refill } from "../morph.js";
 import { button, iconButton } from "./shared.js";
 
 const FOUND = 12;
 const ATTEMPTS = 5;
 const PAUSE_MS = 700;
+/** How many files have been attached since the page was opened: each has a number of its own. */
+let files = 0;
 
 export function mountComposer(app) {
   const { store, t, api } = app;
-  let draft = fresh();
-  let files = 0;
   let known = [];
+  let drawn = null;
 
   const text = h("textarea", {
     rows: "1", placeholder: t("write.placeholder"), "aria-label": t("write"), name: "text",
@@ -75,10 +77,10 @@ export function mountComposer(app) {
   document.addEventListener("dragover", (event) => {
     event.preventDefault();
     document.body.classList.add("dropping");
-  });
+  }, { signal: app.signal });
   document.addEventListener("dragleave", (event) => {
     if (!event.relatedTarget) document.body.classList.remove("dropping");
-  });
+  }, { signal: app.signal });
   document.addEventListener("drop", (event) => {
     event.preventDefault();
     document.body.classList.remove("dropping");
@@ -87,27 +89,31 @@ export function mountComposer(app) {
       app.showComposer();
       attach(dropped);
     }
-  });
+  }, { signal: app.signal });
 
   function edit(change) {
-    if (draft.state === "sending") return;
-    draft = changed(draft, change);
+    if (store.draft.state !== "sending") put(changed(store.draft, change));
+  }
+
+  /** Another draft, shown at once. */
+  function put(draft) {
+    store.write(draft);
     draw();
   }
 
   function attach(list) {
-    if (draft.state === "sending") return;
+    if (store.draft.state === "sending") return;
     const more = list.map((file) => {
       files += 1;
       return { id: files, file, name: file.name || t("attachment.unnamed"), reference: null, url: file.type.startsWith("image/") ? URL.createObjectURL(file) : null };
     });
-    edit({ files: [...draft.files, ...more] });
+    edit({ files: [...store.draft.files, ...more] });
     text.focus();
   }
 
   function detach(one) {
     if (one.url) URL.revokeObjectURL(one.url);
-    edit({ files: draft.files.filter((file) => file.id !== one.id) });
+    edit({ files: store.draft.files.filter((file) => file.id !== one.id) });
   }
 
   function grow() {
@@ -117,20 +123,16 @@ export function mountComposer(app) {
 
   /** Says it, at most once: every attempt has the same key, and what is stored already is not stored again. */
   async function send() {
-    if (!sendable(draft)) return;
-    draft = sending(draft, key());
-    draw();
+    if (!sendable(store.draft)) return;
+    put(sending(store.draft, key()));
     for (let attempt = 1; ; attempt += 1) {
       try {
-        for (const one of draft.files) {
-          if (!one.reference) draft = stored(draft, one.id, (await api.store(one.file)).reference);
+        for (const one of store.draft.files) {
+          if (!one.reference) put(stored(store.draft, one.id, (await api.store(one.file)).reference));
         }
-        const posted = await api.write(letter(draft), draft.key);
-        for (const one of draft.files) if (one.url) URL.revokeObjectURL(one.url);
-        draft = { ...fresh(draft.to, posted.task), to: draft.to };
-        text.value = "";
-        grow();
-        draw();
+        const posted = await api.write(letter(store.draft), store.draft.key);
+        for (const one of store.draft.files) if (one.url) URL.revokeObjectURL(one.url);
+        put(fresh(store.draft.to, posted.task));
         app.sent(posted);
         return;
       } catch (error) {
@@ -139,8 +141,7 @@ export function mountComposer(app) {
           await new Promise((resolve) => { setTimeout(resolve, PAUSE_MS * attempt); });
           continue;
         }
-        draft = failed(draft, app.explain(error));
-        draw();
+        put(failed(store.draft, app.explain(error)));
         return;
       }
     }
@@ -212,20 +213,25 @@ export function mountComposer(app) {
   }
 
   function draw() {
+    const { draft } = store;
+    drawn = draft;
+    if (text.value !== draft.text) {
+      text.value = draft.text;
+      grow();
+    }
     if (document.activeElement !== receiver || receivers.hidden) {
       const name = app.nameOf(draft.to);
       receiver.value = name === draft.to ? name : `${name} · ${draft.to}`;
     }
     const toRoot = draft.to === "root";
     task.hidden = !toRoot;
-    if (toRoot) drawTasks();
+    if (toRoot) drawTasks(draft);
     service.hidden = !toRoot || draft.task !== null || store.model.services.length < 2;
     if (!service.hidden) {
-      fill(service, h("option", { value: "" }, t("service.default")),
-        store.model.services.map((one) => h("option", { value: one.id }, one.name || one.id)));
-      service.value = draft.service ?? "";
+      choices(service, draft.service, [h("option", { value: "" }, t("service.default")),
+        store.model.services.map((one) => h("option", { value: one.id }, one.name || one.id))]);
     }
-    fill(attached, draft.files.map((one) => h("div.attached-file", { role: "listitem" },
+    refill(attached, draft.files.map((one) => h("div.attached-file", { role: "listitem", "data-key": `file-${one.id}` },
       one.url ? h("img", { src: one.url, alt: "" }) : icon("document"),
       h("span.name", {}, one.name), h("span.dim", {}, size(one.file.size)),
       iconButton(t("attachment.remove", { name: one.name }), "close", () => detach(one)))));
@@ -239,14 +245,19 @@ export function mountComposer(app) {
     else fill(status);
   }
 
-  function drawTasks() {
+  function drawTasks(draft) {
     const all = [...store.model.tasks.values()].filter((one) => !one.forgottenAt).slice(0, 50);
-    fill(task, h("option", { value: "" }, t("task.new")));
-    append(task, all.map((one) => h("option", { value: one.id }, t("task.continue", { title: one.title || one.id }))));
+    const offered = all.map((one) => h("option", { value: one.id }, t("task.continue", { title: one.title || one.id })));
     if (draft.task && !all.some((one) => one.id === draft.task)) {
-      task.append(h("option", { value: draft.task }, t("task.continue", { title: draft.task })));
+      offered.push(h("option", { value: draft.task }, t("task.continue", { title: draft.task })));
     }
-    task.value = draft.task ?? "";
+    choices(task, draft.task, [h("option", { value: "" }, t("task.new")), offered]);
+  }
+
+  /** What may be chosen; a list that is open stays open while nothing in it changes. */
+  function choices(select, chosen, options) {
+    refill(select, options);
+    if (select.value !== (chosen ?? "")) select.value = chosen ?? "";
   }
 
   return {
@@ -259,10 +270,10 @@ export function mountComposer(app) {
     },
     update(model, ui) {
       const now = [model.tasks, model.services, ui.task, model.ready];
-      if (!known.some((one, at) => one !== now[at]) && known.length > 0) return;
-      if (known.length > 0 && known[2] !== ui.task && draft.to === "root" && draft.state === "writing") {
-        draft = { ...draft, task: ui.task, key: null };
-      }
+      const { draft } = store;
+      const moved = known.length > 0 && known[2] !== ui.task;
+      if (moved && draft.to === "root" && draft.state === "writing") store.write({ ...draft, task: ui.task, key: null });
+      if (drawn === store.draft && known.length > 0 && !known.some((one, at) => one !== now[at])) return;
       known = now;
       draw();
     },

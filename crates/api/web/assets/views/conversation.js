@@ -1,24 +1,25 @@
 // What the person and the society have said to each other, whole and with its pictures.
 
 import { h, fill } from "../dom.js";
+import { arrange, refill } from "../morph.js";
+import { kept } from "../reading.js";
+import { caughtUp, furtherBack, newestOf, nothingSaid } from "../talk.js";
 import { button, detailLink, filterChip, nothing, preview, time, titleOf, trouble, who } from "./shared.js";
 import { typeName } from "./sentence.js";
 
 const PAGE = 40;
-/** How many messages are held; what is older is read again when it is asked for. */
-const BOUND = 200;
 const LONG = 6000;
 
 export function mountConversation(app) {
   const { store, t, api } = app;
-  let messages = [];
-  let next = null;
+  let held = nothingSaid();
   // Not read yet: `null` would be all tasks.
   let task;
   let generation = 0;
+  let anew = true;
   let reading = false;
-  let again = false;
-  let scheduled = 0;
+  let returns = 0;
+  let begins = 0;
   const unshown = new Set();
 
   const start = h("div.conversation-start");
@@ -26,29 +27,53 @@ export function mountConversation(app) {
   const scroll = h("div.scroll", { tabindex: "0" }, start, list);
   // Pictures come later than the text around them, and the box below grows: whoever was at the end stays there.
   let stuck = true;
-  scroll.addEventListener("scroll", () => { if (scroll.clientHeight > 0) stuck = isAtEnd(); });
+  scroll.addEventListener("scroll", () => {
+    if (scroll.clientHeight === 0) return;
+    stuck = isAtEnd();
+    if (stuck) toNow.hidden = !held.behind;
+  });
   const growth = new ResizeObserver(() => { if (stuck) toEnd(); });
   growth.observe(list);
   growth.observe(scroll);
   const chosen = h("div.pane-head", { hidden: true });
-  const element = h("section.page.page-conversation", { "aria-label": t("page.conversation") }, chosen, scroll);
+  const toNow = button(t("conversation.new"), () => {
+    if (held.behind) load();
+    else toEnd();
+    toNow.hidden = true;
+  }, { class: "to-now", hidden: true }, "down");
+  const element = h("section.page.page-conversation", { "aria-label": t("page.conversation") }, chosen,
+    h("div.scroll-holder", {}, scroll, toNow));
 
-  async function load() {
-    generation += 1;
+  /** Something was said to the person or by the person: the newest are read again, because events hold no files. */
+  const catchUp = kept(async () => {
     const mine = generation;
-    fill(start);
     try {
-      const page = await api.messages({ with: "user", task, order: "newest", limit: PAGE });
-      if (mine !== generation) return;
-      messages = page.messages.reverse();
-      next = page.next;
+      const page = await pageOf();
       await learnUnshown();
       if (mine !== generation) return;
+      const atEnd = anew || stuck;
+      const last = held.messages.at(-1)?.id;
+      held = anew ? newestOf(page) : caughtUp(held, page, atEnd);
+      anew = false;
       draw();
-      toEnd();
+      if (atEnd) toEnd();
+      else if (held.behind || held.messages.at(-1)?.id !== last) toNow.hidden = false;
     } catch (error) {
-      if (mine === generation) fill(start, trouble(app, error, load));
+      if (mine === generation && anew) fill(start, trouble(app, error, catchUp));
+      throw error;
     }
+  }, { delay: 80, signal: app.signal });
+
+  /** Reads the newest, and forgets what was there. */
+  function load() {
+    generation += 1;
+    anew = true;
+    catchUp();
+  }
+
+  async function pageOf(before) {
+    const page = await api.messages({ with: "user", task, order: "newest", limit: PAGE, before });
+    return { messages: page.messages.reverse(), next: page.next };
   }
 
   async function learnUnshown() {
@@ -58,57 +83,21 @@ export function mountConversation(app) {
   }
 
   async function earlier() {
-    if (!next || reading) return;
+    if (!held.next || reading) return;
     reading = true;
     const mine = generation;
     try {
-      const page = await api.messages({ with: "user", task, order: "newest", limit: PAGE, before: next });
+      const page = await pageOf(held.next);
       if (mine !== generation) return;
       stuck = false;
       const height = scroll.scrollHeight - scroll.scrollTop;
-      messages = [...page.messages.reverse(), ...messages].slice(0, BOUND);
-      next = page.next;
+      held = furtherBack(held, page);
       draw();
       scroll.scrollTop = scroll.scrollHeight - height;
     } catch (error) {
       app.say(app.explain(error), "bad");
     } finally {
       reading = false;
-    }
-  }
-
-  /** Something was said to the person or by the person: the newest are read again, because events hold no files. */
-  async function catchUp() {
-    if (reading) {
-      again = true;
-      return;
-    }
-    reading = true;
-    const mine = generation;
-    try {
-      const page = await api.messages({ with: "user", task, order: "newest", limit: PAGE });
-      await learnUnshown();
-      if (mine !== generation) return;
-      const atEnd = stuck;
-      const fresh = new Map(page.messages.reverse().map((message) => [message.id, message]));
-      const joined = messages.some((message) => fresh.has(message.id)) || messages.length === 0;
-      const kept = joined ? messages.filter((message) => !fresh.has(message.id)) : [];
-      if (!joined || messages.length === 0) next = page.next;
-      messages = [...kept, ...fresh.values()];
-      if (messages.length > BOUND) {
-        messages = messages.slice(-BOUND);
-        next = messages[0].id;
-      }
-      draw();
-      if (atEnd) toEnd();
-    } catch {
-      // The stream tells whether the daemon is there; the next message brings another try.
-    } finally {
-      reading = false;
-      if (again) {
-        again = false;
-        catchUp();
-      }
     }
   }
 
@@ -119,23 +108,24 @@ export function mountConversation(app) {
   };
 
   function draw() {
-    fill(start, next
+    refill(start, held.next
       ? button(t("conversation.earlier"), earlier, { class: "earlier" }, "up")
-      : messages.length > 0 ? h("p.dim.small", {}, t("conversation.start")) : welcome());
+      : held.messages.length > 0 ? h("p.dim.small", {}, t("conversation.start")) : welcome());
     const drawn = new Map([...list.children].map((child) => [child.dataset.version, child]));
     let before = null;
     const wanted = [];
-    for (const message of messages) {
+    for (const message of held.messages) {
       const apart = message.task !== before && !task;
       if (apart) {
-        const version = `task-${message.id}`;
+        const version = `task-${message.id} ${titleOf(app, message.task)}`;
         wanted.push(drawn.get(version) ?? versioned(version, separator(message.task)));
       }
       before = message.task;
       const version = `${message.id} ${message.state} ${message.answeredBy ?? ""}`;
       wanted.push(drawn.get(version) ?? versioned(version, bubble(message)));
     }
-    list.replaceChildren(...wanted);
+    // What is there stays: it is not announced again, and what plays goes on.
+    arrange(list, wanted);
     markShown();
   }
 
@@ -187,35 +177,32 @@ export function mountConversation(app) {
   /** The person has seen what is on a page that is being looked at. */
   function markShown() {
     if (document.hidden || store.ui.route.page !== "conversation") return;
-    for (const message of messages) {
+    for (const message of held.messages) {
       if (!unshown.delete(message.id)) continue;
       api.shown(message.id).catch(() => unshown.add(message.id));
     }
   }
 
-  document.addEventListener("visibilitychange", markShown);
+  document.addEventListener("visibilitychange", markShown, { signal: app.signal });
 
   return {
     element,
     focus: () => scroll.focus(),
     update(model, ui, entries) {
       if (!model.ready) return;
-      if (task !== ui.task) {
-        task = ui.task;
+      if (task !== ui.task || begins !== model.begins) {
+        ({ task } = ui);
+        ({ returns, begins } = model);
         chosen.hidden = !task;
-        fill(chosen, task ? filterChip(app, titleOf(app, task), () => app.chooseTask(null)) : null);
+        refill(chosen, task ? filterChip(app, titleOf(app, task), () => app.chooseTask(null)) : null);
         load();
         return;
       }
       const concerns = entries.some((entry) =>
         (entry.event === "message_accepted" && (entry.to === "user" || entry.from === "user" || entry.inReplyTo))
         || entry.event === "message_due" || entry.event === "task_forgotten" || entry.event === "agent_stopped");
-      if (concerns && !scheduled) {
-        scheduled = setTimeout(() => {
-          scheduled = 0;
-          catchUp();
-        }, 80);
-      }
+      if (concerns || returns !== model.returns) catchUp();
+      ({ returns } = model);
       markShown();
     },
   };

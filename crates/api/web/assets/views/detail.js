@@ -12,6 +12,8 @@ export function mountDetail(app) {
   const { t } = app;
   let shown = null;
   let view = null;
+  // Ends what reads for the one that was open before.
+  let open = new AbortController();
 
   const title = h("h2", { tabindex: "-1" });
   const body = h("div.scroll.detail-body");
@@ -28,12 +30,14 @@ export function mountDetail(app) {
       const key = detail ? `${detail.kind} ${detail.id}` : null;
       if (key !== shown) {
         shown = key;
+        open.abort();
+        open = new AbortController();
         element.hidden = !detail;
         document.body.classList.toggle("has-detail", Boolean(detail));
         fill(title);
         fill(body);
         body.scrollTop = 0;
-        view = detail ? KINDS[detail.kind](app, detail.id, title, body) : null;
+        view = detail ? KINDS[detail.kind](app, detail.id, title, body, AbortSignal.any([open.signal, app.signal])) : null;
       }
       if (model.ready) view?.update(model, ui, entries);
     },

@@ -39,6 +39,10 @@ export function showHelp(app) {
   if (document.querySelector("dialog.help")) return;
   const dialog = h("dialog.help", { "aria-labelledby": "help-title" },
     h("header.dialog-head", {}, h("h2", { id: "help-title" }, t("shortcuts")), h("span.spring"), iconButton(t("close"), "close", () => dialog.close())),
-    h("dl.shortcuts", {}, SHORTCUTS.map(({ keys, does }) => [h("dt", {}, keys.map((key) => h("kbd", {}, key))), h("dd", {}, t(`key.${does}`))])));
+    h("dl.shortcuts", {}, SHORTCUTS.map(({ keys, does }) => [h("dt", {}, keys.map((key) => h("kbd", {}, key))), h("dd", {}, t(`key.${does}`))])),
+    h("label.choice", {}, h("input", {
+      type: "checkbox", name: "letters", checked: app.preferences.letters,
+      onchange: (event) => app.useLetters(event.target.checked),
+    }), h("span", {}, t("shortcuts.letters"))));
   ask(dialog);
 }

@@ -1,26 +1,32 @@
 // A message, whole.
 
 import { h, fill } from "../dom.js";
+import { passes } from "../draft.js";
+import { refill } from "../morph.js";
+import { kept } from "../reading.js";
 import { typeName } from "./sentence.js";
 import { code, detailLink, facts, preview, section, time, titleOf, trouble, who } from "./shared.js";
 
-export function showMessage(app, id, title, body) {
+export function showMessage(app, id, title, body, signal) {
   const { t, api } = app;
-  let started = false;
+  let shown = false;
+  let returns = null;
   fill(title, t("message"));
 
-  async function load() {
+  const load = kept(async () => {
     try {
       draw(await api.message(id));
     } catch (error) {
-      fill(body, trouble(app, error, load));
+      if (!shown) fill(body, trouble(app, error, load));
+      if (passes(error)) throw error;
     }
-  }
+  }, { delay: 0, signal });
 
   function draw(message) {
-    fill(title, t("message"), " ", h("span.id", {}, message.id));
+    shown = true;
+    refill(title, t("message"), " ", h("span.id", {}, message.id));
     const link = (other) => other ? detailLink(app, "message", other, {}, other) : null;
-    fill(body,
+    refill(body,
       h("p.lead", {}, who(app, message.from), h("span.arrow", {}, "→"), who(app, message.to)),
       h("div.prose.boxed", {}, message.text),
       message.attachments.length > 0
@@ -41,9 +47,9 @@ export function showMessage(app, id, title, body) {
   }
 
   return {
-    update(_model, _ui, entries) {
-      if (started && !entries.some((entry) => entry.inReplyTo === id || entry.message === id)) return;
-      started = true;
+    update(model, _ui, entries) {
+      if (returns === model.returns && !entries.some((entry) => entry.inReplyTo === id || entry.message === id)) return;
+      returns = model.returns;
       load();
     },
   };

@@ -1,6 +1,7 @@
 // The models: what each can do, how it is doing, what it has cost; and the configuration that they stand in.
 
 import { h, fill, icon } from "../dom.js";
+import { refill } from "../morph.js";
 import { cost, short } from "../format.js";
 import { button, capabilities, detailLink, facts, nothing, section, spent } from "./shared.js";
 import { problemList } from "./banners.js";
@@ -19,7 +20,7 @@ export function mountServices(app) {
     const { state } = service;
     const circuit = state.circuit === "closed" && state.pausedForMs ? "paused" : state.circuit;
     const shape = { closed: "idle", open: "parked", half_open: "waiting", paused: "paused" }[circuit];
-    return h("article.card", { class: `circuit-${circuit}`, "data-service": service.id },
+    return h("article.card", { class: `circuit-${circuit}`, "data-service": service.id, "data-key": service.id },
       h("header", {}, h("h3", {}, service.name || service.id), h("span.id", {}, service.id),
         service.isDefault ? h("span.tag", {}, t("service.is.default")) : null,
         h("span.spring"),
@@ -47,7 +48,7 @@ export function mountServices(app) {
 
   function drawConfiguration(config) {
     if (!config) return fill(configuration);
-    return fill(configuration, section(t("config"), facts(
+    return refill(configuration, section(t("config"), facts(
       [t("revision"), h("strong.revision", {}, String(config.revision))],
       [t("config.directory"), config.directory ? h("code", {}, config.directory) : null],
       [t("config.origin"), config.origin], [t("config.language"), config.language],
@@ -63,7 +64,7 @@ export function mountServices(app) {
     update(model, ui) {
       if (ui.route.page !== "services" || (before?.[0] === model.services && before[1] === model.config)) return;
       before = [model.services, model.config];
-      fill(cards, model.services.length === 0 ? nothing(t("services.none")) : model.services.map(card));
+      refill(cards, model.services.length === 0 ? nothing(t("services.none")) : model.services.map(card));
       drawConfiguration(model.config);
     },
   };

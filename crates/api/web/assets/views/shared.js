@@ -2,7 +2,7 @@
 
 import { contentOf } from "../api.js";
 import { h, icon } from "../dom.js";
-import { moment, short, size, whole, cost } from "../format.js";
+import { cost, isTime, moment, short, size, whole } from "../format.js";
 import { write } from "../route.js";
 
 /** A link to the page of an agent, a message or an artifact, beside the page one is on. */
@@ -40,7 +40,7 @@ export function stateMark(app, state) {
 
 /** A moment, in short; in full where one points at it. */
 export function time(app, at, text) {
-  return h("time", { datetime: new Date(at).toISOString(), title: whole(at, app.t.language) },
+  return h("time", { datetime: isTime(at) ? new Date(at).toISOString() : null, title: whole(at, app.t.language) },
     text ?? moment(at, Date.now(), app.t.language));
 }
 

@@ -1,7 +1,8 @@
 // What the person has asked for, and how each stands.
 
-import { h, fill, icon } from "../dom.js";
+import { h, icon } from "../dom.js";
 import { short } from "../format.js";
+import { refill } from "../morph.js";
 import { button, nothing, spent, time } from "./shared.js";
 
 export function mountTasks(app) {
@@ -52,8 +53,8 @@ export function mountTasks(app) {
     const sorted = [...all.values()].sort((a, b) => b.createdAt - a.createdAt);
     const chosen = sorted.filter((task) => (state === "" || standing(task) === state)
       && (text === "" || `${task.title} ${task.id}`.toLowerCase().includes(text)));
-    fill(rows, chosen.slice(0, 500).map((task) => h("tr", {
-      class: `task-${standing(task)}${task.id === ui.task ? " chosen" : ""}`,
+    refill(rows, chosen.slice(0, 500).map((task) => h("tr", {
+      "data-key": task.id, class: `task-${standing(task)}${task.id === ui.task ? " chosen" : ""}`,
     },
     h("td", {}, h("span", { class: `outcome outcome-${standing(task)}` }, icon(SHAPES[standing(task)]),
       t(task.state === "open" ? "task.open" : `outcome.${standing(task)}`)),
@@ -67,7 +68,7 @@ export function mountTasks(app) {
     h("td", {}, spent(app, task.usage)),
     h("td", {}, time(app, task.createdAt)))));
     const last = more.length > 0 ? next : model.tasks.size >= 200 ? "first" : null;
-    fill(foot, chosen.length === 0 ? nothing(t("tasks.none")) : null,
+    refill(foot, chosen.length === 0 ? nothing(t("tasks.none")) : null,
       last ? button(t("more"), () => readMore(last === "first" ? undefined : last)) : null);
   }
 

@@ -1,8 +1,9 @@
 // Who said what to whom, and what else happened: any number of events, of which only a stretch is held.
 
 import { h, fill } from "../dom.js";
-import { GROUPS, groupOf, kindsOf, matches } from "../events.js";
+import { GROUPS, brief, groupOf, kindsOf, matches } from "../events.js";
 import { clock } from "../format.js";
+import { refill } from "../morph.js";
 import { VirtualList } from "../virtual.js";
 import { PAGE, empty, live, newer, newest, older, oldest } from "../window.js";
 import { chipCount, chipsOf, isTrouble, sentence, textOf } from "./sentence.js";
@@ -71,24 +72,29 @@ export function mountTimeline(app) {
     text ? h("div.event-text", {
       class: entry.event === "message_accepted" ? "openable" : "",
       onclick: entry.event === "message_accepted" ? () => app.open("message", entry.message) : null,
-    }, text.slice(0, 600)) : null,
+    }, text) : null,
     chips.length > 0 ? h("div.chips.event-chips", {}, chips.slice(0, 12),
       chips.length > 12 ? h("span.tag", {}, `+${chips.length - 12}`) : null) : null);
   }
 
   const asked = () => ({ task: filter.task, agent: filter.agent, kind: filter.kinds.join(",") });
 
+  async function read(bound) {
+    const { events } = await api.events({ ...asked(), ...bound, limit: PAGE });
+    app.learn(events);
+    return events.map(brief);
+  }
+
   async function load(from) {
     generation += 1;
     const mine = generation;
-    window = { ...empty() };
+    window = empty();
     show("top");
     fill(message);
     try {
       const bound = from === "oldest" ? { after: 0 } : { before: END };
-      const { events } = await api.events({ ...asked(), ...bound, limit: PAGE });
+      const events = await read(bound);
       if (mine !== generation) return;
-      app.learn(events);
       window = from === "oldest" ? oldest(window, events) : newest(window, events);
       show(from === "oldest" ? "top" : "end");
       if (from === "oldest") list.element.scrollTop = 0;
@@ -108,18 +114,22 @@ export function mountTimeline(app) {
     const down = !up && !window.tail && scrollTop + clientHeight > list.starts[window.entries.length] - 800;
     if (!up && !down) return;
     reading = true;
+    let more = false;
     const mine = generation;
+    const { heard } = window;
     try {
       const bound = up ? { before: window.entries[0].seq } : { after: window.entries.at(-1).seq };
-      const { events } = await api.events({ ...asked(), ...bound, limit: PAGE });
+      const events = await read(bound);
       if (mine !== generation) return;
-      app.learn(events);
-      window = up ? older(window, events) : newer(window, events);
+      window = up ? older(window, events) : newer(window, events, heard);
       show("row");
+      // A page that says less than was heard of since is not the end.
+      more = down && !window.tail;
     } catch {
       // Scrolling on asks again; whether the daemon is there is told elsewhere.
     } finally {
       reading = false;
+      if (more) extend();
     }
   }
 
@@ -137,12 +147,13 @@ export function mountTimeline(app) {
     list.stuck = !away;
     toNow.hidden = !away || window.loading || window.entries.length === 0;
     const label = window.missed > 0 ? t("timeline.missed", { n: window.missed }) : t("timeline.newest");
-    toNow.querySelector(".label")?.remove();
-    toNow.append(h("span.label", {}, label));
+    const shown = toNow.querySelector(".label");
+    if (!shown) toNow.append(h("span.label", {}, label));
+    else if (shown.textContent !== label) shown.textContent = label;
   }
 
   function drawFilters(ui) {
-    fill(groups, Object.keys(GROUPS).map((group) => h("button", {
+    refill(groups, Object.keys(GROUPS).map((group) => h("button", {
       type: "button", class: `chip group-${group}`, "aria-pressed": String(ui.groups.has(group)),
       onclick: () => {
         const next = new Set(store.ui.groups);
@@ -151,7 +162,7 @@ export function mountTimeline(app) {
         store.look({ groups: next });
       },
     }, t(`group.${group}`))));
-    fill(chosen, ui.task ? filterChip(app, titleOf(app, ui.task), () => app.chooseTask(null)) : null,
+    refill(chosen, ui.task ? filterChip(app, titleOf(app, ui.task), () => app.chooseTask(null)) : null,
       ui.agent ? filterChip(app, t("filter.agent", { agent: app.nameOf(ui.agent) }), () => store.look({ agent: null })) : null);
   }
 
@@ -160,7 +171,7 @@ export function mountTimeline(app) {
     focus: () => list.element.focus(),
     update(model, ui, entries) {
       if (!model.ready) return;
-      const wanted = [ui.task, ui.agent, ui.groups];
+      const wanted = [ui.task, ui.agent, ui.groups, model.begins];
       if (wanted.some((one, at) => one !== settled[at]) || settled.length === 0) {
         settled = wanted;
         filter = { task: ui.task, agent: ui.agent, kinds: kindsOf(ui.groups) };

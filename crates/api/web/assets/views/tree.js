@@ -1,6 +1,7 @@
 // The society as a tree that lives.
 
-import { h, icon, fill } from "../dom.js";
+import { h, icon } from "../dom.js";
+import { refill } from "../morph.js";
 import { short } from "../format.js";
 import { STATES, counts } from "../state.js";
 import { rowsOf, step } from "../tree.js";
@@ -132,7 +133,7 @@ export function mountTree(app) {
 
   function drawLegend(model, view) {
     const all = counts(model.agents);
-    fill(legend, STATES.map((state) => h("button", {
+    refill(legend, STATES.map((state) => h("button", {
       type: "button", class: `legend-state state-${state}`, "aria-pressed": String(view.states.has(state)),
       title: t(`state.${state}.what`),
       onclick: () => {
@@ -145,9 +146,10 @@ export function mountTree(app) {
   }
 
   function drawTasks(model, ui) {
-    fill(tasks, h("option", { value: "" }, t("tasks.all")), [...model.tasks.values()].slice(0, 200).map((task) =>
-      h("option", { value: task.id, selected: task.id === ui.task }, task.title || task.id)));
-    tasks.value = ui.task ?? "";
+    refill(tasks, h("option", { value: "" }, t("tasks.all")), [...model.tasks.values()].slice(0, 200).map((task) =>
+      h("option", { value: task.id }, task.title || task.id)));
+    const chosen = ui.task ?? "";
+    if (tasks.value !== chosen) tasks.value = chosen;
   }
 
   return {
