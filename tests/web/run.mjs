@@ -1,7 +1,8 @@
 // The live view in a real browser, on a real daemon with the rehearsal models.
 //
 // POLITY_BIN names the program (default: target/debug/polity of the checkout); CHROMIUM the browser, where it is not in
-// its usual place; POLITY_SCREENSHOT a file to write a picture of the view to.
+// its usual place; POLITY_SCREENSHOT a file to write a picture of the view to. With POLITY_ASSETS=checkout the scripts and
+// styles of the checkout stand in for those in the program, so that a change can be looked at without building it.
 
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";

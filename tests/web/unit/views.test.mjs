@@ -102,6 +102,19 @@ test("every file that a script or the page names is there", () => {
   }
 });
 
+test("every script can be read, and uses what it imports", async () => {
+  for (const [name, text] of scripts()) {
+    // That one begins to work when it is read.
+    if (name !== "main.js") await import(new URL(name, ASSETS));
+    for (const [statement, names] of text.matchAll(/^import (?:\{([^}]+)\}|\w+) from .*$/gm)) {
+      const rest = text.replace(statement, "");
+      for (const one of (names ?? /^import (\w+)/.exec(statement)[1]).split(",").map((part) => part.trim())) {
+        assert.match(rest, new RegExp(`\\b${one}\\b`), `${name} does not use ${one}`);
+      }
+    }
+  }
+});
+
 test("text colours have a contrast of at least 4.5 on every ground, light and dark", () => {
   const source = readFileSync(new URL("css/tokens.css", ASSETS), "utf8");
   const colours = Object.fromEntries([...source.matchAll(/--([\w-]+): light-dark\((#\w{6}), (#\w{6})\)/g)].map((match) => [match[1], match.slice(2)]));

@@ -22,13 +22,13 @@ export function showAgent(app, id, title, body, signal) {
   let shown = null;
   let seen;
   let returns = 0;
-  const parts = id === "user" ? [] : TABS;
-  if (!parts.includes(tab)) tab = "overview";
+  const offered = id === "user" ? [] : TABS;
+  if (!offered.includes(tab)) tab = "overview";
   fill(title, app.nameOf(id));
 
   const head = h("div.agent-head");
   // The person has one part only, and so no tabs.
-  const tabs = parts.length === 0 ? null : h("div.tabs", { role: "tablist", "aria-label": t("agent.parts"), onkeydown: ontabkey });
+  const tabs = offered.length === 0 ? null : h("div.tabs", { role: "tablist", "aria-label": t("agent.parts"), onkeydown: ontabkey });
   const panel = h("div.panel", tabs ? { role: "tabpanel", id: "agent-panel", tabindex: "0" } : {});
   append(fill(body), [head, tabs, panel]);
 
@@ -62,7 +62,7 @@ export function showAgent(app, id, title, body, signal) {
         ended ? null : button(t("stop"), () => app.steer(id, "stop"), { class: "danger" }, "stop"),
         button(t("agent.events"), () => app.filterAgent(id), {}, "timeline")));
     if (!tabs) return;
-    refill(tabs, parts.map((one) => h("button", {
+    refill(tabs, offered.map((one) => h("button", {
       type: "button", role: "tab", id: `tab-${one}`, "aria-controls": "agent-panel", "aria-selected": String(tab === one),
       tabindex: tab === one ? "0" : "-1", onclick: () => choose(one),
     }, t(`agent.${one}`))));
