@@ -261,6 +261,105 @@ async function answers(page, daemon) {
   }
 }
 
+/** Whether the element that was marked is still there and still has the focus. */
+const hasFocus = (page) => page.evaluate(() => document.activeElement === globalThis.marked);
+
+async function staysPut(page, daemon) {
+  says("what has the focus keeps it, a list of choices stays, whatever happens meanwhile");
+  await page.evaluate(() => {
+    globalThis.choice = document.querySelector(".task-choice");
+    globalThis.options = [...globalThis.choice.options];
+    globalThis.marked = document.querySelector(".legend .state-idle");
+    globalThis.marked.focus();
+  });
+  await go(page, "conversation");
+  await page.evaluate(() => globalThis.marked.focus());
+  await daemon.write("顺便看看");
+  await page.locator(".message.mine", { hasText: "顺便看看" }).waitFor();
+  await until("it is idle again", async () => (await daemon.get("/api/tasks")).tasks.every((task) => task.state === "idle"));
+  await until("the new task can be chosen", () => page.evaluate(() => globalThis.choice.isConnected && [...globalThis.choice.options].some((one) => one.text === "顺便看看")));
+  assert.ok(await page.evaluate(() => globalThis.options.every((one) => one.isConnected)), "the choices that were there are the same");
+  assert.ok(await hasFocus(page), "the legend keeps the focus");
+
+  says("a message whose reading fails is there as soon as it can be read");
+  let failures = 0;
+  await page.route("**/api/messages?*", (route) => {
+    failures += 1;
+    return failures > 3 ? route.continue() : route.abort();
+  });
+  await daemon.write("听得到吗？");
+  await page.locator(".message.mine", { hasText: "听得到吗？" }).waitFor();
+  assert.ok(failures > 3);
+  await page.unroute("**/api/messages?*");
+
+  says("while nobody looks no stream is held; whoever comes back sees all of it");
+  const look = (hidden) => page.evaluate((now) => {
+    Object.defineProperty(document, "hidden", { value: now, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));
+  }, hidden);
+  const ofStream = (request) => request.headers().accept === "text/event-stream";
+  const ended = page.waitForEvent("requestfailed", ofStream);
+  await look(true);
+  await ended;
+  await daemon.write("没人在看");
+  const begun = page.waitForEvent("request", ofStream);
+  await look(false);
+  await begun;
+  await page.locator(".message.mine", { hasText: "没人在看" }).waitFor();
+  assert.ok(await page.locator(".banner.lost").isHidden());
+  await until("it is idle again", async () => (await daemon.get("/api/tasks")).tasks.every((task) => task.state === "idle"));
+
+  says("a draft survives another language, and a file that is dropped is attached once");
+  const field = page.locator("textarea[name=text]");
+  await field.fill("half a thought");
+  for (const name of ["时间线", "Timeline"]) {
+    await page.locator("button.language").click();
+    await page.locator("nav.pages", { hasText: name }).waitFor();
+    assert.equal(await field.inputValue(), "half a thought");
+    assert.ok(await page.locator("button.language").evaluate((element) => element === document.activeElement));
+  }
+  await page.evaluate(() => {
+    const transfer = new DataTransfer();
+    transfer.items.add(new File(["once"], "once.txt", { type: "text/plain" }));
+    document.dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true }));
+  });
+  await page.locator(".attached-file").first().waitFor();
+  assert.equal(await page.locator(".attached-file").count(), 1);
+  await page.locator(".attached-file button").click();
+  await field.fill("");
+
+  says("pausing by a key asks first, and keys of one letter can be switched off");
+  await page.locator("[role=tree]").focus();
+  await page.keyboard.press("Home");
+  await page.keyboard.press("p");
+  await page.locator("dialog[open]").waitFor();
+  await page.keyboard.press("Escape");
+  await page.locator("dialog").waitFor({ state: "detached" });
+  assert.notEqual((await daemon.get("/api/agents/root")).state, "paused");
+  await page.keyboard.press("?");
+  await page.locator("dialog.help input[name=letters]").uncheck();
+  await page.keyboard.press("Escape");
+  await page.locator("dialog").waitFor({ state: "detached" });
+  await page.keyboard.press("?");
+  await page.keyboard.press("2");
+  assert.equal(await page.locator("dialog").count(), 0);
+  assert.ok(await page.locator(".page-timeline").isHidden());
+  await page.locator(".top-end button").first().click();
+  await page.locator("dialog.help input[name=letters]").check();
+  await page.keyboard.press("Escape");
+  await page.locator("dialog").waitFor({ state: "detached" });
+
+  says("tabs name what they show; the person has none");
+  await row(page, "root").click();
+  const tab = page.locator("aside.detail [role=tab][aria-selected=true]");
+  await tab.waitFor();
+  assert.equal(await page.locator(`#${await tab.getAttribute("aria-controls")}[role=tabpanel]`).count(), 1);
+  await page.evaluate(() => { location.hash = "#/conversation/agent/user"; });
+  await page.locator("aside.detail .facts").first().waitFor();
+  assert.equal(await page.locator("aside.detail [role=tablist], aside.detail [role=tabpanel]").count(), 0);
+  await page.locator("aside.detail .detail-head button").last().click();
+}
+
 async function survives(page, daemon, quiet) {
   says("the daemon is killed and started again under the page: it goes on without a gap and without a double");
   await timelineIsWhole(page, daemon);
@@ -410,6 +509,7 @@ try {
   await steers(page, daemon, agents);
   await configures(page, daemon);
   await answers(page, daemon);
+  await staysPut(page, daemon);
   await survives(page, daemon, quiet);
   await looks(browser, page, daemon);
   await bears(browser, page, daemon);

@@ -58,6 +58,14 @@ export class Daemon {
     return response.json();
   }
 
+  /** Says something in the name of the person, as another program would. */
+  async write(text) {
+    const headers = { Authorization: `Bearer ${this.token}`, "Content-Type": "application/json" };
+    const response = await fetch(`${this.url}/api/messages`, { method: "POST", headers, body: JSON.stringify({ to: "root", text }) });
+    if (!response.ok) throw new Error(`${response.status} ${await response.text()}`);
+    return response.json();
+  }
+
   /** Every event after a number. */
   async events(after = 0) {
     const all = [];
