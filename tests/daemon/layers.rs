@@ -32,6 +32,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("polity-api", &["polity-runtime", "polity-society"]),
     ("polity-openai", &["polity-runtime", "polity-society"]),
     ("polity-mcp", &["polity-runtime", "polity-society"]),
+    ("polity-client", &["polity-runtime", "polity-society"]),
     (
         "polity",
         &[
@@ -48,6 +49,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "polity-api",
             "polity-openai",
             "polity-mcp",
+            "polity-client",
         ],
     ),
     ("polity-tests", &[]),
@@ -163,11 +165,13 @@ fn each_world_outside_has_one_door() {
     let known = known_by_name(&metadata);
     for (library, doors) in [
         ("async-openai", &["polity-llm"][..]),
-        ("reqwest", &["polity-llm"]),
+        ("reqwest", &["polity-llm", "polity-client"]),
         ("sqlx", &["polity-artifacts", "polity-runtime"]),
         ("axum", &["polity-api", "polity-openai", "polity-mcp", "polity-tests", "polity"]),
         ("rmcp", &["polity-mcp"]),
         ("clap", &["polity"]),
+        ("crossterm", &["polity"]),
+        ("rustyline", &["polity"]),
     ] {
         for (name, known) in &known {
             assert!(doors.contains(name) || !known.contains(library), "{name} must not know {library}");

@@ -8,6 +8,7 @@ mod support;
 mod bad_input;
 mod bounds;
 mod chaos;
+mod cli;
 mod context;
 mod crash;
 mod disk;

@@ -1,6 +1,6 @@
 //! Runs the binary as a person would, in a home of its own.
 
-use std::io::Read;
+use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -101,6 +101,13 @@ impl Polity {
         Running::start(self.command(arguments))
     }
 
+    /// Starts a command that reads this from its standard input.
+    pub fn spawn_reading(&self, arguments: &[&str], input: &str) -> Running {
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(input.as_bytes()).and_then(|()| file.rewind()).expect("a file that can be written");
+        Running::start_between(self.command(arguments), file.into(), Stdio::piped())
+    }
+
     /// Starts a command whose standard output goes elsewhere: none of it is kept.
     pub fn spawn_into(&self, arguments: &[&str], stdout: impl Into<Stdio>) -> Running {
         Running::start_into(self.command(arguments), stdout.into())
@@ -154,8 +161,12 @@ impl Running {
         Self::start_into(command, Stdio::piped())
     }
 
-    fn start_into(mut command: Command, stdout: Stdio) -> Self {
-        command.stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped());
+    fn start_into(command: Command, stdout: Stdio) -> Self {
+        Self::start_between(command, Stdio::null(), stdout)
+    }
+
+    fn start_between(mut command: Command, stdin: Stdio, stdout: Stdio) -> Self {
+        command.stdin(stdin).stdout(stdout).stderr(Stdio::piped());
         let mut child = command.spawn().expect("a process");
         let stdout = child.stdout.take().map_or_else(Written::nothing, Written::collect);
         let stderr = Written::collect(child.stderr.take().expect("piped"));

@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::remote;
 use clap::{Args, Parser, Subcommand};
 use polity_society::id::ServiceId;
 use std::net::SocketAddr;
@@ -30,6 +31,51 @@ pub(crate) enum Command {
     /// Ends with 0 when it is interrupted or asked to terminate, after what is under way has ended; asked once more, at
     /// once. The next start goes on where it was. Exit code 2: bad usage, configuration, data directory or address.
     Serve(ServeArguments),
+    /// Send a message to root, or to any agent.
+    ///
+    /// Prints the message and its task, or with --wait what comes of it. Needs a daemon, as all the following do: polity
+    /// serve.
+    ///
+    /// Exit codes: 0 taken; 2 bad usage, no daemon, or refused; with --wait those of `polity run`.
+    Send(remote::send::Arguments),
+    /// Talk with root: lines that you write go to it, and what agents say to you is shown as it comes.
+    ///
+    /// What begins with / is for the chat; /help says what there is. Out of a pipe each line is sent when the one before
+    /// has been answered, and the exit code is that of `polity run`.
+    Chat(remote::chat::Arguments),
+    /// Watch the agents and what happens, live; in a pipe a line for each event.
+    ///
+    /// It goes on when the daemon is restarted. On a terminal, q leaves and the arrows scroll.
+    Watch(remote::watch::Arguments),
+    /// List the agents, as a tree.
+    Agents(remote::agents::Arguments),
+    /// Show all about one agent: its role, brief and contacts, what it heard and said, what its model would be sent.
+    Agent(remote::agent::Arguments),
+    /// List the tasks, the newest last.
+    Tasks(remote::tasks::Arguments),
+    /// List messages, the newest last.
+    Messages(remote::messages::Arguments),
+    /// List artifacts, the newest last.
+    Artifacts(remote::artifacts::Arguments),
+    /// Fetch or store one artifact.
+    #[command(subcommand)]
+    Artifact(remote::artifacts::Command),
+    /// List the services, and how they are doing.
+    Services(remote::services::Arguments),
+    /// Show what was spent.
+    Usage(remote::usage::Arguments),
+    /// List what happened, or follow what happens.
+    Events(remote::events::Arguments),
+    /// Write a whole task into one file, for people or for programs.
+    Export(remote::export::Arguments),
+    /// Print the address of the live view; it opens the page once, within a minute, without a token.
+    View(remote::view::Arguments),
+    /// End what an agent and all below it are doing, and what they were asked; they stay, and can be written to.
+    Stop(remote::steer::Arguments),
+    /// Have an agent and all below it do nothing until they are resumed.
+    Pause(remote::steer::Arguments),
+    /// Let an agent and all below it go on that were paused or parked.
+    Resume(remote::steer::Arguments),
     /// Look at the configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -52,6 +98,10 @@ pub(crate) enum Command {
     /// Where a daemon serves the data directory, what is said is passed on to it; otherwise the society runs in this
     /// process, until standard input is closed.
     Mcp(McpArguments),
+    /// Print the completions for a shell.
+    Completions(CompletionsArguments),
+    /// Print the manual page.
+    Man(ManArguments),
 }
 
 /// `polity config`
@@ -68,6 +118,26 @@ pub(crate) enum ConfigCommand {
         #[arg(long, value_name = "DIR")]
         config: Option<PathBuf>,
     },
+    /// Have the daemon read the files now; exits with 2 where something is not in force.
+    ///
+    /// It does so by itself when they change and before each model call.
+    Reload(remote::reload::Arguments),
+}
+
+/// `polity completions`
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArguments {
+    /// The shell.
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// `polity man`
+#[derive(Debug, Args)]
+pub(crate) struct ManArguments {
+    /// Write the pages of all commands into this directory.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
 }
 
 /// `polity db`

@@ -4,6 +4,7 @@ use crate::cli::ConfigCommand;
 use crate::failure::{Failure, USAGE};
 use crate::output::{complain, print};
 use crate::places;
+use crate::remote;
 use polity_registry::{Discovered, Environment, Problem, Registry, Severity};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,6 +17,7 @@ pub(crate) async fn run(command: ConfigCommand) -> Result<u8, Failure> {
     match command {
         ConfigCommand::Check { dir } => check(dir).await,
         ConfigCommand::Show { config } => show(config).await,
+        ConfigCommand::Reload(arguments) => remote::reload::run(arguments).await,
     }
 }
 

@@ -3,6 +3,7 @@
 
 use polity_runtime::maintenance::MaintenanceError;
 use polity_runtime::{Outcome, PromptError, SteerError, in_full};
+use polity_society::id::TaskId;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -37,6 +38,39 @@ pub(crate) enum Failure {
         /// The limit.
         limit: u64,
     },
+    /// A file cannot be written.
+    #[error("cannot write {path}: {source}")]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// What was named is no artifact.
+    #[error(
+        "`{0}` is no reference of an artifact; they look like artifact:mmpqmm6wc2, and `polity artifacts` lists them"
+    )]
+    NoReference(String),
+    /// There is nothing to export.
+    #[error("there is no task yet; give a prompt first: polity send \"…\"")]
+    NoTask,
+    /// The daemon cannot be asked, or says no.
+    #[error(transparent)]
+    Client(#[from] polity_client::Error),
+    /// Somebody pressed Ctrl-C while a daemon works.
+    #[error(
+        "left; the daemon goes on with {0}: polity watch shows it, polity messages --task {0} what came of it"
+    )]
+    LeftWorking(TaskId),
+    /// The time is over while a daemon works.
+    #[error("stopped waiting because of --timeout; the daemon goes on with {0}: polity watch shows it")]
+    TimedOutWorking(TaskId),
+    /// Nobody would do anything.
+    #[error("root is paused and does nothing until it is resumed: {0}")]
+    RootPaused(&'static str),
+    /// Somebody pressed Ctrl-C while something was shown.
+    #[error("interrupted")]
+    Left,
     /// Standard input is not text.
     #[error("cannot read the prompt from standard input: {0}; write it as UTF-8 text")]
     StandardInput(std::io::Error),
@@ -154,7 +188,12 @@ impl Failure {
             | Self::LookedAfter(_)
             | Self::Maintenance(_)
             | Self::Open(_)
+            | Self::Unwritable { .. }
+            | Self::NoReference(_)
+            | Self::NoTask
+            | Self::RootPaused(_)
             | Self::NothingToResume(_) => USAGE,
+            Self::Client(error) => of_client(error),
             // The data directory cannot be used, as a start shows that cannot write to it.
             Self::Prompt(PromptError::Store(error))
             | Self::Steer(SteerError::Store(error))
@@ -165,12 +204,25 @@ impl Failure {
             }
             Self::Prompt(PromptError::Store(_)) => DEFECT,
             Self::Prompt(_) => USAGE,
-            Self::OutputClosed | Self::Interrupted => INTERRUPTED,
-            Self::TimedOut => TIMED_OUT,
+            Self::OutputClosed | Self::Interrupted | Self::Left | Self::LeftWorking(_) => INTERRUPTED,
+            Self::TimedOut | Self::TimedOutWorking(_) => TIMED_OUT,
             Self::Output(_) | Self::Broken(_) | Self::Steer(_) | Self::Unreadable(_) | Self::Defect(_) => {
                 DEFECT
             }
         }
+    }
+}
+
+/// Whose fault it is that a daemon could not be asked: that it is not there, or says no, is for the person to mend.
+fn of_client(error: &polity_client::Error) -> u8 {
+    match error {
+        polity_client::Error::Refused(problem) if problem.status == 500 => DEFECT,
+        polity_client::Error::Find(_)
+        | polity_client::Error::Refused(_)
+        | polity_client::Error::Lost { .. }
+        | polity_client::Error::File { .. }
+        | polity_client::Error::NoId => USAGE,
+        polity_client::Error::Unreadable { .. } | polity_client::Error::Setup(_) => DEFECT,
     }
 }
 

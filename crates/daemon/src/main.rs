@@ -13,12 +13,15 @@ mod output;
 mod patience;
 mod places;
 mod prompt;
+mod remote;
 mod run;
 mod serve;
+mod shell;
 mod signals;
 
 use clap::Parser;
 use failure::Failure;
+use polity_client::Step;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
@@ -48,11 +51,30 @@ fn main() -> ExitCode {
         match arguments.command {
             cli::Command::Run(arguments) => run::run(arguments).await,
             cli::Command::Serve(arguments) => serve::run(arguments).await,
+            cli::Command::Send(arguments) => remote::send::run(arguments).await,
+            cli::Command::Chat(arguments) => remote::chat::run(arguments).await,
+            cli::Command::Watch(arguments) => remote::watch::run(arguments).await,
+            cli::Command::Export(arguments) => remote::export::run(arguments).await,
+            cli::Command::Agents(arguments) => remote::agents::run(arguments).await,
+            cli::Command::Agent(arguments) => remote::agent::run(arguments).await,
+            cli::Command::Tasks(arguments) => remote::tasks::run(arguments).await,
+            cli::Command::Messages(arguments) => remote::messages::run(arguments).await,
+            cli::Command::Artifacts(arguments) => remote::artifacts::list(arguments).await,
+            cli::Command::Artifact(command) => remote::artifacts::one(command).await,
+            cli::Command::Services(arguments) => remote::services::run(arguments).await,
+            cli::Command::Usage(arguments) => remote::usage::run(arguments).await,
+            cli::Command::Events(arguments) => remote::events::run(arguments).await,
+            cli::Command::View(arguments) => remote::view::run(arguments).await,
+            cli::Command::Stop(arguments) => remote::steer::run(arguments, Step::Stop).await,
+            cli::Command::Pause(arguments) => remote::steer::run(arguments, Step::Pause).await,
+            cli::Command::Resume(arguments) => remote::steer::run(arguments, Step::Resume).await,
             cli::Command::Config(command) => config::run(command).await,
             cli::Command::Db(command) => db::run(command).await,
             cli::Command::Gc(arguments) => gc::run(arguments).await,
             cli::Command::Doctor(arguments) => doctor::run(arguments).await,
             cli::Command::Mcp(arguments) => Box::pin(mcp::run(arguments)).await,
+            cli::Command::Completions(arguments) => shell::completions(arguments.shell),
+            cli::Command::Man(arguments) => shell::man(arguments.dir.as_deref()),
         }
     });
     // Work on a thread of its own, such as reading a large artifact, is not waited for: nobody needs it any more.

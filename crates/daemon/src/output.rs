@@ -3,11 +3,15 @@
 //! Whatever cannot be written to standard output ends the program, which loses nothing; whatever cannot be written to
 //! standard error is let go.
 
+mod meter;
 mod progress;
-mod terminal;
+pub(crate) mod table;
+pub(crate) mod terminal;
 mod titles;
 
 pub(crate) use terminal::harmless;
+pub(crate) use meter::Meter;
+pub(crate) use progress::in_words;
 pub(crate) use titles::Titles;
 
 use crate::failure::Failure;
@@ -15,7 +19,7 @@ use crate::patience::patiently;
 use crate::places::ConfigDirectory;
 use polity_registry::{Catalogue, Origin, Problem};
 use polity_runtime::{Entry, Letter, Outcome, Society};
-use polity_society::id::TaskId;
+use polity_society::id::{AgentId, TaskId};
 use polity_society::message::{Finality, Sender};
 use serde::Serialize;
 use serde_json::json;
@@ -38,9 +42,31 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     writeln!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(Failure::of_output)
 }
 
+/// Prints lines in which every text is harmless already, with styles where standard output shows them.
+pub(crate) fn show(text: &str) -> Result<(), Failure> {
+    let mut stdout = anstream::stdout().lock();
+    writeln!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(Failure::of_output)
+}
+
 /// A text as a stream may get it: byte for byte, but for what a terminal would obey.
 fn fit<'t>(text: &'t str, stream: &impl IsTerminal) -> Cow<'t, str> {
     if stream.is_terminal() { terminal::harmless(text) } else { Cow::Borrowed(text) }
+}
+
+/// Which files count, and where the models come from.
+pub(crate) struct Sources<'a> {
+    /// The configuration directory, with why it counts.
+    pub(crate) config: &'a str,
+    /// The configuration directory.
+    pub(crate) config_dir: &'a str,
+    /// The data directory.
+    pub(crate) data: &'a Path,
+    /// The services.
+    pub(crate) services: Vec<&'a str>,
+    /// Where they come from.
+    pub(crate) origin: &'a str,
+    /// Whether they are the built-in ones.
+    pub(crate) is_rehearsal: bool,
 }
 
 /// Where things are shown.
@@ -83,20 +109,14 @@ impl Output {
     }
 
     /// Says which files count and where the models come from.
-    pub(crate) fn sources(
-        &self,
-        config: &ConfigDirectory,
-        data: &Path,
-        catalogue: &Catalogue,
-    ) -> Result<(), Failure> {
-        let services: Vec<&str> = catalogue.services().iter().map(|service| service.id.as_str()).collect();
-        let origin = catalogue.origin();
+    pub(crate) fn sources(&self, sources: &Sources<'_>) -> Result<(), Failure> {
+        let Sources { config, config_dir, data, services, origin, is_rehearsal } = sources;
         if self.form == Form::Json {
             return print_json(&json!({
                 "event": "services",
-                "origin": origin.to_string(),
+                "origin": origin,
                 "services": services,
-                "configDir": config.path.to_string_lossy(),
+                "configDir": config_dir,
                 "dataDir": data.to_string_lossy(),
             }));
         }
@@ -105,10 +125,28 @@ impl Output {
             complain(&format!("data: {}", data.display()));
         }
         // That no real model answers must not be missed, even where nobody watches.
-        if self.progress == Progress::Shown || *origin == Origin::Rehearsal {
+        if self.progress == Progress::Shown || *is_rehearsal {
             complain(&format!("services: {} ({origin})", services.join(", ")));
         }
         Ok(())
+    }
+
+    /// Says which files count for a society of this process, and where its models come from.
+    pub(crate) fn own_sources(
+        &self,
+        config: &ConfigDirectory,
+        data: &Path,
+        catalogue: &Catalogue,
+    ) -> Result<(), Failure> {
+        let origin = catalogue.origin();
+        self.sources(&Sources {
+            config: &config.to_string(),
+            config_dir: &config.path.to_string_lossy(),
+            data,
+            services: catalogue.services().iter().map(|service| service.id.as_str()).collect(),
+            origin: &origin.to_string(),
+            is_rehearsal: *origin == Origin::Rehearsal,
+        })
     }
 
     /// Says that there was nothing to go on with.
@@ -123,7 +161,16 @@ impl Output {
         match self.form {
             Form::Text => {
                 let artifacts = patiently(|| society.artifact_names(&letter.message)).await?;
-                print(&in_words(letter, &artifacts, self.titles.of(&letter.message.task)))?;
+                let message = &letter.message;
+                let said = Said {
+                    from: message.from.as_str(),
+                    from_role: &message.from_role,
+                    finality: message.finality,
+                    text: &letter.text,
+                    artifacts,
+                    title: self.titles.of(&message.task),
+                };
+                print(&said.in_words())?;
             }
             Form::Json => self.told_before(society, letter).await?,
         }
@@ -166,53 +213,73 @@ impl Output {
                 &json!({"event": "finished", "task": task, "outcome": outcome, "exitCode": code}),
             );
         }
-        match outcome {
-            Outcome::Answered => {}
-            Outcome::Unanswered => complain("nothing is left to do, and there is no answer"),
-            Outcome::Limited => complain("a limit of app.json stopped the task"),
-            Outcome::NoModel => {
-                complain(
-                    "no model could be reached; check baseURL, model and apiKey in llmservices.json, and that the server runs",
-                );
+        if outcome == Outcome::AwaitsUser {
+            for question in patiently(|| society.questions(task)).await? {
+                let asker = question.message.from.as_str();
+                complain(&format!("{asker} waits for your answer: {}", question.text));
             }
-            Outcome::AwaitsUser => {
-                for question in patiently(|| society.questions(task)).await? {
-                    let asker = question.message.from.as_str();
-                    complain(&format!("{asker} waits for your answer: {}", question.text));
-                }
-            }
+        } else if let Some(words) = outcome_in_words(outcome) {
+            complain(words);
         }
         Ok(())
     }
 }
 
-/// A message in words. Who says it is named unless it is root, whom everybody expects, or the system.
-fn in_words(letter: &Letter, artifacts: &[String], title: Option<&str>) -> String {
-    let mut words = title.map_or_else(String::new, |title| format!("[task: {title}]\n"));
-    if let Sender::Party(sender) = &letter.message.from
-        && !sender.is_root()
-    {
-        words.push_str(&format!("[{} {sender}]\n", letter.message.from_role));
+/// How a task ended, where that needs words; questions to the person speak for themselves.
+pub(crate) fn outcome_in_words(outcome: Outcome) -> Option<&'static str> {
+    match outcome {
+        Outcome::Answered | Outcome::AwaitsUser => None,
+        Outcome::Unanswered => Some("nothing is left to do, and there is no answer"),
+        Outcome::Limited => Some("a limit of app.json stopped the task"),
+        Outcome::NoModel => Some(
+            "no model could be reached; check baseURL, model and apiKey in llmservices.json, and that the server runs",
+        ),
     }
-    if letter.message.finality == Finality::Interim {
-        words.push_str("… ");
+}
+
+/// What was said to the person.
+pub(crate) struct Said<'a> {
+    /// Who said it: an agent's id, or `system`.
+    pub(crate) from: &'a str,
+    /// The role of that one.
+    pub(crate) from_role: &'a str,
+    /// Whether it is the last word.
+    pub(crate) finality: Finality,
+    /// What was said.
+    pub(crate) text: &'a str,
+    /// What the artifacts that go with it are called.
+    pub(crate) artifacts: Vec<String>,
+    /// What its task is called, where that has to be said.
+    pub(crate) title: Option<&'a str>,
+}
+
+impl Said<'_> {
+    /// A message in words. Who says it is named unless it is root, whom everybody expects, or the system.
+    pub(crate) fn in_words(&self) -> String {
+        let mut words = self.title.map_or_else(String::new, |title| format!("[task: {title}]\n"));
+        if !matches!(Sender::from_name(self.from), Sender::System) && self.from != AgentId::root().as_str() {
+            words.push_str(&format!("[{} {}]\n", self.from_role, self.from));
+        }
+        if self.finality == Finality::Interim {
+            words.push_str("… ");
+        }
+        words.push_str(self.text);
+        for artifact in &self.artifacts {
+            words.push_str("\n+ ");
+            words.push_str(artifact);
+        }
+        words
     }
-    words.push_str(&letter.text);
-    for artifact in artifacts {
-        words.push_str("\n+ ");
-        words.push_str(artifact);
-    }
-    words
 }
 
 /// Prints an object on a line of its own.
-fn print_json(object: &impl Serialize) -> Result<(), Failure> {
+pub(crate) fn print_json(object: &impl Serialize) -> Result<(), Failure> {
     let json = serde_json::to_string(object).map_err(|error| Failure::Defect(error.to_string()))?;
     print(&terminal::harmless_json(&json))
 }
 
 /// A text in one line of at most so many characters, and `…` where there is more.
-fn one_line(text: &str, characters: usize) -> String {
+pub(crate) fn one_line(text: &str, characters: usize) -> String {
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match flat.char_indices().nth(characters) {
         Some((end, _)) => format!("{}…", &flat[..end]),
@@ -223,38 +290,17 @@ fn one_line(text: &str, characters: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use polity_society::id::{AgentId, MessageId};
-    use polity_society::message::{Body, Expects, Message, Payload};
-
-    fn letter(from: Sender, finality: Finality) -> Letter {
-        let text = "two\nlines";
-        let message = Message {
-            id: MessageId::from_sequence(1),
-            task: TaskId::new("task-1"),
-            from,
-            from_role: "reader".to_owned(),
-            to: AgentId::user(),
-            body: Body::Payload(Payload::text(text)),
-            in_reply_to: None,
-            expects: Expects::Nothing,
-            finality,
-            introduction: None,
-            introduced: None,
-            due_at: None,
-        };
-        Letter { message, text: text.to_owned() }
-    }
-
     #[test]
     fn messages_in_words() {
-        let check = |from: Sender, finality, artifacts: &[&str], title: Option<&str>, expect: &str| {
+        let check = |from: &str, finality, artifacts: &[&str], title: Option<&str>, expect: &str| {
             let artifacts: Vec<String> = artifacts.iter().copied().map(str::to_owned).collect();
-            assert_eq!(in_words(&letter(from, finality), &artifacts, title), expect);
+            let said = Said { from, from_role: "reader", finality, text: "two\nlines", artifacts, title };
+            assert_eq!(said.in_words(), expect);
         };
-        let root = || Sender::Party(AgentId::root());
-        let reader = || Sender::Party(AgentId::new("reader-7k2f"));
+        let root = || "root";
+        let reader = || "reader-7k2f";
         check(root(), Finality::Final, &[], None, "two\nlines");
-        check(Sender::System, Finality::Final, &[], None, "two\nlines");
+        check("system", Finality::Final, &[], None, "two\nlines");
         check(root(), Finality::Interim, &[], None, "… two\nlines");
         check(reader(), Finality::Final, &[], None, "[reader reader-7k2f]\ntwo\nlines");
         check(root(), Finality::Final, &["a.md", "b"], None, "two\nlines\n+ a.md\n+ b");

@@ -12,7 +12,7 @@ use std::path::Path;
 /// up whatever was left in its data directory.
 pub(crate) fn read(arguments: &RunArguments, snapshot: &Snapshot) -> Result<Option<Prompt>, Failure> {
     let Some(argument) = arguments.prompt.as_deref() else { return Ok(None) };
-    let text = if argument == "-" { read_standard_input()? } else { argument.to_owned() };
+    let text = read_text(argument)?;
     let mut prompt = Prompt { text, attachments: Vec::new(), service: arguments.service.clone() };
     prompt.check(snapshot)?;
     let limit = snapshot.settings.limits.max_artifact_bytes;
@@ -20,6 +20,11 @@ pub(crate) fn read(arguments: &RunArguments, snapshot: &Snapshot) -> Result<Opti
         prompt.attachments.push(read_attachment(path, limit)?);
     }
     Ok(Some(prompt))
+}
+
+/// A text of the command line; `-` stands for standard input.
+pub(crate) fn read_text(argument: &str) -> Result<String, Failure> {
+    if argument == "-" { read_standard_input() } else { Ok(argument.to_owned()) }
 }
 
 fn read_standard_input() -> Result<String, Failure> {

@@ -8,11 +8,14 @@ use crate::output::{Form, Output, Titles, complain};
 use crate::patience::patiently;
 use crate::places;
 use crate::prompt;
+use crate::remote;
 use crate::signals::Interruption;
+use polity_client::{Client, FindError};
 use polity_registry::Watch;
+use polity_runtime::view::AgentState;
 use polity_runtime::view::EventFilter;
 use polity_runtime::{Event, Letter, Prompt, Society, Target};
-use polity_society::id::TaskId;
+use polity_society::id::{AgentId, TaskId};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -21,17 +24,33 @@ use tokio::time::Instant;
 
 /// How many events are read at once.
 const PAGE: u32 = 500;
+/// How long somebody who has the data directory may take to turn out to be a daemon.
+const STARTING: Duration = Duration::from_secs(1);
+/// How often is looked meanwhile.
+const GLANCE: Duration = Duration::from_millis(50);
 
 /// Runs the command; gives the exit code.
 pub(crate) async fn run(arguments: RunArguments) -> Result<u8, Failure> {
+    let data_path = places::data_path(arguments.data.clone())?;
+    if let Some(client) = daemon(&data_path).await? {
+        let text = arguments.prompt.as_deref().map(prompt::read_text).transpose()?;
+        return remote::run::run(&arguments, text, &client, &data_path).await;
+    }
     let config_dir = places::config(arguments.config.clone())?;
     let (registry, problems) = config::read(&config_dir.path).await?;
     let prompt = prompt::read(&arguments, &registry.current())?;
-    let data = places::data(arguments.data)?;
+    let data = match places::data(arguments.data.clone()) {
+        Err(Failure::InUse(path)) => {
+            let client = daemon_soon(&path).await?.ok_or(Failure::InUse(path))?;
+            let text = prompt.map(|prompt| prompt.text);
+            return remote::run::run(&arguments, text, &client, &data_path).await;
+        }
+        taken => taken?,
+    };
 
     let mut output = Output::new(if arguments.json { Form::Json } else { Form::Text });
     output.problems(&problems);
-    output.sources(&config_dir, &data.path, &registry.current().catalogue)?;
+    output.own_sources(&config_dir, &data.path, &registry.current().catalogue)?;
     let registry = Arc::new(registry);
     let watch = Watch::start(&registry);
     if let Err(error) = &watch {
@@ -69,6 +88,28 @@ pub(crate) async fn run(arguments: RunArguments) -> Result<u8, Failure> {
         () = interruption.happened() => std::mem::forget(data),
     }
     code
+}
+
+/// A client for the daemon that serves a data directory, if one does.
+async fn daemon(data: &Path) -> Result<Option<Client>, Failure> {
+    let client = Client::new(data)?;
+    match client.ready().await {
+        Ok(()) => Ok(Some(client)),
+        Err(polity_client::Error::Find(FindError::NotServing(_))) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A client for whoever has a data directory, once it turns out to be a daemon: one that is starting is not ready yet.
+async fn daemon_soon(data: &Path) -> Result<Option<Client>, Failure> {
+    let deadline = Instant::now() + STARTING;
+    loop {
+        let found = daemon(data).await?;
+        if found.is_some() || Instant::now() >= deadline {
+            return Ok(found);
+        }
+        tokio::time::sleep(GLANCE).await;
+    }
 }
 
 /// Shows what nobody has seen yet, and begins the task of the prompt, or finds the latest one.
@@ -111,6 +152,10 @@ async fn begin(
         }
         return latest.ok_or_else(|| Failure::NothingToResume(data.to_owned()));
     };
+    let root = patiently(|| society.agent(&AgentId::root())).await?;
+    if root.is_some_and(|root| root.agent.state == AgentState::Paused) {
+        return Err(Failure::RootPaused("polity run --resume"));
+    }
     let text = prompt.text.clone();
     let task = society.prompt(prompt).await?;
     if several {

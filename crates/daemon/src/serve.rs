@@ -32,7 +32,7 @@ pub(crate) async fn run(arguments: ServeArguments) -> Result<u8, Failure> {
 
     let output = Output::new(Form::Text);
     output.problems(&problems);
-    output.sources(&config_dir, &data.path, &registry.current().catalogue)?;
+    output.own_sources(&config_dir, &data.path, &registry.current().catalogue)?;
     let registry = Arc::new(registry);
     let watch = Watch::start(&registry);
     if let Err(error) = &watch {

@@ -14,9 +14,18 @@ const BAD: Style = AnsiColor::Red.on_default();
 /// How much of a text fits beside the rest of a line, in characters.
 const SHOWN_CHARS: usize = 100;
 
-/// A line for an event, for a terminal; none for those that a person would not miss. Nothing in it comes from the event
-/// unless by one of the four closures, so the terminal obeys the styles alone.
+/// A line for an event, beside what goes to standard output; none for those that a person would not miss.
 pub(crate) fn describe(event: &Event) -> Option<String> {
+    match event {
+        // What the person is told goes to standard output.
+        Event::MessageAccepted { to, .. } if to.is_user() => None,
+        _ => in_words(event),
+    }
+}
+
+/// A line for an event, for a terminal; none for those that say little. Nothing in it comes from the event
+/// unless by one of the four closures, so the terminal obeys the styles alone.
+pub(crate) fn in_words(event: &Event) -> Option<String> {
     let name = |text: &str| format!("{NAME}{}{NAME:#}", harmless(text));
     let dim = |text: &str| format!("{DIM}{}{DIM:#}", harmless(text));
     let bad = |text: &str| format!("{BAD}{}{BAD:#}", harmless(text));
@@ -69,8 +78,6 @@ pub(crate) fn describe(event: &Event) -> Option<String> {
                 name(owner.as_str())
             )
         }
-        // What the person is told goes to standard output.
-        Event::MessageAccepted { to, .. } if to.is_user() => return None,
         Event::MessageAccepted { from, to, message_type, text, attachments, finality, .. } => {
             let with = match attachments.len() {
                 0 => String::new(),

@@ -1,0 +1,93 @@
+//! The bytes of artifacts, on their way.
+
+use crate::client::Client;
+use crate::error::Error;
+use crate::transport::Asked;
+use bytes::Bytes;
+use futures::stream;
+use polity_runtime::view::ArtifactView;
+use reqwest::Method;
+use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
+use std::path::Path;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+/// How much of a file is read at once, in bytes.
+const PIECE: usize = 256 * 1024;
+
+/// Hears how many bytes have gone so far.
+pub type Progress = Arc<dyn Fn(u64) + Send + Sync>;
+
+impl Client {
+    /// Stores a file as an artifact of the person. Not tried twice: what is stored twice is there twice.
+    pub async fn put_artifact(&self, path: &Path, progress: Progress) -> Result<ArtifactView, Error> {
+        let failed = |source| Error::File { path: path.to_owned(), source };
+        let file = tokio::fs::File::open(path).await.map_err(failed)?;
+        let size = file.metadata().await.map_err(failed)?.len();
+        let mut query = Vec::new();
+        if let Some(name) = path.file_name() {
+            query.push(("filename".to_owned(), name.to_string_lossy().into_owned()));
+        }
+        let asked = Asked::new(Method::POST, &["api", "artifacts"]).query(query);
+        let door = self.transport.door()?;
+        // Says nothing, so the daemon looks at the bytes and the name.
+        let unknown = HeaderValue::from_static("application/octet-stream");
+        let request = self
+            .transport
+            .request(&door, &asked)?
+            .header(CONTENT_TYPE, unknown)
+            .header(CONTENT_LENGTH, size)
+            .body(reqwest::Body::wrap_stream(pieces(file.take(size), progress)));
+        let response = self.transport.send(&door, request).await?;
+        response
+            .json()
+            .await
+            .map_err(|error| Error::Unreadable { url: door.url.to_string(), reason: error.to_string() })
+    }
+
+    /// Writes the bytes of an artifact; gives how many there were.
+    pub async fn artifact_content(
+        &self,
+        id: &str,
+        into: &mut (impl AsyncWrite + Unpin),
+        name: &Path,
+        progress: &Progress,
+    ) -> Result<u64, Error> {
+        let path = ["api", "artifacts", id, "content"];
+        let asked = Asked::new(Method::GET, &path);
+        let door = self.transport.door()?;
+        let mut response = self.transport.send(&door, self.transport.request(&door, &asked)?).await?;
+        let failed = |source| Error::File { path: name.to_owned(), source };
+        let mut written = 0;
+        while let Some(chunk) =
+            response.chunk().await.map_err(|error| self.transport.broken(&door, &error))?
+        {
+            into.write_all(&chunk).await.map_err(failed)?;
+            written += chunk.len() as u64;
+            progress(written);
+        }
+        into.flush().await.map_err(failed)?;
+        Ok(written)
+    }
+}
+
+/// The bytes of a file, piece by piece.
+fn pieces(
+    file: impl AsyncRead + Send + Unpin + 'static,
+    progress: Progress,
+) -> impl futures::Stream<Item = std::io::Result<Bytes>> + Send {
+    stream::try_unfold((file, 0_u64), move |(mut file, sent)| {
+        let progress = Arc::clone(&progress);
+        async move {
+            let mut piece = vec![0; PIECE];
+            let read = file.read(&mut piece).await?;
+            if read == 0 {
+                return Ok(None);
+            }
+            piece.truncate(read);
+            let sent = sent + read as u64;
+            progress(sent);
+            Ok(Some((Bytes::from(piece), (file, sent))))
+        }
+    })
+}

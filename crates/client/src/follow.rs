@@ -1,0 +1,178 @@
+//! Events as they happen, each once and in order, also across daemons that come and go.
+
+use crate::client::{Client, event_query};
+use crate::error::Error;
+use crate::place::Door;
+use crate::sse::{Frame, Parser};
+use crate::transport::{Asked, Patience, pause};
+use polity_runtime::Entry;
+use polity_runtime::view::EventFilter;
+use reqwest::header::{ACCEPT, HeaderName, HeaderValue};
+use reqwest::{Method, Response};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
+
+/// How long a stream may be silent. The daemon gives a sign of life every 15 seconds.
+const SILENCE: Duration = Duration::from_secs(45);
+
+/// How many events may wait to be looked at: a page of a daemon. Whoever reads slowly slows the stream down.
+const AHEAD: usize = 1_000;
+
+/// What comes of following.
+#[derive(Debug)]
+pub enum Followed {
+    /// Something happened.
+    Entry(Box<Entry>),
+    /// The stream reaches a daemon, for the first time or after [`Followed::Lost`].
+    Connected,
+    /// The daemon has gone; the stream goes on with the next one.
+    Lost,
+    /// The stream cannot go on.
+    Failed(Error),
+}
+
+/// A stream of events. It ends when this is dropped.
+pub struct Follow {
+    heard: mpsc::Receiver<Followed>,
+    task: JoinHandle<()>,
+}
+
+impl Follow {
+    /// The next thing to be known; `None` after a failure. Nothing is lost where a call is given up.
+    pub async fn next(&mut self) -> Option<Followed> {
+        self.heard.recv().await
+    }
+}
+
+impl Drop for Follow {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Client {
+    /// Follows what happens after an event. Where no daemon is there, one is waited for.
+    pub fn follow(&self, after: i64, filter: EventFilter) -> Follow {
+        let (tell, heard) = mpsc::channel(AHEAD);
+        let follower = Follower { client: self.clone(), reach: Reach::None, filter, seen: Seen(after), tell };
+        Follow { heard, task: tokio::spawn(follower.run()) }
+    }
+}
+
+/// The number of the last event that was passed on.
+#[derive(Debug, Clone, Copy)]
+struct Seen(i64);
+
+impl Seen {
+    /// Passes an event on, if it is a new one.
+    fn pass(&mut self, entry: Entry) -> Option<Entry> {
+        (entry.seq > self.0).then(|| {
+            self.0 = entry.seq;
+            entry
+        })
+    }
+}
+
+/// Whether the stream reaches a daemon.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// None so far, or none since that was told.
+    None,
+    /// One.
+    Daemon,
+}
+
+struct Follower {
+    client: Client,
+    reach: Reach,
+    filter: EventFilter,
+    seen: Seen,
+    tell: mpsc::Sender<Followed>,
+}
+
+/// Why a stream is not read on.
+enum End {
+    /// Nobody listens any more.
+    Unheard,
+    /// It broke.
+    Broken(Error),
+}
+
+impl From<mpsc::error::SendError<Followed>> for End {
+    fn from(_: mpsc::error::SendError<Followed>) -> Self {
+        Self::Unheard
+    }
+}
+
+impl Follower {
+    async fn run(mut self) {
+        let mut attempts = 0_u32;
+        loop {
+            let error = match self.stream().await {
+                Err(End::Broken(error)) => error,
+                Err(End::Unheard) => return,
+                // A daemon that ends says good-bye by ending the stream.
+                Ok(()) => Error::Lost { url: String::new(), reason: "the stream has ended".to_owned() },
+            };
+            tracing::debug!(%error, seen = self.seen.0, "the event stream broke");
+            let reached = std::mem::replace(&mut self.reach, Reach::None);
+            attempts = if reached == Reach::Daemon { 1 } else { attempts.saturating_add(1) };
+            let Some(pause) = pause(&error, attempts, Patience::UntilBack) else {
+                let _ = self.tell.send(Followed::Failed(error)).await;
+                return;
+            };
+            if reached == Reach::Daemon && self.tell.send(Followed::Lost).await.is_err() {
+                return;
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Reads one stream until it ends.
+    async fn stream(&mut self) -> Result<(), End> {
+        let (door, mut response) = self.open().await.map_err(End::Broken)?;
+        self.reach = Reach::Daemon;
+        let transport = &self.client.transport;
+        self.tell.send(Followed::Connected).await?;
+        let mut parser = Parser::default();
+        loop {
+            let chunk = match tokio::time::timeout(SILENCE, response.chunk()).await {
+                Ok(Ok(Some(chunk))) => chunk,
+                Ok(Ok(None)) => return Ok(()),
+                Ok(Err(error)) => return Err(End::Broken(transport.broken(&door, &error))),
+                Err(_) => {
+                    let reason = "no sign of life".to_owned();
+                    return Err(End::Broken(Error::Lost { url: door.url.to_string(), reason }));
+                }
+            };
+            let unreadable = |reason| End::Broken(Error::Unreadable { url: door.url.to_string(), reason });
+            let frames = parser.push(&chunk).map_err(|error| unreadable(error.to_string()))?;
+            for frame in frames {
+                let entry = entry(&frame).map_err(&unreadable)?;
+                if let Some(entry) = self.seen.pass(entry) {
+                    self.tell.send(Followed::Entry(Box::new(entry))).await?;
+                }
+            }
+        }
+    }
+
+    async fn open(&self) -> Result<(Door, Response), Error> {
+        let transport = &self.client.transport;
+        let mut query = event_query(&self.filter);
+        query.push(("after".to_owned(), self.seen.0.to_string()));
+        let mut asked = Asked::new(Method::GET, &["api", "events"]).query(query);
+        asked.headers.insert(ACCEPT, EVENT_STREAM);
+        asked.headers.insert(LAST_EVENT_ID, HeaderValue::from(self.seen.0));
+        let door = transport.door()?;
+        let response = transport.send(&door, transport.request(&door, &asked)?).await?;
+        Ok((door, response))
+    }
+}
+
+fn entry(frame: &Frame) -> Result<Entry, String> {
+    serde_json::from_str(&frame.data).map_err(|error| format!("the event {}: {error}", frame.event))
+}

@@ -1,0 +1,24 @@
+//! Speaks to a running daemon, for whoever has its data directory.
+//!
+//! The daemon writes where it listens and what opens it into two files ([`FindError`] where they are not there). Each
+//! call of [`Client`] reads them, asks the daemon over HTTP, and reads the answer as one of the types that the daemon
+//! made it from ([`polity_runtime::view`]); what it refuses is a problem in [`Error`]. [`Client::follow`] passes on what
+//! happens, as a stream of events that goes on with the next daemon where one has gone: each event once, in order.
+//!
+//! It must not know: the command line, terminals, the database, how a daemon does what it is asked.
+
+mod error;
+
+mod place;
+mod sse;
+mod transport;
+
+mod client;
+mod content;
+mod follow;
+
+pub use client::{Client, IdempotencyKey, Letter, Media, Scope, Side, Step};
+pub use content::Progress;
+pub use error::Error;
+pub use follow::{Follow, Followed};
+pub use place::FindError;

@@ -1,0 +1,121 @@
+//! Where the daemon of a data directory is, and what opens it: two small files that it writes.
+
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+use url::Url;
+
+/// Says where the daemon listens; written when it is ready.
+const DAEMON: &str = "daemon.json";
+/// What requests are let in with; only its owner may read it.
+const TOKEN: &str = "token";
+
+/// Why nobody can be asked about a data directory.
+#[derive(Debug, thiserror::Error)]
+pub enum FindError {
+    /// There is no daemon.
+    #[error("no polity is serving {0}; start one: polity serve")]
+    NotServing(PathBuf),
+    /// A file of the daemon cannot be read.
+    #[error("cannot read {path}: {source}; is it yours?")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file of the daemon says something else than a daemon writes.
+    #[error("{path} is not what a polity writes: {reason}; restart it: polity serve")]
+    Nonsense {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// Where a daemon is, and what opens it.
+#[derive(Clone)]
+pub(crate) struct Door {
+    /// Where its routes begin.
+    pub(crate) url: Url,
+    /// What lets requests in.
+    pub(crate) token: String,
+}
+
+#[derive(Deserialize)]
+struct Written {
+    url: String,
+}
+
+/// Reads where the daemon of a data directory is. A daemon that was killed has left its files, so that there is a door
+/// does not say that somebody opens.
+pub(crate) fn find(data: &Path) -> Result<Door, FindError> {
+    let written = read(data, DAEMON)?;
+    let nonsense = |reason| FindError::Nonsense { path: data.join(DAEMON), reason };
+    let Written { url } = serde_json::from_str(&written).map_err(|error| nonsense(error.to_string()))?;
+    let url = Url::parse(&url).map_err(|error| nonsense(error.to_string()))?;
+    if url.scheme() != "http" || url.host().is_none() {
+        return Err(nonsense("its url is not of http".to_owned()));
+    }
+    let token = read(data, TOKEN)?.trim().to_owned();
+    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let reason = "it holds no token".to_owned();
+        return Err(FindError::Nonsense { path: data.join(TOKEN), reason });
+    }
+    Ok(Door { url, token })
+}
+
+fn read(data: &Path, name: &str) -> Result<String, FindError> {
+    let path = data.join(name);
+    std::fs::read_to_string(&path).map_err(|source| match source.kind() {
+        std::io::ErrorKind::NotFound => FindError::NotServing(data.to_owned()),
+        _ => FindError::Unreadable { path, source },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(daemon: Option<&str>, token: Option<&str>, expect: Result<(&str, &str), &str>) {
+        let data = tempfile::tempdir().unwrap();
+        for (name, text) in [(DAEMON, daemon), (TOKEN, token)] {
+            if let Some(text) = text {
+                std::fs::write(data.path().join(name), text).unwrap();
+            }
+        }
+        let found = find(data.path()).map(|door| (door.url.to_string(), door.token));
+        let found = found.map_err(|error| error.to_string().replace(&*data.path().to_string_lossy(), "DATA"));
+        let expect = expect.map(|(url, token)| (url.to_owned(), token.to_owned())).map_err(str::to_owned);
+        assert_eq!(found, expect);
+    }
+
+    #[test]
+    fn doors() {
+        let daemon = r#"{"url": "http://127.0.0.1:7717", "pid": 1, "version": "0.1.0"}"#;
+        check(Some(daemon), Some("abc\n"), Ok(("http://127.0.0.1:7717/", "abc")));
+        let nobody = Err("no polity is serving DATA; start one: polity serve");
+        check(None, Some("abc"), nobody);
+        check(Some(daemon), None, nobody);
+        check(
+            Some(r#"{"url": "file:///etc/passwd"}"#),
+            Some("abc"),
+            Err(
+                "DATA/daemon.json is not what a polity writes: its url is not of http; restart it: polity serve",
+            ),
+        );
+        check(
+            Some(daemon),
+            Some("a\nb"),
+            Err("DATA/token is not what a polity writes: it holds no token; restart it: polity serve"),
+        );
+    }
+
+    #[test]
+    fn half_a_file_is_no_door() {
+        let data = tempfile::tempdir().unwrap();
+        std::fs::write(data.path().join(DAEMON), "{\"url\": \"http://127").unwrap();
+        assert!(matches!(find(data.path()), Err(FindError::Nonsense { .. })));
+    }
+}

@@ -1,0 +1,250 @@
+//! One request to the daemon as it is now, and whether to make it again.
+
+use crate::error::{Error, problem};
+use crate::place::{self, Door, FindError};
+use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue};
+use reqwest::{Method, Response};
+use serde::de::DeserializeOwned;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use url::Url;
+
+/// How long a connection may take: the daemon is near.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long an answer may take to go on.
+const SILENCE: Duration = Duration::from_secs(60);
+/// How often a request is made whose way broke, by somebody who does not wait for a daemon that has gone.
+const ATTEMPTS: u32 = 3;
+const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// The longest answer that is read as JSON, in bytes.
+const LONGEST_ANSWER: usize = 256 * 1024 * 1024;
+
+/// What to do about a daemon that has gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// Say so.
+    Short,
+    /// Wait for the next one.
+    UntilBack,
+}
+
+/// A request.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked<'a> {
+    pub(crate) method: Method,
+    /// Its path: each part stands for itself, whatever is in it.
+    pub(crate) path: &'a [&'a str],
+    pub(crate) query: Vec<(String, String)>,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Option<Vec<u8>>,
+}
+
+impl<'a> Asked<'a> {
+    pub(crate) fn new(method: Method, path: &'a [&'a str]) -> Self {
+        Self { method, path, query: Vec::new(), headers: HeaderMap::new(), body: None }
+    }
+
+    pub(crate) fn query(self, query: Vec<(String, String)>) -> Self {
+        Self { query, ..self }
+    }
+}
+
+/// Makes requests to whatever daemon serves a data directory at that moment.
+#[derive(Clone)]
+pub(crate) struct Transport {
+    pub(crate) data: Arc<Path>,
+    http: reqwest::Client,
+    pub(crate) patience: Patience,
+}
+
+impl Transport {
+    pub(crate) fn new(data: &Path) -> Result<Self, Error> {
+        // Fails only where there is a provider already. The library asks for one even where none is used.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(CONNECT)
+            .read_timeout(SILENCE)
+            // The daemon speaks plain HTTP on this machine; reading the machine's certificates would only take time.
+            .tls_certs_only([])
+            .user_agent(concat!("polity/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .map_err(|error| Error::Setup(error.to_string()))?;
+        Ok(Self { data: data.into(), http, patience: Patience::Short })
+    }
+
+    /// Makes a request that may be made twice, and reads the answer.
+    pub(crate) async fn ask<T: DeserializeOwned>(&self, asked: &Asked<'_>) -> Result<T, Error> {
+        let mut attempt = 1;
+        loop {
+            let error = match self.attempt(asked).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            let Some(pause) = pause(&error, attempt, self.patience) else { return Err(error) };
+            tracing::debug!(%error, attempt, "asking the daemon again");
+            tokio::time::sleep(pause).await;
+            attempt = attempt.saturating_add(1);
+        }
+    }
+
+    async fn attempt<T: DeserializeOwned>(&self, asked: &Asked<'_>) -> Result<T, Error> {
+        let door = self.door()?;
+        let response = self.send(&door, self.request(&door, asked)?).await?;
+        let body = self.body(&door, response).await?;
+        // Where there is nothing to say, the daemon says nothing.
+        let body: &[u8] = if body.is_empty() { b"null" } else { &body };
+        serde_json::from_slice(body)
+            .map_err(|error| Error::Unreadable { url: door.url.to_string(), reason: error.to_string() })
+    }
+
+    /// Where the daemon is now.
+    pub(crate) fn door(&self) -> Result<Door, Error> {
+        Ok(place::find(&self.data)?)
+    }
+
+    /// Builds a request; the caller may add to it.
+    pub(crate) fn request(&self, door: &Door, asked: &Asked<'_>) -> Result<reqwest::RequestBuilder, Error> {
+        if asked.path.iter().any(|part| matches!(*part, "" | "." | "..")) {
+            // In a URL these would lead elsewhere; no id is one of them.
+            return Err(Error::NoId);
+        }
+        let mut authorization = HeaderValue::from_str(&format!("Bearer {}", door.token))
+            .map_err(|error| Error::Setup(error.to_string()))?;
+        authorization.set_sensitive(true);
+        let url = url(&door.url, asked.path, &asked.query);
+        let mut request = self
+            .http
+            .request(asked.method.clone(), url)
+            .headers(asked.headers.clone())
+            .header(AUTHORIZATION, authorization);
+        if !asked.headers.contains_key(ACCEPT) {
+            request = request.header(ACCEPT, "application/json, application/problem+json");
+        }
+        Ok(match &asked.body {
+            Some(body) => request.body(body.clone()),
+            None => request,
+        })
+    }
+
+    /// Sends a request; what is no success is an error.
+    pub(crate) async fn send(
+        &self,
+        door: &Door,
+        request: reqwest::RequestBuilder,
+    ) -> Result<Response, Error> {
+        let response = request.send().await.map_err(|error| self.broken(door, &error))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let body = self.body(door, response).await?;
+        Err(Error::Refused(Box::new(problem(status.as_u16(), &body))))
+    }
+
+    async fn body(&self, door: &Door, mut response: Response) -> Result<Vec<u8>, Error> {
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.broken(door, &error))? {
+            if body.len() + chunk.len() > LONGEST_ANSWER {
+                let reason = format!("it is longer than {LONGEST_ANSWER} bytes");
+                return Err(Error::Unreadable { url: door.url.to_string(), reason });
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body)
+    }
+
+    /// What it means that a request did not come to its end.
+    pub(crate) fn broken(&self, door: &Door, error: &reqwest::Error) -> Error {
+        if error.is_connect() {
+            // Its files are those of a daemon that has not put them away.
+            return FindError::NotServing(self.data.to_path_buf()).into();
+        }
+        Error::Lost { url: door.url.to_string(), reason: causes(error) }
+    }
+}
+
+/// How long to wait before the same request is made again; `None` if it is not.
+pub(crate) fn pause(error: &Error, attempts: u32, patience: Patience) -> Option<Duration> {
+    let again = match patience {
+        Patience::UntilBack => error.may_pass(),
+        Patience::Short => matches!(error, Error::Lost { .. }) && attempts < ATTEMPTS,
+    };
+    let doublings = attempts.saturating_sub(1).min(8);
+    again.then(|| SHORTEST_PAUSE.saturating_mul(1 << doublings).min(LONGEST_PAUSE))
+}
+
+/// An address below the daemon's.
+fn url(base: &Url, path: &[&str], query: &[(String, String)]) -> Url {
+    let mut url = base.clone();
+    // Fails only for an address that has no path, which no door has.
+    if let Ok(mut segments) = url.path_segments_mut() {
+        segments.pop_if_empty().extend(path);
+    }
+    if !query.is_empty() {
+        url.query_pairs_mut().extend_pairs(query);
+    }
+    url
+}
+
+/// All that an error says: the library names only the outermost.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        words.push_str(&format!(": {cause}"));
+        source = cause.source();
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn lost() -> Error {
+        Error::Lost { url: String::new(), reason: String::new() }
+    }
+
+    fn refused(status: u16) -> Error {
+        Error::Refused(Box::new(problem(status, b"")))
+    }
+
+    #[test]
+    fn who_tries_again() {
+        let check = |error: Error, attempts, patience, expect: Option<u64>| {
+            assert_eq!(pause(&error, attempts, patience), expect.map(Duration::from_millis), "{error}");
+        };
+        let gone = || Error::Find(FindError::NotServing("data".into()));
+        check(lost(), 1, Patience::Short, Some(100));
+        check(lost(), 2, Patience::Short, Some(200));
+        check(lost(), 3, Patience::Short, None);
+        check(gone(), 1, Patience::Short, None);
+        check(refused(503), 1, Patience::Short, None);
+        check(gone(), 1, Patience::UntilBack, Some(100));
+        check(lost(), 40, Patience::UntilBack, Some(1000));
+        check(lost(), u32::MAX, Patience::UntilBack, Some(1000));
+        check(refused(503), 1, Patience::UntilBack, Some(100));
+        check(refused(404), 1, Patience::UntilBack, None);
+        check(refused(500), 1, Patience::UntilBack, None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_part_of_a_path_leads_elsewhere(part in any::<String>(), value in any::<String>()) {
+            prop_assume!(!matches!(part.as_str(), "." | ".."));
+            let base = Url::parse("http://127.0.0.1:7717").unwrap();
+            let url = url(&base, &["api", "agents", &part, "contacts"], &[("task".to_owned(), value.clone())]);
+            prop_assert_eq!(url.host_str(), Some("127.0.0.1"));
+            let segments: Vec<&str> = url.path_segments().unwrap().collect();
+            prop_assert_eq!(segments.len(), 4);
+            prop_assert_eq!((segments[0], segments[1], segments[3]), ("api", "agents", "contacts"));
+            let query: Vec<_> = url.query_pairs().into_owned().collect();
+            prop_assert_eq!(query, [("task".to_owned(), value)]);
+        }
+    }
+}

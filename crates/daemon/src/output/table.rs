@@ -1,0 +1,142 @@
+//! Rows in columns, for people: nothing in them reaches a terminal but what is shown and our own styles.
+
+use super::one_line;
+use super::terminal::harmless;
+use anstyle::{AnsiColor, Style};
+use unicode_width::UnicodeWidthStr;
+
+/// Beside the point.
+pub(crate) const DIM: Style = Style::new().dimmed();
+/// Who or what something is.
+pub(crate) const NAME: Style = AnsiColor::Cyan.on_default();
+/// At work.
+pub(crate) const BUSY: Style = AnsiColor::Green.on_default();
+/// Wants to be looked at.
+pub(crate) const HELD: Style = AnsiColor::Yellow.on_default();
+/// Went wrong.
+pub(crate) const BAD: Style = AnsiColor::Red.on_default();
+/// As everything else.
+pub(crate) const PLAIN: Style = Style::new();
+
+/// How much of a text fits into a row, in characters.
+const CELL_CHARS: usize = 100;
+/// What stands between two columns.
+const GAP: &str = "  ";
+
+/// What stands in one column of a row: one line, without a character that a terminal would obey.
+#[derive(Clone, Debug)]
+pub(crate) struct Cell {
+    text: String,
+    style: Style,
+}
+
+impl Cell {
+    /// A text; of one that is too long, the beginning.
+    pub(crate) fn new(style: Style, text: &str) -> Self {
+        Self { text: harmless(&one_line(text, CELL_CHARS)).into_owned(), style }
+    }
+
+    /// The same, after something of ours that keeps its spaces.
+    pub(crate) fn after(self, prefix: &str) -> Self {
+        Self { text: format!("{prefix}{}", self.text), ..self }
+    }
+
+    /// How many columns of a terminal it takes.
+    fn width(&self) -> usize {
+        self.text.width()
+    }
+
+    fn painted(&self) -> String {
+        if self.text.is_empty() {
+            return String::new();
+        }
+        let style = self.style;
+        format!("{style}{}{style:#}", self.text)
+    }
+}
+
+/// Rows in columns, a line each. Columns in which no row has anything are left out.
+pub(crate) fn table(rows: &[Vec<Cell>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.filter(|cell| !cell.text.is_empty()).map(Cell::width).max()
+    };
+    let widths: Vec<Option<usize>> = (0..columns).map(width).collect();
+    let lines: Vec<String> = rows.iter().map(|row| line(row, &widths)).collect();
+    lines.join("\n")
+}
+
+fn line(row: &[Cell], widths: &[Option<usize>]) -> String {
+    let mut line = String::new();
+    // Added before the next text, so that no line ends with spaces.
+    let mut owed = String::new();
+    for (cell, width) in row.iter().zip(widths) {
+        let Some(width) = width else { continue };
+        if !cell.text.is_empty() {
+            line.push_str(&owed);
+            owed.clear();
+            line.push_str(&cell.painted());
+        }
+        owed.push_str(&" ".repeat(width - cell.width()));
+        owed.push_str(GAP);
+    }
+    line
+}
+
+/// A text of several lines for people, without a character that a terminal would obey, each line behind `indent`.
+pub(crate) fn block(indent: &str, text: &str) -> String {
+    let text = harmless(text);
+    let lines: Vec<String> =
+        text.lines().map(|line| format!("{indent}{line}").trim_end().to_owned()).collect();
+    lines.join("\n")
+}
+
+/// A text in one line for people, in a style.
+pub(crate) fn painted(style: Style, text: &str) -> String {
+    Cell::new(style, text).painted()
+}
+
+#[cfg(test)]
+pub(crate) fn without_styles(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[track_caller]
+    fn check(rows: &[&[&str]], expect: &str) {
+        let rows: Vec<Vec<Cell>> =
+            rows.iter().map(|row| row.iter().map(|text| Cell::new(NAME, text)).collect()).collect();
+        assert_eq!(without_styles(&table(&rows)), expect);
+    }
+
+    #[test]
+    fn columns_stand_below_each_other() {
+        check(&[], "");
+        check(&[&["a", "bb", "c"], &["aaa", "b", "c"]], "a    bb  c\naaa  b   c");
+        check(&[&["图片", "x"], &["abc", "y"]], "图片  x\nabc   y");
+        check(&[&["a", "", "c"], &["a", "", ""]], "a  c\na");
+        check(&[&["a", "", "c"], &["a", "b", ""]], "a     c\na  b");
+        check(&[&["two\nlines"]], "two lines");
+    }
+
+    #[test]
+    fn blocks_keep_their_lines() {
+        assert_eq!(block("  ", "a\n\n\u{1b}b\r\nc"), "  a\n\n  <U+001B>b\n  c");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_in_a_cell_is_obeyed(text in any::<String>()) {
+            let shown = without_styles(&table(&[vec![Cell::new(BAD, &text), Cell::new(DIM, &text)]]));
+            prop_assert!(!shown.contains(|character: char| character.is_control()), "{shown:?}");
+            // Stripping has taken our styles alone: what is left is what was put in.
+            let plain = harmless(&one_line(&text, CELL_CHARS)).into_owned();
+            prop_assert_eq!(shown.contains(&plain), true);
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! `polity agent ID`: all about one agent.
+
+use super::agents;
+use super::words::{moment, name_of};
+use super::{At, Shape};
+use crate::failure::Failure;
+use crate::output::table::{BAD, Cell, DIM, HELD, NAME, PLAIN, block, painted, table};
+use crate::output::{print_json, show};
+use clap::Args;
+use polity_client::{Client, Media};
+use polity_runtime::view::{
+    AgentDetail, ContactView, ConversationView, EntryView, MessageView, RequestPreview,
+};
+use polity_society::agent::Standing;
+use polity_society::brief::TaskBrief;
+use polity_society::id::{AgentId, TaskId};
+use serde_json::Value;
+
+/// `polity agent`
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The agent.
+    #[arg(value_name = "ID")]
+    id: String,
+    #[command(flatten)]
+    at: At,
+    /// Print JSON.
+    #[command(flatten)]
+    shape: Shape,
+    /// What it has heard and said, as it is stored.
+    #[arg(long)]
+    conversation: bool,
+    /// The request that its model would be sent now, as JSON.
+    #[arg(long, conflicts_with = "conversation")]
+    request: bool,
+    /// In which task [default: the one that it was hired for; the newest of root].
+    #[arg(long, value_name = "TASK")]
+    task: Option<String>,
+    /// With the bytes of pictures, sound and files in the request.
+    #[arg(long, requires = "request")]
+    full: bool,
+}
+
+/// Runs the command; gives the exit code.
+pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
+    let client = arguments.at.client()?;
+    let id = AgentId::new(arguments.id);
+    let task = arguments.task.map(TaskId::new);
+    if arguments.conversation {
+        let conversation = whole_conversation(&client, &id, task).await?;
+        arguments.shape.one(&conversation, conversation_in_words)?;
+    } else if arguments.request {
+        let media = if arguments.full { Media::Whole } else { Media::Measured };
+        let preview = client.request(&id, task.as_ref(), media).await?;
+        match arguments.shape.form() {
+            crate::output::Form::Json => print_json(&preview)?,
+            crate::output::Form::Text => show(&request_in_words(&preview))?,
+        }
+    } else {
+        arguments.shape.one(&client.agent(&id).await?, in_words)?;
+    }
+    Ok(0)
+}
+
+/// A conversation from its beginning.
+pub(crate) async fn whole_conversation(
+    client: &Client,
+    id: &AgentId,
+    task: Option<TaskId>,
+) -> Result<ConversationView, Failure> {
+    let mut conversation = client.conversation(id, task.as_ref(), None).await?;
+    // The first answer says which task is meant where none was named.
+    let task = Some(conversation.task.clone());
+    while let Some(before) = conversation.next {
+        let mut earlier = client.conversation(id, task.as_ref(), Some(before)).await?;
+        earlier.entries.append(&mut conversation.entries);
+        conversation = earlier;
+    }
+    Ok(conversation)
+}
+
+/// All that is known of an agent.
+fn in_words(detail: &AgentDetail) -> String {
+    let agent = &detail.agent;
+    let mut parts = vec![table(&[agents::row("", agent)])];
+    let mut line = |name: &str, value: &str| {
+        parts.push(format!("  {} {}", painted(DIM, &format!("{name}:")), painted(PLAIN, value)));
+    };
+    if let Some(parent) = &agent.parent {
+        line("hired by", &format!("{parent}, {}", moment(agent.created_at)));
+    }
+    if let Some(ended) = agent.ended_at {
+        line("ended", &moment(ended));
+    }
+    if let (Some(service), Some(model)) = (&agent.service, &agent.model) {
+        line("model", &format!("{service}/{model}"));
+    }
+    if let Some(capabilities) = &agent.capabilities {
+        let names = |side: &[polity_society::content::Capability]| {
+            side.iter().map(|capability| capability.as_str()).collect::<Vec<_>>().join(", ")
+        };
+        line("takes", &names(&capabilities.input));
+        line("gives", &names(&capabilities.output));
+    }
+    let ids = |ids: Vec<&str>| ids.join(", ");
+    if !detail.tasks.is_empty() {
+        line("tasks", &ids(detail.tasks.iter().map(TaskId::as_str).collect()));
+    }
+    if !detail.children.is_empty() {
+        line("has hired", &ids(detail.children.iter().map(AgentId::as_str).collect()));
+    }
+    for hold in &detail.holds {
+        parts.push(format!("  {}", painted(HELD, &format!("parked in {}: {}", hold.task, hold.reason))));
+    }
+    if let Some(prompt) = &detail.role_prompt {
+        parts.push(format!("{}\n{}", painted(NAME, "role"), block("    ", prompt)));
+    }
+    if let Some(brief) = &detail.brief {
+        parts.push(format!("{}\n{}", painted(NAME, "brief"), brief_in_words(brief)));
+    }
+    if !detail.contacts.is_empty() {
+        let rows: Vec<Vec<Cell>> = detail.contacts.iter().map(contact).collect();
+        parts.push(format!("{}\n{}", painted(NAME, "contacts"), table(&rows)));
+    }
+    parts.join("\n")
+}
+
+fn contact(contact: &ContactView) -> Vec<Cell> {
+    let by = contact.introduced_by.as_ref().map_or_else(String::new, |by| format!("introduced by {by}"));
+    let (style, standing) = match contact.standing {
+        Standing::Active => (NAME, ""),
+        Standing::Ended => (DIM, "ended"),
+    };
+    vec![
+        Cell::new(style, contact.agent.as_str()).after("    "),
+        Cell::new(PLAIN, &contact.role),
+        Cell::new(DIM, &name_of(&contact.source)),
+        Cell::new(DIM, &by),
+        Cell::new(DIM, standing),
+    ]
+}
+
+fn brief_in_words(brief: &TaskBrief) -> String {
+    let mut lines = vec![block("    ", &brief.objective)];
+    let mut field = |name: &str, value: String| {
+        if !value.is_empty() {
+            lines.push(format!("    {} {}", painted(DIM, &format!("{name}:")), painted(PLAIN, &value)));
+        }
+    };
+    field("constraints", brief.constraints.join("; "));
+    field("inputs", text_of(&brief.inputs));
+    field("outputs", text_of(&brief.outputs));
+    field("done when", text_of(&brief.completion_criteria));
+    lines.join("\n")
+}
+
+/// A text, or a structure as JSON.
+fn text_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// A conversation, oldest first.
+pub(crate) fn conversation_in_words(conversation: &ConversationView) -> String {
+    let entries: Vec<String> = conversation.entries.iter().map(entry_in_words).collect();
+    entries.join("\n")
+}
+
+/// A record of a conversation: what sort it is, and what it says.
+pub(crate) fn entry_in_words(entry: &EntryView) -> String {
+    let record = &entry.record;
+    let sort = record.get("record").and_then(Value::as_str).unwrap_or_default();
+    let head = |words: &str| format!("{} {}", painted(DIM, &moment(entry.at)), painted(NAME, words));
+    let text = |name: &str| record.get(name).map(text_of).unwrap_or_default();
+    match sort {
+        "heard" => match record.get("message").cloned().map(serde_json::from_value::<MessageView>) {
+            Some(Ok(message)) => super::messages::in_words(&message),
+            _ => head(&format!("heard {}, which was removed", text("message"))),
+        },
+        "replied" => {
+            let mut words = head("replied");
+            if let Some(said) = record.get("text").and_then(Value::as_str) {
+                words.push_str(&format!("\n{}", block("    ", said)));
+            }
+            let calls = record.get("calls").and_then(Value::as_array);
+            for call in calls.into_iter().flatten() {
+                words.push_str(&format!("\n{}", block("    ", &format!("→ {call}"))));
+            }
+            words
+        }
+        "failed" | "stopped" => {
+            format!("{} {}", head(sort), painted(BAD, &text("reason")))
+        }
+        other => {
+            let rest: serde_json::Map<String, Value> = record
+                .iter()
+                .filter(|(name, _)| *name != "record")
+                .map(|(n, v)| (n.clone(), v.clone()))
+                .collect();
+            format!("{}\n{}", head(other), block("    ", &Value::Object(rest).to_string()))
+        }
+    }
+}
+
+/// What a model would be sent.
+fn request_in_words(preview: &RequestPreview) -> String {
+    let mut parts = vec![painted(
+        DIM,
+        &format!(
+            "{}/{}, configuration {}, about {} tokens",
+            preview.service, preview.model, preview.revision, preview.estimated_tokens
+        ),
+    )];
+    for shown in &preview.shown {
+        parts.push(painted(DIM, &format!("{} as {}", shown.artifact.reference(), shown.routing)));
+    }
+    parts.push(block("", &format!("{:#}", preview.request)));
+    parts.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::examples::{conversation, detail, preview};
+    use super::*;
+    use crate::output::table::without_styles;
+
+    #[test]
+    fn an_agent_in_words() {
+        insta::assert_snapshot!(without_styles(&in_words(&detail())), @r#"
+agent-sae2  组长  thinking, waits for agent-7cwh  2 messages wait  local  12 calls, 19200 + 324 tokens
+  hired by: root, 1970-01-01 00:00:00
+  model: local/qwen3-vl:8b
+  takes: text
+  gives: text
+  tasks: task-4x2k
+  has hired: agent-7cwh, writer-11aa
+  parked in task-4x2k: red <U+001B>[31m<U+0007> and more
+role
+    Lead the work.
+    red <U+001B>[31m<U+0007> and
+    more
+brief
+    Read the picture.
+    constraints: no guessing
+    inputs: artifact:mmpqmm6wc2
+    outputs: {"facts":"list"}
+    done when: every fact is checked
+contacts
+    agent-7cwh  阅读者  introduction  introduced by root  ended
+"#);
+    }
+
+    #[test]
+    fn a_conversation_in_words() {
+        insta::assert_snapshot!(without_styles(&conversation_in_words(&conversation())), @r#"
+1970-01-01 00:00:00 m000000001 user → root general answered by m000000004 answered
+    看看这张图片
+    + artifact:mmpqmm6wc2 (picture.png, 930 bytes)
+1970-01-01 00:00:02 heard m000000009, which was removed
+1970-01-01 00:00:03 replied
+    red <U+001B>[31m<U+0007> and
+    more
+    → {"id":"c1","name":"send_message","arguments":"{}"}
+1970-01-01 00:00:04 tool_finished
+    {"call":"c1","result":{"json":{"ok":true}}}
+1970-01-01 00:00:05 failed red <U+001B>[31m<U+0007> and more
+"#);
+    }
+
+    #[test]
+    fn a_request_in_words() {
+        insta::assert_snapshot!(without_styles(&request_in_words(&preview())), @r#"
+local/qwen3-vl:8b, configuration 3, about 1660 tokens
+artifact:mmpqmm6wc2 as image_url
+{
+  "model": "qwen3-vl:8b",
+  "messages": [
+    {
+      "role": "user",
+      "content": "red \u001b[31m\u0007 and\nmore"
+    }
+  ]
+}
+"#);
+    }
+}

@@ -1,0 +1,182 @@
+//! `polity agents`: who there is, as a tree.
+
+use super::words::{agent_style, name_of, usage, variant};
+use super::{At, Shape};
+use crate::failure::Failure;
+use crate::output::table::{Cell, DIM, HELD, NAME, PLAIN, table};
+use clap::Args;
+use polity_runtime::view::{AgentFilter, AgentState, AgentView};
+use polity_society::content::{Capability, Direction};
+use polity_society::id::{AgentId, TaskId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// `polity agents`
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    at: At,
+    #[command(flatten)]
+    shape: Shape,
+    /// Only those that were hired for this task.
+    #[arg(long, value_name = "TASK")]
+    task: Option<String>,
+    /// Only those in this state: thinking, queued, waiting, parked, paused, idle or ended.
+    #[arg(long, value_parser = variant::<AgentState>)]
+    state: Option<AgentState>,
+    /// Only those of this role: its name, or its id.
+    #[arg(long)]
+    role: Option<String>,
+    /// Only those whose service has this capability now, such as vision.
+    #[arg(long, value_parser = capability)]
+    capability: Option<Capability>,
+    /// On which side it has it: input, output or both [default: input].
+    #[arg(long, requires = "capability", value_parser = variant::<Direction>)]
+    direction: Option<Direction>,
+    /// Also those that have ended.
+    #[arg(long)]
+    ended: bool,
+}
+
+fn capability(name: &str) -> Result<Capability, String> {
+    Capability::new(name).ok_or_else(|| "say which capability".to_owned())
+}
+
+/// Runs the command; gives the exit code.
+pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
+    let filter = AgentFilter {
+        task: arguments.task.map(TaskId::new),
+        state: arguments.state,
+        role: arguments.role,
+        capability: arguments.capability,
+        direction: arguments.direction,
+        include_ended: arguments.ended,
+        after: None,
+        limit: None,
+    };
+    let (agents, _) = arguments.at.client()?.all_agents(&filter).await?;
+    arguments.shape.list(&agents, "no agent is like that", words)?;
+    Ok(0)
+}
+
+fn words(agents: &[AgentView]) -> String {
+    let rows: Vec<Vec<Cell>> = tree(agents).iter().map(|branch| row(&branch.before, branch.agent)).collect();
+    table(&rows)
+}
+
+/// An agent in a row, behind the branches that lead to it.
+pub(crate) fn row(before: &str, agent: &AgentView) -> Vec<Cell> {
+    let waiting = match agent.waiting {
+        0 => String::new(),
+        1 => "1 message waits".to_owned(),
+        count => format!("{count} messages wait"),
+    };
+    let named = match &agent.name {
+        Some(name) => format!("{} “{name}”", agent.role),
+        None if agent.role == agent.id.as_str() => String::new(),
+        None => agent.role.clone(),
+    };
+    vec![
+        Cell::new(NAME, agent.id.as_str()).after(before),
+        Cell::new(PLAIN, &named),
+        Cell::new(agent_style(agent.state), &doing(agent)),
+        Cell::new(HELD, &waiting),
+        Cell::new(DIM, agent.service.as_ref().map_or("", |service| service.as_str())),
+        Cell::new(DIM, &usage(&agent.usage)),
+    ]
+}
+
+/// What an agent is doing, and for whom it waits.
+fn doing(agent: &AgentView) -> String {
+    let state = name_of(&agent.state);
+    if agent.waits_for.is_empty() || agent.state == AgentState::Ended {
+        return state;
+    }
+    let whom: Vec<&str> = agent.waits_for.iter().map(AgentId::as_str).collect();
+    let whom = whom.join(", ");
+    if agent.state == AgentState::Waiting {
+        format!("waiting for {whom}")
+    } else {
+        format!("{state}, waits for {whom}")
+    }
+}
+
+/// An agent in its place in the tree.
+pub(crate) struct Branch<'a> {
+    /// The branches that lead to it.
+    pub(crate) before: String,
+    /// The agent.
+    pub(crate) agent: &'a AgentView,
+}
+
+/// Agents below whoever hired them, in the order in which they came. One whose parent is not among them stands for
+/// itself. The person is left out.
+pub(crate) fn tree(agents: &[AgentView]) -> Vec<Branch<'_>> {
+    let there: BTreeSet<&AgentId> = agents.iter().map(|agent| &agent.id).collect();
+    let mut below: BTreeMap<Option<&AgentId>, Vec<&AgentView>> = BTreeMap::new();
+    for agent in agents.iter().filter(|agent| !agent.id.is_user()) {
+        let parent = agent.parent.as_ref().filter(|parent| !parent.is_user() && there.contains(parent));
+        below.entry(parent).or_default().push(agent);
+    }
+    let mut branches = Vec::with_capacity(agents.len());
+    // What is still to come, the next last: an agent, and what leads to it and to those below it.
+    let mut open: Vec<(&AgentView, String, String)> = Vec::new();
+    let roots = below.remove(&None).unwrap_or_default();
+    open.extend(roots.into_iter().rev().map(|root| (root, String::new(), String::new())));
+    while let Some((agent, before, around)) = open.pop() {
+        let children = below.remove(&Some(&agent.id)).unwrap_or_default();
+        for (at, child) in children.into_iter().rev().enumerate() {
+            // Backwards, so the first is the last.
+            let (turn, rail) = if at == 0 { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+            open.push((child, format!("{around}{turn}"), format!("{around}{rail}")));
+        }
+        branches.push(Branch { before, agent });
+    }
+    branches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::examples::{agent, agents};
+    use super::*;
+    use crate::output::table::without_styles;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_tree_in_words() {
+        insta::assert_snapshot!(without_styles(&words(&agents())), @r#"
+root                                                  waiting for agent-sae2                           local  3 calls, 4800 + 81 tokens
+├─ agent-sae2      组长                               thinking, waits for agent-7cwh  2 messages wait  local  12 calls, 19200 + 324 tokens
+│  ├─ agent-7cwh   阅读者 “Ann”                       parked                          1 message waits  local
+│  └─ writer-11aa  red <U+001B>[31m<U+0007> and more  ended                                            local
+└─ clerk-22bb      clerk                              paused                                           local
+"#);
+    }
+
+    #[test]
+    fn those_whose_parents_are_not_shown_stand_for_themselves() {
+        let agents = agents();
+        let some: Vec<AgentView> =
+            agents.into_iter().filter(|agent| agent.state == AgentState::Thinking).collect();
+        insta::assert_snapshot!(without_styles(&words(&some)), @r#"agent-sae2  组长  thinking, waits for agent-7cwh  2 messages wait  local  12 calls, 19200 + 324 tokens"#);
+    }
+
+    proptest! {
+        #[test]
+        fn every_agent_stands_once_and_below_its_parent(parents in proptest::collection::vec(any::<prop::sample::Index>(), 0..30)) {
+            let mut agents = vec![agent("root", None)];
+            for (at, parent) in parents.iter().enumerate() {
+                let parent = agents[parent.index(agents.len())].id.clone();
+                agents.push(agent(&format!("a-{at}"), Some(parent.as_str())));
+            }
+            let branches = tree(&agents);
+            let ids: BTreeSet<&AgentId> = branches.iter().map(|branch| &branch.agent.id).collect();
+            prop_assert_eq!(branches.len(), agents.len());
+            prop_assert_eq!(ids.len(), agents.len());
+            for (at, branch) in branches.iter().enumerate().skip(1) {
+                let depth = |branch: &Branch<'_>| branch.before.chars().count() / 3;
+                let above = branches[..at].iter().rev().find(|above| depth(above) < depth(branch));
+                prop_assert_eq!(above.map(|above| &above.agent.id), branch.agent.parent.as_ref());
+            }
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! `polity artifacts`, and `polity artifact get` and `put`: what was stored.
+
+use super::messages::attached;
+use super::words::{moment, variant};
+use super::{At, Shape};
+use crate::failure::Failure;
+use crate::output::table::{Cell, DIM, NAME, PLAIN, table};
+use crate::output::{Meter, complain, print};
+use clap::{Args, Subcommand};
+use polity_client::{Client, Progress};
+use polity_runtime::view::{ArtifactFilter, ArtifactView};
+use polity_society::content::Kind;
+use polity_society::id::{AgentId, ArtifactId, TaskId};
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// `polity artifacts`
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    at: At,
+    #[command(flatten)]
+    shape: Shape,
+    /// Only those of this task.
+    #[arg(long, value_name = "TASK")]
+    task: Option<String>,
+    /// Only those that this one has stored.
+    #[arg(long, value_name = "AGENT")]
+    owner: Option<String>,
+    /// Only those of this kind: text, image, audio, video, document or other.
+    #[arg(long, value_parser = variant::<Kind>)]
+    kind: Option<Kind>,
+    /// How many of the newest.
+    #[arg(long, value_name = "COUNT", default_value_t = 50)]
+    limit: u32,
+}
+
+/// `polity artifact`
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Fetch what was stored.
+    Get {
+        /// Its reference, such as artifact:mmpqmm6wc2.
+        #[arg(value_name = "REF")]
+        reference: String,
+        /// The file to write; `-` is standard output [default: standard output, or the file's own name on a terminal].
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+        #[command(flatten)]
+        at: At,
+    },
+    /// Store a file, and print its reference: messages can take it along.
+    Put {
+        /// The file.
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        #[command(flatten)]
+        at: At,
+        #[command(flatten)]
+        shape: Shape,
+    },
+}
+
+/// Runs `polity artifacts`; gives the exit code.
+pub(crate) async fn list(arguments: Arguments) -> Result<u8, Failure> {
+    let filter = ArtifactFilter {
+        task: arguments.task.map(TaskId::new),
+        owner: arguments.owner.map(AgentId::new),
+        kind: arguments.kind,
+        after: None,
+        limit: Some(arguments.limit),
+    };
+    let mut artifacts = arguments.at.client()?.artifacts(&filter).await?.artifacts;
+    artifacts.reverse();
+    arguments.shape.list(&artifacts, "there are no such artifacts", words)?;
+    Ok(0)
+}
+
+/// Runs `polity artifact`; gives the exit code.
+pub(crate) async fn one(command: Command) -> Result<u8, Failure> {
+    match command {
+        Command::Get { reference, output, at } => get(&at.client()?, &reference, output).await?,
+        Command::Put { file, at, shape } => {
+            let stored = put(&at.client()?, &file).await?;
+            shape.one(&stored, attached)?;
+        }
+    }
+    Ok(0)
+}
+
+fn words(artifacts: &[ArtifactView]) -> String {
+    let rows: Vec<Vec<Cell>> = artifacts.iter().map(row).collect();
+    table(&rows)
+}
+
+fn row(artifact: &ArtifactView) -> Vec<Cell> {
+    vec![
+        Cell::new(NAME, &artifact.reference),
+        Cell::new(DIM, &moment(artifact.created_at)),
+        Cell::new(PLAIN, artifact.owner.as_str()),
+        Cell::new(DIM, artifact.task.as_ref().map_or("sent to nobody", |task| task.as_str())),
+        Cell::new(DIM, &artifact.mime_type),
+        Cell::new(DIM, &crate::db::bytes(artifact.size)),
+        Cell::new(PLAIN, artifact.filename.as_deref().or(artifact.label.as_deref()).unwrap_or_default()),
+    ]
+}
+
+/// Stores a file, with a word about it where it takes long.
+pub(crate) async fn put(client: &Client, file: &Path) -> Result<ArtifactView, Failure> {
+    let unreadable = |source| Failure::Attachment { path: file.to_owned(), source };
+    // Looked at before it is opened: opening a pipe waits for somebody to write into it.
+    let metadata = std::fs::metadata(file).map_err(unreadable)?;
+    if !metadata.is_file() {
+        return Err(Failure::NotAFile(file.to_owned()));
+    }
+    let meter = Meter::new(&format!("sending {}", file.display()), Some(metadata.len()));
+    Ok(client.put_artifact(file, progress(meter)).await?)
+}
+
+fn progress(meter: Meter) -> Progress {
+    Arc::new(move |done| meter.at(done))
+}
+
+async fn get(client: &Client, reference: &str, output: Option<PathBuf>) -> Result<(), Failure> {
+    let Some(id) = ArtifactId::from_reference(reference) else {
+        return Err(Failure::NoReference(reference.to_owned()));
+    };
+    let artifact = client.artifact(id.as_str()).await?;
+    let to_terminal = std::io::stdout().is_terminal();
+    let output = match output {
+        None if to_terminal => Some(own_name(&artifact)),
+        None => None,
+        Some(path) if path == Path::new("-") => None,
+        Some(path) => Some(path),
+    };
+    let Some(path) = output else {
+        if to_terminal && artifact.kind == Kind::Text {
+            // What a model wrote is shown, not obeyed.
+            let mut text = Vec::new();
+            let meter = progress(Meter::new("fetching", Some(artifact.size)));
+            client.artifact_content(id.as_str(), &mut text, Path::new("standard output"), &meter).await?;
+            return print(&String::from_utf8_lossy(&text));
+        }
+        let meter = progress(Meter::new("fetching", Some(artifact.size)));
+        let mut stdout = tokio::io::stdout();
+        let name = Path::new("standard output");
+        return match client.artifact_content(id.as_str(), &mut stdout, name, &meter).await {
+            Err(polity_client::Error::File { source, .. }) => Err(Failure::of_output(source)),
+            done => Ok(done.map(|_| ())?),
+        };
+    };
+    fetch(client, &artifact, &path).await?;
+    complain(&format!("{}: {}", path.display(), crate::db::bytes(artifact.size)));
+    Ok(())
+}
+
+/// Writes an artifact into a file, which is there when it is whole.
+pub(crate) async fn fetch(client: &Client, artifact: &ArtifactView, path: &Path) -> Result<(), Failure> {
+    let unwritable = |source| Failure::Unwritable { path: path.to_owned(), source };
+    let mut name = path.as_os_str().to_owned();
+    name.push(".part");
+    let part = PathBuf::from(name);
+    let mut file = tokio::fs::File::create(&part).await.map_err(unwritable)?;
+    let meter = progress(Meter::new(&format!("fetching {}", path.display()), Some(artifact.size)));
+    let fetched = client.artifact_content(artifact.id.as_str(), &mut file, path, &meter).await;
+    drop(file);
+    if let Err(error) = fetched {
+        // What is left of it is of no use; where it cannot be removed, it says by its name what it is.
+        let _ = tokio::fs::remove_file(&part).await;
+        return Err(error.into());
+    }
+    tokio::fs::rename(&part, path).await.map_err(unwritable)
+}
+
+/// A name for the file of an artifact, in the current directory whatever the artifact says.
+pub(crate) fn own_name(artifact: &ArtifactView) -> PathBuf {
+    let named = artifact.filename.as_deref().and_then(|name| Path::new(name).file_name());
+    let named = named.map(|name| name.to_string_lossy().replace(['/', '\\'], "_"));
+    let named = named.filter(|name| !name.starts_with('.') && !name.chars().any(char::is_control));
+    PathBuf::from(named.unwrap_or_else(|| artifact.id.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::examples::{artifact, artifacts};
+    use super::*;
+    use crate::output::table::without_styles;
+
+    #[test]
+    fn artifacts_in_words() {
+        insta::assert_snapshot!(without_styles(&words(&artifacts())), @r#"
+artifact:mmpqmm6wc2  1970-01-01 00:00:00  user        task-4x2k       image/png      930 bytes  picture.png
+artifact:z67sthacvx  1970-01-01 00:00:00  agent-sae2  task-4x2k       text/markdown  12.3 kB    report
+artifact:abc         1970-01-01 00:00:00  user        sent to nobody  image/png      930 bytes  red <U+001B>[31m<U+0007> and more
+"#);
+    }
+
+    #[test]
+    fn no_artifact_is_written_elsewhere() {
+        let check = |filename: Option<&str>, expect: &str| {
+            let artifact = ArtifactView { filename: filename.map(str::to_owned), ..artifact("abc", None) };
+            assert_eq!(own_name(&artifact), Path::new(expect), "{filename:?}");
+        };
+        check(Some("picture.png"), "picture.png");
+        check(Some("/etc/passwd"), "passwd");
+        check(Some("../../x"), "x");
+        check(Some("..\\x"), "abc");
+        check(Some("a\\b"), "a_b");
+        check(Some(".."), "abc");
+        check(Some(".bashrc"), "abc");
+        check(Some("a\nb"), "abc");
+        check(Some(""), "abc");
+        check(None, "abc");
+    }
+}

@@ -1,0 +1,341 @@
+//! `polity chat`: a conversation with root. What agents say to the person is shown as it comes; what the person writes
+//! goes to root, in one task until there is to be a new one.
+
+mod lines;
+
+use super::conversation::{in_words, is_for_person, outcome, tell_outcome, unshown};
+use super::events::newest_event;
+use super::send::{paused, stored};
+use super::{At, tasks};
+use crate::failure::Failure;
+use crate::output::{Form, complain, print};
+use crate::signals::Interruption;
+use clap::Args;
+use lines::{Lines, Printer, Typed};
+use polity_client::{Client, Follow, Followed, IdempotencyKey, Letter};
+use polity_runtime::view::{EventFilter, MAX_PAGE, MessageFilter, MessageView, Order, TaskFilter};
+use polity_society::id::{AgentId, TaskId};
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+/// `polity chat`
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    at: At,
+    /// The task that the conversation goes on with [default: a new one].
+    #[arg(long, value_name = "TASK")]
+    task: Option<String>,
+}
+
+/// A line that the person wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Line {
+    /// Nothing.
+    Empty,
+    /// Something for root.
+    Say(String),
+    /// A file that goes with the next thing that is said.
+    Attach(PathBuf),
+    /// Which tasks are there?
+    Tasks,
+    /// What was said in this one?
+    History,
+    /// The next thing that is said begins a new task.
+    New,
+    /// The conversation goes on with this task.
+    Task(TaskId),
+    /// What can be written here?
+    Help,
+    /// That is all.
+    Quit,
+    /// Something that looks like a command and is none.
+    Unknown(String),
+}
+
+const HELP: &str = "what begins with / is for the chat, all else for root:\n  \
+    /attach FILE  a file, or an artifact: reference, that goes with the next thing that you say\n  \
+    /new          the next thing that you say begins a new task\n  \
+    /task ID      goes on with another task\n  \
+    /tasks        lists the tasks\n  \
+    /history      shows what you and the agents have said to each other in this task\n  \
+    /quit         leaves; the daemon goes on\n\
+    a line that is to begin with / for root begins with //";
+
+fn parse(line: &str) -> Line {
+    let line = line.trim();
+    if line.is_empty() {
+        return Line::Empty;
+    }
+    let Some(command) = line.strip_prefix('/') else { return Line::Say(line.to_owned()) };
+    if command.starts_with('/') {
+        return Line::Say(command.to_owned());
+    }
+    let (name, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+    let rest = rest.trim();
+    match (name, rest) {
+        ("attach", file) if !file.is_empty() => Line::Attach(PathBuf::from(file)),
+        ("task", task) if !task.is_empty() => Line::Task(TaskId::new(task)),
+        ("tasks", "") => Line::Tasks,
+        ("history", "") => Line::History,
+        ("new", "") => Line::New,
+        ("help", "") => Line::Help,
+        ("quit" | "exit", "") => Line::Quit,
+        _ => Line::Unknown(line.to_owned()),
+    }
+}
+
+/// Runs the command; gives the exit code.
+pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
+    let client = arguments.at.client()?;
+    let newest = newest_event(&client).await?;
+    let task = arguments.task.map(TaskId::new);
+    if let Some(task) = &task {
+        client.task(task).await?;
+    }
+    if let Some(words) = paused(&client, &AgentId::root()).await? {
+        complain(&words);
+    }
+    let follow = client.follow(newest, EventFilter::default());
+    let client = client.waiting();
+    if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
+        let (lines, printer) = lines::typed()?;
+        let mut chat = Chat { client, task, attached: Vec::new(), printer };
+        chat.print("/help says what can be written here")?;
+        return chat.converse(lines, follow).await;
+    }
+    let mut interruption = Interruption::listen()
+        .map_err(|error| Failure::Defect(format!("cannot listen for signals: {error}")))?;
+    let mut chat = Chat { client, task, attached: Vec::new(), printer: Printer::Plain };
+    tokio::select! {
+        code = chat.read_out(lines::piped(), follow) => code,
+        () = interruption.happened() => Err(Failure::Left),
+    }
+}
+
+struct Chat {
+    client: Client,
+    task: Option<TaskId>,
+    attached: Vec<String>,
+    printer: Printer,
+}
+
+/// What a line leads to.
+enum Next {
+    /// Something was said to root.
+    Said,
+    /// The next line.
+    Line,
+    /// The end.
+    Leave,
+}
+
+impl Chat {
+    fn print(&mut self, text: &str) -> Result<(), Failure> {
+        match &mut self.printer {
+            Printer::Plain => print(text),
+            Printer::Beside(printer) => printer.print(text),
+        }
+    }
+
+    /// A conversation at the keyboard: lines and messages as they come.
+    async fn converse(&mut self, mut lines: Lines, mut follow: Follow) -> Result<u8, Failure> {
+        self.show_unshown().await?;
+        loop {
+            tokio::select! {
+                typed = lines.next() => match typed {
+                    Some(Typed::Line(line)) => match self.take(&line).await {
+                        Ok(Next::Leave) => return Ok(0),
+                        Ok(Next::Said | Next::Line) => {}
+                        // What was wrong with one line does not end the conversation.
+                        Err(Failure::OutputClosed) => return Err(Failure::OutputClosed),
+                        Err(failure) => self.print(&format!("polity: {failure}"))?,
+                    },
+                    Some(Typed::End) | None => return Ok(0),
+                },
+                followed = follow.next() => match followed {
+                    Some(Followed::Entry(entry)) => {
+                        if is_for_person(&entry.event) {
+                            self.show_unshown().await?;
+                        }
+                    }
+                    Some(Followed::Connected) => {}
+                    Some(Followed::Lost) => self.print("polity: the daemon has gone; waiting for the next one")?,
+                    Some(Followed::Failed(error)) => return Err(error.into()),
+                    None => return Ok(0),
+                },
+            }
+        }
+    }
+
+    /// A conversation out of a pipe: each line when the one before has been answered. The exit code is that of the last
+    /// task.
+    async fn read_out(&mut self, mut lines: Lines, mut follow: Follow) -> Result<u8, Failure> {
+        let mut code = 0;
+        while let Some(Typed::Line(line)) = lines.next().await {
+            match self.take(&line).await? {
+                Next::Said => code = self.wait(&mut follow).await?,
+                Next::Line => {}
+                Next::Leave => break,
+            }
+        }
+        Ok(code)
+    }
+
+    /// Shows what is said until nothing is left to do in the task; gives its exit code.
+    async fn wait(&mut self, follow: &mut Follow) -> Result<u8, Failure> {
+        let Some(task) = self.task.clone() else { return Ok(0) };
+        while let Some(followed) = follow.next().await {
+            match followed {
+                Followed::Entry(entry) => {
+                    if is_for_person(&entry.event) {
+                        self.show_unshown().await?;
+                    }
+                    if entry.event.task() == Some(&task)
+                        && let polity_runtime::Event::TaskIdle { .. } = entry.event
+                        && let Some(outcome) = outcome(&self.client, &task).await?
+                    {
+                        return tell_outcome(&self.client, &task, outcome, Form::Text).await;
+                    }
+                }
+                Followed::Connected => {}
+                Followed::Lost => complain("the daemon has gone; waiting for the next one"),
+                Followed::Failed(error) => return Err(error.into()),
+            }
+        }
+        Err(Failure::Defect("the event stream ended".to_owned()))
+    }
+
+    /// Does what a line asks for.
+    async fn take(&mut self, line: &str) -> Result<Next, Failure> {
+        match parse(line) {
+            Line::Empty => {}
+            Line::Say(text) => {
+                self.say(text).await?;
+                return Ok(Next::Said);
+            }
+            Line::Attach(file) => {
+                let stored = stored(&self.client, &[file]).await?;
+                let words = format!("{} goes with the next thing that you say", stored.join(", "));
+                self.attached.extend(stored);
+                self.print(&words)?;
+            }
+            Line::Tasks => {
+                let filter = TaskFilter { limit: Some(20), ..TaskFilter::default() };
+                let mut found = self.client.tasks(&filter).await?.tasks;
+                found.reverse();
+                let words = tasks::words(&found);
+                self.print(&anstream::adapter::strip_str(&words).to_string())?;
+            }
+            Line::History => {
+                let words = self.history().await?;
+                self.print(&words)?;
+            }
+            Line::New => self.task = None,
+            Line::Task(task) => {
+                let words = format!("{task}: {}", self.client.task(&task).await?.title);
+                self.task = Some(task);
+                self.print(&words)?;
+                self.show_unshown().await?;
+            }
+            Line::Help => self.print(HELP)?,
+            Line::Quit => return Ok(Next::Leave),
+            Line::Unknown(line) => {
+                self.print(&format!("polity: there is no {line}; /help says what there is"))?
+            }
+        }
+        Ok(Next::Line)
+    }
+
+    async fn say(&mut self, text: String) -> Result<(), Failure> {
+        let letter = Letter {
+            to: AgentId::root(),
+            text,
+            attachments: self.attached.clone(),
+            task: self.task.clone(),
+            service: None,
+            key: IdempotencyKey::mint(),
+        };
+        let posted = self.client.send(&letter).await?;
+        self.attached.clear();
+        self.task = Some(posted.task);
+        Ok(())
+    }
+
+    /// Shows what the person has not been shown of this task.
+    async fn show_unshown(&mut self) -> Result<(), Failure> {
+        let Some(task) = self.task.clone() else { return Ok(()) };
+        for message in unshown(&self.client, Some(&task)).await? {
+            self.print(&in_words(&message))?;
+            self.client.mark_shown(&message.id).await?;
+        }
+        Ok(())
+    }
+
+    /// What the person and agents have said to each other in this task, oldest first.
+    async fn history(&mut self) -> Result<String, Failure> {
+        let Some(task) = self.task.clone() else { return Ok("nothing was said yet".to_owned()) };
+        let filter = MessageFilter {
+            task: Some(task),
+            with: Some(AgentId::user()),
+            order: Order::Newest,
+            limit: Some(MAX_PAGE),
+            ..MessageFilter::default()
+        };
+        let mut said = self.client.messages(&filter).await?.messages;
+        said.reverse();
+        Ok(history_in_words(&said))
+    }
+}
+
+fn history_in_words(said: &[MessageView]) -> String {
+    let words = said.iter().map(|message| {
+        let own = if message.from == AgentId::user().as_str() { "> " } else { "" };
+        let artifacts = message.attachments.iter().map(|artifact| format!("\n+ {}", artifact.reference));
+        if own.is_empty() {
+            in_words(message)
+        } else {
+            format!("{own}{}{}", message.text, artifacts.collect::<String>())
+        }
+    });
+    words.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::examples::messages;
+    use super::*;
+    use crate::output::terminal::harmless;
+
+    #[test]
+    fn lines_of_the_person() {
+        let check = |line: &str, expect: Line| assert_eq!(parse(line), expect, "{line:?}");
+        check(" \t", Line::Empty);
+        check(" hello there ", Line::Say("hello there".to_owned()));
+        check("//etc/passwd", Line::Say("/etc/passwd".to_owned()));
+        check("/attach my file.png", Line::Attach("my file.png".into()));
+        check("/attach", Line::Unknown("/attach".to_owned()));
+        check("/task task-4x2k", Line::Task(TaskId::new("task-4x2k")));
+        check("/tasks", Line::Tasks);
+        check("/tasks now", Line::Unknown("/tasks now".to_owned()));
+        check("/history", Line::History);
+        check("/new", Line::New);
+        check("/help", Line::Help);
+        check("/quit", Line::Quit);
+        check("/sing", Line::Unknown("/sing".to_owned()));
+    }
+
+    #[test]
+    fn a_history() {
+        // As a terminal gets it; a pipe gets every byte.
+        insta::assert_snapshot!(harmless(&history_in_words(&messages())), @r#"
+> 看看这张图片
++ artifact:mmpqmm6wc2
+… one moment
+[阅读者 reader-7k2f]
+red <U+001B>[31m<U+0007> and
+more
+A model failed.
+"#);
+    }
+}

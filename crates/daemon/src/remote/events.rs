@@ -1,0 +1,187 @@
+//! `polity events`: what has happened, and what happens.
+
+use super::words::clock;
+use super::{At, Shape};
+use crate::failure::Failure;
+use crate::output::table::{DIM, NAME, painted};
+use crate::output::{Form, complain, in_words, print_json, show};
+use crate::signals::Interruption;
+use clap::Args;
+use polity_client::{Client, Follow, Followed, Side};
+use polity_runtime::Entry;
+use polity_runtime::view::{EventFilter, MAX_PAGE};
+use polity_society::id::{AgentId, TaskId};
+use serde_json::Value;
+
+/// `polity events`
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    at: At,
+    #[command(flatten)]
+    shape: Shape,
+    /// Go on with what happens from now on, also when the daemon is restarted; Ctrl-C ends it.
+    #[arg(long)]
+    follow: bool,
+    /// Only what happened after the event of this number; 0 for everything that is still there.
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
+    after: Option<i64>,
+    /// How many: the newest, or with --after the oldest [default: 50; all with --after].
+    #[arg(long, value_name = "COUNT")]
+    limit: Option<u32>,
+    /// Only those of this task, and those that belong to none.
+    #[arg(long, value_name = "TASK")]
+    task: Option<String>,
+    /// Only those about this agent.
+    #[arg(long, value_name = "AGENT")]
+    agent: Option<String>,
+    /// Only those of this kind, such as message_accepted; may be given several times.
+    #[arg(long, value_name = "KIND")]
+    kind: Vec<String>,
+}
+
+/// How many events are shown where nothing else is asked for.
+const SHOWN: u32 = 50;
+
+/// Runs the command; gives the exit code.
+pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
+    let client = arguments.at.client()?;
+    let filter = EventFilter {
+        task: arguments.task.map(TaskId::new),
+        agent: arguments.agent.map(AgentId::new),
+        kinds: arguments.kind,
+    };
+    let form = arguments.shape.form();
+    let mut interruption = Interruption::listen()
+        .map_err(|error| Failure::Defect(format!("cannot listen for signals: {error}")))?;
+    let shown = async {
+        let seen = match arguments.after {
+            Some(after) => after_that(&client, after, arguments.limit, &filter, form).await?,
+            None => newest(&client, arguments.limit.unwrap_or(SHOWN), &filter, form).await?,
+        };
+        if arguments.follow {
+            follow(&mut client.follow(seen, filter), form).await?;
+        }
+        Ok(0)
+    };
+    tokio::select! {
+        code = shown => code,
+        // Following has no other end, so that this one is no failure.
+        () = interruption.happened() => if arguments.follow { Ok(0) } else { Err(Failure::Left) },
+    }
+}
+
+/// The number of the newest event.
+pub(crate) async fn newest_event(client: &Client) -> Result<i64, Failure> {
+    let page = client.events(Side::Before(i64::MAX), 1, &EventFilter::default()).await?;
+    Ok(page.events.last().map_or(0, |entry| entry.seq))
+}
+
+/// Shows the newest events; gives the number of the last of all, shown or not.
+async fn newest(client: &Client, limit: u32, filter: &EventFilter, form: Form) -> Result<i64, Failure> {
+    // Read first: what happens meanwhile is followed, or of no interest.
+    let last = newest_event(client).await?;
+    let mut pages = Vec::new();
+    let mut left = limit;
+    let mut before = last.saturating_add(1);
+    while left > 0 {
+        let page = client.events(Side::Before(before), left.min(MAX_PAGE), filter).await?;
+        let Some(first) = page.events.first() else { break };
+        before = first.seq;
+        left = left.saturating_sub(u32::try_from(page.events.len()).unwrap_or(u32::MAX));
+        pages.push(page.events);
+    }
+    for entry in pages.iter().rev().flatten() {
+        show_entry(entry, form)?;
+    }
+    Ok(last)
+}
+
+/// Shows what happened after an event; gives the number of the last that was looked at.
+async fn after_that(
+    client: &Client,
+    after: i64,
+    limit: Option<u32>,
+    filter: &EventFilter,
+    form: Form,
+) -> Result<i64, Failure> {
+    let mut seen = after;
+    let mut left = limit.unwrap_or(u32::MAX);
+    while left > 0 {
+        let page = client.events(Side::After(seen), left.min(MAX_PAGE), filter).await?;
+        for entry in &page.events {
+            show_entry(entry, form)?;
+        }
+        left = left.saturating_sub(u32::try_from(page.events.len()).unwrap_or(u32::MAX));
+        if page.events.is_empty() {
+            break;
+        }
+        seen = page.next.max(page.events.last().map_or(seen, |entry| entry.seq));
+    }
+    Ok(seen)
+}
+
+/// Shows what happens, until something stands in the way.
+pub(crate) async fn follow(follow: &mut Follow, form: Form) -> Result<(), Failure> {
+    while let Some(followed) = follow.next().await {
+        match followed {
+            Followed::Entry(entry) => show_entry(&entry, form)?,
+            Followed::Connected => {}
+            Followed::Lost => complain("the daemon has gone; waiting for the next one"),
+            Followed::Failed(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+fn show_entry(entry: &Entry, form: Form) -> Result<(), Failure> {
+    match form {
+        Form::Json => print_json(entry),
+        Form::Text => show(&line(entry)),
+    }
+}
+
+/// An event in a line.
+pub(crate) fn line(entry: &Entry) -> String {
+    let what = in_words(&entry.event).unwrap_or_else(|| fields(entry));
+    format!("{} {} {what}", painted(DIM, &entry.seq.to_string()), painted(DIM, &clock(entry.at)))
+}
+
+/// An event for which there are no words: its kind, and what is known of it.
+fn fields(entry: &Entry) -> String {
+    let Ok(Value::Object(fields)) = serde_json::to_value(&entry.event) else { return String::new() };
+    let mut words = Vec::new();
+    for (name, value) in &fields {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        words.push(if name == "event" {
+            painted(NAME, &value)
+        } else {
+            painted(DIM, &format!("{name}={value}"))
+        });
+    }
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::examples::entries;
+    use super::*;
+    use crate::output::table::without_styles;
+
+    #[test]
+    fn every_event_has_a_line() {
+        let lines: Vec<String> = entries().iter().map(|entry| without_styles(&line(entry))).collect();
+        insta::assert_snapshot!(lines.join("\n"), @r#"
+1 00:00:01 task_started task=task-4x2k
+2 00:00:02 user → root general 看看这张图片
+3 00:00:03 turn_started task=task-4x2k agent=root message=m000000001
+4 00:00:04 root heard from local/qwen3-vl:8b, 1660 + 27 tokens
+5 00:00:05 root hired agent-sae2: red <U+001B>[31m<U+0007> and more
+6 00:00:06 agent-sae2: attempt 1 at local failed (red <U+001B>[31m<U+0007> and more); trying again
+7 00:00:07 agent-sae2 was paused
+8 00:00:08 root → user general red <U+001B>[31m<U+0007> and more
+9 00:00:09 turn_ended task=task-4x2k agent=root
+10 00:00:10 task_idle task=task-4x2k outcome=answered
+"#);
+    }
+}

@@ -1,0 +1,452 @@
+//! What a daemon may have answered: fixed values for the tests of how it looks. What models write in them is hostile.
+
+use polity_llm::{FailureKind, Usage};
+use polity_runtime::view::{
+    AgentDetail, AgentState, AgentUsage, AgentView, ArtifactView, Circuit, ConfigProblem, ConfigView,
+    ContactView, ConversationView, EntryView, HoldView, MessageView, PriceView, RefusedMedia, RequestPreview,
+    ServiceState, ServiceUsage, ServiceView, Severity, TaskState, TaskUsage, TaskView, UsageSum, UsageView,
+};
+use polity_runtime::{Entry, Event, NextAttempt, Outcome, Shown};
+use polity_society::agent::Standing;
+use polity_society::brief::TaskBrief;
+use polity_society::contact::Source;
+use polity_society::content::{Capabilities, Capability, Kind};
+use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, ServiceId, TaskId};
+use polity_society::limits::Limits;
+use polity_society::message::{Expects, Finality, MessageState};
+use serde_json::{Map, Value, json};
+
+/// What nobody may obey.
+pub(super) const HOSTILE: &str = "red \u{1b}[31m\u{7} and\nmore";
+
+fn sum(calls: u64) -> UsageSum {
+    UsageSum { calls, prompt_tokens: calls * 1600, completion_tokens: calls * 27, cost: None }
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    value.as_object().cloned().unwrap_or_default()
+}
+
+pub(super) fn task_id() -> TaskId {
+    TaskId::new("task-4x2k")
+}
+
+pub(super) fn agent(id: &str, parent: Option<&str>) -> AgentView {
+    AgentView {
+        id: AgentId::new(id),
+        name: None,
+        role_id: None,
+        role: id.to_owned(),
+        parent: parent.map(AgentId::new),
+        task: None,
+        depth: 0,
+        state: AgentState::Idle,
+        service: Some(ServiceId::new("local")),
+        model: Some("qwen3-vl:8b".to_owned()),
+        capabilities: Some(Capabilities::default()),
+        waiting: 0,
+        waits_for: Vec::new(),
+        created_at: 0,
+        ended_at: None,
+        usage: UsageSum::default(),
+    }
+}
+
+pub(super) fn agents() -> Vec<AgentView> {
+    let user = AgentView { service: None, model: None, capabilities: None, ..agent("user", None) };
+    let root = AgentView {
+        state: AgentState::Waiting,
+        waits_for: vec![AgentId::new("agent-sae2")],
+        usage: sum(3),
+        ..agent("root", Some("user"))
+    };
+    let lead = AgentView {
+        role: "组长".to_owned(),
+        state: AgentState::Thinking,
+        waits_for: vec![AgentId::new("agent-7cwh")],
+        waiting: 2,
+        task: Some(task_id()),
+        usage: sum(12),
+        ..agent("agent-sae2", Some("root"))
+    };
+    let reader = AgentView {
+        role: "阅读者".to_owned(),
+        name: Some("Ann".to_owned()),
+        state: AgentState::Parked,
+        waiting: 1,
+        ..agent("agent-7cwh", Some("agent-sae2"))
+    };
+    let ended = AgentView {
+        role: HOSTILE.to_owned(),
+        state: AgentState::Ended,
+        ended_at: Some(1),
+        ..agent("writer-11aa", Some("agent-sae2"))
+    };
+    let other = AgentView {
+        role: "clerk".to_owned(),
+        state: AgentState::Paused,
+        ..agent("clerk-22bb", Some("root"))
+    };
+    vec![user, root, lead, other, reader, ended]
+}
+
+pub(super) fn detail() -> AgentDetail {
+    let agents = agents();
+    AgentDetail {
+        agent: agents[2].clone(),
+        role_prompt: Some(format!("Lead the work.\n{HOSTILE}")),
+        interface_spec: None,
+        required_capabilities: None,
+        tool_groups: None,
+        brief: Some(TaskBrief {
+            objective: "Read the picture.".to_owned(),
+            constraints: vec!["no guessing".to_owned()],
+            inputs: json!("artifact:mmpqmm6wc2"),
+            outputs: json!({"facts": "list"}),
+            completion_criteria: json!("every fact is checked"),
+            collaborators: Vec::new(),
+            references: Vec::new(),
+            priority: None,
+        }),
+        contacts: vec![ContactView {
+            agent: AgentId::new("agent-7cwh"),
+            role: "阅读者".to_owned(),
+            source: Source::Introduction,
+            introduced_by: Some(AgentId::root()),
+            since: 0,
+            standing: Standing::Ended,
+            capabilities: Capabilities::default(),
+            interface_spec: None,
+        }],
+        tasks: vec![task_id()],
+        holds: vec![HoldView { task: task_id(), reason: HOSTILE.to_owned() }],
+        children: vec![AgentId::new("agent-7cwh"), AgentId::new("writer-11aa")],
+    }
+}
+
+pub(super) fn tasks() -> Vec<TaskView> {
+    let open = TaskView {
+        id: task_id(),
+        title: "看看这张图片".to_owned(),
+        state: TaskState::Open,
+        outcome: None,
+        stopped_by: None,
+        created_at: 0,
+        forgotten_at: None,
+        agents: 2,
+        usage: sum(15),
+        waiting_for_user: 0,
+    };
+    let id = |id: &str| TaskId::new(id);
+    vec![
+        TaskView {
+            id: id("task-aaaa"),
+            title: String::new(),
+            state: TaskState::Idle,
+            outcome: Some(Outcome::Answered),
+            forgotten_at: Some(7),
+            usage: UsageSum::default(),
+            agents: 0,
+            ..open.clone()
+        },
+        TaskView {
+            id: id("task-bbbb"),
+            title: HOSTILE.to_owned(),
+            state: TaskState::Idle,
+            outcome: Some(Outcome::Limited),
+            stopped_by: Some("maxTokensPerTask".to_owned()),
+            ..open.clone()
+        },
+        TaskView {
+            id: id("task-cccc"),
+            state: TaskState::Idle,
+            outcome: Some(Outcome::AwaitsUser),
+            waiting_for_user: 1,
+            agents: 1,
+            ..open.clone()
+        },
+        open,
+    ]
+}
+
+pub(super) fn artifact(id: &str, filename: Option<&str>) -> ArtifactView {
+    ArtifactView {
+        id: ArtifactId::new(id),
+        reference: format!("artifact:{id}"),
+        kind: Kind::Image,
+        mime_type: "image/png".to_owned(),
+        filename: filename.map(str::to_owned),
+        label: None,
+        size: 930,
+        task: Some(task_id()),
+        owner: AgentId::user(),
+        created_at: 0,
+        meta: Map::new(),
+    }
+}
+
+pub(super) fn artifacts() -> Vec<ArtifactView> {
+    vec![
+        artifact("mmpqmm6wc2", Some("picture.png")),
+        ArtifactView {
+            kind: Kind::Text,
+            mime_type: "text/markdown".to_owned(),
+            label: Some("report".to_owned()),
+            owner: AgentId::new("agent-sae2"),
+            size: 12_345,
+            ..artifact("z67sthacvx", None)
+        },
+        ArtifactView { task: None, ..artifact("abc", Some(HOSTILE)) },
+    ]
+}
+
+pub(super) fn messages() -> Vec<MessageView> {
+    let prompt = MessageView {
+        id: MessageId::from_sequence(1),
+        task: task_id(),
+        from: "user".to_owned(),
+        from_role: "user".to_owned(),
+        to: AgentId::root(),
+        message_type: "general".to_owned(),
+        text: "看看这张图片".to_owned(),
+        payload: None,
+        attachments: vec![artifact("mmpqmm6wc2", Some("picture.png"))],
+        in_reply_to: None,
+        expects: Expects::Answer,
+        finality: Finality::Final,
+        state: MessageState::Answered,
+        answered_by: Some(MessageId::from_sequence(4)),
+        due_at: None,
+        created_at: 0,
+        introduced_agent: None,
+    };
+    let interim = MessageView {
+        id: MessageId::from_sequence(2),
+        from: "root".to_owned(),
+        from_role: "root".to_owned(),
+        to: AgentId::user(),
+        text: "one moment".to_owned(),
+        attachments: Vec::new(),
+        expects: Expects::Nothing,
+        finality: Finality::Interim,
+        state: MessageState::Queued,
+        answered_by: None,
+        created_at: 1_000,
+        ..prompt.clone()
+    };
+    let answer = MessageView {
+        id: MessageId::from_sequence(4),
+        from: "reader-7k2f".to_owned(),
+        from_role: "阅读者".to_owned(),
+        text: HOSTILE.to_owned(),
+        payload: Some(object(json!({"facts": ["480 × 270"]}))),
+        finality: Finality::Final,
+        in_reply_to: Some(MessageId::from_sequence(1)),
+        state: MessageState::Done,
+        created_at: 2_000,
+        ..interim.clone()
+    };
+    let notice = MessageView {
+        id: MessageId::from_sequence(5),
+        from: "system".to_owned(),
+        from_role: String::new(),
+        message_type: "notice".to_owned(),
+        text: "A model failed.".to_owned(),
+        finality: Finality::Final,
+        state: MessageState::Bounced,
+        created_at: 3_000,
+        ..interim.clone()
+    };
+    vec![prompt, interim, answer, notice]
+}
+
+pub(super) fn conversation() -> ConversationView {
+    let entry = |seq: i64, record: Value| EntryView { seq, turn: 1, at: seq * 1_000, record: object(record) };
+    ConversationView {
+        agent: AgentId::root(),
+        task: task_id(),
+        entries: vec![
+            entry(1, json!({"record": "heard", "message": messages()[0]})),
+            entry(2, json!({"record": "heard", "message": "m000000009"})),
+            entry(
+                3,
+                json!({"record": "replied", "text": HOSTILE, "service": "local", "calls": [
+                    {"id": "c1", "name": "send_message", "arguments": "{}"}
+                ]}),
+            ),
+            entry(4, json!({"record": "tool_finished", "call": "c1", "result": {"json": {"ok": true}}})),
+            entry(5, json!({"record": "failed", "reason": HOSTILE})),
+        ],
+        next: None,
+    }
+}
+
+pub(super) fn preview() -> RequestPreview {
+    RequestPreview {
+        agent: AgentId::root(),
+        task: task_id(),
+        service: ServiceId::new("local"),
+        model: "qwen3-vl:8b".to_owned(),
+        revision: 3,
+        estimated_tokens: 1660,
+        shown: vec![Shown { artifact: ArtifactId::new("mmpqmm6wc2"), routing: "image_url".to_owned() }],
+        request: json!({"model": "qwen3-vl:8b", "messages": [{"role": "user", "content": HOSTILE}]}),
+    }
+}
+
+pub(super) fn services() -> Vec<ServiceView> {
+    let local = ServiceView {
+        id: ServiceId::new("local"),
+        name: "Local".to_owned(),
+        model: "qwen3-vl:8b".to_owned(),
+        base_url: "http://127.0.0.1:11434/v1".to_owned(),
+        capabilities: Capabilities {
+            input: vec![Capability::TEXT, Capability::VISION],
+            output: vec![Capability::TEXT],
+        },
+        capability_tags: Vec::new(),
+        description: None,
+        context_window: None,
+        max_concurrent: Some(1),
+        fallback: None,
+        price: None,
+        is_default: true,
+        key_set: false,
+        agents: 2,
+        state: ServiceState { in_flight: 1, waiting: 2, ..ServiceState::default() },
+        usage: sum(15),
+        refused_media: None,
+    };
+    let cloud = ServiceView {
+        id: ServiceId::new("cloud"),
+        name: "Cloud".to_owned(),
+        model: "gpt-5-mini".to_owned(),
+        base_url: "https://api.example.com/v1".to_owned(),
+        capability_tags: vec!["多模态".to_owned()],
+        description: Some(HOSTILE.to_owned()),
+        context_window: Some(128_000),
+        fallback: Some(ServiceId::new("local")),
+        price: Some(PriceView { input: 0.25, output: 2.0 }),
+        is_default: false,
+        key_set: true,
+        agents: 0,
+        state: ServiceState {
+            circuit: Circuit::Open,
+            last_error: Some(HOSTILE.to_owned()),
+            ..ServiceState::default()
+        },
+        usage: UsageSum::default(),
+        refused_media: Some(RefusedMedia { all: true, artifacts: vec![ArtifactId::new("abc")] }),
+        ..local.clone()
+    };
+    let paused = ServiceView {
+        id: ServiceId::new("slow"),
+        is_default: false,
+        agents: 1,
+        state: ServiceState { paused_for_ms: Some(1_500), ..ServiceState::default() },
+        ..local.clone()
+    };
+    vec![local, cloud, paused]
+}
+
+pub(super) fn usage() -> UsageView {
+    UsageView {
+        total: UsageSum { cost: Some(0.0123), ..sum(15) },
+        by_task: vec![TaskUsage { task: task_id(), usage: sum(15) }],
+        by_agent: vec![
+            AgentUsage { agent: AgentId::new("agent-sae2"), usage: sum(12) },
+            AgentUsage { agent: AgentId::root(), usage: sum(3) },
+        ],
+        by_service: vec![ServiceUsage {
+            service: ServiceId::new("local"),
+            model: "qwen3-vl:8b".to_owned(),
+            usage: sum(15),
+        }],
+    }
+}
+
+pub(super) fn config() -> ConfigView {
+    ConfigView {
+        revision: 3,
+        directory: Some("./config".to_owned()),
+        origin: "llmservices.json".to_owned(),
+        language: "zh".to_owned(),
+        problems: vec![
+            ConfigProblem {
+                file: "llmservices.json".to_owned(),
+                pointer: Some("/services/0/baseURL".to_owned()),
+                line: None,
+                column: None,
+                severity: Severity::Error,
+                message: "missing".to_owned(),
+                done: "the service \"x\" is left out".to_owned(),
+            },
+            ConfigProblem {
+                file: "app.json".to_owned(),
+                pointer: None,
+                line: Some(3),
+                column: Some(7),
+                severity: Severity::Warning,
+                message: "unknown field".to_owned(),
+                done: "it has no effect".to_owned(),
+            },
+        ],
+        services: vec![ServiceId::new("local"), ServiceId::new("cloud")],
+        default_service: ServiceId::new("local"),
+        limits: Limits::default(),
+        prompts: None,
+    }
+}
+
+pub(super) fn entries() -> Vec<Entry> {
+    let (task, root) = (task_id(), AgentId::root());
+    let lead = AgentId::new("agent-sae2");
+    let message = |from: &str, to: &AgentId, text: &str| Event::MessageAccepted {
+        task: task.clone(),
+        message: MessageId::from_sequence(1),
+        from: from.to_owned(),
+        to: to.clone(),
+        message_type: "general".to_owned(),
+        text: text.to_owned(),
+        attachments: Vec::new(),
+        in_reply_to: None,
+        finality: Finality::Final,
+    };
+    let events = vec![
+        Event::TaskStarted { task: task.clone() },
+        message("user", &root, "看看这张图片"),
+        Event::TurnStarted { task: task.clone(), agent: root.clone(), message: MessageId::from_sequence(1) },
+        Event::ModelAnswered {
+            task: task.clone(),
+            agent: root.clone(),
+            service: ServiceId::new("local"),
+            model: "qwen3-vl:8b".to_owned(),
+            revision: 1,
+            usage: Usage { prompt_tokens: 1660, completion_tokens: 27, ..Usage::default() },
+            attempts: 1,
+            content: Vec::new(),
+        },
+        Event::AgentCreated {
+            task: task.clone(),
+            agent: lead.clone(),
+            parent: root.clone(),
+            role: RoleId::new("role-1"),
+            objective: HOSTILE.to_owned(),
+        },
+        Event::ModelFailed {
+            task: task.clone(),
+            agent: lead.clone(),
+            service: ServiceId::new("local"),
+            attempt: 1,
+            kind: FailureKind::Unreachable,
+            reason: HOSTILE.to_owned(),
+            next: NextAttempt::Retry,
+            suspects: Vec::new(),
+        },
+        Event::AgentPaused { agent: lead.clone() },
+        message("root", &AgentId::user(), HOSTILE),
+        Event::TurnEnded { task: task.clone(), agent: root, failure: None },
+        Event::TaskIdle { task, outcome: Outcome::Answered },
+    ];
+    events.into_iter().zip(1..).map(|(event, seq)| Entry { seq, at: seq * 1_000, event }).collect()
+}

@@ -1,0 +1,159 @@
+//! `polity messages`: who said what to whom.
+
+use super::words::{message_style, moment, name_of, variant};
+use super::{At, Shape};
+use crate::failure::Failure;
+use crate::output::table::{DIM, HELD, NAME, block, painted};
+use clap::Args;
+use polity_runtime::view::{ArtifactView, MAX_PAGE, MessageFilter, MessageView, Order};
+use polity_society::id::{AgentId, MessageId, TaskId};
+use polity_society::message::{Finality, MessageState};
+
+/// `polity messages`
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Only this message.
+    #[arg(value_name = "ID", conflicts_with_all = ["task", "from", "to", "with", "state", "message_type", "unshown", "limit"])]
+    id: Option<String>,
+    #[command(flatten)]
+    at: At,
+    #[command(flatten)]
+    shape: Shape,
+    /// Only those of this task.
+    #[arg(long, value_name = "TASK")]
+    task: Option<String>,
+    /// Only those that this one sent: an agent's id, user, or system.
+    #[arg(long, value_name = "AGENT")]
+    from: Option<String>,
+    /// Only those to this one.
+    #[arg(long, value_name = "AGENT")]
+    to: Option<String>,
+    /// Only those that this one sent or got.
+    #[arg(long, value_name = "AGENT")]
+    with: Option<String>,
+    /// Only those that stand there: delayed, queued, in_turn, done, answered, failed or bounced.
+    #[arg(long, value_parser = variant::<MessageState>)]
+    state: Option<MessageState>,
+    /// Only those of this type, such as general; notice for those of the system.
+    #[arg(long = "type", value_name = "TYPE")]
+    message_type: Option<String>,
+    /// Only those to you that you have not been shown.
+    #[arg(long)]
+    unshown: bool,
+    /// How many of the newest.
+    #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_PAGE)))]
+    limit: u32,
+}
+
+/// Runs the command; gives the exit code.
+pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
+    let client = arguments.at.client()?;
+    if let Some(id) = arguments.id {
+        let message = client.message(&MessageId::new(id)).await?;
+        arguments.shape.one(&message, in_words)?;
+        return Ok(0);
+    }
+    let filter = MessageFilter {
+        task: arguments.task.map(TaskId::new),
+        from: arguments.from,
+        to: arguments.to.map(AgentId::new),
+        with: arguments.with.map(AgentId::new),
+        state: arguments.state,
+        message_type: arguments.message_type,
+        unshown: arguments.unshown,
+        after: None,
+        before: None,
+        order: Order::Newest,
+        limit: Some(arguments.limit),
+    };
+    let mut messages = client.messages(&filter).await?.messages;
+    messages.reverse();
+    arguments.shape.list(&messages, "there are no such messages", words)?;
+    Ok(0)
+}
+
+fn words(messages: &[MessageView]) -> String {
+    let messages: Vec<String> = messages.iter().map(in_words).collect();
+    messages.join("\n\n")
+}
+
+/// A message: a line about it, then what it says.
+pub(crate) fn in_words(message: &MessageView) -> String {
+    let mut head = format!(
+        "{} {} {} → {} {}",
+        painted(DIM, &moment(message.created_at)),
+        painted(DIM, message.id.as_str()),
+        painted(NAME, &party(&message.from, &message.from_role)),
+        painted(NAME, message.to.as_str()),
+        painted(DIM, &message.message_type),
+    );
+    if message.finality == Finality::Interim {
+        head.push_str(&format!(" {}", painted(DIM, "interim")));
+    }
+    let answers = message.in_reply_to.as_ref().map(|to| format!("answers {to}"));
+    let answered = message.answered_by.as_ref().map(|by| format!("answered by {by}"));
+    for reference in [answers, answered].into_iter().flatten() {
+        head.push_str(&format!(" {}", painted(DIM, &reference)));
+    }
+    head.push_str(&format!(" {}", painted(message_style(message.state), &name_of(&message.state))));
+    if let (Some(due), MessageState::Delayed) = (message.due_at, message.state) {
+        head.push_str(&format!(" {}", painted(HELD, &format!("until {}", moment(due)))));
+    }
+    let mut words = head;
+    if !message.text.is_empty() {
+        words.push_str(&format!("\n{}", block("    ", &message.text)));
+    }
+    if let Some(payload) = &message.payload {
+        words.push_str(&format!("\n{}", block("    ", &format!("{:#}", serde_json::json!(payload)))));
+    }
+    for artifact in &message.attachments {
+        words.push_str(&format!("\n    + {}", attached(artifact)));
+    }
+    words
+}
+
+/// Who somebody is: the id, and the role where it says more.
+fn party(id: &str, role: &str) -> String {
+    if role.is_empty() || role == id { id.to_owned() } else { format!("{role} {id}") }
+}
+
+/// An artifact that goes with a message.
+pub(crate) fn attached(artifact: &ArtifactView) -> String {
+    let called = artifact.filename.as_deref().unwrap_or(&artifact.mime_type);
+    format!(
+        "{} {}",
+        painted(NAME, &artifact.reference),
+        painted(DIM, &format!("({called}, {})", crate::db::bytes(artifact.size)))
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::examples::messages;
+    use super::*;
+    use crate::output::table::without_styles;
+
+    #[test]
+    fn messages_in_words() {
+        insta::assert_snapshot!(without_styles(&words(&messages())), @r#"
+1970-01-01 00:00:00 m000000001 user → root general answered by m000000004 answered
+    看看这张图片
+    + artifact:mmpqmm6wc2 (picture.png, 930 bytes)
+
+1970-01-01 00:00:01 m000000002 root → user general interim queued
+    one moment
+
+1970-01-01 00:00:02 m000000004 阅读者 reader-7k2f → user general answers m000000001 done
+    red <U+001B>[31m<U+0007> and
+    more
+    {
+      "facts": [
+        "480 × 270"
+      ]
+    }
+
+1970-01-01 00:00:03 m000000005 system → user notice bounced
+    A model failed.
+"#);
+    }
+}

@@ -1,0 +1,136 @@
+//! `polity send`: a message to root or to any agent, and with `--wait` what comes of it.
+
+use super::conversation::{self, follow_task};
+use super::events::newest_event;
+use super::{At, artifacts};
+use crate::failure::Failure;
+use crate::output::{Form, complain, print, print_json};
+use crate::prompt::read_text;
+use crate::signals::Interruption;
+use clap::Args;
+use polity_client::{Client, IdempotencyKey, Letter};
+use polity_runtime::view::{EventFilter, Posted};
+use polity_society::id::{AgentId, ServiceId, TaskId};
+use std::path::PathBuf;
+
+/// `polity send`
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// What it says; `-` reads it from standard input.
+    #[arg(value_name = "TEXT")]
+    text: String,
+    /// Whom it is for: any agent that has not ended.
+    #[arg(long, value_name = "AGENT", default_value = "root")]
+    to: String,
+    /// The task that it continues [default: a new one for root; that of the agent for others].
+    #[arg(long, value_name = "TASK")]
+    task: Option<String>,
+    /// A file that goes with it, or the reference of an artifact; may be given several times.
+    #[arg(long, value_name = "FILE")]
+    attach: Vec<PathBuf>,
+    /// The service that root uses for a new task.
+    #[arg(long, value_name = "ID", conflicts_with = "task")]
+    service: Option<String>,
+    /// Wait until nothing is left to do in the task; messages to you go to standard output, and the exit code is that of
+    /// `polity run`.
+    #[arg(long)]
+    wait: bool,
+    #[command(flatten)]
+    at: At,
+    /// Print JSON: what was taken, and with --wait everything that happens in the task.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command; gives the exit code.
+pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
+    let text = read_text(&arguments.text)?;
+    let client = arguments.at.client()?;
+    let form = if arguments.json { Form::Json } else { Form::Text };
+    // Before anything is sent, so that what comes of it is not missed.
+    let newest = newest_event(&client).await?;
+    let letter = Letter {
+        to: AgentId::new(arguments.to),
+        text,
+        attachments: stored(&client, &arguments.attach).await?,
+        task: arguments.task.map(TaskId::new),
+        service: arguments.service.map(ServiceId::new),
+        key: IdempotencyKey::mint(),
+    };
+    let posted = client.send(&letter).await?;
+    if !arguments.wait {
+        match form {
+            Form::Json => print_json(&posted)?,
+            Form::Text => print(&in_words(&posted))?,
+        }
+        return Ok(0);
+    }
+    let mut interruption = Interruption::listen()
+        .map_err(|error| Failure::Defect(format!("cannot listen for signals: {error}")))?;
+    let waiting = client.waiting();
+    tokio::select! {
+        code = wait(&waiting, &posted, newest, form) => code,
+        () = interruption.happened() => Err(Failure::LeftWorking(posted.task)),
+    }
+}
+
+fn in_words(posted: &Posted) -> String {
+    let again = if posted.duplicate { ", which it had already" } else { "" };
+    format!("{} to {} in {}{again}", posted.id, posted.to, posted.task)
+}
+
+/// The references of what is to be attached: files are stored first.
+pub(crate) async fn stored(client: &Client, attach: &[PathBuf]) -> Result<Vec<String>, Failure> {
+    let mut references = Vec::with_capacity(attach.len());
+    for file in attach {
+        match file.to_str().filter(|name| name.starts_with("artifact:")) {
+            Some(reference) => references.push(reference.to_owned()),
+            None => references.push(artifacts::put(client, file).await?.reference),
+        }
+    }
+    Ok(references)
+}
+
+/// Shows what comes of a message until nothing is left to do in its task.
+async fn wait(client: &Client, posted: &Posted, newest: i64, form: Form) -> Result<u8, Failure> {
+    let task = &posted.task;
+    if let Some(words) = paused(client, &posted.to).await? {
+        complain(&words);
+    }
+    let filter = EventFilter { task: Some(task.clone()), ..EventFilter::default() };
+    let mut follow = client.follow(newest, filter);
+    let show_event = |entry: &polity_runtime::Entry| match form {
+        Form::Json if entry.event.task() == Some(task) => print_json(entry),
+        Form::Json | Form::Text => Ok(()),
+    };
+    let outcome = follow_task(client, &mut follow, task, form, show_event).await?;
+    conversation::tell_outcome(client, task, outcome, form).await
+}
+
+/// What to say where an agent is paused, so that nothing will come of a message to it.
+pub(crate) async fn paused(client: &Client, id: &AgentId) -> Result<Option<String>, Failure> {
+    let state = client.agent(id).await?.agent.state;
+    let paused = state == polity_runtime::view::AgentState::Paused;
+    Ok(paused.then(|| format!("{id} is paused and does nothing until it is resumed: polity resume {id}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use polity_society::id::MessageId;
+    use polity_society::message::MessageState;
+
+    #[test]
+    fn what_was_taken() {
+        let posted = Posted {
+            id: MessageId::from_sequence(7),
+            task: TaskId::new("task-1"),
+            state: MessageState::Queued,
+            to: AgentId::root(),
+            duplicate: false,
+        };
+        assert_eq!(in_words(&posted), "m000000007 to root in task-1");
+        let again = Posted { duplicate: true, ..posted };
+        assert_eq!(in_words(&again), "m000000007 to root in task-1, which it had already");
+    }
+}

@@ -1,0 +1,70 @@
+//! `polity stop`, `pause` and `resume`: stepping in.
+
+use super::At;
+use crate::failure::Failure;
+use crate::output::{complain, print, print_json};
+use clap::Args;
+use polity_client::{Scope, Step};
+use polity_society::id::AgentId;
+
+/// `polity stop`, `polity pause`, `polity resume`
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The agent; root is everybody.
+    #[arg(value_name = "ID")]
+    id: String,
+    /// It alone, not those below it.
+    #[arg(long)]
+    alone: bool,
+    #[command(flatten)]
+    at: At,
+    /// Print the agents that it concerned as a JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command; gives the exit code.
+pub(crate) async fn run(arguments: Arguments, step: Step) -> Result<u8, Failure> {
+    let scope = if arguments.alone { Scope::Agent } else { Scope::Subtree };
+    let id = AgentId::new(arguments.id);
+    let steered = arguments.at.client()?.steer(&id, step, scope).await?;
+    if arguments.json {
+        print_json(&steered)?;
+    } else if steered.agents.is_empty() {
+        complain(nothing(step));
+    } else {
+        print(&words(step, &steered.agents))?;
+    }
+    Ok(0)
+}
+
+fn words(step: Step, agents: &[AgentId]) -> String {
+    let agents: Vec<&str> = agents.iter().map(AgentId::as_str).collect();
+    let what = match step {
+        Step::Stop => "stopped",
+        Step::Pause => "paused",
+        Step::Resume => "resumed",
+    };
+    format!("{what}: {}", agents.join(", "))
+}
+
+fn nothing(step: Step) -> &'static str {
+    match step {
+        Step::Stop => "nobody there had any work",
+        Step::Pause => "everybody there was paused already",
+        Step::Resume => "nobody there was paused or parked",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_in_words() {
+        let agents = [AgentId::root(), AgentId::new("agent-7cwh")];
+        assert_eq!(words(Step::Stop, &agents), "stopped: root, agent-7cwh");
+        assert_eq!(words(Step::Pause, &agents[..1]), "paused: root");
+        assert_eq!(words(Step::Resume, &agents[1..]), "resumed: agent-7cwh");
+    }
+}

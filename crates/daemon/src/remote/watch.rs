@@ -1,0 +1,235 @@
+//! `polity watch`: the agents and what happens, live. On a terminal a screen that is drawn anew, in a pipe a line for
+//! each event.
+
+mod screen;
+
+use super::At;
+use super::events::{line, newest_event};
+use crate::failure::Failure;
+use crate::signals::Interruption;
+use clap::Args;
+use crossterm::event::{Event as TerminalEvent, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use crossterm::{cursor, execute, queue, terminal};
+use polity_client::{Client, Followed, Side};
+use polity_runtime::Event;
+use polity_runtime::view::{AgentFilter, EventFilter};
+use polity_society::id::TaskId;
+use screen::{Link, Size, State, lines};
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::MissedTickBehavior;
+
+/// `polity watch`
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    at: At,
+    /// Only this task.
+    #[arg(long, value_name = "TASK")]
+    task: Option<String>,
+}
+
+/// How many events that have happened before are shown at first.
+const BEFORE: u32 = 20;
+/// How often the screen is drawn at most, and the agents are asked for.
+const PERIOD: Duration = Duration::from_millis(250);
+/// How many keys may wait to be looked at.
+const KEYS: usize = 16;
+
+/// Runs the command; gives the exit code.
+pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
+    let client = arguments.at.client()?;
+    let filter = EventFilter { task: arguments.task.map(TaskId::new), ..EventFilter::default() };
+    let mut interruption = Interruption::listen()
+        .map_err(|error| Failure::Defect(format!("cannot listen for signals: {error}")))?;
+    // A terminal that cannot move its cursor gets lines.
+    let on_terminal =
+        std::io::stdout().is_terminal() && std::env::var_os("TERM").is_some_and(|name| name != "dumb");
+    let watched = async {
+        if on_terminal { on_screen(&client, &filter).await } else { in_lines(&client, filter).await }
+    };
+    tokio::select! {
+        watched = watched => watched.map(|()| 0),
+        // Watching has no other end.
+        () = interruption.happened() => Ok(0),
+    }
+}
+
+/// A line for each event.
+async fn in_lines(client: &Client, filter: EventFilter) -> Result<(), Failure> {
+    let last = newest_event(client).await?;
+    let recent = client.events(Side::Before(last.saturating_add(1)), BEFORE, &filter).await?;
+    for entry in &recent.events {
+        crate::output::show(&line(entry))?;
+    }
+    super::events::follow(&mut client.follow(last, filter), crate::output::Form::Text).await
+}
+
+/// A screen of its own, given back when this is dropped.
+struct Screen;
+
+impl Screen {
+    fn open() -> std::io::Result<Self> {
+        terminal::enable_raw_mode()?;
+        let screen = Self;
+        execute!(std::io::stdout(), terminal::EnterAlternateScreen, cursor::Hide)?;
+        Ok(screen)
+    }
+
+    /// Draws lines from the top.
+    fn draw(&self, lines: &[String]) -> std::io::Result<()> {
+        let mut stdout = std::io::stdout().lock();
+        let coloured = anstream::AutoStream::choice(&stdout) != anstream::ColorChoice::Never;
+        for (row, line) in (0_u16..).zip(lines) {
+            queue!(stdout, cursor::MoveTo(0, row))?;
+            if coloured {
+                write!(stdout, "{line}")?;
+            } else {
+                write!(stdout, "{}", anstream::adapter::strip_str(line))?;
+            }
+            queue!(stdout, terminal::Clear(terminal::ClearType::UntilNewLine))?;
+        }
+        queue!(stdout, terminal::Clear(terminal::ClearType::FromCursorDown))?;
+        stdout.flush()
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // Nothing can be done where the terminal does not take it.
+        let _ = execute!(std::io::stdout(), cursor::Show, terminal::LeaveAlternateScreen);
+        let _ = terminal::disable_raw_mode();
+    }
+}
+
+/// What somebody at the keyboard wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wish {
+    Leave,
+    Up,
+    Down,
+    /// The screen has another size.
+    Redraw,
+}
+
+fn wish(event: &TerminalEvent) -> Option<Wish> {
+    match event {
+        TerminalEvent::Resize(..) => Some(Wish::Redraw),
+        TerminalEvent::Key(KeyEvent { code, modifiers, kind: KeyEventKind::Press, .. }) => match code {
+            KeyCode::Char('c') if modifiers.contains(KeyModifiers::CONTROL) => Some(Wish::Leave),
+            KeyCode::Char('q') | KeyCode::Esc => Some(Wish::Leave),
+            KeyCode::Up | KeyCode::Char('k') => Some(Wish::Up),
+            KeyCode::Down | KeyCode::Char('j') => Some(Wish::Down),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Passes on what is wished for; the thread ends with the process, or when nobody listens.
+fn listen_to_keys() -> mpsc::Receiver<Wish> {
+    let (tell, wishes) = mpsc::channel(KEYS);
+    std::thread::spawn(move || {
+        while let Ok(event) = crossterm::event::read() {
+            if let Some(wish) = wish(&event)
+                && tell.blocking_send(wish).is_err()
+            {
+                return;
+            }
+        }
+    });
+    wishes
+}
+
+async fn on_screen(client: &Client, filter: &EventFilter) -> Result<(), Failure> {
+    let agents = AgentFilter { task: filter.task.clone(), ..AgentFilter::default() };
+    // Before the screen is taken: that there is no daemon is said where it stays.
+    let (there, as_of) = client.all_agents(&agents).await?;
+    let recent = client.events(Side::Before(as_of.saturating_add(1)), BEFORE, filter).await?;
+    let mut state = State::new(there);
+    recent.events.iter().for_each(|entry| state.happened(line(entry)));
+    let mut follow = client.follow(as_of, filter.clone());
+
+    let screen = Screen::open().map_err(Failure::of_output)?;
+    let mut wishes = listen_to_keys();
+    let mut periods = tokio::time::interval(PERIOD);
+    periods.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut drawn, mut asked) = (Drawn::Old, Drawn::New);
+    loop {
+        tokio::select! {
+            followed = follow.next() => match followed {
+                Some(Followed::Entry(entry)) => {
+                    state.happened(line(&entry));
+                    drawn = Drawn::Old;
+                    if changes_agents(&entry.event) {
+                        asked = Drawn::Old;
+                    }
+                }
+                Some(Followed::Connected) => (state.link, drawn, asked) = (Link::Up, Drawn::Old, Drawn::Old),
+                Some(Followed::Lost) => (state.link, drawn) = (Link::Down, Drawn::Old),
+                Some(Followed::Failed(error)) => {
+                    drop(screen);
+                    return Err(error.into());
+                }
+                None => return Ok(()),
+            },
+            wish = wishes.recv() => match wish {
+                Some(Wish::Leave) | None => return Ok(()),
+                Some(Wish::Up) => (state.first, drawn) = (state.first.saturating_sub(1), Drawn::Old),
+                Some(Wish::Down) => (state.first, drawn) = (state.first.saturating_add(1), Drawn::Old),
+                Some(Wish::Redraw) => drawn = Drawn::Old,
+            },
+            _ = periods.tick() => {
+                if asked == Drawn::Old && state.link == Link::Up {
+                    match client.all_agents(&agents).await {
+                        Ok((there, _)) => (state.agents, asked, drawn) = (there, Drawn::New, Drawn::Old),
+                        // The stream notices, too, and says so.
+                        Err(error) => tracing::debug!(%error, "the agents could not be asked for"),
+                    }
+                }
+                if drawn == Drawn::Old {
+                    let (columns, rows) = terminal::size().map_err(Failure::of_output)?;
+                    let size = Size { columns: columns.into(), rows: rows.into() };
+                    screen.draw(&lines(&mut state, size)).map_err(Failure::of_output)?;
+                    drawn = Drawn::New;
+                }
+            }
+        }
+    }
+}
+
+/// Whether what is there is what there is to be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Drawn {
+    New,
+    Old,
+}
+
+/// Whether the list of agents looks different after an event.
+fn changes_agents(event: &Event) -> bool {
+    !matches!(
+        event,
+        Event::ConfigTaken { .. }
+            | Event::ConfigRefused { .. }
+            | Event::ArtifactStored { .. }
+            | Event::ToolCalled { .. }
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys() {
+        let check = |code, modifiers, expect| {
+            assert_eq!(wish(&TerminalEvent::Key(KeyEvent::new(code, modifiers))), expect);
+        };
+        check(KeyCode::Char('q'), KeyModifiers::NONE, Some(Wish::Leave));
+        check(KeyCode::Char('c'), KeyModifiers::CONTROL, Some(Wish::Leave));
+        check(KeyCode::Char('c'), KeyModifiers::NONE, None);
+        check(KeyCode::Down, KeyModifiers::NONE, Some(Wish::Down));
+        assert_eq!(wish(&TerminalEvent::Resize(1, 1)), Some(Wish::Redraw));
+    }
+}

@@ -1,0 +1,128 @@
+//! Small things in words, the same in every list.
+
+use crate::output::table::{BAD, BUSY, DIM, HELD, PLAIN};
+use anstyle::Style;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use polity_runtime::Outcome;
+use polity_runtime::view::{AgentState, TaskState, TaskView, UsageSum};
+use polity_society::message::MessageState;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// A moment, to the second, where the person is.
+pub(crate) fn moment(at: i64) -> String {
+    moment_in(at, zone())
+}
+
+/// Where the person is; what tests expect must not depend on where they run.
+fn zone() -> TimeZone {
+    if cfg!(test) { TimeZone::UTC } else { TimeZone::system() }
+}
+
+fn moment_in(at: i64, zone: TimeZone) -> String {
+    Timestamp::from_millisecond(at)
+        .map(|at| at.to_zoned(zone).strftime("%Y-%m-%d %H:%M:%S").to_string())
+        .unwrap_or_else(|_| at.to_string())
+}
+
+/// The time of a day, where the person is.
+pub(crate) fn clock(at: i64) -> String {
+    moment(at).split_once(' ').map_or_else(String::new, |(_, time)| time.to_owned())
+}
+
+/// What was spent.
+pub(crate) fn usage(usage: &UsageSum) -> String {
+    let UsageSum { calls, prompt_tokens, completion_tokens, cost } = usage;
+    if *calls == 0 {
+        return String::new();
+    }
+    let plural = if *calls == 1 { "" } else { "s" };
+    let cost = cost.map_or_else(String::new, |cost| format!(", {cost:.4}"));
+    format!("{calls} call{plural}, {prompt_tokens} + {completion_tokens} tokens{cost}")
+}
+
+/// The name of a variant, as it is in JSON.
+pub(crate) fn name_of(variant: &impl Serialize) -> String {
+    match serde_json::to_value(variant) {
+        Ok(serde_json::Value::String(name)) => name,
+        Ok(other) => other.to_string(),
+        // Variants without fields can be written.
+        Err(_) => String::new(),
+    }
+}
+
+/// Reads the name of a variant: for the command line.
+pub(crate) fn variant<T: DeserializeOwned>(name: &str) -> Result<T, String> {
+    // The error of the library names what there is.
+    serde_json::from_value(serde_json::Value::String(name.to_owned())).map_err(|error| error.to_string())
+}
+
+/// How the state of an agent looks.
+pub(crate) fn agent_style(state: AgentState) -> Style {
+    match state {
+        AgentState::Thinking => BUSY,
+        AgentState::Queued | AgentState::Waiting => PLAIN,
+        AgentState::Parked | AgentState::Paused => HELD,
+        AgentState::Idle | AgentState::Ended => DIM,
+    }
+}
+
+/// How the state of a message looks.
+pub(crate) fn message_style(state: MessageState) -> Style {
+    match name_of(&state).as_str() {
+        "failed" | "bounced" => BAD,
+        "in_turn" => BUSY,
+        _ => DIM,
+    }
+}
+
+/// How a task stands, in a word.
+pub(crate) fn standing(task: &TaskView) -> (Style, String) {
+    match (task.state, task.outcome) {
+        (TaskState::Open, _) => (BUSY, "open".to_owned()),
+        (TaskState::Idle, None) => (DIM, "idle".to_owned()),
+        (TaskState::Idle, Some(outcome)) => (outcome_style(outcome), name_of(&outcome)),
+    }
+}
+
+fn outcome_style(outcome: Outcome) -> Style {
+    match outcome {
+        Outcome::Answered => DIM,
+        Outcome::AwaitsUser => HELD,
+        Outcome::Unanswered | Outcome::NoModel | Outcome::Limited => BAD,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments() {
+        let check = |at: i64, expect: &str| assert_eq!(moment_in(at, TimeZone::UTC), expect);
+        check(0, "1970-01-01 00:00:00");
+        check(1_700_000_000_999, "2023-11-14 22:13:20");
+        check(i64::MAX, "9223372036854775807");
+    }
+
+    #[test]
+    fn what_was_spent() {
+        let check = |calls, cost, expect: &str| {
+            let sum = UsageSum { calls, prompt_tokens: 1200, completion_tokens: 34, cost };
+            assert_eq!(usage(&sum), expect);
+        };
+        check(0, None, "");
+        check(1, None, "1 call, 1200 + 34 tokens");
+        check(2, Some(0.01234), "2 calls, 1200 + 34 tokens, 0.0123");
+    }
+
+    #[test]
+    fn variants_by_name() {
+        assert_eq!(variant::<AgentState>("parked"), Ok(AgentState::Parked));
+        let error = variant::<AgentState>("asleep").unwrap_err();
+        assert!(error.contains("thinking") && error.contains("ended"), "{error}");
+        assert_eq!(name_of(&AgentState::Thinking), "thinking");
+        assert_eq!(name_of(&Outcome::AwaitsUser), "awaits_user");
+    }
+}

@@ -1,0 +1,137 @@
+//! What there is and what was said, in words and as JSON.
+
+use serde_json::{Value, json};
+
+use super::{ask, look_at_picture, refused, rehearsing, rows, told};
+use crate::support::files::{PICTURE, files_below, write};
+
+fn column<'r>(rows: &'r [Value], name: &str) -> Vec<&'r Value> {
+    rows.iter().map(|row| &row[name]).collect()
+}
+
+#[test]
+fn a_society_that_looked_at_a_picture() {
+    let (polity, _daemon) = rehearsing();
+    let answer = look_at_picture(&polity);
+    assert!(answer.contains("480 × 270"), "{answer}");
+
+    let tasks = rows(&polity, &["tasks"]);
+    let [task] = &tasks[..] else { panic!("one task: {tasks:?}") };
+    assert_eq!((&task["title"], &task["outcome"]), (&json!("What is in it?"), &json!("answered")));
+    let task = task["id"].as_str().expect("an id");
+    let words = told(&polity, &["tasks"]);
+    assert!(
+        words.contains(task) && words.contains("answered") && words.contains("What is in it?"),
+        "{words}"
+    );
+    assert!(rows(&polity, &["tasks", "--state", "open"]).is_empty());
+
+    let agents = rows(&polity, &["agents", "--ended"]);
+    assert!(agents.len() >= 4, "the person, root, a lead and a reader: {agents:?}");
+    let tree = told(&polity, &["agents", "--ended"]);
+    assert!(tree.starts_with("root ") && tree.contains("└─ "), "{tree}");
+    let reading = rows(&polity, &["agents", "--capability", "vision", "--ended"]);
+    let [reader] = &reading[..] else { panic!("one that sees: {reading:?}") };
+    let reader = reader["id"].as_str().expect("an id");
+
+    let detail = rows(&polity, &["agent", reader]);
+    assert_eq!((&detail[0]["id"], &detail[0]["tasks"]), (&json!(reader), &json!([task])));
+    let words = told(&polity, &["agent", reader]);
+    assert!(words.contains("brief") && words.contains("contacts") && words.contains("vision"), "{words}");
+    let heard = told(&polity, &["agent", reader, "--conversation"]);
+    assert!(heard.contains("task_assignment") && heard.contains("replied"), "{heard}");
+    let request = told(&polity, &["agent", reader, "--request"]);
+    assert!(request.contains("\"messages\""), "{request}");
+
+    let messages = rows(&polity, &["messages", "--task", task]);
+    let numbers: Vec<&str> = column(&messages, "id").into_iter().filter_map(Value::as_str).collect();
+    assert!(numbers.is_sorted() && numbers.len() >= 4, "{numbers:?}");
+    let words = told(&polity, &["messages", "--from", "user"]);
+    assert!(
+        words.contains("user → root") && words.contains("What is in it?") && words.contains("picture.png")
+    );
+    assert_eq!(rows(&polity, &["messages", "--limit", "2"]).len(), 2);
+    assert_eq!(rows(&polity, &["messages", "--unshown"]), [] as [Value; 0], "all was shown");
+    let one = told(&polity, &["messages", numbers[0]]);
+    assert!(one.contains(numbers[0]), "{one}");
+
+    let artifacts = rows(&polity, &["artifacts"]);
+    assert!(column(&artifacts, "filename").contains(&&json!("picture.png")), "{artifacts:?}");
+    assert_eq!(rows(&polity, &["artifacts", "--kind", "image"]).len(), 1);
+    assert!(told(&polity, &["artifacts"]).contains("picture.png"));
+
+    let services = rows(&polity, &["services"]);
+    assert_eq!(column(&services, "id"), [&json!("rehearsal-text"), &json!("rehearsal-multimodal")]);
+    assert!(told(&polity, &["services", "rehearsal-text"]).contains("default"));
+
+    let usage = rows(&polity, &["usage"]);
+    assert!(usage[0]["total"]["calls"].as_u64() > Some(5), "{usage:?}");
+    assert!(told(&polity, &["usage", "--agent", reader]).starts_with("in all: "));
+
+    let events = rows(&polity, &["events", "--after", "0"]);
+    let numbers: Vec<i64> = events.iter().filter_map(|event| event["seq"].as_i64()).collect();
+    assert!(numbers.is_sorted_by(|one, next| one < next) && numbers.len() > 20, "{numbers:?}");
+    let newest = rows(&polity, &["events", "--limit", "5"]);
+    assert_eq!(newest, events[events.len() - 5..]);
+    let accepted = rows(&polity, &["events", "--after", "0", "--kind", "message_accepted"]);
+    assert!(accepted.iter().all(|event| event["event"] == "message_accepted") && accepted.len() >= 4);
+    assert_eq!(told(&polity, &["events", "--after", "0"]).lines().count(), events.len());
+
+    let nothing = ask(&polity, &["messages", "--type", "status_report", "--from", "user"]).expect_code(0);
+    assert_eq!((&*nothing.stdout, &*nothing.stderr), ("", "polity: there are no such messages\n"));
+}
+
+#[test]
+fn artifacts_go_in_and_come_out_byte_for_byte() {
+    let (polity, _daemon) = rehearsing();
+    let bytes: Vec<u8> =
+        (0..300_000_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13).to_le_bytes()[0]).collect();
+    let path = write(&polity, "noise.bin", &bytes);
+    let stored = rows(&polity, &["artifact", "put", &path]);
+    let reference = stored[0]["reference"].as_str().expect("a reference");
+    assert_eq!((&stored[0]["filename"], &stored[0]["size"]), (&json!("noise.bin"), &json!(300_000)));
+    let fetched = ask(&polity, &["artifact", "get", reference, "-o", "copy.bin"]).expect_code(0);
+    assert_eq!(fetched.stdout, "");
+    assert_eq!(std::fs::read(polity.home().join("copy.bin")).expect("the copy"), bytes);
+    let nowhere = refused(&polity, &["artifact", "get", reference, "-o", "none/copy.bin"]);
+    assert!(nowhere.contains("cannot write none/copy.bin"), "{nowhere}");
+    let text = write(&polity, "words.txt", "three 三 words".as_bytes());
+    let stored = rows(&polity, &["artifact", "put", &text]);
+    let reference = stored[0]["reference"].as_str().expect("a reference");
+    assert_eq!(told(&polity, &["artifact", "get", reference]), "three 三 words");
+    // What was stored before can go with a message.
+    let answer = told(&polity, &["send", "--wait", "Read it", "--attach", reference]);
+    assert!(answer.contains("words.txt"), "{answer}");
+}
+
+#[test]
+fn a_task_as_one_file() {
+    let (polity, _daemon) = rehearsing();
+    look_at_picture(&polity);
+    let markdown = told(&polity, &["export"]);
+    for part in
+        ["# What is in it?", "## Agents", "### user → root", "480 × 270", "## Artifacts", "picture.png"]
+    {
+        assert!(markdown.contains(part), "{part} in {markdown}");
+    }
+    let done = ask(&polity, &["export", "--format", "json", "-o", "task.json", "--with-artifacts", "files"]);
+    assert_eq!(done.expect_code(0).stdout, "");
+    let json: Value =
+        serde_json::from_slice(&std::fs::read(polity.home().join("task.json")).expect("a file"))
+            .expect("JSON");
+    assert_eq!(json["task"]["title"], "What is in it?");
+    let conversations = json["conversations"].as_array().expect("conversations");
+    assert!(conversations.len() >= 3 && conversations.iter().all(|one| one["entries"][0].is_object()));
+    let files = files_below(&polity.home().join("files"));
+    assert_eq!(files.len(), json["artifacts"].as_array().map_or(0, Vec::len));
+    assert!(files.iter().any(|file| std::fs::read(file).is_ok_and(|bytes| bytes == PICTURE)));
+}
+
+#[test]
+fn the_live_view_opens_by_an_address() {
+    let (polity, daemon) = rehearsing();
+    let url = told(&polity, &["view"]);
+    let ready = daemon.stderr_line("ready");
+    let base = ready.rsplit(' ').next().expect("an address");
+    assert!(url.starts_with(&format!("{base}/login?ticket=")), "{url} at {base}");
+}

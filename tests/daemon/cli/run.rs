@@ -1,0 +1,71 @@
+//! `polity run` where a daemon serves the data directory.
+
+use polity_tests::{Answer, Polity, ScriptedServer};
+use serde_json::json;
+
+use super::{rows, serve, served};
+use crate::support::hiring::{Gate, boss_and_worker};
+use crate::support::{app, events, json_lines, run, start};
+
+#[test]
+fn the_same_output_and_code_as_without() {
+    let server = ScriptedServer::start(|_| Answer::say("42"));
+    let (polity, mut daemon) = served(&server);
+    let ended = run(&polity, &["what?"]).expect_code(0);
+    assert_eq!((&*ended.stdout, &*ended.stderr), ("42\n", ""));
+    let lines = json_lines(&run(&polity, &["again?", "--json"]).expect_code(0).stdout);
+    assert_eq!((&lines[0]["event"], &lines[0]["services"]), (&json!("services"), &json!(["one"])));
+    assert_eq!(events(&lines, "task_started").len(), 1, "its own task alone");
+    let last = lines.last().expect("a line");
+    assert_eq!(
+        (&last["event"], &last["outcome"], &last["exitCode"]),
+        (&json!("finished"), &json!("answered"), &json!(0))
+    );
+    assert!(!daemon.has_ended());
+    assert_eq!(rows(&polity, &["tasks"]).len(), 2);
+}
+
+#[test]
+fn no_model_is_5() {
+    let nowhere = json!({"id": "one", "baseURL": "http://127.0.0.1:9/v1", "model": "m"});
+    let polity = Polity::new(&json!({"services": [nowhere]}), &app(&json!({})));
+    let _daemon = serve(&polity);
+    let ended = run(&polity, &["what?"]).expect_code(5);
+    assert!(ended.stderr.contains("no model could be reached"), "{}", ended.stderr);
+}
+
+#[test]
+fn what_is_wrong_with_the_prompt_is_2() {
+    let server = ScriptedServer::start(|_| Answer::say("42"));
+    let (polity, _daemon) = served(&server);
+    for arguments in
+        [&["  "][..], &["what?", "--service", "none"], &["what?", "--attach", "none.png"], &["--resume"]]
+    {
+        run(&polity, arguments).expect_code(2);
+    }
+    assert!(server.requests().is_empty());
+}
+
+#[test]
+fn whoever_interrupts_it_leaves_the_daemon_working() {
+    let gate = Gate::default();
+    let closed = gate.clone();
+    let server = ScriptedServer::start(boss_and_worker(move |_| {
+        closed.pass();
+        Answer::say("done")
+    }));
+    let (polity, mut daemon) = served(&server);
+    let running = start(&polity, &["work"]);
+    running.stdout_line("one moment");
+    running.interrupt();
+    let left = running.wait().expect_code(130);
+    assert!(left.stderr.contains("the daemon goes on with task-"), "{}", left.stderr);
+    let timed_out = run(&polity, &["--resume", "--timeout", "0"]).expect_code(124);
+    assert!(timed_out.stderr.contains("the daemon goes on"), "{}", timed_out.stderr);
+    assert!(!daemon.has_ended());
+    let resumed = start(&polity, &["--resume"]);
+    gate.open();
+    let ended = resumed.wait().expect_code(0);
+    assert!(ended.stdout.contains("the worker says: done"), "{}", ended.stdout);
+    assert!(!ended.stdout.contains("one moment"), "that was shown before");
+}

@@ -1,0 +1,98 @@
+//! A daemon that is killed and restarted, under those who follow.
+
+use polity_tests::{Answer, Polity, Running, ScriptedServer};
+use serde_json::Value;
+
+use super::{on_data, rows, serve, served, told};
+use crate::support::json_lines;
+
+/// The numbers of events at the beginnings of lines.
+fn numbers(lines: &str) -> Vec<i64> {
+    lines
+        .lines()
+        .map(|line| {
+            line.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("{line}"))
+        })
+        .collect()
+}
+
+/// Waits until a follower has shown an event, and has it leave.
+#[track_caller]
+fn leave_after(follower: Running, event: &str) -> String {
+    follower.stdout_line(event);
+    follower.interrupt();
+    follower.wait().expect_code(0).stdout
+}
+
+#[track_caller]
+fn last_number(polity: &Polity) -> i64 {
+    rows(polity, &["events", "--limit", "1"])[0]["seq"].as_i64().expect("a number")
+}
+
+#[test]
+fn every_event_comes_once_and_in_order() {
+    let server = ScriptedServer::start(|_| Answer::say("42"));
+    let (polity, mut daemon) = served(&server);
+    told(&polity, &["send", "--wait", "one?"]);
+    let first = last_number(&polity);
+    let watch = polity.spawn(&on_data(&["watch"]));
+    let follow = polity.spawn(&on_data(&["events", "--follow", "--after", "0", "--json"]));
+    watch.stdout_line(&format!("{first} "));
+    follow.stdout_line(&format!("\"seq\":{first},"));
+    for round in 0..4 {
+        // Killed while it works, and once while it rests.
+        polity.run(&on_data(&["send", &format!("question {round}")])).expect_code(0);
+        if round == 2 {
+            told(&polity, &["send", "--wait", "and another"]);
+        }
+        daemon.kill9();
+        watch.stderr_line("the daemon has gone");
+        daemon = serve(&polity);
+        told(&polity, &["send", "--wait", "still there?"]);
+    }
+    // All that was begun comes to its end, and nothing happens any more.
+    told(&polity, &["run", "--resume"]);
+    let last = loop {
+        let open = rows(&polity, &["tasks", "--state", "open"]);
+        if open.is_empty() {
+            break last_number(&polity);
+        }
+        std::thread::yield_now();
+    };
+
+    let all: Vec<i64> =
+        rows(&polity, &["events", "--after", "0"]).iter().filter_map(|event| event["seq"].as_i64()).collect();
+    assert_eq!(all.last(), Some(&last));
+    let followed = json_lines(&leave_after(follow, &format!("\"seq\":{last},")));
+    let followed: Vec<i64> = followed.iter().filter_map(|event: &Value| event["seq"].as_i64()).collect();
+    assert_eq!(followed, all);
+    let watched = numbers(&leave_after(watch, &format!("{last} ")));
+    let begun = all.iter().position(|number| *number == watched[0]).expect("an event that there was");
+    assert_eq!(watched, all[begun..]);
+    assert!(watched.contains(&first) && watched.len() > 20);
+}
+
+#[test]
+fn whoever_waits_gets_the_answer_once_from_the_next_daemon() {
+    let gate = crate::support::hiring::Gate::default();
+    let closed = gate.clone();
+    let server = ScriptedServer::start(move |_| {
+        closed.pass();
+        Answer::say("42")
+    });
+    let (polity, daemon) = served(&server);
+    let waiting = polity.spawn(&on_data(&["send", "--wait", "what?"]));
+    let running = polity.spawn(&on_data(&["run", "and what?"]));
+    while server.requests().is_empty() || rows(&polity, &["tasks"]).len() < 2 {
+        std::thread::yield_now();
+    }
+    daemon.kill9();
+    for process in [&waiting, &running] {
+        process.stderr_line("the daemon has gone");
+    }
+    let _daemon = serve(&polity);
+    gate.open();
+    assert_eq!(waiting.wait().expect_code(0).stdout, "42\n");
+    assert_eq!(running.wait().expect_code(0).stdout, "42\n");
+    assert_eq!(rows(&polity, &["messages", "--from", "user"]).len(), 2);
+}

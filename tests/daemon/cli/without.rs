@@ -1,0 +1,113 @@
+//! Where nobody can be asked.
+
+use polity_tests::Polity;
+use serde_json::json;
+
+use super::{ask, rehearsing};
+use crate::support::app;
+
+const COMMANDS: &[&[&str]] = &[
+    &["send", "hello"],
+    &["chat"],
+    &["watch"],
+    &["view"],
+    &["agents"],
+    &["agent", "root"],
+    &["tasks"],
+    &["messages"],
+    &["artifacts"],
+    &["artifact", "get", "artifact:abc"],
+    &["artifact", "put", "config/app.json"],
+    &["services"],
+    &["usage"],
+    &["events"],
+    &["events", "--follow"],
+    &["stop", "root"],
+    &["pause", "root"],
+    &["resume", "root"],
+    &["config", "reload"],
+    &["export"],
+];
+
+fn check_all_say_how_to_start_one(polity: &Polity) {
+    for command in COMMANDS {
+        let ended = ask(polity, command).expect_code(2);
+        let expect = "polity: no polity is serving data; start one: polity serve\n";
+        assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("", expect), "{command:?}");
+    }
+}
+
+#[test]
+fn every_command_says_how_to_start_a_daemon() {
+    let polity = Polity::new(&json!({"services": []}), &app(&json!({})));
+    check_all_say_how_to_start_one(&polity);
+}
+
+#[test]
+fn files_of_a_daemon_that_was_killed_do_no_harm() {
+    let (polity, daemon) = rehearsing();
+    daemon.kill9();
+    assert!(polity.data_dir().join("daemon.json").exists());
+    check_all_say_how_to_start_one(&polity);
+}
+
+#[test]
+fn every_command_refuses_what_is_not_there() {
+    let (polity, _daemon) = rehearsing();
+    for command in [
+        &["send", "--to", "nobody-1234", "hello"][..],
+        &["send", "--task", "task-none", "hello"],
+        &["send", "   "],
+        &["send", "hello", "--attach", "none.png"],
+        &["send", "hello", "--attach", "config"],
+        &["chat", "--task", "task-none"],
+        &["agent", "nobody-1234"],
+        &["agent", ".."],
+        &["agent", "nobody-1234", "--conversation"],
+        &["agent", "nobody-1234", "--request"],
+        &["agents", "--state", "asleep"],
+        &["tasks", "--state", "lost"],
+        &["messages", "m999999999"],
+        &["messages", "--state", "lost"],
+        &["messages", "--limit", "0"],
+        &["artifacts", "--kind", "smell"],
+        &["artifact", "get", "artifact:none"],
+        &["artifact", "get", "../../etc/passwd"],
+        &["artifact", "put", "none.png"],
+        &["artifact", "put", "config"],
+        &["services", "none"],
+        &["usage", "--nothing"],
+        &["events", "--limit", "many"],
+        &["stop", "nobody-1234"],
+        &["pause", "nobody-1234"],
+        &["resume", "nobody-1234"],
+        &["view", "now"],
+        &["watch", "now"],
+        &["config", "reload", "now"],
+        &["export", "task-none"],
+        &["export"],
+        &["export", "--format", "pdf"],
+    ] {
+        let ended = ask(&polity, command).expect_code(2);
+        assert_eq!(ended.stdout, "", "{command:?}");
+        assert!(!ended.stderr.trim().is_empty(), "{command:?} says why");
+        assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn shells_and_manuals_need_no_daemon() {
+    let polity = Polity::new(&json!({"services": []}), &app(&json!({})));
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = polity.run(&["completions", shell]).expect_code(0).stdout;
+        assert!(script.contains("polity") && script.contains("artifact"), "{shell}");
+    }
+    polity.run(&["completions", "cobol"]).expect_code(2);
+    let page = polity.run(&["man"]).expect_code(0).stdout;
+    assert!(page.contains(".TH polity 1") && page.contains("serve"), "{page}");
+    polity.run(&["man", "--dir", "pages"]).expect_code(0);
+    for page in ["polity.1", "polity-send.1", "polity-config-reload.1", "polity-artifact-get.1"] {
+        assert!(polity.home().join("pages").join(page).is_file(), "{page}");
+    }
+    polity.run(&["man", "--dir", "config/app.json"]).expect_code(2);
+}
