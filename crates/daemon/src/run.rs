@@ -152,7 +152,8 @@ async fn begin(
         }
         return latest.ok_or_else(|| Failure::NothingToResume(data.to_owned()));
     };
-    let root = patiently(|| society.agent(&AgentId::root())).await?;
+    let root = &AgentId::root();
+    let root = patiently(async || society.agent(root).await).await?;
     if root.is_some_and(|root| root.agent.state == AgentState::Paused) {
         return Err(Failure::RootPaused("polity run --resume"));
     }

@@ -59,7 +59,7 @@ fn whoever_interrupts_it_leaves_the_daemon_working() {
     running.stdout_line("one moment");
     running.interrupt();
     let left = running.wait().expect_code(130);
-    assert!(left.stderr.contains("the daemon goes on with task-"), "{}", left.stderr);
+    assert!(left.stderr.contains("the daemon goes on with t-"), "{}", left.stderr);
     let timed_out = run(&polity, &["--resume", "--timeout", "0"]).expect_code(124);
     assert!(timed_out.stderr.contains("the daemon goes on"), "{}", timed_out.stderr);
     assert!(!daemon.has_ended());
