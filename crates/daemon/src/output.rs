@@ -9,9 +9,9 @@ pub(crate) mod table;
 pub(crate) mod terminal;
 mod titles;
 
-pub(crate) use terminal::harmless;
 pub(crate) use meter::Meter;
 pub(crate) use progress::in_words;
+pub(crate) use terminal::harmless;
 pub(crate) use titles::Titles;
 
 use crate::failure::Failure;

@@ -14,6 +14,7 @@ use polity_runtime::view::{AgentState, EventFilter, TaskFilter, TaskState};
 use polity_society::id::{AgentId, ServiceId, TaskId};
 use std::path::Path;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// Runs the command through a daemon; gives the exit code.
 pub(crate) async fn run(
@@ -30,41 +31,54 @@ pub(crate) async fn run(
         complain("a daemon serves this data directory: its configuration counts, not that of --config");
     }
     sources(client, &output, data).await?;
+    let deadline = arguments.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let (tell, begun) = watch::channel(None);
     let work = async {
         let task = begin(client, &output, arguments, text, data).await?;
         tell.send_replace(Some(task.clone()));
-        show_unshown(client, &task, form).await?;
-        let filter = EventFilter { task: Some(task.clone()), ..EventFilter::default() };
-        let show_event = |entry: &Entry| match entry.event.task() {
-            Some(of) if *of == task => output.event(entry),
-            Some(_) | None => Ok(()),
-        };
-        // From the beginning of the task where it is a new one, because that is when its first event happened.
-        let after = if arguments.resume { super::events::newest_event(client).await? } else { 0 };
-        let waiting = client.waiting();
-        let outcome = match conversation::outcome(client, &task).await? {
-            Some(outcome) if arguments.resume => outcome,
-            Some(_) | None => {
-                follow_task(&waiting, &mut client.follow(after, filter), &task, form, show_event).await?
-            }
-        };
-        conversation::tell_outcome(&waiting, &task, outcome, form).await
+        tokio::select! {
+            code = show_task(client, &output, arguments, &task) => code,
+            // However little time there is, the prompt is begun.
+            () = passed(deadline) => Err(Failure::TimedOutWorking(task)),
+        }
     };
     tokio::select! {
         // What has ended is not interrupted any more.
         biased;
         code = work => code,
         () = interruption.happened() => Err(begun.borrow().clone().map_or(Failure::Left, Failure::LeftWorking)),
-        () = passed(arguments.timeout) => {
-            Err(begun.borrow().clone().map_or(Failure::TimedOut, Failure::TimedOutWorking))
-        }
     }
 }
 
-async fn passed(timeout: Option<std::time::Duration>) {
-    match timeout {
-        Some(timeout) => tokio::time::sleep(timeout).await,
+/// Shows what happens in a task until nothing is left to do in it; gives its exit code.
+async fn show_task(
+    client: &Client,
+    output: &Output,
+    arguments: &RunArguments,
+    task: &TaskId,
+) -> Result<u8, Failure> {
+    let form = if arguments.json { Form::Json } else { Form::Text };
+    show_unshown(client, task, form).await?;
+    let filter = EventFilter { task: Some(task.clone()), ..EventFilter::default() };
+    let show_event = |entry: &Entry| match entry.event.task() {
+        Some(of) if of == task => output.event(entry),
+        Some(_) | None => Ok(()),
+    };
+    // From the beginning where it is a new task, because that is when its first event happened.
+    let after = if arguments.resume { super::events::newest_event(client).await? } else { 0 };
+    let waiting = client.waiting();
+    let outcome = match conversation::outcome(client, task).await? {
+        Some(outcome) if arguments.resume => outcome,
+        Some(_) | None => {
+            follow_task(&waiting, &mut client.follow(after, filter), task, form, show_event).await?
+        }
+    };
+    conversation::tell_outcome(&waiting, task, outcome, form).await
+}
+
+async fn passed(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,
     }
 }
