@@ -57,6 +57,10 @@ fn whoever_interrupts_it_leaves_the_daemon_working() {
     let (polity, mut daemon) = served(&server);
     let running = start(&polity, &["work"]);
     running.stdout_line("one moment");
+    // What was printed and not noted yet would be printed again.
+    while !rows(&polity, &["messages", "--unshown"]).is_empty() {
+        std::thread::yield_now();
+    }
     running.interrupt();
     let left = running.wait().expect_code(130);
     assert!(left.stderr.contains("the daemon goes on with t-"), "{}", left.stderr);
