@@ -118,6 +118,11 @@ impl Client {
         Self { transport }
     }
 
+    /// The same, with answers that may take as long as they like.
+    pub fn unhurried(&self) -> Result<Self, Error> {
+        Ok(Self { transport: self.transport.unhurried()? })
+    }
+
     /// Whether a daemon is there and lets this client in.
     pub async fn ready(&self) -> Result<(), Error> {
         self.config().await.map(|_| ())

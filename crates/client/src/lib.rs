@@ -16,9 +16,11 @@ mod transport;
 mod client;
 mod content;
 mod follow;
+mod relay;
 
 pub use client::{Client, IdempotencyKey, Letter, Media, Scope, Side, Step};
 pub use content::Progress;
 pub use error::Error;
 pub use follow::{Follow, Followed};
 pub use place::FindError;
+pub use relay::Relayed;

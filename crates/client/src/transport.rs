@@ -63,17 +63,13 @@ impl Transport {
     pub(crate) fn new(data: &Path) -> Result<Self, Error> {
         // Fails only where there is a provider already. The library asks for one even where none is used.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let http = reqwest::Client::builder()
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(CONNECT)
-            .read_timeout(SILENCE)
-            // The daemon speaks plain HTTP on this machine; reading the machine's certificates would only take time.
-            .tls_certs_only([])
-            .user_agent(concat!("polity/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .map_err(|error| Error::Setup(error.to_string()))?;
+        let http = http(reqwest::Client::builder().read_timeout(SILENCE))?;
         Ok(Self { data: data.into(), http, patience: Patience::Short })
+    }
+
+    /// The same, with answers that may take as long as they like.
+    pub(crate) fn unhurried(&self) -> Result<Self, Error> {
+        Ok(Self { http: http(reqwest::Client::builder())?, ..self.clone() })
     }
 
     /// Makes a request that may be made twice, and reads the answer.
@@ -137,12 +133,19 @@ impl Transport {
         request: reqwest::RequestBuilder,
     ) -> Result<Response, Error> {
         let response = request.send().await.map_err(|error| self.broken(door, &error))?;
-        let status = response.status();
-        if status.is_success() {
+        if response.status().is_success() {
             return Ok(response);
         }
-        let body = self.body(door, response).await?;
-        Err(Error::Refused(Box::new(problem(status.as_u16(), &body))))
+        Err(self.refused(door, response).await)
+    }
+
+    /// What an answer that is no success says.
+    pub(crate) async fn refused(&self, door: &Door, response: Response) -> Error {
+        let status = response.status().as_u16();
+        match self.body(door, response).await {
+            Ok(body) => Error::Refused(Box::new(problem(status, &body))),
+            Err(error) => error,
+        }
     }
 
     async fn body(&self, door: &Door, mut response: Response) -> Result<Vec<u8>, Error> {
@@ -165,6 +168,18 @@ impl Transport {
         }
         Error::Lost { url: door.url.to_string(), reason: causes(error) }
     }
+}
+
+fn http(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, Error> {
+    let built = builder
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(CONNECT)
+        // The daemon speaks plain HTTP on this machine; reading the machine's certificates would only take time.
+        .tls_certs_only([])
+        .user_agent(concat!("polity/", env!("CARGO_PKG_VERSION")))
+        .build();
+    built.map_err(|error| Error::Setup(error.to_string()))
 }
 
 /// How long to wait before the same request is made again; `None` if it is not.

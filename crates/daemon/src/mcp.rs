@@ -1,5 +1,7 @@
 //! `polity mcp`: MCP over standard input and output. Standard output carries the protocol and nothing else.
 
+mod bridge;
+
 use crate::cli::McpArguments;
 use crate::config;
 use crate::failure::Failure;
@@ -7,15 +9,25 @@ use crate::models;
 use crate::output::{Form, Output, complain};
 use crate::places;
 use crate::signals::Interruption;
+use polity_client::{Error, FindError};
 use polity_registry::Watch;
 use polity_runtime::Society;
 use std::sync::Arc;
 
 /// Runs the command; gives the exit code.
 pub(crate) async fn run(arguments: McpArguments) -> Result<u8, Failure> {
+    let data = match places::data(arguments.data) {
+        // Somebody has it: a daemon, which is asked instead, or a run, which the failure tells of.
+        Err(Failure::InUse(path)) => {
+            return match bridge::run(&path).await {
+                Err(Failure::Client(Error::Find(FindError::NotServing(_)))) => Err(Failure::InUse(path)),
+                ended => ended,
+            };
+        }
+        data => data?,
+    };
     let config_dir = places::config(arguments.config)?;
     let (registry, problems) = config::read(&config_dir.path).await?;
-    let data = places::data(arguments.data)?;
     let output = Output::new(Form::Text);
     output.problems(&problems);
     let registry = Arc::new(registry);

@@ -1,0 +1,94 @@
+//! Passes messages of another protocol on to the daemon: what they say is for whoever speaks it.
+
+use crate::client::Client;
+use crate::error::Error;
+use crate::sse::Parser;
+use crate::transport::Asked;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, Response};
+use std::collections::VecDeque;
+
+/// What comes back for a message, piece by piece.
+pub struct Relayed {
+    response: Response,
+    form: Form,
+    read: VecDeque<String>,
+}
+
+/// How an answer is written.
+enum Form {
+    /// As one object.
+    Whole,
+    /// As a stream of events.
+    Events(Parser),
+    /// All of it was read.
+    Ended,
+}
+
+impl Client {
+    /// Passes a message on to the route `/mcp`, with these headers. An answer may take as long as it likes.
+    pub async fn relay(&self, headers: &[(String, String)], message: Vec<u8>) -> Result<Relayed, Error> {
+        let door = self.transport.door()?;
+        let mut sent = HeaderMap::new();
+        sent.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        sent.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        for (name, value) in headers {
+            // What cannot be written in a header is left out: the daemon says what it misses.
+            if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse::<HeaderValue>()) {
+                sent.insert(name, value);
+            }
+        }
+        let asked = Asked { headers: sent, body: Some(message), ..Asked::new(Method::POST, &["mcp"]) };
+        let request = self.transport.request(&door, &asked)?;
+        let response = request.send().await.map_err(|error| self.transport.broken(&door, &error))?;
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default().to_owned();
+        match kind.as_str() {
+            "text/event-stream" => {
+                Ok(Relayed { response, form: Form::Events(Parser::default()), read: VecDeque::new() })
+            }
+            "application/json" => Ok(Relayed { response, form: Form::Whole, read: VecDeque::new() }),
+            _ if response.status().is_success() => {
+                Ok(Relayed { response, form: Form::Ended, read: VecDeque::new() })
+            }
+            _ => Err(self.transport.refused(&door, response).await),
+        }
+    }
+}
+
+impl Relayed {
+    /// The next message that comes back; none at the end.
+    pub async fn next(&mut self) -> Result<Option<String>, Error> {
+        loop {
+            if let Some(message) = self.read.pop_front() {
+                return Ok(Some(message));
+            }
+            let url = self.response.url().to_string();
+            let lost =
+                |error: &dyn std::error::Error| Error::Lost { url: url.clone(), reason: error.to_string() };
+            match &mut self.form {
+                Form::Ended => return Ok(None),
+                Form::Whole => {
+                    let mut body = Vec::new();
+                    while let Some(chunk) = self.response.chunk().await.map_err(|error| lost(&error))? {
+                        body.extend_from_slice(&chunk);
+                    }
+                    self.form = Form::Ended;
+                    let text = String::from_utf8_lossy(&body).trim().to_owned();
+                    if !text.is_empty() {
+                        return Ok(Some(text));
+                    }
+                }
+                Form::Events(parser) => match self.response.chunk().await.map_err(|error| lost(&error))? {
+                    None => self.form = Form::Ended,
+                    Some(chunk) => {
+                        let frames = parser.push(&chunk).map_err(|error| lost(&error))?;
+                        self.read.extend(
+                            frames.into_iter().map(|frame| frame.data).filter(|data| !data.trim().is_empty()),
+                        );
+                    }
+                },
+            }
+        }
+    }
+}

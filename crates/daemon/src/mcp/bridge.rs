@@ -1,0 +1,188 @@
+//! Standard input and output on one side, `/mcp` of the daemon on the other. Each line is a message; each is passed on
+//! by itself, because the daemon keeps no session.
+
+use crate::failure::Failure;
+use crate::output::complain;
+use polity_client::{Client, Error};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+/// How long a daemon that has gone is waited for, and how often it is looked for.
+const PATIENCE: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// How many messages wait to be written.
+const WAITING: usize = 64;
+
+/// Where a client names the version of the protocol with each request.
+const VERSION_IN_META: &str = "/params/_meta/io.modelcontextprotocol~1protocolVersion";
+
+/// Passes on what is said, until standard input is closed.
+pub(super) async fn run(data: &Path) -> Result<u8, Failure> {
+    let client = Client::new(data)?;
+    client.ready().await?;
+    let client = client.unhurried()?;
+    let (answers, written) = mpsc::channel::<String>(WAITING);
+    let writer = tokio::spawn(write(written));
+    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    let mut under_way: HashMap<String, JoinHandle<()>> = HashMap::new();
+    // What the two have agreed on, which every later request names.
+    let version = Arc::new(watch::Sender::new(None::<String>));
+    while let Some(line) = lines.next_line().await.map_err(Failure::StandardInput)? {
+        if line.trim().is_empty() || writer.is_finished() {
+            continue;
+        }
+        under_way.retain(|_, passing| !passing.is_finished());
+        let message: Value = match serde_json::from_str(&line) {
+            Ok(message) => message,
+            Err(error) => {
+                let _ = answers.send(failed(&Value::Null, -32700, &error.to_string())).await;
+                continue;
+            }
+        };
+        if message["method"] == "notifications/cancelled" {
+            if let Some(passing) = under_way.remove(&message["params"]["requestId"].to_string()) {
+                // Who goes away is not answered, and what was asked is not done any further.
+                passing.abort();
+            }
+            continue;
+        }
+        let id = message["id"].to_string();
+        let headers = headers(&message, version.borrow().as_deref());
+        let passing = pass(client.clone(), headers, message, Arc::clone(&version), answers.clone());
+        under_way.insert(id, tokio::spawn(passing));
+    }
+    // Nobody reads any more.
+    for passing in under_way.into_values() {
+        passing.abort();
+    }
+    drop(answers);
+    if let Err(error) = writer.await {
+        complain(&format!("what was said could not be written: {error}"));
+    }
+    Ok(0)
+}
+
+/// What the daemon wants to see of a message without reading it.
+fn headers(message: &Value, version: Option<&str>) -> Vec<(String, String)> {
+    let named = message.pointer(VERSION_IN_META).and_then(Value::as_str);
+    let mut headers = Vec::new();
+    if message["method"] != "initialize"
+        && let Some(version) = named.or(version)
+    {
+        headers.push(("mcp-protocol-version".to_owned(), version.to_owned()));
+    }
+    if named.is_some() {
+        let method = message["method"].as_str();
+        let name = message["params"]["name"].as_str().or_else(|| message["params"]["uri"].as_str());
+        headers.extend(method.map(|method| ("mcp-method".to_owned(), method.to_owned())));
+        headers.extend(name.map(|name| ("mcp-name".to_owned(), name.to_owned())));
+    }
+    headers
+}
+
+/// Passes one message on, and what comes back for it.
+async fn pass(
+    client: Client,
+    headers: Vec<(String, String)>,
+    message: Value,
+    version: Arc<watch::Sender<Option<String>>>,
+    answers: mpsc::Sender<String>,
+) {
+    let until = Instant::now() + PATIENCE;
+    let body = message.to_string().into_bytes();
+    let told = loop {
+        match client.relay(&headers, body.clone()).await {
+            // Nobody has heard it yet: the next daemon may.
+            Err(Error::Find(_)) if Instant::now() < until => tokio::time::sleep(PAUSE).await,
+            Err(error) => break Err(error),
+            Ok(mut relayed) => {
+                break loop {
+                    match relayed.next().await {
+                        Ok(Some(answer)) => {
+                            if message["method"] == "initialize" {
+                                version.send_replace(agreed(&answer));
+                            }
+                            let _ = answers.send(one_line(&answer)).await;
+                        }
+                        Ok(None) => break Ok(()),
+                        Err(error) => break Err(error),
+                    }
+                };
+            }
+        }
+    };
+    if let (Err(error), Some(id)) = (told, message.get("id").filter(|_| message.get("method").is_some())) {
+        let _ = answers.send(failed(id, -32603, &error.to_string())).await;
+    }
+}
+
+/// The version that the daemon speaks with this client.
+fn agreed(answer: &str) -> Option<String> {
+    let answer: Value = serde_json::from_str(answer).ok()?;
+    answer.pointer("/result/protocolVersion")?.as_str().map(str::to_owned)
+}
+
+/// A message of JSON has no line break that matters.
+fn one_line(message: &str) -> String {
+    message.replace(['\r', '\n'], " ")
+}
+
+fn failed(id: &Value, code: i64, message: &str) -> String {
+    json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}).to_string()
+}
+
+async fn write(mut messages: mpsc::Receiver<String>) {
+    let mut output = tokio::io::stdout();
+    while let Some(message) = messages.recv().await {
+        let line = format!("{message}\n");
+        if output.write_all(line.as_bytes()).await.is_err() || output.flush().await.is_err() {
+            // Nobody reads any more.
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_daemon_sees_of_a_message() {
+        let check = |message: Value, version: Option<&str>, expect: &[(&str, &str)]| {
+            let found = headers(&message, version);
+            let found: Vec<(&str, &str)> =
+                found.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+            assert_eq!(found, expect);
+        };
+        check(
+            json!({"method": "initialize", "params": {"protocolVersion": "2025-11-25"}}),
+            Some("2025-11-25"),
+            &[],
+        );
+        check(json!({"method": "tools/list"}), Some("2025-06-18"), &[("mcp-protocol-version", "2025-06-18")]);
+        check(json!({"method": "tools/list"}), None, &[]);
+        let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28"});
+        check(
+            json!({"method": "tools/call", "params": {"name": "stop", "_meta": meta}}),
+            None,
+            &[("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "stop")],
+        );
+        check(
+            json!({"method": "resources/read", "params": {"uri": "polity://artifact/a", "_meta": meta}}),
+            None,
+            &[
+                ("mcp-protocol-version", "2026-07-28"),
+                ("mcp-method", "resources/read"),
+                ("mcp-name", "polity://artifact/a"),
+            ],
+        );
+    }
+}
