@@ -31,3 +31,4 @@ mod protocol;
 mod rehearsal;
 mod runaways;
 mod serve;
+mod tour;

@@ -125,6 +125,15 @@ impl Polity {
         Running::start(command)
     }
 
+    /// Runs a script of bash, in which `$POLITY` is the binary.
+    pub fn script(&self, script: &str) -> Running {
+        let mut command = Command::new("bash");
+        command.args(["-c", script]);
+        let mut command = self.at_home(command);
+        command.env("POLITY", binary());
+        Running::start(command)
+    }
+
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(binary());
         command.args(arguments);

@@ -1,0 +1,50 @@
+//! The tour of the README, as it stands there.
+
+use polity_tests::Polity;
+use serde_json::json;
+use std::path::Path;
+
+/// Comes before the commands: the daemon takes any free port, and whoever starts it waits until it is there.
+const PRELUDE: &str = r#"
+set -euo pipefail
+polity() {
+    if [ "$1" = serve ]; then
+        shift
+        exec "$POLITY" serve --listen 127.0.0.1:0 "$@"
+    fi
+    until [ -e "$XDG_DATA_HOME/polity/daemon.json" ]; do kill -0 $!; sleep 0.05; done
+    "$POLITY" "$@"
+}
+trap 'kill $! 2>/dev/null; wait' EXIT
+"#;
+
+/// The commands of a section, in order.
+fn commands(readme: &str, section: &str) -> String {
+    let begin = readme.find(&format!("\n## {section}\n")).expect("the section");
+    let rest = &readme[begin + 1..];
+    let end = rest.find("\n## ").unwrap_or(rest.len());
+    let blocks = rest[..end].split("```sh\n").skip(1);
+    blocks.map(|block| block.split("```").next().expect("the end of the block")).collect()
+}
+
+#[test]
+fn the_tour_of_the_readme() {
+    let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let readme = std::fs::read_to_string(project.join("README.md")).expect("the README");
+    let commands = commands(&readme, "Tour");
+    for command in ["serve", "send", "agents", "messages", "usage", "export"] {
+        assert!(commands.contains(&format!("polity {command}")), "the tour shows `polity {command}`");
+    }
+
+    let home = Polity::new(&json!({"services": []}), &json!({"discover": false}));
+    std::fs::create_dir(home.home().join("examples")).expect("a directory");
+    std::fs::copy(project.join("examples/picture.png"), home.home().join("examples/picture.png"))
+        .expect("the picture");
+    let said = home.script(&format!("{PRELUDE}{commands}")).wait().expect_code(0).stdout;
+
+    let blind = said.find("只收到文字说明").unwrap_or_else(|| panic!("the first answer, in {said}"));
+    let seeing = said.find("480 × 270").unwrap_or_else(|| panic!("the second answer, in {said}"));
+    assert!(blind < seeing, "{said}");
+    // The export, the last command, tells both stories or that of the newest task.
+    assert!(said[seeing..].contains("看看这张图片"), "{said}");
+}
