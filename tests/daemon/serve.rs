@@ -157,3 +157,47 @@ fn what_it_cannot_use_is_told() {
     daemon.running.interrupt();
     daemon.running.wait().expect_code(0);
 }
+
+#[test]
+fn the_token_stands_nowhere_else() {
+    let (_server, mut polity) = answering();
+    polity.set_env("POLITY_LOG", "trace");
+    let daemon = Daemon::start(&polity, "127.0.0.1:0");
+    daemon.call("POST /api/messages", r#"{"text": "how much?"}"#);
+    daemon.events(0, "task_idle");
+    for line in ["GET /api/events", "GET /api/services", "GET /api/config", "GET /metrics", "GET /nowhere"] {
+        let (_, answer) = daemon.call(line, "");
+        assert!(!answer.contains(&daemon.token), "{line}: {answer}");
+    }
+    daemon.running.terminate();
+    let ended = daemon.running.wait().expect_code(0);
+    assert!(ended.stderr.contains("TRACE"), "the log tells all");
+    assert!(!ended.stderr.contains(&daemon.token), "it is in the log");
+    let database = std::fs::read(polity.data_dir().join("polity.db")).expect("the database");
+    let token = daemon.token.as_bytes();
+    assert!(!database.windows(token.len()).any(|window| window == token), "it is in the database");
+}
+
+#[test]
+fn a_token_that_others_could_read_is_made_private() {
+    let (_server, polity) = answering();
+    let first = Daemon::start(&polity, "127.0.0.1:0");
+    let before = first.token.clone();
+    first.running.kill9();
+    let path = polity.data_dir().join("token");
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).expect("readable");
+    let second = Daemon::start(&polity, "127.0.0.1:0");
+    second.running.stderr_line("others could read");
+    assert_eq!(path.metadata().expect("a file").permissions().mode() & 0o777, 0o600);
+    assert_eq!(second.token, before, "programs that know it go on");
+}
+
+#[test]
+fn a_daemon_goes_on_with_what_a_run_has_left() {
+    let (_server, polity) = answering();
+    polity.run(&["run", "--data", "data", "--timeout", "0s", "how much?"]).expect_code(124);
+    let daemon = Daemon::start(&polity, "127.0.0.1:0");
+    daemon.events(0, "task_idle");
+    let (_, answers) = daemon.call("GET /api/messages?to=user", "");
+    assert!(answers.contains("42"), "{answers}");
+}
