@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The tests of the live view: without a browser, then in Chromium on a real daemon. POLITY_BIN names the program. Says
-# SKIPPED where node or Chromium is not here.
+# SKIPPED where node, playwright-core or Chromium is not here.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -10,6 +10,9 @@ if ! command -v node >/dev/null; then
 fi
 node --test unit/
 if [[ ! -d node_modules/playwright-core ]]; then
-    npm ci --no-audit --no-fund
+    if ! npm ci --no-audit --no-fund; then
+        echo "SKIPPED: playwright-core could not be installed; the live view was not looked at in a browser"
+        exit 0
+    fi
 fi
 node run.mjs
