@@ -25,6 +25,7 @@ mod load;
 mod machine;
 mod maintenance;
 mod models;
+mod notes;
 mod output;
 mod power;
 mod protocol;

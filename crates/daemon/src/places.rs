@@ -3,13 +3,20 @@
 use crate::failure::Failure;
 use etcetera::{BaseStrategy, choose_base_strategy};
 use std::fmt;
-use std::fs::{File, TryLockError};
+use std::fs::{self, File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 const NAME: &str = "polity";
 /// Any of these makes `./config` a configuration directory.
 const FILES: [&str; 2] = ["app.json", "llmservices.json"];
 pub(crate) const LOCK: &str = "polity.lock";
+/// Says where the daemon of a data directory listens.
+pub(crate) const NOTE: &str = "daemon.json";
+/// How often the lock is tried: whoever looks whether there is a daemon holds it for a moment.
+const TRIES: u32 = 10;
+const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 /// Held by whoever looks after a data directory, beside a society that may live in it.
 const CARE_LOCK: &str = "care.lock";
 
@@ -79,10 +86,32 @@ pub(crate) fn data(named: Option<PathBuf>) -> Result<DataDirectory, Failure> {
     make_private(&path).map_err(unusable)?;
     let lock =
         File::options().create(true).truncate(false).write(true).open(path.join(LOCK)).map_err(unusable)?;
-    match lock.try_lock() {
-        Ok(()) => Ok(DataDirectory { path, _lock: lock }),
+    match locked(&lock, || std::thread::sleep(BETWEEN_TRIES)) {
+        Ok(()) => {
+            remove_stale_note(&path).map_err(unusable)?;
+            Ok(DataDirectory { path, _lock: lock })
+        }
         Err(TryLockError::WouldBlock) => Err(Failure::InUse(path)),
         Err(TryLockError::Error(source)) => Err(unusable(source)),
+    }
+}
+
+fn locked(lock: &File, mut pause: impl FnMut()) -> Result<(), TryLockError> {
+    for _ in 1..TRIES {
+        match lock.try_lock() {
+            Err(TryLockError::WouldBlock) => pause(),
+            done => return done,
+        }
+    }
+    lock.try_lock()
+}
+
+/// Removes the note of a daemon that did not come to its end. Whoever listens there by now may be anybody; with the
+/// lock held again, a client would take it for a daemon and show it the token.
+fn remove_stale_note(data: &Path) -> io::Result<()> {
+    match fs::remove_file(data.join(NOTE)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
     }
 }
 
@@ -134,7 +163,7 @@ pub(crate) fn cared_for(named: Option<PathBuf>, care: Care) -> Result<CaredFor, 
 
 /// What people tell a society is theirs: nobody else may read it. A power cut does not take the directory with all that
 /// is in it.
-fn make_private(path: &Path) -> std::io::Result<()> {
+fn make_private(path: &Path) -> io::Result<()> {
     let made: Vec<&Path> = path.ancestors().take_while(|ancestor| !ancestor.exists()).collect();
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
@@ -147,7 +176,7 @@ fn make_private(path: &Path) -> std::io::Result<()> {
         let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
         match File::open(parent).and_then(|directory| directory.sync_all()) {
             // A directory that one may go through but not list cannot be synced by name.
-            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {}
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
             synced => synced?,
         }
     }
@@ -157,6 +186,32 @@ fn make_private(path: &Path) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whoever_takes_a_data_directory_removes_the_note_of_a_crash() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join(NOTE), "{\"url\": \"http://127.0.0.1:1\"}").unwrap();
+        let taken = data(Some(home.path().to_owned())).unwrap();
+        assert!(!home.path().join(NOTE).exists());
+        // The note of a daemon that lives stays.
+        std::fs::write(home.path().join(NOTE), "{}").unwrap();
+        assert!(matches!(data(Some(home.path().to_owned())), Err(Failure::InUse(_))));
+        assert!(home.path().join(NOTE).exists());
+        drop(taken);
+    }
+
+    #[test]
+    fn a_data_directory_that_is_looked_at_for_a_moment_can_be_taken() {
+        let home = tempfile::tempdir().unwrap();
+        let open = || File::create(home.path().join(LOCK)).unwrap();
+        let (looking, lock) = (open(), open());
+        looking.try_lock_shared().unwrap();
+        let mut pauses = 0;
+        let stays = locked(&lock, || pauses += 1);
+        assert!(matches!(stays, Err(TryLockError::WouldBlock)));
+        assert_eq!(pauses, TRIES - 1);
+        locked(&lock, || looking.unlock().unwrap()).unwrap();
+    }
 
     #[test]
     fn a_configuration_directory_says_why_it_counts() {

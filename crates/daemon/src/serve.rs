@@ -53,17 +53,17 @@ pub(crate) async fn run(arguments: ServeArguments) -> Result<u8, Failure> {
     let app = polity_api::app(Arc::clone(&society), guard, ending.clone(), mounted);
     let server = tokio::spawn(polity_api::serve(listener, app, ending.closing.clone()));
     let url = format!("http://{}", reachable(address));
-    let note = beside::Note::write(&data.path, &url)?;
-    complain(&format!("ready: {url}"));
-    if !address.ip().is_loopback() {
-        complain(
-            "others can reach it: whoever has the token can do everything, and what is said is not encrypted",
-        );
-    }
-
-    let code = tokio::select! {
-        () = interruption.happened() => Ok(0),
-        reason = society.broken() => Err(Failure::Broken(reason)),
+    let (note, code) = match beside::Note::write(&data.path, &url) {
+        Ok(note) => {
+            tell_ready(&url, address);
+            let code = tokio::select! {
+                () = interruption.happened() => Ok(0),
+                reason = society.broken() => Err(Failure::Broken(reason)),
+            };
+            (Some(note), code)
+        }
+        // Nobody would find the daemon. Agents work already, so it ends as it always does.
+        Err(failure) => (None, Err(failure)),
     };
     ending.draining.cancel();
     let end = async {
@@ -76,6 +76,7 @@ pub(crate) async fn run(arguments: ServeArguments) -> Result<u8, Failure> {
             tracing::error!(%error, "the server ended in a way that it should not");
         }
         society.stop().await;
+        polity_points::point!("serve::stopped");
     };
     tokio::select! {
         () = end => {
@@ -89,6 +90,16 @@ pub(crate) async fn run(arguments: ServeArguments) -> Result<u8, Failure> {
         }
     }
     code
+}
+
+/// Says where the daemon listens, and who else may be listening.
+fn tell_ready(url: &str, address: SocketAddr) {
+    complain(&format!("ready: {url}"));
+    if !address.ip().is_loopback() {
+        complain(
+            "others can reach it: whoever has the token can do everything, and what is said is not encrypted",
+        );
+    }
 }
 
 /// The names that count beside those of loopback. An address of our own that was named to listen on is one: a page of

@@ -121,10 +121,11 @@ pub(super) const POINTS: &[&str] = &[
     "backup::filled",
     "backup::before_rename",
     "backup::renamed",
-    // daemon/src/run.rs and output.rs
+    // daemon/src/run.rs, serve.rs and output.rs
     "run::begun",
     "run::idle",
     "run::stopped",
+    "serve::stopped",
     "output::before_shown",
     "output::shown",
     "output::noted",
@@ -165,6 +166,7 @@ pub(super) const UNREACHED: &[(&str, &str)] = &[
     ("exchanges::answered", "the same"),
     ("exchanges::failed", "the same"),
     ("roles::updated", "no command of these runs changes a role: it is one statement with its event"),
+    ("serve::stopped", "no run serves: see `a_daemon_that_nobody_could_find_ends_as_it_always_does`"),
     ("work::dropped", "the same as for pausing"),
     ("work::delayed_dropped", "the same as for pausing"),
     ("work::withdrawn", "the same as for pausing"),

@@ -1,6 +1,7 @@
 //! What a daemon keeps in the data directory for the programs of the same person: the token, and where it listens.
 
 use crate::failure::Failure;
+use crate::places::NOTE;
 use polity_api::Token;
 use serde_json::json;
 use std::fs::{self, File};
@@ -8,7 +9,6 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 const TOKEN: &str = "token";
-const NOTE: &str = "daemon.json";
 
 /// The token of a data directory; it is made where there is none.
 pub(super) fn token(data: &Path) -> Result<Token, Failure> {
@@ -44,7 +44,8 @@ impl Note {
 
 impl Drop for Note {
     fn drop(&mut self) {
-        // One that stays does no harm: that nobody holds the lock tells that there is no daemon.
+        // One that stays does no harm: that nobody holds the lock tells that there is no daemon, and whoever takes the
+        // lock next removes it.
         let _ = fs::remove_file(&self.0);
     }
 }
@@ -64,7 +65,13 @@ fn put(path: &Path, text: &str) -> io::Result<()> {
     let mut file = options.open(&unfinished)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
-    fs::rename(&unfinished, path)
+    fs::rename(&unfinished, path)?;
+    // A name outlives a power cut only where its directory is on disk, too.
+    #[cfg(unix)]
+    if let Some(directory) = path.parent() {
+        File::open(directory)?.sync_all()?;
+    }
+    Ok(())
 }
 
 /// Takes from others the right to read a file.

@@ -1,0 +1,37 @@
+//! What a daemon leaves in its data directory for the programs of the same person, and what a crash makes of that.
+
+use polity_tests::{Answer, Polity, ScriptedServer};
+use serde_json::json;
+
+use crate::support::{home, run};
+
+const SERVE: [&str; 5] = ["serve", "--data", "data", "--listen", "127.0.0.1:0"];
+
+fn answering() -> (ScriptedServer, Polity) {
+    let server = ScriptedServer::start(|_| Answer::say("42"));
+    let polity = home(&server, &json!({}));
+    (server, polity)
+}
+
+#[test]
+fn whoever_has_the_data_directory_removes_the_note_of_a_crash() {
+    let (_server, polity) = answering();
+    let killed = polity.spawn(&SERVE);
+    killed.stderr_line("ready: http://");
+    killed.kill9();
+    let note = polity.data_dir().join("daemon.json");
+    assert!(note.exists());
+    run(&polity, &["how much?"]).expect_code(0);
+    assert!(!note.exists());
+}
+
+#[test]
+fn a_daemon_that_nobody_could_find_ends_as_it_always_does() {
+    let (_server, polity) = answering();
+    // It stands in the way of every note.
+    std::fs::create_dir_all(polity.data_dir().join("daemon.unfinished")).expect("a directory");
+    let ended = polity.spawn(&SERVE).wait().expect_code(2);
+    assert!(ended.stderr.contains("daemon.json"), "{}", ended.stderr);
+    let died = polity.spawn_with_points(&SERVE, &[("POLITY_FAILURE_POINT", "serve::stopped@1")]).wait();
+    assert_eq!(died.code, None, "it was not stopped before it ended: {}", died.stderr);
+}
