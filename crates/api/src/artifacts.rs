@@ -95,7 +95,7 @@ async fn put(
     request: Request,
 ) -> Result<(StatusCode, Json<ArtifactView>), Problem> {
     let most = upload::most_bytes(&shared);
-    let _place = upload::place(&shared).await?;
+    let _place = upload::place(&shared.uploads).await?;
     let (new, task) = if Form::is_in(request.headers()) {
         of_form(upload::form(request, most, "file").await?, query)?
     } else {

@@ -1,6 +1,7 @@
 //! What handlers take out of a request, with problems where it is not there.
 
 use crate::problem::Problem;
+use crate::upload::Trickle;
 use axum::Json;
 use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
@@ -69,7 +70,7 @@ pub(crate) async fn json<T: DeserializeOwned>(mut request: Request, most: usize)
 pub(crate) fn unread(status: u16, said: String, error: &(dyn Error + 'static)) -> Problem {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        if error.is::<TimeoutError>() {
+        if error.is::<TimeoutError>() || error.is::<Trickle>() {
             return Problem::too_slow();
         }
         cause = error.source();

@@ -17,11 +17,13 @@ pub(crate) struct Problem {
     code: &'static str,
     detail: String,
     details: Option<Value>,
+    /// In seconds.
+    retry_after: Option<u16>,
 }
 
 impl Problem {
     fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
-        Self { status, code, detail: detail.into(), details: None }
+        Self { status, code, detail: detail.into(), details: None, retry_after: None }
     }
 
     /// The request is not one that the route takes.
@@ -94,6 +96,10 @@ impl Problem {
 
     /// It is our fault. What went wrong inside goes to the log, not to the caller. Where the disk refuses, it may pass.
     pub(crate) fn internal(error: &Error) -> Self {
+        if matches!(error, Error::Closed) {
+            // Whoever asks in the last moments has done nothing wrong, and neither have we.
+            return Self::ending();
+        }
         if error.may_pass() {
             tracing::warn!(error = %in_full(error), "a request has to wait for the machine");
             let advice = "the data directory cannot be used just now; try again later, the log says why";
@@ -107,6 +113,16 @@ impl Problem {
     pub(crate) fn defect() -> Self {
         let detail = "the daemon could not do this; its log says why";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", detail)
+    }
+
+    /// The daemon ends.
+    pub(crate) fn ending() -> Self {
+        Self::unavailable("the daemon ends")
+    }
+
+    /// There are too many of this kind just now; in so many seconds there may be fewer.
+    pub(crate) fn busy(detail: impl Into<String>, retry_after: u16) -> Self {
+        Self { retry_after: Some(retry_after), ..Self::unavailable(detail) }
     }
 
     /// The daemon ends, or something it needs is not there.
@@ -176,9 +192,33 @@ impl IntoResponse for Problem {
             // What is left of the body is not waited for.
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
+        if let Some(after) = self.retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(after));
+        }
         if self.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_society_that_has_ended_is_no_defect() {
+        let problem = Problem::from(Error::Closed);
+        assert_eq!((problem.status.as_u16(), problem.code), (503, "unavailable"));
+        let problem = Problem::from(Error::Panicked);
+        assert_eq!((problem.status.as_u16(), problem.code), (500, "internal_error"));
+    }
+
+    #[test]
+    fn whoever_is_to_come_back_is_told_when() {
+        let response = Problem::busy("later", 5).into_response();
+        assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(response.headers()[header::RETRY_AFTER], "5");
+        assert!(!Problem::ending().into_response().headers().contains_key(header::RETRY_AFTER));
     }
 }

@@ -169,6 +169,14 @@ pub(crate) enum Durability {
     Normal,
 }
 
+/// What it means that there is no reader: after the end of the daemon there is none for anybody.
+fn unread(error: sqlx::Error) -> Error {
+    match error {
+        sqlx::Error::PoolClosed => Error::Closed,
+        error => Error::Sql(error),
+    }
+}
+
 /// A cheap handle on the database.
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
@@ -223,12 +231,12 @@ impl Store {
 
     /// A connection to read with.
     pub(crate) async fn reader(&self) -> Result<sqlx::pool::PoolConnection<sqlx::Sqlite>, Error> {
-        Ok(self.readers.acquire().await?)
+        self.readers.acquire().await.map_err(unread)
     }
 
     /// A connection that reads all that it reads as it is at one moment.
     pub(crate) async fn moment(&self) -> Result<sqlx::Transaction<'static, sqlx::Sqlite>, Error> {
-        Ok(self.readers.begin().await?)
+        self.readers.begin().await.map_err(unread)
     }
 
     /// Runs a job in a write transaction, and returns once it is committed. The job runs to its end even if the

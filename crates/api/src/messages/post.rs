@@ -80,7 +80,7 @@ async fn post(
 ) -> Result<(StatusCode, Json<Posted>), Problem> {
     let key = key(&headers)?;
     let (message, files) = if Form::is_in(&headers) {
-        let _place = upload::place(&shared).await?;
+        let _place = upload::place(&shared.uploads).await?;
         of_form(upload::form(request, upload::most_bytes(&shared), "attachment").await?)?
     } else if is_content_type(&headers, "application/json") {
         let characters = shared.society.config().limits.max_message_chars;
