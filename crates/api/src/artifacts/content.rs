@@ -10,9 +10,9 @@ use crate::problem::Problem;
 use crate::shared::Shared;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use polity_runtime::{BlobFile, Content};
+use polity_society::id::ArtifactId;
 use serde_json::json;
 use std::io::SeekFrom;
 use std::ops::RangeInclusive;
@@ -43,21 +43,28 @@ pub(super) fn routes(routes: &mut Routes) {
 async fn content(
     State(shared): State<Arc<Shared>>,
     Named(name): Named,
+    method: Method,
     asked: HeaderMap,
 ) -> Result<Response, Problem> {
-    let content = shared.society.artifact_content(&id(&name)?).await?.ok_or_else(nothing)?;
-    let Content { artifact, hash, file: BlobFile { file, size } } = content;
-    let tag = format!("\"{hash}\"");
+    let id = id(&name)?;
+    let (artifact, hash) = shared.society.artifact_and_hash(&id).await?.ok_or_else(nothing)?;
+    let (tag, size) = (format!("\"{hash}\""), artifact.size);
     let given = |name: HeaderName| asked.get(name).and_then(|value| value.to_str().ok());
+    // Neither this nor a head needs the bytes, which are read to their end before any of them is given.
     if given(header::IF_NONE_MATCH).is_some_and(|known| names(known, &tag)) {
         return decorated(StatusCode::NOT_MODIFIED.into_response(), &tag, None);
     }
     let range = given(header::RANGE).filter(|_| given(header::IF_RANGE).is_none_or(|known| known == tag));
     let mut response = match portion(range, size) {
-        Portion::Whole => part(file, 0..=size.saturating_sub(1), size, StatusCode::OK).await?,
+        _ if method == Method::HEAD => [(header::CONTENT_LENGTH, size)].into_response(),
+        Portion::Whole => {
+            let file = opened(&shared, &id).await?;
+            part(file, 0..=size.saturating_sub(1), size, StatusCode::OK).await?
+        }
         Portion::Part(wanted) => {
             let said = format!("bytes {}-{}/{size}", wanted.start(), wanted.end());
             let length = wanted.end() - wanted.start() + 1;
+            let file = opened(&shared, &id).await?;
             let mut response = part(file, wanted, length, StatusCode::PARTIAL_CONTENT).await?;
             response.headers_mut().insert(header::CONTENT_RANGE, value(said)?);
             response
@@ -71,6 +78,12 @@ async fn content(
     response.headers_mut().insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     let shown = shown(&artifact.mime_type, artifact.filename.as_deref());
     decorated(response, &tag, Some((shown.content_type, shown.disposition)))
+}
+
+/// The bytes of an artifact, which are sound.
+async fn opened(shared: &Shared, id: &ArtifactId) -> Result<std::fs::File, Problem> {
+    let content = shared.society.artifact_content(id).await?.ok_or_else(nothing)?;
+    Ok(content.file.file)
 }
 
 /// So many bytes of a file, from one on.

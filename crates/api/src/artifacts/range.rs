@@ -13,21 +13,25 @@ pub(super) enum Portion {
     Outside,
 }
 
-/// Which part of so many bytes is asked for. What is not understood, or asks for several parts, may be ignored.
+/// Which part of so many bytes is asked for. What is not understood, or asks for several parts, may be ignored; where
+/// there are no bytes, all of them are no more than any part.
 pub(super) fn portion(range: Option<&str>, size: u64) -> Portion {
+    if size == 0 {
+        return Portion::Whole;
+    }
     let Some((unit, wanted)) = range.and_then(|range| range.split_once('=')) else { return Portion::Whole };
     let Some((first, last)) =
         wanted.trim().split_once('-').filter(|_| unit.trim().eq_ignore_ascii_case("bytes"))
     else {
         return Portion::Whole;
     };
-    let end = size.saturating_sub(1);
+    let end = size - 1;
     match (number(first), number(last)) {
         (Number::Is(first), Number::Is(last)) if last < first => Portion::Whole,
         (Number::Is(first), Number::Is(_) | Number::Absent) if first >= size => Portion::Outside,
         (Number::Is(first), Number::Is(last)) => Portion::Part(first..=last.min(end)),
         (Number::Is(first), Number::Absent) => Portion::Part(first..=end),
-        (Number::Absent, Number::Is(many)) if many == 0 || size == 0 => Portion::Outside,
+        (Number::Absent, Number::Is(0)) => Portion::Outside,
         (Number::Absent, Number::Is(many)) => Portion::Part(size.saturating_sub(many)..=end),
         (Number::Absent, Number::Absent) | (Number::Unreadable, _) | (_, Number::Unreadable) => {
             Portion::Whole
@@ -78,8 +82,9 @@ mod tests {
         check("lines=0-3", Portion::Whole);
         check("", Portion::Whole);
         assert_eq!(portion(None, 10), Portion::Whole);
-        assert_eq!(portion(Some("bytes=0-"), 0), Portion::Outside);
-        assert_eq!(portion(Some("bytes=-1"), 0), Portion::Outside);
+        for range in ["bytes=0-", "bytes=0-0", "bytes=-1", "bytes=5-6"] {
+            assert_eq!(portion(Some(range), 0), Portion::Whole, "{range:?}");
+        }
     }
 
     proptest! {

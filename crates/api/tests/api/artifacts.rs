@@ -51,6 +51,32 @@ async fn a_part_of_the_bytes() {
 }
 
 #[tokio::test]
+async fn what_needs_no_bytes_reads_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let blobs = directory.path().join("artifacts");
+    let daemon = Daemon::start_in(directory, Vec::new()).await;
+    let id = stored(&daemon, "a.txt", "text/plain", b"hello").await;
+    let path = format!("/api/artifacts/{id}/content");
+    let whole = daemon.get(&path).await;
+    std::fs::remove_dir_all(blobs).unwrap();
+    let ask = |method: &str, name: &str, value: &str| {
+        asked(method, &path).header(name, value.to_owned()).body(Body::empty()).unwrap()
+    };
+    let known = daemon.send(ask("GET", "If-None-Match", whole.header("etag"))).await;
+    assert_eq!((known.status.as_u16(), known.header("etag")), (304, whole.header("etag")));
+    // A head has no parts (RFC 9110, section 14.2).
+    for (name, value) in [("x-nothing", ""), ("Range", "bytes=0-1"), ("Range", "bytes=9-")] {
+        let head = daemon.send(ask("HEAD", name, value)).await;
+        assert_eq!((head.status.as_u16(), head.body.len()), (200, 0), "{value}");
+        for header in ["content-length", "content-type", "content-disposition", "etag", "accept-ranges"] {
+            assert_eq!(head.header(header), whole.header(header), "{header}");
+        }
+    }
+    daemon.get(&path).await.assert_problem(500, "internal_error");
+    daemon.stop().await;
+}
+
+#[tokio::test]
 async fn nothing_that_is_stored_runs_in_a_browser() {
     let daemon = Daemon::start().await;
     let script = b"<html><script>alert(1)</script></html>";
@@ -76,8 +102,12 @@ async fn nothing_that_is_stored_runs_in_a_browser() {
         assert_eq!(&answer.body[..], bytes);
     }
     let empty = stored(&daemon, "empty", "application/octet-stream", b"").await;
-    let answer = daemon.get(&format!("/api/artifacts/{empty}/content")).await;
-    assert_eq!((answer.status.as_u16(), answer.body.len()), (200, 0));
+    let path = format!("/api/artifacts/{empty}/content");
+    for range in ["", "bytes=0-", "bytes=-1"] {
+        let request = asked("GET", &path).header(header::RANGE, range).body(Body::empty()).unwrap();
+        let answer = daemon.send(request).await;
+        assert_eq!((answer.status.as_u16(), answer.body.len()), (200, 0), "{range:?}");
+    }
     daemon.stop().await;
 }
 

@@ -143,6 +143,16 @@ impl Society {
         Ok(artifact_rows::get(&mut moment, id).await?.map(artifacts::shown))
     }
 
+    /// One artifact, with the hash of its bytes in hexadecimal digits. The bytes themselves are not looked at.
+    pub async fn artifact_and_hash(&self, id: &ArtifactId) -> Result<Option<(ArtifactView, String)>, Error> {
+        let mut reader = self.handles.store.reader().await?;
+        let stored = artifact_rows::get(&mut reader, id).await?;
+        Ok(stored.map(|stored| {
+            let hash = stored.blob.as_str().to_owned();
+            (artifacts::shown(stored), hash)
+        }))
+    }
+
     /// The bytes of an artifact. Fails where they are missing or damaged.
     pub async fn artifact_content(&self, id: &ArtifactId) -> Result<Option<Content>, Error> {
         let mut reader = self.handles.store.reader().await?;
@@ -180,9 +190,14 @@ impl Society {
         readings::events::list(&mut moment, side, filter, limit.clamp(1, MAX_PAGE)).await
     }
 
+    /// What stands in the way of writing now, if anything does. Finding out takes a write.
+    pub async fn trouble(&self) -> Option<String> {
+        facts::touch(&self.handles.store).await.err().map(|error| error.to_string())
+    }
+
     /// How much there is of everything, and whether the data can be written to now.
     pub async fn data_facts(&self) -> Result<DataFacts, Error> {
-        let trouble = facts::touch(&self.handles.store).await.err().map(|error| error.to_string());
+        let trouble = self.trouble().await;
         let mut moment = self.handles.store.moment().await?;
         facts::count(&mut moment, trouble).await
     }
