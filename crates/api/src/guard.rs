@@ -130,7 +130,7 @@ pub(crate) async fn stand(State(shared): State<Arc<Shared>>, request: Request, n
         Verdict::Pass => next.run(request).await,
         Verdict::ForeignHost => Problem::foreign_host().into_response(),
         Verdict::ForeignOrigin => Problem::foreign_origin().into_response(),
-        Verdict::Unauthorized if request.uri().path() == "/" => login::form(login::Attempt::None),
+        Verdict::Unauthorized if wants_page(&request) => login::form(login::Attempt::None),
         Verdict::Unauthorized => Problem::unauthorized().into_response(),
     };
     let headers = response.headers_mut();
@@ -139,10 +139,20 @@ pub(crate) async fn stand(State(shared): State<Arc<Shared>>, request: Request, n
         HeaderName::from_static("cross-origin-resource-policy"),
         HeaderValue::from_static("same-origin"),
     );
+    // A page that opens ours gets no hold of its window.
+    headers.insert(
+        HeaderName::from_static("cross-origin-opener-policy"),
+        HeaderValue::from_static("same-origin"),
+    );
     // Not `no-referrer`, with which a browser calls the origin of our own form `null`.
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
+}
+
+/// Whether it is a person who opens the page, and so can fill in a form.
+fn wants_page(request: &Request) -> bool {
+    request.uri().path() == "/" && matches!(*request.method(), Method::GET | Method::HEAD)
 }
 
 #[cfg(test)]

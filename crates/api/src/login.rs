@@ -7,7 +7,7 @@ use crate::shared::Shared;
 use axum::Json;
 use axum::extract::rejection::FormRejection;
 use axum::extract::{Form, Query, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -106,11 +106,15 @@ pub(crate) fn form(attempt: Attempt) -> Response {
 
 async fn by_ticket(
     State(shared): State<Arc<Shared>>,
+    method: Method,
+    headers: HeaderMap,
     query: Result<Query<LoginQuery>, axum::extract::rejection::QueryRejection>,
 ) -> Result<Response, Problem> {
     let ticket = query.ok().and_then(|Query(query)| query.ticket);
     match ticket {
-        Some(ticket) if shared.guard.tickets.redeem(&ticket, Instant::now()) => welcome(&shared),
+        // Whatever looks at an address before the person goes there asks for its head; the ticket stays good.
+        Some(_) if method == Method::HEAD => Ok(form(Attempt::None)),
+        Some(ticket) if shared.guard.tickets.redeem(&ticket, Instant::now()) => welcome(&shared, &headers),
         Some(_) => Ok(form(Attempt::Wrong)),
         None => Ok(form(Attempt::None)),
     }
@@ -118,22 +122,34 @@ async fn by_ticket(
 
 async fn by_token(
     State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
     given: Result<Form<LoginForm>, FormRejection>,
 ) -> Result<Response, Problem> {
     match given {
-        Ok(Form(given)) if shared.guard.token().is(given.token.trim()) => welcome(&shared),
+        Ok(Form(given)) if shared.guard.token().is(given.token.trim()) => welcome(&shared, &headers),
         Ok(_) | Err(_) => Ok(form(Attempt::Wrong)),
     }
 }
 
 /// Sends the browser to the page, with a cookie.
-fn welcome(shared: &Shared) -> Result<Response, Problem> {
+fn welcome(shared: &Shared, headers: &HeaderMap) -> Result<Response, Problem> {
     let (name, value) = (shared.guard.cookie_name(), shared.guard.token().session());
-    let cookie = format!("{name}={value}; HttpOnly; SameSite=Strict; Path=/; Max-Age={COOKIE_SECONDS}");
+    let secure = secure(headers);
+    let cookie =
+        format!("{name}={value}; HttpOnly; SameSite=Strict; Path=/; Max-Age={COOKIE_SECONDS}{secure}");
     let cookie = HeaderValue::try_from(cookie).map_err(|_| Problem::defect())?;
     let mut response = (StatusCode::SEE_OTHER, [(header::LOCATION, "/")]).into_response();
     response.headers_mut().insert(header::SET_COOKIE, cookie);
     Ok(response)
+}
+
+/// What a cookie says beside, where the page came by TLS: it is never sent without. The guard has seen to it that the
+/// origin is ours; what a proxy says of itself, anybody could say.
+fn secure(headers: &HeaderMap) -> &'static str {
+    match headers.get(header::ORIGIN) {
+        Some(origin) if origin.as_bytes().starts_with(b"https://") => "; Secure",
+        Some(_) | None => "",
+    }
 }
 
 async fn open(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Result<Json<Session>, Problem> {

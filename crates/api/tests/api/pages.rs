@@ -1,6 +1,6 @@
 //! How a browser comes in, what it gets, and what else is no resource.
 
-use crate::support::{Daemon, HOST, PAGE, TOKEN, asked, bare};
+use crate::support::{Daemon, HOST, NAME, PAGE, TOKEN, asked, bare};
 use axum::body::Body;
 use axum::http::{Request, header};
 
@@ -18,6 +18,11 @@ async fn the_token_opens_the_page() {
     assert!(without.text().contains("<form method=\"post\" action=\"/login\">"));
     assert!(without.header("content-security-policy").starts_with("default-src 'none'"));
 
+    assert_eq!(without.header("cross-origin-opener-policy"), "same-origin");
+    // What is no page is no place for a form.
+    let posted = bare("POST", "/").header(header::HOST, HOST).body(Body::empty()).unwrap();
+    daemon.send(posted).await.assert_problem(401, "unauthorized");
+
     assert_eq!(daemon.send(login("wrong")).await.status, 401);
     let answer = daemon.send(login(TOKEN)).await;
     assert_eq!((answer.status.as_u16(), answer.header("location")), (303, "/"));
@@ -25,7 +30,7 @@ async fn the_token_opens_the_page() {
     for part in ["polity-session-7717=", "HttpOnly", "SameSite=Strict", "Path=/"] {
         assert!(cookie.contains(part), "{cookie}");
     }
-    assert!(!cookie.contains(TOKEN));
+    assert!(!cookie.contains(TOKEN) && !cookie.contains("Secure"));
     let cookie = cookie.split(';').next().unwrap();
 
     let with = |method: &str, path: &str| {
@@ -33,6 +38,7 @@ async fn the_token_opens_the_page() {
     };
     let page = daemon.send(with("GET", "/").body(Body::empty()).unwrap()).await;
     assert_eq!(page.status, 200);
+    assert_eq!(page.header("cross-origin-opener-policy"), "same-origin");
     assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
     assert!(page.header("content-security-policy").contains("script-src 'self'"));
     let again = with("GET", "/").header(header::IF_NONE_MATCH, page.header("etag"));
@@ -48,12 +54,41 @@ async fn the_token_opens_the_page() {
 }
 
 #[tokio::test]
+async fn a_cookie_of_an_encrypted_page_is_sent_to_no_other() {
+    let daemon = Daemon::start().await;
+    let secure = async |origin: &str, forwarded: &str| {
+        let request = bare("POST", "/login").header(header::HOST, NAME).header(header::ORIGIN, origin);
+        let request = request.header("X-Forwarded-Proto", forwarded);
+        let request = request.header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
+        let answer = daemon.send(request.body(Body::from(format!("token={TOKEN}"))).unwrap()).await;
+        assert_eq!(answer.status, 303, "{origin}");
+        answer.header("set-cookie").contains("; Secure")
+    };
+    assert!(secure(&format!("https://{NAME}"), "http").await);
+    assert!(!secure(&format!("http://{NAME}"), "https").await);
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn whoever_asks_in_the_last_moment_is_told_that_the_daemon_ends() {
+    let daemon = Daemon::start().await;
+    daemon.society.stop().await;
+    let body = serde_json::json!({"text": "hello"});
+    daemon.send_json("POST", "/api/messages", &body).await.assert_problem(503, "unavailable");
+    daemon.get("/api/agents").await.assert_problem(503, "unavailable");
+}
+
+#[tokio::test]
 async fn a_ticket_opens_the_page_once() {
     let daemon = Daemon::start().await;
     let session = daemon.call("POST", "/api/session").await.ok();
     let url = session["url"].as_str().unwrap();
     let path = url.strip_prefix(PAGE).unwrap();
-    let open = || bare("GET", path).header(header::HOST, HOST).body(Body::empty()).unwrap();
+    let ask = |method: &str| bare(method, path).header(header::HOST, HOST).body(Body::empty()).unwrap();
+    let open = || ask("GET");
+    // What looks at an address in advance does not use it up.
+    let looked_at = daemon.send(ask("HEAD")).await;
+    assert_eq!((looked_at.status.as_u16(), looked_at.header("set-cookie")), (401, ""));
     let first = daemon.send(open()).await;
     assert_eq!(first.status, 303);
     assert!(first.header("set-cookie").starts_with("polity-session-7717="));

@@ -17,6 +17,8 @@ use tower::ServiceExt;
 
 pub(crate) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 pub(crate) const HOST: &str = "127.0.0.1:7717";
+/// What others call us.
+pub(crate) const NAME: &str = "polity.example";
 pub(crate) const PAGE: &str = "http://127.0.0.1:7717";
 
 /// What the API says of itself.
@@ -59,7 +61,7 @@ impl Daemon {
         let society =
             Arc::new(Society::start(directory.path(), parts(directory.path()).await).await.unwrap());
         let ending = Ending::default();
-        let guard = Guard::new(Token::read(TOKEN).unwrap(), Hosts::new(7717, []));
+        let guard = Guard::new(Token::read(TOKEN).unwrap(), Hosts::new(7717, [NAME.to_owned()]));
         let app = polity_api::app(Arc::clone(&society), guard, ending.clone(), mounted);
         Self { society, ending, app, _directory: directory, succeeded: Mutex::default() }
     }
