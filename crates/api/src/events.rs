@@ -1,5 +1,6 @@
 //! `GET /api/events`: what happened, as a page or as a stream.
 
+mod begin;
 mod stream;
 
 use crate::extract::Wanted;
@@ -16,6 +17,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
+
+pub(crate) use stream::MOST_STREAMS;
 
 const EVENT_STREAM: &str = "text/event-stream";
 
@@ -73,7 +76,7 @@ async fn events(
         (Some(_), Some(_)) => return Err(Problem::bad_request("give `after` or `before`, not both")),
         (after, None) if wants_stream(&headers) => {
             let after = stream::last_event_id(&headers)?.or(after).unwrap_or_default();
-            return Ok(stream::open(&shared, after, filter));
+            return stream::open(&shared, after, filter).await;
         }
         (after, None) => shared.society.events_after(after.unwrap_or_default(), limit, &filter).await?,
         (None, Some(before)) => shared.society.events_before(before, limit, &filter).await?,

@@ -6,6 +6,40 @@ use crate::shared::Shared;
 use axum::extract::State;
 use serde_json::json;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::Mutex;
+
+/// How long what was found out counts: finding out takes a write that waits for the disk.
+const COUNTS_FOR: Duration = Duration::from_secs(1);
+
+/// What was found out last of whether the data can be written to.
+#[derive(Default)]
+pub(crate) struct Readiness(Mutex<Option<Found>>);
+
+#[derive(Clone)]
+struct Found {
+    at: Instant,
+    trouble: Option<String>,
+}
+
+impl Found {
+    fn counts(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.at) < COUNTS_FOR
+    }
+}
+
+impl Readiness {
+    /// What stands in the way, if anything does. Many who ask at once wait for one answer.
+    async fn trouble(&self, now: Instant, look: impl AsyncFnOnce() -> Option<String>) -> Option<String> {
+        let mut last = self.0.lock().await;
+        if let Some(found) = last.as_ref().filter(|found| found.counts(now)) {
+            return found.trouble.clone();
+        }
+        let trouble = look().await;
+        *last = Some(Found { at: now, trouble: trouble.clone() });
+        trouble
+    }
+}
 
 /// Declares the routes.
 pub(crate) fn routes(routes: &mut Routes) {
@@ -33,14 +67,45 @@ pub(crate) fn routes(routes: &mut Routes) {
 
 async fn ready(State(shared): State<Arc<Shared>>) -> Result<&'static str, Problem> {
     if shared.draining.is_cancelled() {
-        return Err(Problem::unavailable("the daemon ends"));
+        return Err(Problem::ending());
     }
-    let facts = shared.society.data_facts().await?;
-    match facts.trouble {
-        None => Ok("ready\n"),
-        Some(trouble) => {
+    let look = async || {
+        let trouble = shared.society.trouble().await;
+        if let Some(trouble) = &trouble {
             tracing::warn!(trouble, "the data directory cannot be written to");
+        }
+        trouble
+    };
+    match shared.readiness.trouble(Instant::now(), look).await {
+        None => Ok("ready\n"),
+        Some(_) => {
             Err(Problem::unavailable("the data directory cannot be written to just now; the log says why"))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_was_found_out_counts_for_a_second() {
+        let (readiness, begun, mut looks) = (Readiness::default(), Instant::now(), 0);
+        let mut check = async |millis: u64, found: Option<&str>, expect: (Option<&str>, u32)| {
+            let look = async || {
+                looks += 1;
+                found.map(str::to_owned)
+            };
+            let trouble = readiness.trouble(begun + Duration::from_millis(millis), look).await;
+            assert_eq!((trouble.as_deref(), looks), expect, "after {millis} ms");
+        };
+        check(0, None, (None, 1)).await;
+        check(0, Some("full"), (None, 1)).await;
+        check(999, Some("full"), (None, 1)).await;
+        check(1000, Some("full"), (Some("full"), 2)).await;
+        check(1999, None, (Some("full"), 2)).await;
+        // Who has waited for others asks as of a moment before.
+        check(500, None, (Some("full"), 2)).await;
+        check(2000, None, (None, 3)).await;
     }
 }

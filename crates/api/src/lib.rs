@@ -70,6 +70,8 @@ pub fn app(
         draining: ending.draining,
         ending: ending.closing,
         uploads: Semaphore::new(upload::AT_ONCE),
+        streams: Arc::new(Semaphore::new(events::MOST_STREAMS)),
+        readiness: health::Readiness::default(),
         started: Instant::now(),
         description: Bytes::from(document.to_string()),
     });

@@ -1,6 +1,7 @@
 //! HTTP on a socket. A client that is slow, silent or one of very many must not keep others from being served: the head
-//! of a request has to come in time, a body has to go on coming, and so many connections are open at once at most.
+//! of a request has to come in time, a body has to go on coming, what is sent has to be read, and so many connections are open at once at most.
 
+mod stalled;
 mod watched;
 
 use axum::Router;
@@ -11,6 +12,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
+use stalled::Stalled;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,7 +90,10 @@ async fn connection(
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_WITHIN)
         .max_buf_size(LARGEST_HEAD)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(app.map_request(taken)));
+        .serve_connection(
+            TokioIo::new(Stalled::new(stream)),
+            TowerToHyperService::new(app.map_request(taken)),
+        );
     tokio::select! {
         served = watcher.watch(connection) => {
             if let Err(error) = served {

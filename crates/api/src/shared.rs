@@ -1,6 +1,7 @@
 //! What all routes share.
 
 use crate::guard::Guard;
+use crate::health::Readiness;
 use axum::body::Bytes;
 use polity_runtime::Society;
 use std::sync::Arc;
@@ -20,6 +21,10 @@ pub(crate) struct Shared {
     pub(crate) ending: CancellationToken,
     /// Places for those that bring files.
     pub(crate) uploads: Semaphore,
+    /// Places for streams of events.
+    pub(crate) streams: Arc<Semaphore>,
+    /// Whether the daemon can work, as it was found out last.
+    pub(crate) readiness: Readiness,
     /// When the API was put together.
     pub(crate) started: Instant,
     /// The description of the API.

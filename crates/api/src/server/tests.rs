@@ -1,5 +1,6 @@
 //! Slow, silent and many clients. Where time passes it is the test's own: it jumps as soon as nobody has anything to do.
 
+use super::stalled::UNREAD_FOR;
 use super::watched::REST_WITHIN;
 use super::*;
 use axum::body::Bytes;
@@ -7,8 +8,9 @@ use axum::extract::Request;
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 async fn take(request: Request) -> axum::response::Response {
@@ -23,7 +25,14 @@ async fn take(request: Request) -> axum::response::Response {
 }
 
 fn app() -> Router {
-    Router::new().route("/", get(async || "hello")).route("/take", post(take))
+    let without_end = async || {
+        let piece = || Ok::<_, std::convert::Infallible>(Bytes::from_static(&[b'x'; 1000]));
+        Body::from_stream(futures::stream::repeat_with(piece))
+    };
+    Router::new()
+        .route("/", get(async || "hello"))
+        .route("/take", post(take))
+        .route("/without-end", get(without_end))
 }
 
 /// What a client gets that sends this and then nothing more, and how long its connection lasts.
@@ -95,6 +104,34 @@ async fn a_body_that_goes_on_coming_is_taken() {
     let mut answer = String::new();
     client.read_to_string(&mut answer).await.unwrap();
     assert!(answer.ends_with("10 bytes"), "{answer}");
+}
+
+/// A connection over which something without end is sent.
+async fn without_end(graceful: &GracefulShutdown) -> (DuplexStream, JoinHandle<()>) {
+    let (mut client, server) = duplex(1024);
+    let served = tokio::spawn(connection(server, app(), graceful.watcher()));
+    client.write_all(b"GET /without-end HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    (client, served)
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_does_not_read_is_not_waited_for() {
+    let graceful = GracefulShutdown::new();
+    let (_client, served) = without_end(&graceful).await;
+    let begun = Instant::now();
+    served.await.unwrap();
+    assert_eq!(begun.elapsed().as_secs(), UNREAD_FOR.as_secs());
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_reads_slowly_is_sent_all() {
+    let graceful = GracefulShutdown::new();
+    let (mut client, served) = without_end(&graceful).await;
+    for _ in 0..20 {
+        tokio::time::sleep(UNREAD_FOR / 2).await;
+        client.read_exact(&mut [0; 1024]).await.unwrap();
+    }
+    assert!(!served.is_finished());
 }
 
 #[tokio::test(start_paused = true)]

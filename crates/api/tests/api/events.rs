@@ -2,7 +2,7 @@
 
 use crate::support::{Daemon, asked};
 use axum::body::Body;
-use axum::http::header;
+use axum::http::{Response, header};
 use futures::StreamExt;
 use polity_runtime::view::EventFilter;
 use polity_runtime::{Entry, Event};
@@ -75,6 +75,66 @@ async fn a_stream_goes_on_where_it_was() {
         streamed(&daemon, &format!("/api/events?after={}", expected[2]), None, left.len()).await,
         left
     );
+    daemon.stop().await;
+}
+
+/// What a stream brings after an event, as blocks, until there are so many.
+async fn blocks(daemon: &Daemon, last: i64, many: usize) -> Vec<String> {
+    let response = open(daemon, last).await;
+    assert_eq!(response.status(), 200);
+    let mut body = response.into_body().into_data_stream();
+    let mut text = String::new();
+    while text.matches("\n\n").count() < many {
+        text.push_str(std::str::from_utf8(&body.next().await.unwrap().unwrap()).unwrap());
+    }
+    text.split("\n\n").take(many).map(str::to_owned).collect()
+}
+
+async fn open(daemon: &Daemon, last: i64) -> Response<Body> {
+    let request = asked("GET", "/api/events").header(header::ACCEPT, "text/event-stream");
+    let request = request.header("Last-Event-ID", last.to_string()).body(Body::empty()).unwrap();
+    daemon.app.clone().oneshot(request).await.unwrap()
+}
+
+#[tokio::test]
+async fn whoever_knows_what_never_happened_is_told_to_read_anew() {
+    let daemon = Daemon::start().await;
+    daemon.prompt("hello").await;
+    let newest = events(&daemon).await.last().unwrap().seq;
+    let told = blocks(&daemon, newest + 1, 2).await;
+    assert_eq!(told[1], format!("event: reset\ndata: {{\"after\":{newest}}}"), "{told:?}");
+    // What happens next comes on the same stream.
+    let response = open(&daemon, newest + 100).await;
+    daemon.prompt("and again").await;
+    let next = events(&daemon).await.into_iter().find(|entry| entry.seq > newest).unwrap().seq;
+    let mut body = response.into_body().into_data_stream();
+    let mut text = String::new();
+    while numbers(&text).is_empty() {
+        text.push_str(std::str::from_utf8(&body.next().await.unwrap().unwrap()).unwrap());
+    }
+    assert_eq!(numbers(&text)[0], next);
+    // Whoever knows the newest one is told nothing of the sort.
+    let told = blocks(&daemon, next, 2).await;
+    assert!(told[1].starts_with("id: "), "{told:?}");
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn streams_are_bounded_and_make_room_when_they_end() {
+    let daemon = Daemon::start().await;
+    let mut streams = Vec::new();
+    let refused = loop {
+        let response = open(&daemon, 0).await;
+        if response.status() != 200 {
+            break response;
+        }
+        streams.push(response);
+        assert!(streams.len() <= 64);
+    };
+    assert_eq!((streams.len(), refused.status().as_u16()), (64, 503));
+    assert!(refused.headers().contains_key(header::RETRY_AFTER));
+    streams.pop();
+    assert_eq!(open(&daemon, 0).await.status(), 200);
     daemon.stop().await;
 }
 

@@ -1,0 +1,67 @@
+//! Where a stream of events begins.
+
+/// Where a stream begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Begin {
+    /// After the event that the client knows: nothing lies between.
+    There(i64),
+    /// After another one: what the client knows does not go on to there, and it has to be told.
+    Anew(i64),
+}
+
+/// Where a stream begins that was asked for after an event, when these are the oldest and the newest that there are.
+pub(super) fn begin(after: i64, oldest: Option<i64>, newest: i64) -> Begin {
+    // Where all have been removed, the next one is the oldest.
+    let before_oldest = oldest.map_or(newest, |oldest| oldest - 1);
+    if after > newest {
+        // It comes of another life of the data: of a backup that is not in force, or of another directory.
+        Begin::Anew(newest)
+    } else if after > 0 && after < before_oldest {
+        Begin::Anew(before_oldest)
+    } else {
+        // Who knows none, 0, wants whatever there is.
+        Begin::There(after)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn beginnings() {
+        let check = |after, oldest, newest, expect| {
+            assert_eq!(begin(after, oldest, newest), expect, "{after} {oldest:?} {newest}");
+        };
+        check(0, None, 0, Begin::There(0));
+        check(0, Some(1), 7, Begin::There(0));
+        check(0, Some(5), 7, Begin::There(0));
+        check(7, Some(1), 7, Begin::There(7));
+        check(3, Some(1), 7, Begin::There(3));
+        check(4, Some(5), 7, Begin::There(4));
+        check(3, Some(5), 7, Begin::Anew(4));
+        check(1, Some(7), 7, Begin::Anew(6));
+        check(8, Some(1), 7, Begin::Anew(7));
+        check(1, None, 0, Begin::Anew(0));
+        check(3, None, 7, Begin::Anew(7));
+        check(7, None, 7, Begin::There(7));
+        check(i64::MAX, Some(1), 7, Begin::Anew(7));
+    }
+
+    proptest! {
+        #[test]
+        fn no_event_that_is_there_is_passed_over_in_silence(
+            after in 0_i64..60, oldest in 1_i64..50, more in 0_i64..50,
+        ) {
+            let newest = oldest + more;
+            match begin(after, Some(oldest), newest) {
+                Begin::There(from) => {
+                    prop_assert_eq!(from, after);
+                    prop_assert!(after <= newest && (after == 0 || after + 1 >= oldest));
+                }
+                Begin::Anew(from) => prop_assert!(from == newest || from + 1 == oldest),
+            }
+        }
+    }
+}
