@@ -40,6 +40,7 @@ async fn metrics(
         services: shared.society.services().await?,
         usage: shared.society.usage(&UsageFilter::default()).await?,
         config: shared.society.config(),
+        newest_event: *shared.society.newest_event().borrow(),
     };
     Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], figures.written()))
 }
@@ -82,6 +83,7 @@ struct Figures {
     services: Vec<ServiceView>,
     usage: UsageView,
     config: ConfigView,
+    newest_event: i64,
 }
 
 impl Figures {
@@ -129,16 +131,22 @@ impl Figures {
         out.family("polity_database_bytes", Sort::Gauge, "Bytes of the database that hold something.");
         out.sample(&[], facts.database_bytes as f64);
         out.family("polity_events_total", Sort::Counter, "Events that ever happened.");
-        out.sample(&[], facts.newest_event as f64);
+        // What the process has counted: in the database the newest one may be removed, too.
+        out.sample(&[], self.newest_event as f64);
     }
 
     fn spent(&self, out: &mut Exposition) {
+        // What tasks have used goes when they do, so none of these only grows.
         let spent = &self.usage.by_service;
-        out.family("polity_model_calls_total", Sort::Counter, "Calls that a model has answered.");
+        out.family(
+            "polity_model_calls",
+            Sort::Gauge,
+            "Calls that a model has answered, for tasks that are still stored.",
+        );
         for one in spent {
             out.sample(&[("service", one.service.as_str()), ("model", &one.model)], one.usage.calls as f64);
         }
-        out.family("polity_model_tokens_total", Sort::Counter, "Tokens of these calls.");
+        out.family("polity_model_tokens", Sort::Gauge, "Tokens of these calls.");
         for one in spent {
             let labels = |direction| {
                 [("service", one.service.as_str()), ("model", &*one.model), ("direction", direction)]
@@ -146,11 +154,7 @@ impl Figures {
             out.sample(&labels("in"), one.usage.prompt_tokens as f64);
             out.sample(&labels("out"), one.usage.completion_tokens as f64);
         }
-        out.family(
-            "polity_model_cost_total",
-            Sort::Counter,
-            "What they have cost, by the prices of the services.",
-        );
+        out.family("polity_model_cost", Sort::Gauge, "What they have cost, by the prices of the services.");
         for one in spent {
             if let Some(cost) = one.usage.cost {
                 out.sample(&[("service", one.service.as_str()), ("model", &one.model)], cost);
