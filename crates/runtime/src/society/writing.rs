@@ -336,13 +336,13 @@ impl Writing {
             }
             return duplicate(tx, &kept.message).await.map(Ok);
         }
-        sqlx::query("SAVEPOINT post").execute(&mut tx.connection).await?;
+        let savepoint = tx.savepoint("post").await?;
         let posted = self.post(tx).await?;
         if posted.is_err() {
             // What is refused begins no task, and makes nobody a contact.
-            sqlx::query("ROLLBACK TO post").execute(&mut tx.connection).await?;
+            tx.undo(&savepoint).await?;
         }
-        sqlx::query("RELEASE post").execute(&mut tx.connection).await?;
+        tx.release(savepoint).await?;
         Ok(posted)
     }
 

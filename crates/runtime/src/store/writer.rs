@@ -35,6 +35,36 @@ impl Tx {
     pub(crate) fn event_written(&mut self, sequence: i64) {
         self.newest_event = sequence;
     }
+
+    /// Begins a part that can be undone by itself. A part within another needs another name.
+    pub(crate) async fn savepoint(&mut self, name: &'static str) -> Result<Savepoint, sqlx::Error> {
+        self.execute(format!("SAVEPOINT {name}")).await?;
+        Ok(Savepoint { name, bells: self.bells.len(), newest_event: self.newest_event })
+    }
+
+    /// Undoes all since the beginning of a part: what was written, and what would have been told of it.
+    pub(crate) async fn undo(&mut self, since: &Savepoint) -> Result<(), sqlx::Error> {
+        self.bells.truncate(since.bells);
+        self.newest_event = since.newest_event;
+        self.execute(format!("ROLLBACK TO {}", since.name)).await
+    }
+
+    /// Ends a part: what is left of it belongs to what is around it.
+    pub(crate) async fn release(&mut self, part: Savepoint) -> Result<(), sqlx::Error> {
+        self.execute(format!("RELEASE {}", part.name)).await
+    }
+
+    async fn execute(&mut self, sql: impl Into<String>) -> Result<(), sqlx::Error> {
+        sqlx::query(AssertSqlSafe(sql.into())).execute(&mut self.connection).await.map(drop)
+    }
+}
+
+/// Where a part of a transaction begins that can be undone by itself.
+#[derive(Debug)]
+pub(crate) struct Savepoint {
+    name: &'static str,
+    bells: usize,
+    newest_event: i64,
 }
 
 /// What became of the transaction that a job was part of.
@@ -184,7 +214,7 @@ impl Writer {
                 let reason = reason(&error);
                 tracing::error!(reason, failed = self.failed, "a write was not committed; it is tried again");
                 // Fails where SQLite has rolled back by itself already.
-                let _ = self.execute("ROLLBACK").await;
+                let _ = self.tx.execute("ROLLBACK").await;
                 self.tx.bells.clear();
                 self.tx.newest_event = events_before;
                 Err(reason)
@@ -208,7 +238,7 @@ impl Writer {
     async fn transaction(&mut self, jobs: Vec<Job>, answers: &mut Vec<Answer>) -> Result<(), sqlx::Error> {
         polity_points::point!("writer::before_begin");
         // A read transaction that becomes a write one can fail with a snapshot error that no timeout retries.
-        let mut so_far = self.execute("BEGIN IMMEDIATE").await;
+        let mut so_far = self.tx.execute("BEGIN IMMEDIATE").await;
         for job in jobs {
             so_far = match so_far {
                 Ok(()) => self.run_job(job, answers).await,
@@ -221,27 +251,23 @@ impl Writer {
         }
         so_far?;
         polity_points::point!("writer::before_commit");
-        self.execute("COMMIT").await
+        self.tx.execute("COMMIT").await
     }
 
     async fn run_job(&mut self, job: Job, answers: &mut Vec<Answer>) -> Result<(), sqlx::Error> {
-        let (bells, newest_event) = (self.tx.bells.len(), self.tx.newest_event);
-        if let Err(error) = self.execute("SAVEPOINT job").await {
-            answers.push(job(Err(&reason(&error))).await.answer);
-            return Err(error);
-        }
+        let savepoint = match self.tx.savepoint("job").await {
+            Ok(savepoint) => savepoint,
+            Err(error) => {
+                answers.push(job(Err(&reason(&error))).await.answer);
+                return Err(error);
+            }
+        };
         let ran = job(Ok(&mut self.tx)).await;
         polity_points::point!("writer::job_done");
         answers.push(ran.answer);
         if ran.outcome == Outcome::Undo {
-            self.tx.bells.truncate(bells);
-            self.tx.newest_event = newest_event;
-            self.execute("ROLLBACK TO job").await?;
+            self.tx.undo(&savepoint).await?;
         }
-        self.execute("RELEASE job").await
-    }
-
-    async fn execute(&mut self, sql: &'static str) -> Result<(), sqlx::Error> {
-        sqlx::query(AssertSqlSafe(sql)).execute(&mut self.tx.connection).await.map(drop)
+        self.tx.release(savepoint).await
     }
 }

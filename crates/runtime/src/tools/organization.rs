@@ -192,12 +192,12 @@ pub(super) async fn spawn_with_task(
             return Ok(Err(Refusal::InvalidMessage(problems)));
         }
     };
-    sqlx::query("SAVEPOINT hire").execute(&mut tx.connection).await?;
+    let savepoint = tx.savepoint("hire").await?;
     let ran = hire_and_write(tx, context, role_id, task_brief, name, payload).await?;
     if ran.is_err() {
-        sqlx::query("ROLLBACK TO hire").execute(&mut tx.connection).await?;
+        tx.undo(&savepoint).await?;
     }
-    sqlx::query("RELEASE hire").execute(&mut tx.connection).await?;
+    tx.release(savepoint).await?;
     Ok(ran)
 }
 

@@ -87,6 +87,24 @@ async fn a_first_message_to_any_agent_makes_both_contacts_and_a_refused_one_noth
 }
 
 #[tokio::test]
+async fn what_is_refused_tells_nobody_and_hides_nothing_that_comes_after() {
+    let mut world = World::new().await;
+    let (society, _) = society(&world);
+    while world.signals.bells.try_recv().is_ok() {}
+    let mut newest = society.newest_event();
+    newest.mark_unchanged();
+    let missing = Attachment::Stored(ArtifactId::new("missing"));
+    // It has begun a task by the time it is refused.
+    let refused = society.write(Post { attachments: vec![missing], ..Post::text("root", "look") }).await;
+    assert_eq!(code(&refused), "artifact_not_found");
+    assert!(!newest.has_changed().unwrap());
+    assert!(world.signals.bells.try_recv().is_err());
+    // It has the number that the event of the refused task had.
+    world.store.note(Event::TaskStarted { task: world.task.clone() }).await.unwrap();
+    assert!(newest.has_changed().unwrap());
+}
+
+#[tokio::test]
 async fn what_the_person_writes_answers_the_oldest_question_of_that_agent() {
     let world = World::new().await;
     let (society, _) = society(&world);
