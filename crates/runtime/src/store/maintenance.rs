@@ -28,11 +28,11 @@ const FIRST_KEPT: &str = "SELECT max(
 /// with it.
 const COUNT_EXPIRED: &str = "SELECT count(*) FROM events WHERE seq < ?1 AND (task IS NULL OR task NOT IN (
         SELECT id FROM tasks WHERE state = 'open'
-        UNION SELECT task FROM messages WHERE receiver = 'user' AND state = 'queued'))";
+        UNION SELECT task FROM messages INDEXED BY messages_waiting WHERE receiver = 'user' AND state = 'queued'))";
 const REMOVE_EXPIRED: &str = "DELETE FROM events WHERE seq IN (
         SELECT seq FROM events WHERE seq < ?1 AND (task IS NULL OR task NOT IN (
             SELECT id FROM tasks WHERE state = 'open'
-            UNION SELECT task FROM messages WHERE receiver = 'user' AND state = 'queued'))
+            UNION SELECT task FROM messages INDEXED BY messages_waiting WHERE receiver = 'user' AND state = 'queued'))
         ORDER BY seq LIMIT ?2)";
 
 /// Every statement of this file.

@@ -112,9 +112,10 @@ const UNREAD_OF: &str =
     ORDER BY seq";
 const BOUNCE: &str = "UPDATE messages SET state = 'bounced'
     WHERE receiver = ?1 AND state IN ('queued', 'delayed', 'in_turn')";
-const CLOSE_REQUESTS: &str = "UPDATE messages SET state = 'failed'
+const CLOSE_REQUESTS: &str = "UPDATE messages INDEXED BY messages_open_requests SET state = 'failed'
     WHERE receiver = ?1 AND expects = 'answer' AND answered_by IS NULL AND state = 'done' RETURNING *";
-const UNSHOWN: &str = "SELECT * FROM messages WHERE receiver = 'user' AND state = 'queued' ORDER BY seq";
+const UNSHOWN: &str = "SELECT * FROM messages INDEXED BY messages_waiting
+    WHERE receiver = 'user' AND state = 'queued' ORDER BY seq";
 const SHOWN: &str =
     "UPDATE messages SET state = 'done' WHERE id = ?1 AND receiver = 'user' AND state = 'queued'";
 const QUESTIONS: &str = "SELECT * FROM messages INDEXED BY messages_open_requests WHERE task = ?1 AND receiver = 'user' AND expects = 'answer'
