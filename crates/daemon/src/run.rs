@@ -212,10 +212,13 @@ async fn follow(society: &Society, output: &Output) -> Result<(), Failure> {
     loop {
         newest.mark_unchanged();
         loop {
-            let page = patiently(|| society.events_after(seen, PAGE, &everything)).await?.events;
-            let Some(last) = page.last() else { break };
-            seen = last.seq;
-            for entry in &page {
+            let page = patiently(|| society.events_after(seen, PAGE, &everything)).await?;
+            // Beyond the last event where damaged ones come after it: they are not read again.
+            seen = page.next.max(seen);
+            if page.events.is_empty() {
+                break;
+            }
+            for entry in &page.events {
                 output.event(entry)?;
                 if matches!(entry.event, Event::TaskIdle { .. }) {
                     look = Look::AtTasks;

@@ -23,10 +23,12 @@ impl Titles {
         let mut titles = BTreeMap::new();
         let mut seen = 0;
         while titles.len() < tasks.len() && seen < society.first_event() {
-            let page = society.events_after(seen, PAGE, &EventFilter::default()).await?.events;
-            let Some(last) = page.last() else { break };
-            seen = last.seq;
-            for entry in page {
+            let page = society.events_after(seen, PAGE, &EventFilter::default()).await?;
+            if page.events.is_empty() {
+                break;
+            }
+            seen = page.next;
+            for entry in page.events {
                 if let Event::MessageAccepted { task, from, text, .. } = entry.event
                     && from == user.as_str()
                     && tasks.contains(&task)

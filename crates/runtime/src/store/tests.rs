@@ -26,6 +26,7 @@ const STATEMENTS: &[&[&str]] = &[
     turns::STATEMENTS,
     usage::STATEMENTS,
     view::agents::STATEMENTS,
+    view::conversation::STATEMENTS,
     view::events::STATEMENTS,
     view::facts::STATEMENTS,
     view::messages::STATEMENTS,
@@ -44,6 +45,37 @@ async fn every_statement_fits_the_schema() {
     for statement in STATEMENTS.iter().copied().flatten() {
         let prepared = connection.prepare(statement.into_sql_str()).await;
         assert!(prepared.is_ok(), "{statement}: {prepared:?}");
+    }
+}
+
+/// What SQLite would do for a statement.
+async fn plan(world: &World, statement: &str) -> String {
+    let mut reader = world.store.reader().await.unwrap();
+    let explained = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
+    let rows = sqlx::query(explained).fetch_all(&mut *reader).await.unwrap();
+    let steps = rows.iter().map(|row| sqlx::Row::get::<String, _>(row, "detail"));
+    steps.collect::<Vec<_>>().join("; ")
+}
+
+/// Of what somebody was ever sent only the part is looked at that still matters.
+#[tokio::test]
+async fn what_waits_is_found_without_looking_at_all_that_was_ever_sent() {
+    let world = World::new().await;
+    let about = |all: &'static [&'static str], word: &'static str| {
+        all.iter().copied().filter(move |statement| statement.contains(word))
+    };
+    let unshown = about(messages::STATEMENTS, "receiver = 'user' AND state = 'queued' ORDER BY");
+    let expired = about(maintenance::STATEMENTS, "receiver = 'user' AND state = 'queued'");
+    let closed = about(messages::STATEMENTS, "AND state = 'done' RETURNING *");
+    let waiting: Vec<&str> = unshown.chain(expired).collect();
+    let closed: Vec<&str> = closed.collect();
+    assert_eq!((waiting.len(), closed.len()), (3, 1));
+    for (statements, index) in [(waiting, "messages_waiting"), (closed, "messages_open_requests")] {
+        for statement in statements {
+            let plan = plan(&world, statement).await;
+            assert!(plan.contains(index), "{statement}: {plan}");
+            assert!(!plan.contains("messages_to"), "{statement}: {plan}");
+        }
     }
 }
 
@@ -84,7 +116,9 @@ fn every_statement_is_in_the_list_of_its_file() {
     check("view/agents", &agents, view::agents::STATEMENTS);
     check("view/events", include_str!("view/events.rs"), view::events::STATEMENTS);
     check("view/facts", include_str!("view/facts.rs"), view::facts::STATEMENTS);
-    check("view/messages", include_str!("view/messages.rs"), view::messages::STATEMENTS);
+    check("view/conversation", include_str!("view/conversation.rs"), view::conversation::STATEMENTS);
+    let messages = parts(include_str!("view/messages.rs"), &["SHOWN_STATE"]);
+    check("view/messages", &messages, view::messages::STATEMENTS);
     check("view/tasks", include_str!("view/tasks.rs"), view::tasks::STATEMENTS);
 }
 

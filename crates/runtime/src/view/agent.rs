@@ -196,6 +196,9 @@ pub struct ContactView {
     /// What the role of that one offers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface_spec: Option<InterfaceSpec>,
+    /// What is wrong with the row of that one, or of its role, in the database, where it is damaged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub damage: Option<String>,
 }
 
 /// A role that agents are hired into.

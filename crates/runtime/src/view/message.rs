@@ -53,6 +53,10 @@ pub struct MessageView {
     /// Whom it introduces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub introduced_agent: Option<AgentId>,
+    /// What is wrong with its row of the database, where that is damaged. `text` says so too, and the rest is as far as it
+    /// can be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub damage: Option<String>,
 }
 
 /// In which order rows come.
@@ -104,7 +108,7 @@ pub struct MessageFilter {
     pub limit: Option<u32>,
 }
 
-/// A page of messages.
+/// A page of messages. It ends early where its texts have some 8 MiB.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MessagePage {
@@ -115,7 +119,7 @@ pub struct MessagePage {
     pub next: Option<MessageId>,
 }
 
-/// An agent's part in a task, as it is stored.
+/// An agent's part in a task, as it is stored; less of it than was asked for where its texts have some 8 MiB.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConversationView {
@@ -141,7 +145,8 @@ pub struct EntryView {
     /// When.
     pub at: i64,
     /// What: an object whose `record` says of which sort it is. Where a message was `heard`, `message` is that message,
-    /// or its id alone where it was removed.
+    /// or its id alone where it was removed. Where its row of the database is damaged, `record` is `damaged`, and `reason`
+    /// says what is wrong.
     pub record: Map<String, Value>,
 }
 

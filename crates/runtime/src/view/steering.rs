@@ -50,7 +50,7 @@ pub struct EventFilter {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EventPage {
-    /// The events.
+    /// The events; none where there are no more. Those whose rows are damaged are left out.
     pub events: Vec<Entry>,
     /// `after` for the next page: nothing that was meant lies between here and there. For a page that was asked for
     /// with `before`, `before` for the page before it.

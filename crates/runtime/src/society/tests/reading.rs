@@ -501,6 +501,101 @@ async fn pages_of_events_joined_are_the_whole_in_both_directions() {
 }
 
 #[tokio::test]
+async fn a_damaged_event_is_passed_over_and_stops_nobody() {
+    let world = World::new().await;
+    let (society, _) = society(&world);
+    for _ in 0..6 {
+        world.store.note(crate::event::Event::TaskStarted { task: world.task.clone() }).await.unwrap();
+    }
+    let all = society.events_after(0, 1000, &EventFilter::default()).await.unwrap();
+    let seqs: Vec<i64> = all.events.iter().map(|entry| entry.seq).collect();
+    assert_eq!(seqs.len(), 6);
+    // A page in the middle, and the last one.
+    sql(&world, format!("UPDATE events SET body = '{{' WHERE seq IN ({}, {})", seqs[2], seqs[3])).await;
+    sql(&world, format!("UPDATE events SET body = CAST(x'ff' AS TEXT) WHERE seq = {}", seqs[5])).await;
+    let after = async |seq: i64| {
+        let page = society.events_after(seq, 2, &EventFilter::default()).await.unwrap();
+        (page.events.iter().map(|entry| entry.seq).collect::<Vec<_>>(), page.next)
+    };
+    assert_eq!(after(0).await, (vec![seqs[0], seqs[1]], seqs[1]));
+    assert_eq!(after(seqs[1]).await, (vec![seqs[4]], seqs[5]));
+    assert_eq!(after(seqs[4]).await, (vec![], seqs[5]));
+    let before = society.events_before(seqs[4], 2, &EventFilter::default()).await.unwrap();
+    assert_eq!(before.events.iter().map(|entry| entry.seq).collect::<Vec<_>>(), [seqs[0], seqs[1]]);
+}
+
+#[tokio::test]
+async fn a_damaged_row_is_shown_as_damaged_among_those_that_are_not() {
+    let world = World::new().await;
+    let (society, _) = society(&world);
+    let reader = world.hire("root", "reader", json!({})).await;
+    let writer = world.hire("root", "writer", json!({})).await;
+    for text in ["one", "two", "three", "four"] {
+        world.say("user", "root", json!(text)).await;
+    }
+    world.begin_turn("root").await;
+    sql(&world, "UPDATE messages SET body = '{' WHERE seq = 2".to_owned()).await;
+    sql(&world, "UPDATE messages SET body = CAST(x'ff' AS TEXT), attachments = '?' WHERE seq = 3".to_owned())
+        .await;
+    sql(&world, "UPDATE records SET body = 'no' WHERE message = 'm000000004'".to_owned()).await;
+    sql(&world, format!("UPDATE agents SET brief = '{{' WHERE id = '{reader}'")).await;
+    let page = society.messages(&MessageFilter::default()).await.unwrap();
+    check_shape(&page);
+    let told: Vec<bool> = page.messages.iter().map(|message| message.damage.is_some()).collect();
+    assert_eq!(told, [false, true, true, false]);
+    assert!(page.messages[1].text.starts_with("damaged row in table messages: m000000002: "));
+    assert!(page.messages[2].text.starts_with("damaged row in table messages: m000000003: "));
+    assert_eq!((page.messages[1].from.as_str(), page.messages[1].to.as_str()), ("user", "root"));
+    let root = AgentId::root();
+    let conversation = society.conversation(&root, None, None, None).await.unwrap().unwrap();
+    check_shape(&conversation);
+    let records: Vec<_> = conversation.entries.iter().map(|entry| &entry.record).collect();
+    assert_eq!(
+        records.iter().map(|record| record["record"].clone()).collect::<Vec<_>>(),
+        ["heard", "heard", "heard", "damaged"]
+    );
+    assert_eq!(records[1]["message"]["damage"], json!(page.messages[1].damage));
+    assert!(records[3]["reason"].as_str().unwrap().starts_with("damaged row in table records: "));
+    assert_eq!(records[3]["message"]["text"], "four");
+    let contacts = society.contacts(&root).await.unwrap().unwrap();
+    check_shape(&contacts);
+    let damaged = contacts.iter().filter(|contact| contact.damage.is_some());
+    assert_eq!(
+        damaged.map(|contact| (contact.agent.as_str(), contact.role.as_str())).collect::<Vec<_>>(),
+        [(reader.as_str(), "reader")]
+    );
+    assert!(contacts.iter().any(|contact| contact.agent.as_str() == writer && contact.damage.is_none()));
+}
+
+#[tokio::test]
+async fn pages_have_no_more_text_than_can_be_held() {
+    let world = World::new().await;
+    let (society, _) = society(&world);
+    for number in 0..5 {
+        world.say("user", "root", json!(format!("message {number}"))).await;
+    }
+    world.begin_turn("root").await;
+    sql(&world, "UPDATE messages SET body = json_object('text', printf('%.*c', 3000000, 'x'))".to_owned())
+        .await;
+    let mut filter = MessageFilter::default();
+    let mut sizes = Vec::new();
+    loop {
+        let page = society.messages(&filter).await.unwrap();
+        sizes.push(page.messages.len());
+        filter.after = page.next;
+        if filter.after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(sizes, [2, 2, 1]);
+    let part = society.conversation(&AgentId::root(), None, None, None).await.unwrap().unwrap();
+    assert_eq!(part.entries.len(), 2);
+    let rest = society.conversation(&AgentId::root(), None, part.next, None).await.unwrap().unwrap();
+    assert_eq!((rest.entries.len(), rest.next.is_some()), (2, true));
+    assert!(rest.entries[1].seq < part.entries[0].seq);
+}
+
+#[tokio::test]
 async fn tasks_and_artifacts_come_in_pages_the_newest_first() {
     let world = World::new().await;
     let (society, _) = society(&world);

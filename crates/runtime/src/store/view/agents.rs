@@ -1,11 +1,12 @@
 //! Agents, as lists and pages about one show them.
 
-use super::{Builder, SUMS, cut, sum};
+use super::{Builder, SUMS, as_far_as_it_goes, cut, sound, sum};
 use crate::door::service_for;
 use crate::store::agents::{self, AgentRow};
 use crate::store::{Error, damaged};
 use crate::view::{AgentFilter, AgentState, AgentView, ContactView, HoldView, MAX_PAGE, UsageSum, page};
 use polity_registry::{Catalogue, Service};
+use polity_society::agent::Standing;
 use polity_society::contact::Source;
 use polity_society::content::{Capabilities, Direction};
 use polity_society::id::{AgentId, RoleId, ServiceId, TaskId};
@@ -193,21 +194,50 @@ pub(crate) async fn contacts(
 ) -> Result<Vec<ContactView>, Error> {
     let rows = sqlx::query(CONTACTS).bind(owner.as_str()).bind(MAX_PAGE).fetch_all(connection).await?;
     let read = |row: &SqliteRow| {
-        let agent: AgentRow = agents::read(row)?;
+        let (agent, damage) = match sound("agents", row, agents::read) {
+            Ok(agent) => (agent, None),
+            Err(error) => {
+                tracing::warn!(%error, "a contact is shown as damaged; `polity db check` tells more");
+                (as_far_as_it_is_read(row), Some(error.to_string()))
+            }
+        };
         let none = Capabilities { input: Vec::new(), output: Vec::new() };
         let party = agent.party(catalogue);
-        Ok(ContactView {
+        ContactView {
             role: party.role_name,
-            source: Source::from_name(&row.get::<String, _>("source")),
-            introduced_by: row.get::<Option<String>, _>("introduced_by").map(AgentId::new),
+            source: Source::from_name(&as_far_as_it_goes(row, "source")),
+            introduced_by: row.try_get::<Option<String>, _>("introduced_by").ok().flatten().map(AgentId::new),
             since: row.get("since"),
             standing: party.standing,
             capabilities: if party.id.is_user() { none } else { party.capabilities },
             interface_spec: party.interface_spec,
             agent: party.id,
-        })
+            damage,
+        }
     };
-    rows.iter().map(read).collect()
+    Ok(rows.iter().map(read).collect())
+}
+
+/// What a registry shows of an agent whose row is damaged.
+fn as_far_as_it_is_read(row: &SqliteRow) -> AgentRow {
+    let optional = |column: &str| row.try_get::<Option<String>, _>(column).ok().flatten();
+    let id = AgentId::new(as_far_as_it_goes(row, "id"));
+    AgentRow {
+        task: optional("task").map(TaskId::new),
+        parent: optional("parent").map(AgentId::new),
+        role: optional("role").map(RoleId::new),
+        name: optional("name"),
+        brief: None,
+        depth: 0,
+        standing: match row.try_get::<Option<i64>, _>("ended_at") {
+            Ok(Some(_)) => Standing::Ended,
+            Ok(None) | Err(_) => Standing::Active,
+        },
+        role_name: optional("role_name").unwrap_or_else(|| id.to_string()),
+        interface_spec: None,
+        service: optional("service").map(ServiceId::new),
+        id,
+    }
 }
 
 /// Where an agent is parked.
