@@ -70,9 +70,13 @@ impl Trust {
 pub(crate) struct Trusts(Mutex<HashMap<ServiceId, Trust>>);
 
 impl Trusts {
-    /// What a service is expected to refuse.
+    /// What a service is expected to refuse. Looking changes nothing: whoever looks may have another revision than those
+    /// who ask the service.
     pub(crate) fn distrust(&self, snapshot: &Snapshot, service: &ServiceId) -> Distrust {
-        self.with(snapshot, service, |trust| trust.distrust())
+        let trusts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let revision = snapshot.catalogue.revision();
+        let known = trusts.get(service).filter(|trust| trust.revision == revision);
+        known.map(Trust::distrust).unwrap_or_default()
     }
 
     /// Notes that a service has taken these media.
@@ -145,5 +149,17 @@ mod tests {
         trusts.refused(&snapshot, &eyes, &ids(&["a"]));
         assert_eq!(trusts.distrust(&snapshot, &eyes).refused.len(), 1);
         assert_eq!(trusts.distrust(&snapshot, &all), Distrust::default());
+    }
+
+    #[tokio::test]
+    async fn looking_with_another_revision_forgets_nothing() {
+        let snapshot = snapshot(&json!({})).await;
+        let trusts = Trusts::default();
+        let eyes = ServiceId::new("eyes");
+        let revision = snapshot.catalogue.revision() + 1;
+        let newer = Trust { revision, refused: ids(&["a"]).into_iter().collect(), ..Trust::default() };
+        trusts.0.lock().unwrap().insert(eyes.clone(), newer.clone());
+        assert_eq!(trusts.distrust(&snapshot, &eyes), Distrust::default());
+        assert_eq!(trusts.0.lock().unwrap().get(&eyes), Some(&newer));
     }
 }
