@@ -1,5 +1,6 @@
 //! Bytes in files, each under the hash of its content.
 
+use crate::verified::{Look, Verified};
 use bytes::Bytes;
 use std::fmt;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -127,6 +128,7 @@ pub struct BlobFile {
 #[derive(Clone, Debug)]
 pub struct BlobStore {
     root: Arc<Path>,
+    verified: Arc<Verified>,
 }
 
 const TEMPORARY: &str = "tmp";
@@ -156,7 +158,7 @@ impl BlobStore {
             if let Some(parent) = root.parent().filter(|parent| !parent.as_os_str().is_empty()) {
                 sync(parent).map_err(failed(parent))?;
             }
-            Ok(Self { root: root.into() })
+            Ok(Self { root: root.into(), verified: Arc::default() })
         };
         tokio::task::spawn_blocking(work).await.map_err(BlobError::CutOff)?
     }
@@ -164,7 +166,7 @@ impl BlobStore {
     /// The store in a directory as it is. Nothing is made there and nothing is swept away, so another process may be
     /// writing to it: this is for looking, not for [`put`](Self::put).
     pub fn as_it_is(directory: impl Into<PathBuf>) -> Self {
-        Self { root: directory.into().into() }
+        Self { root: directory.into().into(), verified: Arc::default() }
     }
 
     /// Stores bytes. When this returns, they are there even after a power cut. Bytes that are there already are not
@@ -204,18 +206,26 @@ impl BlobStore {
         tokio::task::spawn_blocking(work).await.map_err(BlobError::CutOff)?
     }
 
-    /// Opens a blob to be read piece by piece, once it is certain that its bytes are those that were stored.
+    /// Opens a blob to be read piece by piece, once it is certain that its bytes are those that were stored. A file that
+    /// was looked at before, and has the size and the time that it had then, is not read again.
     pub async fn file(&self, hash: &BlobHash) -> Result<BlobFile, BlobError> {
         let Some(path) = path_of(&self.root, hash) else {
             return Err(BlobError::Missing { hash: hash.clone() });
         };
         let wanted = hash.clone();
+        let verified = Arc::clone(&self.verified);
         let work = move || {
             let failed = |source: io::Error| match source.kind() {
                 io::ErrorKind::NotFound => BlobError::Missing { hash: wanted.clone() },
                 _ => BlobError::Read { hash: wanted.clone(), source },
             };
             let mut file = std::fs::File::open(&path).map_err(failed)?;
+            // Before it is read: what is changed meanwhile is read again the next time.
+            let metadata = file.metadata().map_err(failed)?;
+            let look = Look::of(&metadata);
+            if verified.is_known(&wanted, look) {
+                return Ok(BlobFile { file, size: metadata.len() });
+            }
             let mut hasher = blake3::Hasher::new();
             let size = io::copy(&mut file, &mut hasher).map_err(failed)?;
             let found = BlobHash(hasher.finalize().to_hex().to_string());
@@ -223,6 +233,7 @@ impl BlobStore {
                 return Err(BlobError::Damaged { hash: wanted, found });
             }
             file.rewind().map_err(failed)?;
+            verified.note(&wanted, look);
             Ok(BlobFile { file, size })
         };
         tokio::task::spawn_blocking(work).await.map_err(BlobError::CutOff)?
@@ -369,6 +380,30 @@ mod tests {
 
     fn file_of(store: &BlobStore, hash: &BlobHash) -> PathBuf {
         path_of(&store.root, hash).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_file_that_was_found_sound_is_read_again_only_where_it_has_changed() {
+        let (_directory, store) = store().await;
+        let blob = store.put(Bytes::from_static(b"notes")).await.unwrap();
+        let path = file_of(&store, &blob.hash);
+        let time = std::fs::metadata(&path).unwrap().modified().unwrap();
+        let change = |bytes: &[u8], time| {
+            std::fs::remove_file(&path).unwrap();
+            std::fs::write(&path, bytes).unwrap();
+            File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+        };
+        assert_eq!(store.file(&blob.hash).await.unwrap().size, 5);
+        // Nobody can tell that it is another one, so it is not looked at.
+        change(b"wrong", time);
+        assert_eq!(store.file(&blob.hash).await.unwrap().size, 5);
+        let later = time + std::time::Duration::from_secs(1);
+        change(b"wrong", later);
+        assert!(matches!(store.file(&blob.hash).await, Err(BlobError::Damaged { .. })));
+        change(b"wrong!", time);
+        assert!(matches!(store.file(&blob.hash).await, Err(BlobError::Damaged { .. })));
+        std::fs::remove_file(&path).unwrap();
+        assert!(matches!(store.file(&blob.hash).await, Err(BlobError::Missing { .. })));
     }
 
     #[tokio::test]

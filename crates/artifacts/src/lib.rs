@@ -21,6 +21,7 @@ mod detect;
 mod blobs;
 
 mod prepare;
+mod verified;
 
 pub mod index;
 
