@@ -1,9 +1,6 @@
 -- What was written for others to look at is found without reading all of it.
 CREATE INDEX messages_to ON messages (receiver, seq);
 CREATE INDEX messages_from ON messages (sender, seq);
--- Where a message stands, as it is shown: an answer is noted beside the state.
-CREATE INDEX messages_in_state ON messages (CASE WHEN answered_by IS NULL THEN state ELSE 'answered' END, seq);
-CREATE INDEX messages_of_type ON messages (type, seq);
 CREATE INDEX turns_open_of ON turns (agent) WHERE state = 'open';
 CREATE INDEX artifacts_of_task ON artifacts (task);
 
