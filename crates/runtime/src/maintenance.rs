@@ -388,6 +388,16 @@ pub(crate) async fn remove_expired(store: &Store, retention: Retention, now: i64
     }
 }
 
+/// How long what the person has stored may wait to be sent to somebody, in milliseconds: a day.
+const UNSENT_FOR: i64 = 24 * 60 * 60 * 1000;
+
+/// Removes what the person has stored more than a day ago and sent to nobody; says how much. A society may be running: the
+/// bytes stay until [`free`] finds that nothing needs them.
+pub(crate) async fn remove_unsent(store: &Store, now: i64) -> Result<u64, Error> {
+    let since = now.saturating_sub(UNSENT_FOR);
+    store.write(move |tx| Box::pin(async move { unneeded::remove_strays(tx, since).await })).await
+}
+
 /// Forgets the oldest tasks that are over, one transaction each, while the database is larger than its bound; says how
 /// many. A society may be running.
 pub(crate) async fn keep_within(store: &Store, most: u64) -> Result<u64, Error> {

@@ -341,7 +341,7 @@ async fn note_reports(
 /// How often events that have had their time are removed.
 const RETENTION: Duration = Duration::from_secs(60 * 60);
 
-/// Removes events that have had their time, now and every hour, until the society stops. A clock that is set forward
+/// Removes events that have had their time, and what was stored and never sent, now and every hour, until the society stops. A clock that is set forward
 /// meanwhile makes no event old: what counts is what it said at the start, and the time that has passed since.
 async fn keep_bounded(handles: Arc<Handles>, stop: CancellationToken) {
     let (begun_at, begun) = (crate::clock::now(), tokio::time::Instant::now());
@@ -356,6 +356,9 @@ async fn keep_bounded(handles: Arc<Handles>, stop: CancellationToken) {
         let now = crate::clock::now().min(begun_at.saturating_add(passed));
         if let Err(error) = maintenance::remove_expired(&handles.store, retention, now).await {
             tracing::warn!(%error, "old events could not be removed");
+        }
+        if let Err(error) = maintenance::remove_unsent(&handles.store, now).await {
+            tracing::warn!(%error, "what was stored and never sent could not be removed");
         }
         let within = match retention.max_database_bytes {
             Some(most) => maintenance::keep_within(&handles.store, most).await,

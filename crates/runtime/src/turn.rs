@@ -137,6 +137,12 @@ impl Turn {
         if self.summing_up == SummingUp::Asked { Reminded::Once } else { self.reminded }
     }
 
+    /// What its model is given with the next call; `max_rounds` as for [`Turn::next`].
+    pub(crate) fn tools(&self, max_rounds: u64) -> Tools {
+        let is_over = self.summing_up == SummingUp::Asked || self.rounds >= max_rounds;
+        if is_over { Tools::Withheld } else { Tools::Offered }
+    }
+
     /// What to do next. `max_rounds` is how many answers with tool calls it may get.
     pub(crate) fn next(&self, max_rounds: u64) -> Step {
         match &self.phase {

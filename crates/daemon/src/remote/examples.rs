@@ -117,6 +117,7 @@ pub(super) fn detail() -> AgentDetail {
             standing: Standing::Ended,
             capabilities: Capabilities::default(),
             interface_spec: None,
+            damage: None,
         }],
         tasks: vec![task_id()],
         holds: vec![HoldView { task: task_id(), reason: HOSTILE.to_owned() }],
@@ -182,6 +183,7 @@ pub(super) fn artifact(id: &str, filename: Option<&str>) -> ArtifactView {
         owner: AgentId::user(),
         created_at: 0,
         meta: Map::new(),
+        damage: None,
     }
 }
 
@@ -219,6 +221,7 @@ pub(super) fn messages() -> Vec<MessageView> {
         due_at: None,
         created_at: 0,
         introduced_agent: None,
+        damage: None,
     };
     let interim = MessageView {
         id: MessageId::from_sequence(2),
@@ -290,6 +293,7 @@ pub(super) fn preview() -> RequestPreview {
         revision: 3,
         estimated_tokens: 1660,
         shown: vec![Shown { artifact: ArtifactId::new("mmpqmm6wc2"), routing: "image_url".to_owned() }],
+        queued: 0,
         request: json!({"model": "qwen3-vl:8b", "messages": [{"role": "user", "content": HOSTILE}]}),
     }
 }

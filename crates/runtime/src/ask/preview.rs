@@ -5,10 +5,12 @@ use super::{Round, Wanted, look};
 use crate::door::service_for;
 use crate::handles::Handles;
 use crate::render::MediaUse;
-use crate::store::{Conversation, Error, damaged};
-use crate::turn::Tools;
+use crate::store::{Conversation, Error, damaged, messages, records, turns};
+use crate::turn::{Tools, Turn};
 use crate::view::RequestPreview;
 use polity_llm::{Body, estimate_prompt_tokens};
+use polity_registry::Snapshot;
+use polity_society::message::Expects;
 use serde_json::Value;
 
 /// How much of the media of a request is shown.
@@ -30,7 +32,8 @@ pub(crate) async fn preview(
     let mut scene = look(handles, conversation).await?;
     let service = service_for(&snapshot.catalogue, scene.wanted.as_ref());
     scene.history.pin_tokens = service.context_window.map(|window| window / 4);
-    let next = Wanted::Answer(Round { turn: 0, number: 0, tools: Tools::Offered });
+    let (tools, queued) = standing(handles, conversation, &snapshot).await?;
+    let next = Wanted::Answer(Round { turn: 0, number: 0, tools });
     let made = make(handles, &scene, &snapshot, service, MediaUse::Shown, next).await;
     let body = Body::new(&made.request, &service.endpoint).to_json();
     let request = body.and_then(|body| serde_json::from_slice(&body));
@@ -43,11 +46,29 @@ pub(crate) async fn preview(
         task: conversation.task.clone(),
         service: service.id.clone(),
         model: service.endpoint.model.clone(),
-        revision: snapshot.revision,
+        revision: snapshot.catalogue.revision(),
         estimated_tokens: estimate_prompt_tokens(&made.request),
         shown: made.shown,
+        queued,
         request,
     })
+}
+
+/// What the model is given with the next call, and how many messages wait to be taken in before it.
+async fn standing(
+    handles: &Handles,
+    conversation: &Conversation,
+    snapshot: &Snapshot,
+) -> Result<(Tools, u64), Error> {
+    let mut moment = handles.store.moment().await?;
+    // With this limit they are counted.
+    let queued = messages::queued(&mut moment, conversation, 0).await?;
+    let Some(open) = turns::open(&mut moment, conversation).await? else {
+        return Ok((Tools::Offered, queued));
+    };
+    // What a turn is expected to end with changes nothing about its tools.
+    let turn = Turn::replay(Expects::Nothing, &records::of_turn(&mut moment, open.id).await?);
+    Ok((turn.tools(snapshot.settings.limits.max_tool_rounds), queued))
 }
 
 /// What is shorter than this stays.

@@ -18,14 +18,14 @@ use polity_artifacts::index::{NO_TASK, Stored};
 use polity_artifacts::{BlobHash, NewArtifact, Prepared, prepare};
 use polity_registry::Snapshot;
 use polity_society::contact;
-use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, ServiceId, TaskId};
+use polity_society::id::{AgentId, ArtifactId, RoleId, ServiceId, TaskId};
 use polity_society::message::{MessageState, Payload};
 use polity_society::problem::{Fault, FieldProblem};
 use polity_society::refusal::{ContactLine, Refusal};
 use polity_society::rules::{Answering, Draft, LastWord, introduce_person};
 use serde_json::{Number, Value, json};
+use sqlx::SqliteConnection;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// What the person writes to an agent.
 #[derive(Clone, Debug)]
@@ -211,11 +211,8 @@ impl Society {
     }
 }
 
-async fn write(handles: &Handles, post: Post) -> Result<Posted, WriteError> {
+async fn write(handles: &Arc<Handles>, post: Post) -> Result<Posted, WriteError> {
     let snapshot = handles.registry.current();
-    if let Some(id) = &post.service {
-        check_service(id, &snapshot)?;
-    }
     if post.key.as_ref().is_some_and(|key| key.is_empty() || key.len() > MAX_KEY_BYTES) {
         return Err(WriteError::invalid("key", "must have 1 to 255 bytes"));
     }
@@ -229,7 +226,17 @@ async fn write(handles: &Handles, post: Post) -> Result<Posted, WriteError> {
     let parsed = Payload::parse(&with_attachments(&post));
     let (mut payload, _) =
         parsed.map_err(|problems| WriteError::refused(Refusal::InvalidMessage(problems), &snapshot))?;
-    let said = payload.clone();
+    let key = post.key.clone().map(|key| (key, fingerprint(&post, &payload)));
+    if let Some(key) = &key {
+        // Whoever tries again is told that it was taken, though the service may have gone since, or a limit been lowered.
+        let mut moment = handles.store.moment().await?;
+        if let Some(before) = written_before(&mut moment, key).await? {
+            return before;
+        }
+    }
+    if let Some(id) = &post.service {
+        check_service(id, &snapshot)?;
+    }
     let mut prepared = Vec::new();
     for attachment in &post.attachments {
         match attachment {
@@ -243,9 +250,8 @@ async fn write(handles: &Handles, post: Post) -> Result<Posted, WriteError> {
         }
     }
     polity_points::point!("society::attachments_stored");
-    let key = post.key.clone().map(|key| (key, fingerprint(&post, &said)));
-    let worked = post.task.as_ref().and_then(|task| handles.budgets.worked(task));
-    let writing = Writing { snapshot, payload, prepared, worked, begins, key, post };
+    let handles_of_job = Arc::clone(handles);
+    let writing = Writing { handles: handles_of_job, snapshot, payload, prepared, begins, key, post };
     let written = handles.store.write(move |tx| Box::pin(writing.run(tx))).await?;
     polity_points::point!("society::prompted");
     written
@@ -284,7 +290,7 @@ fn check_service(id: &ServiceId, snapshot: &Snapshot) -> Result<(), WriteError> 
     Err(WriteError::UnknownService { id: id.clone(), known: known.collect::<Vec<_>>().join(", ") })
 }
 
-/// The hash of all that makes two messages the same.
+/// The hash of all that makes two messages the same. The order of an object's fields does not.
 fn fingerprint(post: &Post, said: &Payload) -> String {
     let attached: Vec<Value> = post
         .attachments
@@ -300,7 +306,7 @@ fn fingerprint(post: &Post, said: &Payload) -> String {
             }),
         })
         .collect();
-    let all = json!({
+    let mut all = json!({
         "to": post.to.trim(),
         "task": post.task,
         "service": post.service,
@@ -309,16 +315,16 @@ fn fingerprint(post: &Post, said: &Payload) -> String {
         "attachments": said.attachments,
         "attached": attached,
     });
+    all.sort_all_objects();
     BlobHash::of(all.to_string().as_bytes()).as_str().to_owned()
 }
 
 /// A message of the person on its way into the database.
 struct Writing {
+    handles: Arc<Handles>,
     snapshot: Arc<Snapshot>,
     payload: Payload,
     prepared: Vec<Prepared>,
-    /// How long was worked for the task, where somebody works for it now.
-    worked: Option<Duration>,
     /// Whether it begins a task.
     begins: bool,
     /// The key, and the hash of the content.
@@ -328,13 +334,11 @@ struct Writing {
 
 impl Writing {
     async fn run(mut self, tx: &mut Tx) -> Verdict<Posted> {
-        if let Some((key, content)) = &self.key
-            && let Some(kept) = posts::get(tx, key).await?
+        // Again, because the same may have been written meanwhile.
+        if let Some(key) = &self.key
+            && let Some(before) = written_before(&mut tx.connection, key).await?
         {
-            if kept.content != *content {
-                return Ok(Err(WriteError::KeyReused));
-            }
-            return duplicate(tx, &kept.message).await.map(Ok);
+            return Ok(before);
         }
         let savepoint = tx.savepoint("post").await?;
         let posted = self.post(tx).await?;
@@ -430,7 +434,8 @@ impl Writing {
         let tokens = usage::in_context(&mut tx.connection, &root).await?.unwrap_or_default();
         let chosen = tasks::service(&mut tx.connection, task).await?;
         let need = budget::need(tokens, service_for(&self.snapshot.catalogue, chosen.as_ref()));
-        let worked = match self.worked {
+        // Where somebody works for it now, the time that is written is behind.
+        let worked = match self.handles.budgets.worked(task) {
             Some(worked) => worked,
             None => tasks::worked(&mut tx.connection, task).await?,
         };
@@ -438,10 +443,18 @@ impl Writing {
     }
 }
 
-/// What was written before under the same key.
-async fn duplicate(tx: &mut Tx, id: &MessageId) -> Result<Posted, Error> {
-    let (message, state) = messages::with_state(&mut tx.connection, id).await?;
-    Ok(Posted { id: message.id, task: message.task, state, to: message.to, duplicate: true })
+/// What came of what was written before under a key; nothing where nothing was. `key` is the key, and the hash of the
+/// content.
+async fn written_before(
+    connection: &mut SqliteConnection,
+    (key, content): &(String, String),
+) -> Result<Option<Result<Posted, WriteError>>, Error> {
+    let Some(kept) = posts::get(connection, key).await? else { return Ok(None) };
+    if kept.content != *content {
+        return Ok(Some(Err(WriteError::KeyReused)));
+    }
+    let (message, state) = messages::with_state(connection, &kept.message).await?;
+    Ok(Some(Ok(Posted { id: message.id, task: message.task, state, to: message.to, duplicate: true })))
 }
 
 async fn put_artifact(

@@ -2,7 +2,7 @@
 
 use super::{Error, Tx};
 use polity_society::id::{MessageId, TaskId};
-use sqlx::Row;
+use sqlx::{Row, SqliteConnection};
 
 const INSERT: &str =
     "INSERT INTO posts (key, content, message, task, created_at) VALUES (?1, ?2, ?3, ?4, ?5)";
@@ -34,8 +34,8 @@ pub(crate) async fn insert(tx: &mut Tx, key: &str, post: &Post, task: &TaskId) -
     Ok(())
 }
 
-pub(crate) async fn get(tx: &mut Tx, key: &str) -> Result<Option<Post>, Error> {
-    let row = sqlx::query(GET).bind(key).fetch_optional(&mut tx.connection).await?;
+pub(crate) async fn get(connection: &mut SqliteConnection, key: &str) -> Result<Option<Post>, Error> {
+    let row = sqlx::query(GET).bind(key).fetch_optional(connection).await?;
     Ok(row.map(|row| Post {
         content: row.get("content"),
         message: MessageId::new(row.get::<String, _>("message")),

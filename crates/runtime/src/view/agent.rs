@@ -89,7 +89,8 @@ impl AgentState {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AgentFilter {
-    /// Only those that were hired for this task, and root and the person; root as it is served in this task.
+    /// Only those that were hired for this task, and root and the person; what is told of those two is what they do and
+    /// have spent in this task, and root is as it is served there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
     /// Only those that are in this state. `ended` brings those that have ended.

@@ -35,6 +35,9 @@ pub struct ArtifactView {
     pub created_at: i64,
     /// What else is known of it.
     pub meta: Map<String, Value>,
+    /// What is wrong with its row of the database, where that is damaged: the rest is as far as it can be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub damage: Option<String>,
 }
 
 /// Which artifacts are meant. They come newest first.

@@ -150,7 +150,10 @@ pub struct EntryView {
     pub record: Map<String, Value>,
 }
 
-/// What a model would be sent now.
+/// What a model would be sent now, for what its agent has read so far. The next real request differs where messages wait
+/// (`queued`), which it takes in first; where the model has had its last round of tools, after which it is asked to sum
+/// up; where the conversation has outgrown the window, and a summary is asked for first; and where its service fails and
+/// another stands in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestPreview {
@@ -162,12 +165,14 @@ pub struct RequestPreview {
     pub service: ServiceId,
     /// Its model.
     pub model: String,
-    /// The revision of the configuration.
+    /// The revision of the services, as calls are recorded with it.
     pub revision: u64,
     /// How many tokens it is estimated at.
     pub estimated_tokens: u64,
     /// How the artifacts of the conversation are shown in it.
     pub shown: Vec<Shown>,
+    /// How many messages wait that its agent has not read.
+    pub queued: u64,
     /// The body, field by field as it would be sent. Where it is not asked for in full, long base64 is replaced by its
     /// length.
     pub request: Value,

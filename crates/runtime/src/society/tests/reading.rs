@@ -156,20 +156,28 @@ impl Drawn {
         Self { seeds, mail: named }
     }
 
-    fn waits_for(&self, id: &str) -> BTreeSet<String> {
+    fn seed(&self, id: &str) -> Option<&Seed> {
+        id.strip_prefix("agent-").map(|index| &self.seeds[index.parse::<usize>().unwrap()])
+    }
+
+    fn waits_for(&self, id: &str, task: Option<&str>) -> BTreeSet<String> {
         let open = |mail: &Mail| {
             mail.asks && !mail.answered && ["delayed", "queued", "in_turn", "done"].contains(&mail.state)
         };
-        let sent = self.mail.iter().filter(|(from, to, mail)| from == id && to != id && open(mail));
+        let meant = |mail: &Mail| task.is_none_or(|task| of_mail(mail) == task);
+        let sent =
+            self.mail.iter().filter(|(from, to, mail)| from == id && to != id && open(mail) && meant(mail));
         sent.map(|(_, to, _)| to.clone()).collect()
     }
 
-    fn unread(&self, id: &str) -> u64 {
-        self.mail.iter().filter(|(_, to, mail)| to == id && mail.state == "queued").count() as u64
+    fn unread(&self, id: &str, task: Option<&str>) -> u64 {
+        let meant = |mail: &Mail| task.is_none_or(|task| of_mail(mail) == task);
+        self.mail.iter().filter(|(_, to, mail)| to == id && mail.state == "queued" && meant(mail)).count()
+            as u64
     }
 
-    /// What an agent is doing, as the definition has it.
-    fn state(&self, id: &str, seed: Option<&Seed>) -> AgentState {
+    /// What an agent is doing, as the definition has it; in one task, if one is meant.
+    fn state(&self, id: &str, seed: Option<&Seed>, task: Option<&str>) -> AgentState {
         let is = |what: fn(&Seed) -> bool| seed.is_some_and(what);
         if is(|seed| seed.ended) {
             AgentState::Ended
@@ -179,9 +187,9 @@ impl Drawn {
             AgentState::Parked
         } else if is(|seed| seed.turning) {
             AgentState::Thinking
-        } else if self.unread(id) > 0 {
+        } else if self.unread(id, task) > 0 {
             AgentState::Queued
-        } else if !self.waits_for(id).is_empty() {
+        } else if !self.waits_for(id, task).is_empty() {
             AgentState::Waiting
         } else {
             AgentState::Idle
@@ -250,11 +258,11 @@ proptest! {
             assert_eq!(all.len(), drawn.seeds.len() + 2);
             for agent in &all {
                 let id = agent.id.as_str();
-                let seed = id.strip_prefix("agent-").map(|index| &drawn.seeds[index.parse::<usize>().unwrap()]);
-                assert_eq!(agent.state, drawn.state(id, seed), "{agent:?}");
-                assert_eq!(agent.waiting, drawn.unread(id), "{agent:?}");
+                let seed = drawn.seed(id);
+                assert_eq!(agent.state, drawn.state(id, seed, None), "{agent:?}");
+                assert_eq!(agent.waiting, drawn.unread(id, None), "{agent:?}");
                 let awaited: BTreeSet<String> = agent.waits_for.iter().map(ToString::to_string).collect();
-                assert_eq!(awaited, drawn.waits_for(id), "{agent:?}");
+                assert_eq!(awaited, drawn.waits_for(id, None), "{agent:?}");
                 assert_eq!(agent.usage.calls, seed.map_or(0, |seed| seed.calls));
                 assert_eq!(agent.usage.prompt_tokens, 10 * agent.usage.calls);
                 let service = seed.map_or("words", |seed| SERVICES[seed.role]);
@@ -265,8 +273,17 @@ proptest! {
             }
             for filter in filters {
                 let direction = filter.direction.unwrap_or(Direction::Input);
+                let task = filter.task.as_ref().map(TaskId::as_str);
                 let expected: Vec<_> = all
                     .iter()
+                    .cloned()
+                    .map(|mut agent| {
+                        let id = agent.id.as_str();
+                        agent.state = drawn.state(id, drawn.seed(id), task);
+                        agent.waiting = drawn.unread(id, task);
+                        agent.waits_for = drawn.waits_for(id, task).into_iter().map(AgentId::new).collect();
+                        agent
+                    })
                     .filter(|agent| {
                         let is_there = filter.include_ended || agent.state != AgentState::Ended;
                         filter.state.map_or(is_there, |state| agent.state == state)
@@ -278,7 +295,6 @@ proptest! {
                                 agent.capabilities.as_ref().is_some_and(|has| has.has(capability, direction))
                             })
                     })
-                    .cloned()
                     .collect();
                 assert_eq!(all_agents(&society, &filter, limit).await, expected, "{filter:?}");
             }
@@ -438,6 +454,36 @@ async fn an_agent_is_shown_with_its_brief_its_contacts_and_where_it_is_parked() 
 }
 
 #[tokio::test]
+async fn root_is_shown_as_it_is_in_the_task_that_is_meant() {
+    let world = World::new().await;
+    world.add_task("t-2").await;
+    let (society, _) = society(&world);
+    world.say("user", "root", json!("go")).await;
+    world.begin_turn("root").await;
+    sql(&world, "INSERT INTO holds VALUES ('root', 't-1', 'it failed', 1)".to_owned()).await;
+    sql(
+        &world,
+        "INSERT INTO model_calls (task, agent, turn, service, model, revision, attempts, prompt_tokens,
+         completion_tokens, usage_source, created_at)
+         VALUES ('t-1', 'root', 1, 'words', 'm', 1, 1, 10, 1, 'reported', 1)"
+            .to_owned(),
+    )
+    .await;
+    let root = async |task: Option<&str>| {
+        let filter = AgentFilter { task: task.map(TaskId::new), ..AgentFilter::default() };
+        let page = society.agents(&filter).await.unwrap();
+        let root = page.agents.into_iter().find(|agent| agent.id == AgentId::root()).unwrap();
+        (root.state, root.usage.calls)
+    };
+    assert_eq!(root(None).await, (AgentState::Parked, 1));
+    assert_eq!(root(Some("t-1")).await, (AgentState::Parked, 1));
+    assert_eq!(root(Some("t-2")).await, (AgentState::Idle, 0));
+    sql(&world, "DELETE FROM holds".to_owned()).await;
+    assert_eq!(root(Some("t-1")).await, (AgentState::Thinking, 1));
+    assert_eq!(root(Some("t-2")).await, (AgentState::Idle, 0));
+}
+
+#[tokio::test]
 async fn pages_of_events_joined_are_the_whole_in_both_directions() {
     let world = World::new().await;
     let (society, _) = society(&world);
@@ -565,6 +611,21 @@ async fn a_damaged_row_is_shown_as_damaged_among_those_that_are_not() {
         [(reader.as_str(), "reader")]
     );
     assert!(contacts.iter().any(|contact| contact.agent.as_str() == writer && contact.damage.is_none()));
+}
+
+#[tokio::test]
+async fn an_artifact_whose_row_is_damaged_says_so() {
+    let world = World::new().await;
+    let (society, _) = society(&world);
+    let file = || NewArtifact { bytes: "notes".into(), ..NewArtifact::default() };
+    let sound = society.put_artifact(file(), None).await.unwrap();
+    let damaged = society.put_artifact(file(), None).await.unwrap();
+    sql(&world, format!("UPDATE artifacts SET kind = 'smell' WHERE id = '{}'", damaged.id)).await;
+    let page = society.artifacts(&ArtifactFilter::default()).await.unwrap();
+    check_shape(&page);
+    let told: Vec<_> =
+        page.artifacts.iter().map(|artifact| (&artifact.id, artifact.damage.as_deref())).collect();
+    assert_eq!(told, [(&damaged.id, Some("kind is \"smell\"")), (&sound.id, None)]);
 }
 
 #[tokio::test]

@@ -1,7 +1,10 @@
 use super::*;
 use crate::event::Event;
+use crate::record::{Record, Replied, ToolResult};
+use crate::store::records;
 use crate::view::{ArtifactFilter, EventFilter, MessageFilter, RolePatch, TaskState};
-use polity_society::id::{ArtifactId, RoleId};
+use polity_llm::{Arguments, ToolCall};
+use polity_society::id::{ArtifactId, CallId, RoleId};
 use polity_society::message::MessageState;
 use serde_json::{Value, json};
 
@@ -182,6 +185,67 @@ async fn the_same_under_the_same_key_is_the_same_message_however_often_it_comes_
 }
 
 #[tokio::test]
+async fn what_was_taken_under_a_key_is_told_although_it_would_be_refused_now() {
+    let mut world = World::new().await;
+    let post = || Post {
+        key: Some("key-1".to_owned()),
+        attachments: vec![Attachment::New(file(&"x".repeat(5000)))],
+        service: Some(ServiceId::new("eyes")),
+        ..Post::text("root", "go")
+    };
+    let first = society(&world).0.write(post()).await.unwrap();
+    let strict = World::with(&json!({"maxArtifactBytes": 4000})).await;
+    world.registry = std::sync::Arc::clone(&strict.registry);
+    let (society, _) = society(&world);
+    let again = society.write(post()).await.unwrap();
+    assert_eq!((again.duplicate, &again.id), (true, &first.id));
+    let new = Post { key: Some("key-2".to_owned()), ..post() };
+    assert_eq!(code(&society.write(new).await), "limit_reached");
+    let other = Post { attachments: Vec::new(), ..post() };
+    assert_eq!(code(&society.write(other).await), "key_reused");
+}
+
+#[tokio::test]
+async fn the_order_of_fields_makes_no_other_message() {
+    let world = World::new().await;
+    let (society, _) = society(&world);
+    let post = |payload: &str| Post {
+        key: Some("key-1".to_owned()),
+        payload: serde_json::from_str(payload).unwrap(),
+        ..Post::text("root", "")
+    };
+    let first = society
+        .write(post(r#"{"text": "go", "how": {"far": 1, "fast": [{"a": 1, "b": 2}]}}"#))
+        .await
+        .unwrap();
+    let same = society
+        .write(post(r#"{"how": {"fast": [{"b": 2, "a": 1}], "far": 1}, "text": "go"}"#))
+        .await
+        .unwrap();
+    assert_eq!((same.duplicate, same.id), (true, first.id));
+    let other = r#"{"how": {"fast": [{"b": 1, "a": 2}], "far": 1}, "text": "go"}"#;
+    assert_eq!(code(&society.write(post(other)).await), "key_reused");
+}
+
+#[tokio::test]
+async fn the_time_of_a_task_counts_as_it_runs_also_where_the_task_is_not_named() {
+    let world = World::with(&json!({"maxSecondsPerTask": 5})).await;
+    let (society, _) = society(&world);
+    let reader = world.hire("root", "reader", json!({})).await;
+    sql(&world, "UPDATE tasks SET worked_ms = 60000".to_owned()).await;
+    let _at_work = society.handles.budgets.work(&world.store, &world.task).await.unwrap();
+    // What is written is behind.
+    sql(
+        &world,
+        "UPDATE tasks SET worked_ms = 0, stopped_by = 'maxSecondsPerTask', state = 'idle'".to_owned(),
+    )
+    .await;
+    assert_eq!(code(&society.write(Post::text(&reader, "go on")).await), "limit_reached");
+    let named = Post { task: Some(world.task.clone()), ..Post::text(&reader, "go on") };
+    assert_eq!(code(&society.write(named).await), "limit_reached");
+}
+
+#[tokio::test]
 async fn a_key_is_forgotten_with_its_task_and_the_task_cannot_be_gone_on_with() {
     let world = World::new().await;
     let (society, _) = society(&world);
@@ -239,6 +303,32 @@ async fn what_nobody_was_sent_is_removed_when_room_is_made() {
 }
 
 #[tokio::test]
+async fn what_was_stored_and_never_sent_goes_after_a_day() {
+    let world = World::new().await;
+    let (society, _) = society(&world);
+    let unsent = society.put_artifact(file("unsent"), None).await.unwrap();
+    let sent = society.put_artifact(file("sent"), None).await.unwrap();
+    let of_task = society.put_artifact(file("of the task"), Some(world.task.clone())).await.unwrap();
+    let post = Post { attachments: vec![Attachment::Stored(sent.id.clone())], ..Post::text("root", "") };
+    society.write(post).await.unwrap();
+    let day = 24 * 60 * 60 * 1000;
+    let remove = async |now: i64| crate::maintenance::remove_unsent(&world.store, now).await.unwrap();
+    assert_eq!(remove(unsent.created_at + day).await, 0);
+    assert_eq!(remove(unsent.created_at + day + 1000).await, 1);
+    assert_eq!(society.artifact(&unsent.id).await.unwrap(), None);
+    for kept in [&sent, &of_task] {
+        assert!(society.artifact(&kept.id).await.unwrap().is_some());
+    }
+    assert_eq!(
+        world
+            .query("SELECT agent FROM artifact_grants WHERE artifact NOT IN (SELECT id FROM artifacts)")
+            .await
+            .len(),
+        0
+    );
+}
+
+#[tokio::test]
 async fn a_role_is_changed_and_told_of_once() {
     let world = World::new().await;
     let (society, _) = society(&world);
@@ -277,6 +367,42 @@ async fn a_role_is_changed_and_told_of_once() {
 }
 
 #[tokio::test]
+async fn a_preview_gives_tools_as_the_next_call_would_and_tells_what_waits() {
+    let world = World::with(&json!({"maxToolRounds": 2})).await;
+    let (society, _) = society(&world);
+    world.say("user", "root", json!("go")).await;
+    let turn = world.begin_turn("root").await;
+    world.say("user", "root", json!("and hurry")).await;
+    let root = AgentId::root();
+    let mut seen = Vec::new();
+    for round in 0..3 {
+        let preview = society.preview(&root, None, crate::Bytes::Counted).await.unwrap().unwrap();
+        assert_eq!(preview.queued, 1);
+        seen.push(preview.request["tool_choice"].clone());
+        let conversation = world.of("root");
+        world
+            .write(move |tx| {
+                Box::pin(async move {
+                    let call = ToolCall {
+                        id: format!("call_{round}"),
+                        name: "get_org_structure".to_owned(),
+                        arguments: Arguments::Object(serde_json::Map::new()),
+                        extra: serde_json::Map::new(),
+                    };
+                    let result = ToolResult::Json(json!({}));
+                    let finished = Record::ToolFinished { call: CallId::new(call.id.clone()), result };
+                    let replied = Record::Replied(Replied { calls: vec![call], ..Replied::default() });
+                    records::append(tx, &conversation, turn, &replied).await?;
+                    records::append(tx, &conversation, turn, &finished).await
+                })
+            })
+            .await;
+    }
+    // Where tools are offered, nothing is said about them.
+    assert_eq!(seen, [Value::Null, Value::Null, json!("none")]);
+}
+
+#[tokio::test]
 async fn a_preview_is_the_request_that_would_be_sent_and_changes_nothing() {
     let world = World::new().await;
     let (society, model) = society(&world);
@@ -307,6 +433,7 @@ async fn a_preview_is_the_request_that_would_be_sent_and_changes_nothing() {
     assert_eq!(preview.service.as_str(), "words");
     let system: &Value = &preview.request["messages"][0];
     assert!(system.to_string().contains("be brief about it"), "{system}");
+    assert_eq!((preview.revision, preview.queued), (world.snapshot.catalogue.revision(), 0));
     for nobody in ["user", "nobody-1"] {
         let preview = society.preview(&AgentId::new(nobody), None, crate::Bytes::Counted).await.unwrap();
         assert!(preview.is_none());

@@ -28,8 +28,10 @@ const OTHER_TEXTS: &str = "WITH done (task) AS (SELECT value FROM json_each(?1))
     UNION ALL SELECT CAST(brief AS BLOB) FROM agents WHERE brief IS NOT NULL AND task NOT IN done
     UNION ALL SELECT CAST(concat_ws(' ', prompt, interface_spec) AS BLOB) FROM roles WHERE task NOT IN done
     UNION ALL SELECT CAST(concat_ws(' ', filename, label, meta) AS BLOB) FROM artifacts WHERE task NOT IN done";
-/// What the person has stored and sent to nobody; whatever a message names belongs to its task.
-const STRAY: &str = "SELECT id FROM artifacts WHERE task = '' AND created_at < ?1";
+/// What the person has stored and sent to nobody; whatever a message names belongs to its task, and whoever is sent
+/// something may open it.
+const STRAY: &str = "SELECT id FROM artifacts WHERE task = '' AND created_at < ?1
+    AND id NOT IN (SELECT artifact FROM artifact_grants WHERE agent <> 'user')";
 const REMOVE_GRANTS: &str = "DELETE FROM artifact_grants WHERE artifact IN (SELECT value FROM json_each(?1))";
 const REMOVE: &str = "DELETE FROM artifacts WHERE id IN (SELECT value FROM json_each(?1))";
 
@@ -45,9 +47,23 @@ pub(crate) async fn find(
 ) -> Result<BTreeSet<ArtifactId>, Error> {
     let over = over(connection, since).await?;
     let mut found = of_tasks(connection, &over).await?;
-    let stray: Vec<String> = sqlx::query_scalar(STRAY).bind(since).fetch_all(connection).await?;
-    found.extend(stray.into_iter().map(ArtifactId::new));
+    found.extend(strays(connection, since).await?);
     Ok(found)
+}
+
+async fn strays(connection: &mut SqliteConnection, since: i64) -> Result<BTreeSet<ArtifactId>, Error> {
+    let ids: Vec<String> = sqlx::query_scalar(STRAY).bind(since).fetch_all(connection).await?;
+    Ok(ids.into_iter().map(ArtifactId::new).collect())
+}
+
+/// Removes what the person stored before that time and has sent to nobody; says how much. What is being sent is either
+/// sent by now, or finds it gone.
+pub(crate) async fn remove_strays(tx: &mut Tx, since: i64) -> Result<u64, Error> {
+    let strays = strays(&mut tx.connection, since).await?;
+    if !strays.is_empty() {
+        remove(tx, &strays).await?;
+    }
+    Ok(strays.len() as u64)
 }
 
 /// The tasks that are over, and in which nothing has happened since that time.

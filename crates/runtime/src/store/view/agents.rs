@@ -16,15 +16,18 @@ use sqlx::{Arguments as _, Row, SqliteConnection};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Each agent with what decides about its state. The parameter is the task that root is looked at in, if one is meant.
+/// Each agent with what decides about its state. Every parameter is the task that agents are looked at in, if one is
+/// meant: root and the person serve all.
 const AGENTS: &str = "SELECT a.rowid AS place, a.id, a.task, a.parent, a.role, a.name, a.depth, a.ended_at, a.paused_at,
     a.created_at, r.name AS role_name, coalesce(r.service, (SELECT service FROM tasks WHERE id = ?)) AS service,
-    EXISTS (SELECT 1 FROM holds WHERE agent = a.id) AS parked,
-    EXISTS (SELECT 1 FROM turns INDEXED BY turns_open_of WHERE agent = a.id AND state = 'open') AS thinking,
+    EXISTS (SELECT 1 FROM holds WHERE agent = a.id AND task = coalesce(?, task)) AS parked,
+    EXISTS (SELECT 1 FROM turns INDEXED BY turns_open_of WHERE agent = a.id AND state = 'open'
+        AND task = coalesce(?, task)) AS thinking,
     (SELECT count(*) FROM messages INDEXED BY messages_waiting
-        WHERE receiver = a.id AND state = 'queued') AS unread,
+        WHERE receiver = a.id AND state = 'queued' AND task = coalesce(?, task)) AS unread,
     EXISTS (SELECT 1 FROM messages INDEXED BY messages_asked WHERE sender = a.id AND expects = 'answer'
-        AND answered_by IS NULL AND receiver <> a.id AND state IN ('delayed', 'queued', 'in_turn', 'done')) AS waits
+        AND answered_by IS NULL AND receiver <> a.id AND state IN ('delayed', 'queued', 'in_turn', 'done')
+        AND task = coalesce(?, task)) AS waits
     FROM agents a LEFT JOIN roles r ON r.id = a.role";
 /// What an agent is doing: the first that holds.
 const STATE: &str = "CASE WHEN ended_at IS NOT NULL THEN 'ended' WHEN paused_at IS NOT NULL THEN 'paused'
@@ -33,7 +36,7 @@ const STATE: &str = "CASE WHEN ended_at IS NOT NULL THEN 'ended' WHEN paused_at 
 const AWAITED: &str = "SELECT DISTINCT m.sender, m.receiver
     FROM json_each(?1) asking CROSS JOIN messages m INDEXED BY messages_asked ON m.sender = asking.value
     WHERE m.expects = 'answer' AND m.answered_by IS NULL AND m.receiver <> m.sender
-    AND m.state IN ('delayed', 'queued', 'in_turn', 'done') ORDER BY m.sender, m.receiver";
+    AND m.state IN ('delayed', 'queued', 'in_turn', 'done') AND m.task = coalesce(?2, m.task) ORDER BY m.sender, m.receiver";
 const CONTACTS: &str = "SELECT a.id, a.task, a.parent, a.role, a.name, a.brief, a.depth, a.ended_at,
     r.name AS role_name, r.interface_spec, r.service, c.source, c.introduced_by, c.since
     FROM contacts c JOIN agents a ON a.id = c.agent LEFT JOIN roles r ON r.id = a.role
@@ -96,7 +99,7 @@ pub(crate) async fn list(
     let mut agents = rows.iter().map(|row| read(row, catalogue)).collect::<Result<Vec<_>, _>>()?;
     let next = cut(&mut agents, limit);
     let mut agents: Vec<AgentView> = agents.into_iter().map(|(_, agent)| agent).collect();
-    complete(connection, &mut agents).await?;
+    complete(connection, &mut agents, filter.task.as_ref()).await?;
     Ok((agents, next))
 }
 
@@ -111,7 +114,7 @@ pub(crate) async fn get(
     let row = query.build().fetch_optional(&mut *connection).await?;
     let Some(row) = row else { return Ok(None) };
     let mut agents = [read(&row, catalogue)?.1];
-    complete(connection, &mut agents).await?;
+    complete(connection, &mut agents, None).await?;
     let [agent] = agents;
     Ok(Some(agent))
 }
@@ -120,8 +123,10 @@ pub(crate) async fn get(
 fn select(task: Option<&TaskId>) -> Builder {
     let statement = format!("SELECT * FROM (SELECT *, {STATE} AS state FROM ({AGENTS})) WHERE 1");
     let mut first = SqliteArguments::default();
-    // Fails for values that cannot be encoded, and a text can.
-    let _ = first.add(task.map(|task| task.as_str().to_owned()));
+    for _ in AGENTS.matches('?') {
+        // Fails for values that cannot be encoded, and a text can.
+        let _ = first.add(task.map(|task| task.as_str().to_owned()));
+    }
     Builder::with_arguments(statement, first)
 }
 
@@ -165,18 +170,28 @@ fn read(row: &SqliteRow, catalogue: &Catalogue) -> Result<(i64, AgentView), Erro
     Ok((row.get("place"), agent))
 }
 
-/// Adds what is read for all of a page at once.
-async fn complete(connection: &mut SqliteConnection, agents: &mut [AgentView]) -> Result<(), Error> {
+/// Adds what is read for all of a page at once; that of one task where one is meant.
+async fn complete(
+    connection: &mut SqliteConnection,
+    agents: &mut [AgentView],
+    task: Option<&TaskId>,
+) -> Result<(), Error> {
     let ids = json!(agents.iter().map(|agent| &agent.id).collect::<Vec<_>>()).to_string();
     let mut awaited: HashMap<String, Vec<AgentId>> = HashMap::new();
-    for row in sqlx::query(AWAITED).bind(&ids).fetch_all(&mut *connection).await? {
+    for row in
+        sqlx::query(AWAITED).bind(&ids).bind(task.map(TaskId::as_str)).fetch_all(&mut *connection).await?
+    {
         awaited.entry(row.get("sender")).or_default().push(AgentId::new(row.get::<String, _>("receiver")));
     }
     let mut query = Builder::new("SELECT agent, ");
     query.push(SUMS).push(
         " FROM model_calls INDEXED BY model_calls_of_agent WHERE agent IN (SELECT value FROM json_each(",
     );
-    query.push_bind(ids).push(")) GROUP BY agent");
+    query.push_bind(ids).push("))");
+    if let Some(task) = task {
+        query.push(" AND task = ").push_bind(task.as_str().to_owned());
+    }
+    query.push(" GROUP BY agent");
     let rows = query.build().fetch_all(connection).await?;
     let spent: HashMap<String, UsageSum> = rows.iter().map(|row| (row.get("agent"), sum(row))).collect();
     for agent in agents {

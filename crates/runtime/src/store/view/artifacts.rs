@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 /// What is shown of an artifact.
 pub(crate) fn shown(stored: Stored) -> ArtifactView {
-    let Stored { artifact, owner, task, .. } = stored;
+    let Stored { artifact, owner, task, damage, blob: _ } = stored;
     ArtifactView {
         reference: artifact.id.reference(),
         id: artifact.id,
@@ -23,6 +23,7 @@ pub(crate) fn shown(stored: Stored) -> ArtifactView {
         owner,
         created_at: artifact.created_at,
         meta: artifact.meta,
+        damage,
     }
 }
 
