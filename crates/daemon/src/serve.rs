@@ -49,7 +49,10 @@ pub(crate) async fn run(arguments: ServeArguments) -> Result<u8, Failure> {
 
     let ending = Ending::default();
     let guard = Guard::new(token, Hosts::new(address.port(), names(arguments.allow_host, address)));
-    let mounted = [polity_openai::router(Arc::clone(&society)), polity_mcp::router(Arc::clone(&society))];
+    let mounted = [
+        polity_openai::router(Arc::clone(&society), ending.closing.clone()),
+        polity_mcp::router(Arc::clone(&society), ending.closing.clone()),
+    ];
     let app = polity_api::app(Arc::clone(&society), guard, ending.clone(), mounted);
     let server = tokio::spawn(polity_api::serve(listener, app, ending.closing.clone()));
     let url = format!("http://{}", reachable(address));

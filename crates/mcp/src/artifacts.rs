@@ -24,6 +24,9 @@ const SHOWN_BYTES: u64 = 5 << 20;
 /// The largest artifact that is read: all of it is in memory, and in one message.
 const READ_BYTES: u64 = 16 << 20;
 
+/// The pictures that clients and their models take; of others, such as TIFF, some refuse the whole conversation.
+const SHOWN_PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
 /// Something that is shown to the one who called a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Block {
@@ -90,7 +93,9 @@ pub(crate) async fn page(
     let mime = artifact.mime_type.clone();
     let described = Block::Text(format!("{}: nothing of it can be shown here", line(&artifact)));
     let block = match artifact.kind {
-        Kind::Image if shown => Block::Image { data: STANDARD.encode(&bytes), mime },
+        Kind::Image if shown && SHOWN_PICTURES.contains(&mime.as_str()) => {
+            Block::Image { data: STANDARD.encode(&bytes), mime }
+        }
         Kind::Audio if shown => Block::Audio { data: STANDARD.encode(&bytes), mime },
         _ => match as_text(&artifact, bytes) {
             Some(text) => {

@@ -20,6 +20,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 /// What a model is told of this server.
 const INSTRUCTIONS: &str = "A society of LLM agents. Give its root agent a task with give_task, then call follow_task \
@@ -46,8 +47,8 @@ pub enum StdioError {
     BrokeOff(String),
 }
 
-/// The route: `/mcp`. Whoever serves it decides who may ask.
-pub fn router(society: Arc<Society>) -> Router {
+/// The route: `/mcp`. Whoever serves it decides who may ask, and cancels `ending` when calls that wait are to end.
+pub fn router(society: Arc<Society>, ending: CancellationToken) -> Router {
     let config = StreamableHttpServerConfig::default()
         // Each request stands for itself: nothing is lost when the daemon is started again.
         .with_legacy_session_mode(false)
@@ -56,7 +57,7 @@ pub fn router(society: Arc<Society>) -> Router {
         // Whoever serves the route looks at host and origin.
         .disable_allowed_hosts()
         .disable_allowed_origins();
-    let new = move || Ok(Server { society: Arc::clone(&society) });
+    let new = move || Ok(Server { society: Arc::clone(&society), ending: ending.clone() });
     let service = StreamableHttpService::new(new, Arc::new(NeverSessionManager::default()), config);
     Router::new().route_service("/mcp", service)
 }
@@ -67,7 +68,7 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let begun = serve_server(Server { society }, (input, output)).await;
+    let begun = serve_server(Server { society, ending: CancellationToken::new() }, (input, output)).await;
     let running = match begun {
         Ok(running) => running,
         // A client that says nothing and goes away has done nothing wrong.
@@ -82,6 +83,8 @@ where
 #[derive(Clone)]
 struct Server {
     society: Arc<Society>,
+    /// Cancelled when calls that wait are to end.
+    ending: CancellationToken,
 }
 
 impl ServerHandler for Server {
@@ -134,6 +137,7 @@ impl ServerHandler for Server {
         };
         let result = tokio::select! {
             (result, ()) = async { tokio::join!(called, told) } => result,
+            () = self.ending.cancelled() => Err(Refusal::ending()),
             () = context.ct.cancelled() => {
                 return Err(ErrorData::internal_error("the call was cancelled", None));
             }

@@ -18,6 +18,7 @@ use polity_runtime::view::{
 };
 use polity_runtime::{Post, Society, SteerError, WriteError};
 use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
+use polity_society::message::Expects;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -178,30 +179,30 @@ impl Tool {
     /// What it takes.
     pub(crate) fn takes(self) -> Schema {
         match self {
-            Self::GiveTask => Schema::of::<GiveTask>(),
-            Self::FollowTask => Schema::of::<FollowTask>(),
-            Self::SendMessage => Schema::of::<SendMessage>(),
-            Self::AnswerQuestion => Schema::of::<AnswerQuestion>(),
-            Self::ListTasks => Schema::of::<ListTasks>(),
-            Self::ListAgents => Schema::of::<ListAgents>(),
-            Self::GetAgent => Schema::of::<GetAgent>(),
-            Self::ListArtifacts => Schema::of::<ListArtifacts>(),
-            Self::ReadArtifact => Schema::of::<ReadArtifact>(),
-            Self::Stop | Self::Pause | Self::Resume => Schema::of::<Steer>(),
+            Self::GiveTask => Schema::taken::<GiveTask>(),
+            Self::FollowTask => Schema::taken::<FollowTask>(),
+            Self::SendMessage => Schema::taken::<SendMessage>(),
+            Self::AnswerQuestion => Schema::taken::<AnswerQuestion>(),
+            Self::ListTasks => Schema::taken::<ListTasks>(),
+            Self::ListAgents => Schema::taken::<ListAgents>(),
+            Self::GetAgent => Schema::taken::<GetAgent>(),
+            Self::ListArtifacts => Schema::taken::<ListArtifacts>(),
+            Self::ReadArtifact => Schema::taken::<ReadArtifact>(),
+            Self::Stop | Self::Pause | Self::Resume => Schema::taken::<Steer>(),
         }
     }
 
     /// What it gives.
     pub(crate) fn gives(self) -> Schema {
         match self {
-            Self::GiveTask | Self::SendMessage | Self::AnswerQuestion => Schema::of::<Posted>(),
-            Self::FollowTask => Schema::of::<follow::Followed>(),
-            Self::ListTasks => Schema::of::<TaskPage>(),
-            Self::ListAgents => Schema::of::<AgentPage>(),
-            Self::GetAgent => Schema::of::<AgentDetail>(),
-            Self::ListArtifacts => Schema::of::<ArtifactPage>(),
-            Self::ReadArtifact => Schema::of::<Page>(),
-            Self::Stop | Self::Pause | Self::Resume => Schema::of::<Steered>(),
+            Self::GiveTask | Self::SendMessage | Self::AnswerQuestion => Schema::given::<Posted>(),
+            Self::FollowTask => Schema::given::<follow::Followed>(),
+            Self::ListTasks => Schema::given::<TaskPage>(),
+            Self::ListAgents => Schema::given::<AgentPage>(),
+            Self::GetAgent => Schema::given::<AgentDetail>(),
+            Self::ListArtifacts => Schema::given::<ArtifactPage>(),
+            Self::ReadArtifact => Schema::given::<Page>(),
+            Self::Stop | Self::Pause | Self::Resume => Schema::given::<Steered>(),
         }
     }
 
@@ -217,22 +218,19 @@ impl Tool {
                 let GiveTask { prompt, attachments, key } = read(arguments)?;
                 let to = AgentId::root().to_string();
                 let attachments = attached(attachments)?;
-                let post = Post { attachments, key: key.map(own), ..Post::text(to, prompt) };
+                let post = Post { attachments, key: own(key), ..Post::text(to, prompt) };
                 data(society.write(post).await?)
             }
             Self::FollowTask => follow::follow(society, read(arguments)?, progress).await,
             Self::SendMessage => {
                 let SendMessage { to, text, task, attachments, key } = read(arguments)?;
                 let attachments = attached(attachments)?;
-                let post = Post { attachments, task, key: key.map(own), ..Post::text(to, text) };
+                let post = Post { attachments, task, key: own(key), ..Post::text(to, text) };
                 data(society.write(post).await?)
             }
             Self::AnswerQuestion => {
                 let AnswerQuestion { question, text, attachments } = read(arguments)?;
-                let asked = self::question(society, &question).await?;
-                let attachments = attached(attachments)?;
-                let task = Some(asked.task);
-                data(society.write(Post { attachments, task, ..Post::text(asked.from, text) }).await?)
+                answer(society, question, text, attached(attachments)?).await
             }
             Self::ListTasks => {
                 let ListTasks { state, after, limit } = read(arguments)?;
@@ -298,29 +296,50 @@ fn data<T: Serialize>(result: T) -> Result<Outcome, Refusal> {
     Ok(Outcome { data, blocks: Vec::new() })
 }
 
-/// The key of a client, apart from those of others.
-fn own(key: String) -> String {
-    format!("mcp {key}")
+/// The key of a client, apart from those of others. An empty one is what some models write for none.
+fn own(key: Option<String>) -> Option<String> {
+    key.filter(|key| !key.is_empty()).map(|key| format!("mcp {key}"))
 }
 
 fn attached(attachments: Option<Vec<Attached>>) -> Result<Vec<polity_runtime::Attachment>, Refusal> {
     attachments.unwrap_or_default().into_iter().map(Attached::into_attachment).collect()
 }
 
-/// A message that asks the person something.
-async fn question(society: &Society, id: &MessageId) -> Result<MessageView, Refusal> {
-    let found = society.message(id).await?;
-    let asked = found.filter(|message| {
-        message.to.is_user()
-            && message.expects == polity_society::message::Expects::Answer
-            && message.answered_by.is_none()
-    });
-    asked.ok_or_else(|| Refusal::unknown(&format!("`{id}` is no question that waits for the user's answer")))
+/// Answers a question of an agent. The message names it, because the same agent may have asked more than one.
+async fn answer(
+    society: &Society,
+    question: MessageId,
+    text: String,
+    attachments: Vec<polity_runtime::Attachment>,
+) -> Result<Outcome, Refusal> {
+    let unknown =
+        || Refusal::unknown(&format!("`{question}` is no question that waits for the user's answer"));
+    let found = society.message(&question).await?;
+    let asked = found
+        .filter(|message| message.to.is_user() && message.expects == Expects::Answer)
+        .ok_or_else(unknown)?;
+    if let Some(answered) = &asked.answered_by {
+        // The same once more, as from a client that did not hear that it was taken.
+        let answered = society.message(answered).await?.filter(|answered| answered.text == text);
+        let MessageView { id, task, state, to, .. } = answered.ok_or_else(unknown)?;
+        return data(Posted { id, task, state, to, duplicate: true });
+    }
+    // Short, whatever is answered; and the same for the same, if it comes twice at once.
+    let key = Some(format!("mcp answer {question} {}", blake3::hash(text.as_bytes()).to_hex()));
+    let payload = json!({"text": text, "request_id": question});
+    let task = Some(asked.task);
+    data(society.write(Post { payload, attachments, task, key, ..Post::text(asked.from, "") }).await?)
 }
 
 impl Refusal {
     fn unknown(message: &str) -> Self {
         Self { code: "not_found".to_owned(), message: message.to_owned(), details: None }
+    }
+
+    /// The daemon ends, and nobody waits for it.
+    pub(crate) fn ending() -> Self {
+        let message = "the daemon is ending; tasks go on when it is back";
+        Self { code: "unavailable".to_owned(), message: message.to_owned(), details: None }
     }
 
     /// As the model is told it.
@@ -335,6 +354,9 @@ impl Refusal {
 
 impl From<polity_runtime::Error> for Refusal {
     fn from(error: polity_runtime::Error) -> Self {
+        if matches!(error, polity_runtime::Error::Closed) {
+            return Self::ending();
+        }
         tracing::error!(error = %polity_runtime::in_full(&error), "a call of a tool failed");
         let (code, message) = if error.may_pass() {
             ("unavailable", "the daemon cannot do this now; its log says why; try again later")

@@ -1,18 +1,19 @@
 //! `POST /v1/chat/completions`.
 
+use crate::Shared;
 use crate::conversation::{Between, Conversation};
 use crate::exchange::{self, Attempt, Hints, Sent};
-use crate::follow::{Follower, Update};
+use crate::follow::{Follower, Told, Update};
 use crate::problem::Problem;
 use crate::reply::{self, Head, Piece};
 use crate::request::{Delivery, Request, UsageChunk};
 use axum::Json;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use polity_runtime::view::{MessageFilter, MessageView};
+use polity_runtime::view::MessageView;
 use polity_runtime::{Given, Society};
 use polity_society::id::AgentId;
 use serde_json::Value;
@@ -48,19 +49,22 @@ impl Asked {
 }
 
 pub(crate) async fn completions(
-    State(society): State<Arc<Society>>,
+    State(shared): State<Arc<Shared>>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
+    let society = &shared.society;
     let limit = usize::try_from(society.config().limits.max_artifact_bytes).unwrap_or(usize::MAX);
     // Base64 takes a third more.
     let limit = limit.saturating_add(limit / 3).saturating_add(ROOM_FOR_WORDS);
+    let closed = |_| Problem::of_store(&polity_runtime::Error::Closed);
+    // Held until the message is sent and what was attached is in memory no more.
+    let room = shared.bodies.acquire().await.map_err(closed)?;
     let body = axum::body::to_bytes(body, limit).await.map_err(|_| {
         let message = format!("the body has more than {limit} bytes, or ended early");
         Problem::refused(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
     })?;
-    let request = Request::read(&body)?;
-    drop(body);
+    let (request, conversation) = read(body).await?;
     let delivery = request.delivery();
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let named = header(TASK).map_or_else(|| request.named_task(), |task| Ok(Some(task)))?;
@@ -70,25 +74,41 @@ pub(crate) async fn completions(
         task: named,
         attempt: if retries.unwrap_or(0) > 0 { Attempt::Repeated } else { Attempt::First },
     };
-    let agent = find_agent(&society, &request.model).await?;
-    let asked = Asked {
-        conversation: Conversation::read(&request.messages)?,
-        agent,
-        person: request.person().to_owned(),
-        model: request.model.clone(),
-    };
-    let sent = exchange::open(&society, &asked.conversation, asked.between(), hints).await?;
+    let agent = find_agent(society, &request.model).await?;
+    let mut asked =
+        Asked { conversation, agent, person: request.person().to_owned(), model: request.model.clone() };
+    let sent = exchange::open(society, &asked.conversation, asked.between(), hints).await?;
+    asked.conversation.forget_bytes();
+    drop(room);
     let created = society.message(&sent.message).await.map_err(|error| Problem::of_store(&error))?;
     let head = Head::new(&sent, created.map_or(0, |message| message.created_at), &asked.model);
     let task = HeaderValue::from_str(sent.task.as_str());
     let mut response = match delivery {
-        Delivery::Whole => whole(&society, &asked, &sent, &head).await?,
-        Delivery::Streamed(usage) => streamed(society, asked, sent, head, usage),
+        Delivery::Whole => whole(&shared, &asked, &sent, &head).await?,
+        Delivery::Streamed(usage) => streamed(Arc::clone(&shared), asked, sent, head, usage),
     };
     if let Ok(task) = task {
         response.headers_mut().insert(TASK, task);
     }
     Ok(response)
+}
+
+/// Reads a body. Large ones take a while, so not where others wait.
+async fn read(body: Bytes) -> Result<(Request, Conversation), Problem> {
+    let work = move || {
+        let mut request = Request::read(&body)?;
+        let conversation = Conversation::read(&std::mem::take(&mut request.messages))?;
+        Ok((request, conversation))
+    };
+    tokio::task::spawn_blocking(work).await.map_err(|error| Problem::internal(&error))?
+}
+
+/// What happens next, or that the daemon ends.
+async fn next(shared: &Shared, follower: &mut Follower<'_>) -> Result<Update, Problem> {
+    tokio::select! {
+        update = follower.next() => update,
+        () = shared.ending.cancelled() => Err(Problem::of_store(&polity_runtime::Error::Closed)),
+    }
 }
 
 /// The agent that a model stands for: root, or one that is alive.
@@ -111,10 +131,11 @@ pub(crate) fn unknown_model(model: &str) -> Problem {
 }
 
 /// Waits for the answer, and gives it at once. A client that goes away meanwhile finds it when it asks again.
-async fn whole(society: &Society, asked: &Asked, sent: &Sent, head: &Head) -> Result<Response, Problem> {
+async fn whole(shared: &Shared, asked: &Asked, sent: &Sent, head: &Head) -> Result<Response, Problem> {
+    let society = &shared.society;
     let mut follower = Follower::begin(society, sent).await?;
     loop {
-        match follower.next().await? {
+        match next(shared, &mut follower).await? {
             Update::Progress(_) => {}
             Update::Answer(answer) => {
                 let text = reply::text(&answer);
@@ -131,10 +152,10 @@ async fn whole(society: &Society, asked: &Asked, sent: &Sent, head: &Head) -> Re
 
 /// Streams what happens as reasoning, and then the answer. When the client goes away nobody follows any more; the task
 /// goes on.
-fn streamed(society: Arc<Society>, asked: Asked, sent: Sent, head: Head, usage: UsageChunk) -> Response {
+fn streamed(shared: Arc<Shared>, asked: Asked, sent: Sent, head: Head, usage: UsageChunk) -> Response {
     let (pieces, receiver) = mpsc::channel::<Value>(PIECES);
     tokio::spawn(async move {
-        let told = tell(&society, &asked, &sent, &head, usage, &pieces);
+        let told = tell(&shared, &asked, &sent, &head, usage, &pieces);
         let told = tokio::select! {
             told = told => told,
             () = pieces.closed() => return,
@@ -157,20 +178,29 @@ fn streamed(society: Arc<Society>, asked: Asked, sent: Sent, head: Head, usage: 
 
 /// Sends the pieces of an answer as they come.
 async fn tell(
-    society: &Society,
+    shared: &Shared,
     asked: &Asked,
     sent: &Sent,
     head: &Head,
     usage: UsageChunk,
     pieces: &mpsc::Sender<Value>,
 ) -> Result<(), Problem> {
+    let society = &shared.society;
     // A client that has gone away needs nothing more: the caller sees it, and stops.
-    let say = async |piece: Piece<'_>| drop(pieces.send(head.chunk(piece)).await);
+    let say = async |piece: Piece<'_>| pieces.send(head.chunk(piece)).await.is_ok();
     say(Piece::Begin).await;
     let mut follower = Follower::begin(society, sent).await?;
     loop {
-        match follower.next().await? {
-            Update::Progress(line) => say(Piece::Reasoning(&format!("{line}\n"))).await,
+        match next(shared, &mut follower).await? {
+            Update::Progress(told) => {
+                let went = say(Piece::Reasoning(&format!("{}\n", told.text()))).await;
+                // What a client did not get stays news for the person.
+                if let Told::Said(message, _) = told
+                    && went
+                {
+                    society.mark_shown(message).await.map_err(|error| Problem::of_store(&error))?;
+                }
+            }
             Update::Answer(answer) => {
                 let text = reply::text(&answer);
                 say(Piece::Content(&text)).await;
@@ -190,8 +220,7 @@ async fn tell(
     }
 }
 
-/// Notes that the answer is given, so that the conversation can go on from it; and that the person has seen what was
-/// said to it up to there.
+/// Notes that the answer is given, so that the conversation can go on from it; and that the person has seen it.
 async fn give(
     society: &Society,
     asked: &Asked,
@@ -203,18 +232,7 @@ async fn give(
     let reply = asked.conversation.reply(asked.between(), text);
     let given = Given { answer: answer.id.clone(), reply };
     society.exchanges().answered(sent.key.clone(), given).await.map_err(of_store)?;
-    let filter = MessageFilter {
-        task: Some(sent.task.clone()),
-        to: Some(AgentId::user()),
-        unshown: true,
-        ..MessageFilter::default()
-    };
-    for message in society.messages(&filter).await.map_err(of_store)?.messages {
-        if message.id <= answer.id {
-            society.mark_shown(message.id).await.map_err(of_store)?;
-        }
-    }
-    Ok(())
+    society.mark_shown(answer.id.clone()).await.map_err(of_store)
 }
 
 async fn fail(society: &Society, sent: &Sent) -> Result<(), Problem> {

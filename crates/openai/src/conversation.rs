@@ -127,6 +127,13 @@ impl Conversation {
         fingerprint(between, self.before.iter().chain(&self.asked).chain([&answer]))
     }
 
+    /// Keeps of what is attached its fingerprint alone, which is all that is needed once the message was sent.
+    pub(crate) fn forget_bytes(&mut self) {
+        for attached in self.before.iter_mut().chain(&mut self.asked).flat_map(|said| &mut said.attached) {
+            *attached = Attached::Fingerprint(attached.fingerprint());
+        }
+    }
+
     /// What whoever has not been part of the conversation so far is to know of it: fields of the first message.
     pub(crate) fn background(&self) -> serde_json::Map<String, Value> {
         let mut fields = serde_json::Map::new();

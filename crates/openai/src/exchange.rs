@@ -4,13 +4,14 @@ use crate::conversation::{Between, Conversation};
 use crate::part::Attached;
 use crate::problem::Problem;
 use axum::http::StatusCode;
-use polity_runtime::view::MessageView;
+use polity_runtime::view::{MessageView, TaskState};
 use polity_runtime::{
     Attachment, Exchange, ExchangeState, NewArtifact, NewExchange, Post, Society, WriteError,
 };
 use polity_society::id::{AgentId, MessageId, TaskId};
 use polity_society::message::Expects;
 use serde_json::{Map, Value};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What a client says about a request beside its body.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,8 +43,6 @@ pub(crate) struct Sent {
     pub(crate) task: TaskId,
     /// The message.
     pub(crate) message: MessageId,
-    /// The message whose answer is the answer.
-    pub(crate) awaits: MessageId,
     /// The answer, where it was given before.
     pub(crate) answer: Option<MessageId>,
 }
@@ -69,9 +68,13 @@ pub(crate) async fn open(
             found.ok_or(key)
         }
         None => {
-            let (newest, count) =
-                exchanges.like(&request).await.map_err(|error| Problem::of_store(&error))?;
-            repeated(newest, hints.attempt).ok_or_else(|| format!("{request} {count}"))
+            let newest = exchanges.like(&request).await.map_err(|error| Problem::of_store(&error))?;
+            match newest {
+                Some((newest, number)) => repeated(society, newest, hints.attempt)
+                    .await?
+                    .ok_or_else(|| format!("{request} {number}")),
+                None => Err(format!("{request} 0")),
+            }
         }
     };
     let exchange = match begun {
@@ -84,10 +87,61 @@ pub(crate) async fn open(
     send(society, conversation, exchange).await
 }
 
-/// The exchange that a request is taken to repeat: one whose answer nobody has got, or whatever came of it where the
-/// client says that it repeats.
-fn repeated(newest: Option<Exchange>, attempt: Attempt) -> Option<Exchange> {
-    newest.filter(|newest| newest.state == ExchangeState::Open || attempt == Attempt::Repeated)
+/// For how long, in milliseconds, the same request is taken for a repetition of one that has come to its end.
+const REPEATED_WITHIN: i64 = 30 * 60 * 1000;
+
+/// How the newest exchange stands in which the same was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Standing {
+    state: ExchangeState,
+    /// How its task stands; as an open one where it has not begun.
+    task: TaskState,
+    /// When something was asked or answered in it last.
+    last: i64,
+}
+
+impl Standing {
+    /// Whether a request that comes now is taken to repeat it. Somebody who waits, or has not got the answer, asks for
+    /// the same; a client that says so repeats what it has got. Neither asks for what was said yesterday.
+    fn is_repeated(self, attempt: Attempt, now: i64) -> bool {
+        let recent = now.saturating_sub(self.last) <= REPEATED_WITHIN;
+        match (self.state, self.task, attempt) {
+            (ExchangeState::Open, TaskState::Open, _) => true,
+            (ExchangeState::Open, TaskState::Idle, _) => recent,
+            (ExchangeState::Answered | ExchangeState::Failed, _, Attempt::Repeated) => recent,
+            (ExchangeState::Answered | ExchangeState::Failed, _, Attempt::First) => false,
+        }
+    }
+}
+
+/// The exchange, if a request is taken to repeat it.
+async fn repeated(
+    society: &Society,
+    newest: Exchange,
+    attempt: Attempt,
+) -> Result<Option<Exchange>, Problem> {
+    let of_store = |error: polity_runtime::Error| Problem::of_store(&error);
+    let answer = match &newest.answer {
+        Some(answer) => Some(answer.clone()),
+        None => society.exchanges().answer_of(&newest.key).await.map_err(of_store)?,
+    };
+    let answer = match answer {
+        Some(answer) => society.message(&answer).await.map_err(of_store)?,
+        None => None,
+    };
+    let task = match &newest.task {
+        // What was not sent yet goes on where it stopped.
+        None => TaskState::Open,
+        Some(task) => {
+            let task = society.task(task).await.map_err(of_store)?;
+            task.map_or(TaskState::Idle, |task| task.state)
+        }
+    };
+    let last = answer.map_or(newest.created_at, |answer| answer.created_at.max(newest.created_at));
+    let standing = Standing { state: newest.state, task, last };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+    Ok(standing.is_repeated(attempt, now).then_some(newest))
 }
 
 /// Decides who gets the message, and in which task.
@@ -134,10 +188,10 @@ fn open_question(message: &MessageView) -> bool {
 /// Sends the message of an exchange, unless it was sent. Under the key of the exchange it is sent once, however often
 /// and by how many this is done.
 async fn send(society: &Society, conversation: &Conversation, exchange: Exchange) -> Result<Sent, Problem> {
-    let Exchange { key, agent, receiver, task, message, awaits, answer, .. } = exchange;
-    if let (Some(message), Some(task), Some(awaits)) = (&message, &task, &awaits) {
-        let (task, message, awaits) = (task.clone(), message.clone(), awaits.clone());
-        return Ok(Sent { key, task, message, awaits, answer });
+    let Exchange { key, agent, receiver, task, message, answer, .. } = exchange;
+    if let (Some(message), Some(task)) = (&message, &task) {
+        let (task, message) = (task.clone(), message.clone());
+        return Ok(Sent { key, task, message, answer });
     }
     let mut payload = Map::new();
     payload.insert("text".to_owned(), Value::String(conversation.question()));
@@ -151,36 +205,47 @@ async fn send(society: &Society, conversation: &Conversation, exchange: Exchange
     let post = Post {
         to: receiver.to_string(),
         payload: Value::Object(payload),
-        attachments: attached.map(attachment).collect(),
+        attachments: attached.filter_map(attachment).collect(),
         task,
         service: None,
-        key: Some(format!("openai {key}")),
+        key: Some(post_key(&key)),
     };
-    let posted = match society.write(post).await {
-        Ok(posted) => posted,
+    let of_store = |error: polity_runtime::Error| Problem::of_store(&error);
+    let exchanges = society.exchanges();
+    let (task, message) = match society.write(post).await {
+        Ok(posted) => (posted.task, posted.id),
+        // It was sent before, with other instructions: clients write the date into them. What was sent counts.
+        Err(error @ WriteError::KeyReused) => {
+            let posted = exchanges.posted(&post_key(&key)).await.map_err(of_store)?;
+            posted.ok_or_else(|| refused(&error))?
+        }
         Err(error) => {
             // Nothing was sent: whoever asks the same again is not taken for somebody who waits.
-            let failed = society.exchanges().failed(key).await;
-            failed.map_err(|error| Problem::of_store(&error))?;
+            exchanges.failed(key).await.map_err(of_store)?;
             return Err(refused(&error));
         }
     };
-    let noted = society.exchanges().sent(key.clone(), posted.task.clone(), posted.id.clone()).await;
-    noted.map_err(|error| Problem::of_store(&error))?;
-    let awaits = awaits.unwrap_or_else(|| posted.id.clone());
-    Ok(Sent { key, task: posted.task, message: posted.id, awaits, answer: None })
+    exchanges.sent(key.clone(), task.clone(), message.clone()).await.map_err(of_store)?;
+    Ok(Sent { key, task, message, answer: None })
 }
 
-fn attachment(attached: &Attached) -> Attachment {
+/// The key of the message of an exchange, apart from those of other writers.
+fn post_key(key: &str) -> String {
+    format!("openai {key}")
+}
+
+fn attachment(attached: &Attached) -> Option<Attachment> {
     match attached {
-        Attached::Stored(id) => Attachment::Stored(id.clone()),
-        Attached::Bytes { bytes, mime, filename } => Attachment::New(NewArtifact {
+        Attached::Stored(id) => Some(Attachment::Stored(id.clone())),
+        Attached::Bytes { bytes, mime, filename } => Some(Attachment::New(NewArtifact {
             bytes: bytes.clone(),
             declared_mime: mime.clone(),
             filename: filename.clone(),
             label: None,
             meta: Map::new(),
-        }),
+        })),
+        // It was sent before.
+        Attached::Fingerprint(_) => None,
     }
 }
 
@@ -197,4 +262,33 @@ fn refused(error: &WriteError) -> Problem {
         }
     };
     Problem::refused(status, error.code(), error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn yesterdays_answer_is_not_given_again() {
+        use {Attempt::*, ExchangeState as State, TaskState as Task};
+        let check = |state, task, attempt, age: i64, expect: bool| {
+            let standing = Standing { state, task, last: 1_000 };
+            let now = 1_000 + age;
+            assert_eq!(standing.is_repeated(attempt, now), expect, "{standing:?} {attempt:?} {age}");
+        };
+        let (edge, day) = (REPEATED_WITHIN, 24 * 60 * 60 * 1000);
+        check(State::Open, Task::Open, First, day, true);
+        check(State::Open, Task::Idle, First, edge, true);
+        check(State::Open, Task::Idle, First, edge + 1, false);
+        check(State::Open, Task::Idle, Repeated, day, false);
+        for state in [State::Answered, State::Failed] {
+            check(state, Task::Idle, First, 0, false);
+            check(state, Task::Open, First, 0, false);
+            check(state, Task::Idle, Repeated, edge, true);
+            check(state, Task::Idle, Repeated, edge + 1, false);
+            check(state, Task::Open, Repeated, day, false);
+        }
+        // A clock that was set back.
+        check(State::Answered, Task::Idle, Repeated, -day, true);
+    }
 }

@@ -27,11 +27,29 @@ pub(crate) struct Usage {
 #[derive(Debug)]
 pub(crate) enum Update {
     /// Something that can be told meanwhile.
-    Progress(String),
+    Progress(Told),
     /// The answer, which ends the waiting.
     Answer(Box<MessageView>),
     /// There is none, which ends it too.
     Failed(Problem),
+}
+
+/// Something that can be told before the answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// What happened.
+    Happened(String),
+    /// What was said to the person on the way.
+    Said(MessageId, String),
+}
+
+impl Told {
+    /// The words.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Self::Happened(text) | Self::Said(_, text) => text,
+        }
+    }
 }
 
 /// Somebody who waits.
@@ -42,7 +60,7 @@ pub(crate) struct Follower<'a> {
     filter: EventFilter,
     /// The last event that was seen.
     seen: i64,
-    told: VecDeque<String>,
+    told: VecDeque<Told>,
     usage: Usage,
     /// The answer, once it is known which it is.
     answer: Option<MessageId>,
@@ -98,7 +116,7 @@ impl<'a> Follower<'a> {
                     }
                     continue;
                 }
-                Some(_) => {}
+                Some(_) => self.refuse_where_paused().await?,
             }
             if self.newest.changed().await.is_err() {
                 return Err(Problem::of_store(&polity_runtime::Error::Closed));
@@ -128,22 +146,33 @@ impl<'a> Follower<'a> {
                 self.usage.completion += usage.completion_tokens;
             }
             // What was said to the person on the way.
-            Event::MessageAccepted { to, text, finality: Finality::Interim, .. } if to.is_user() => {
-                self.told.push_back(text.clone());
+            Event::MessageAccepted { message, to, text, finality: Finality::Interim, .. } if to.is_user() => {
+                self.told.push_back(Told::Said(message.clone(), text.clone()));
             }
-            event => self.told.extend(event.line()),
+            event => self.told.extend(event.line().map(Told::Happened)),
         }
     }
 
-    /// The message that is the answer, if there is one: the last word of whoever was asked, or what somebody has asked
-    /// the person since.
+    /// The message that is the answer, if there is one: the last word of whoever was asked, once the turn has ended in
+    /// which it was said, or what somebody has asked the person since.
+    /// Who asks and then closes its turn with a word about that has asked first.
     async fn find(&self) -> Result<Option<MessageId>, Problem> {
-        let exchanges = self.society.exchanges();
-        if let Some(answer) = exchanges.answer_to(&self.sent.awaits).await.map_err(of_store)? {
-            return Ok(Some(answer));
-        }
-        let mut questions = self.questions().await?.into_iter();
-        Ok(questions.find(|question| *question > self.sent.message))
+        let answer = self.society.exchanges().answer_of(&self.sent.key).await.map_err(of_store)?;
+        let questions = self.questions().await?;
+        let question = questions.into_iter().find(|question| *question > self.sent.message);
+        Ok([answer, question].into_iter().flatten().min())
+    }
+
+    /// Nothing comes from an agent that is paused, and nobody would see why. The message stays where it is.
+    async fn refuse_where_paused(&self) -> Result<(), Problem> {
+        let paused = self.society.exchanges().paused(&self.sent.key).await.map_err(of_store)?;
+        let Some(agent) = paused else { return Ok(()) };
+        let message = format!(
+            "{agent} is paused, and the message waits (task {}); POST /api/agents/{agent}/resume lets it go \
+             on, and the same request then finds its answer",
+            self.sent.task
+        );
+        Err(Problem::refused(StatusCode::SERVICE_UNAVAILABLE, "agent_paused", message))
     }
 
     /// What agents have asked the person in the task and not been told, oldest first.

@@ -24,9 +24,25 @@ use axum::Router;
 use axum::routing::{get, post};
 use polity_runtime::Society;
 use std::sync::Arc;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
-/// The routes: `/v1/models`, `/v1/models/{id}` and `/v1/chat/completions`. Whoever serves them decides who may ask.
-pub fn router(society: Arc<Society>) -> Router {
+/// How many bodies are read and decoded at once: each may hold a file several times over.
+const BODIES_AT_ONCE: usize = 4;
+
+/// What every route has.
+struct Shared {
+    society: Arc<Society>,
+    /// Cancelled when the daemon ends: nobody waits any longer.
+    ending: CancellationToken,
+    /// The bodies that may be read now.
+    bodies: Semaphore,
+}
+
+/// The routes: `/v1/models`, `/v1/models/{id}` and `/v1/chat/completions`. Whoever serves them decides who may ask, and
+/// cancels `ending` when those who wait for an answer are to be told that there is none now.
+pub fn router(society: Arc<Society>, ending: CancellationToken) -> Router {
+    let shared = Arc::new(Shared { society, ending, bodies: Semaphore::new(BODIES_AT_ONCE) });
     Router::new()
         .route("/v1/models", get(models::list))
         .route("/v1/models/{*id}", get(models::one))
@@ -34,5 +50,5 @@ pub fn router(society: Arc<Society>) -> Router {
         .route("/v1", axum::routing::any(problem::not_found))
         .route("/v1/{*path}", axum::routing::any(problem::not_found))
         .method_not_allowed_fallback(problem::wrong_method)
-        .with_state(society)
+        .with_state(shared)
 }

@@ -22,6 +22,8 @@ pub(crate) enum Attached {
     },
     /// An artifact that is there already.
     Stored(ArtifactId),
+    /// Either of the two once it was sent on.
+    Fingerprint([u8; 32]),
 }
 
 impl Attached {
@@ -30,6 +32,7 @@ impl Attached {
         match self {
             Self::Bytes { bytes, .. } => *blake3::hash(bytes).as_bytes(),
             Self::Stored(id) => *blake3::hash(id.reference().as_bytes()).as_bytes(),
+            Self::Fingerprint(fingerprint) => *fingerprint,
         }
     }
 }
@@ -121,7 +124,7 @@ fn file(part: &Value, at: &str) -> Result<Attached, Problem> {
         Attached::Bytes { bytes: decode(data, &at)?, mime: None, filename: None }
     } {
         Attached::Bytes { bytes, mime, .. } => Ok(Attached::Bytes { bytes, mime, filename }),
-        stored @ Attached::Stored(_) => Ok(stored),
+        other @ (Attached::Stored(_) | Attached::Fingerprint(_)) => Ok(other),
     }
 }
 

@@ -145,7 +145,7 @@ mod tests {
     fn head() -> Head {
         let message = MessageId::from_sequence(12);
         let task = TaskId::new("t-1");
-        let sent = Sent { key: "k".to_owned(), task, awaits: message.clone(), message, answer: None };
+        let sent = Sent { key: "k".to_owned(), task, message, answer: None };
         Head::new(&sent, 1_700_000_000_123, "polity")
     }
 

@@ -42,6 +42,8 @@ pub struct Exchange {
     pub state: State,
     /// The message that was given as its answer.
     pub answer: Option<MessageId>,
+    /// When it was written down, in milliseconds.
+    pub created_at: i64,
 }
 
 /// Where an exchange stands.
@@ -80,8 +82,9 @@ impl Exchanges {
         exchanges::by_key(&mut *self.store.reader().await?, key).await
     }
 
-    /// The newest exchange in which the same was asked, and how many there are.
-    pub async fn like(&self, request: &str) -> Result<(Option<Exchange>, u64), Error> {
+    /// The newest exchange in which the same was asked, with its number. Numbers are never used again, whatever is
+    /// forgotten.
+    pub async fn like(&self, request: &str) -> Result<Option<(Exchange, i64)>, Error> {
         exchanges::like(&mut *self.store.reader().await?, request).await
     }
 
@@ -115,9 +118,21 @@ impl Exchanges {
         self.store.write(move |tx| Box::pin(async move { exchanges::failed(tx, &key).await })).await
     }
 
-    /// The first last word that whoever got a message has said to the person since it heard it.
-    pub async fn answer_to(&self, asked: &MessageId) -> Result<Option<MessageId>, Error> {
-        exchanges::answer(&mut *self.store.reader().await?, asked).await
+    /// The message that is the answer of an exchange: the last word of the first turn in which whoever was asked has
+    /// said one to the person since it heard the message it awaits. It is known once that turn has ended, or the task has
+    /// come to rest. Where the message of the exchange replies to a question, only what comes after it counts. What was given in an earlier exchange that awaits the same is not given again.
+    pub async fn answer_of(&self, key: &str) -> Result<Option<MessageId>, Error> {
+        exchanges::answer(&mut *self.store.reader().await?, key).await
+    }
+
+    /// The task and the message that the person has written under a key of its own.
+    pub async fn posted(&self, key: &str) -> Result<Option<(TaskId, MessageId)>, Error> {
+        exchanges::posted(&mut *self.store.reader().await?, key).await
+    }
+
+    /// Of those that an exchange is with, one that the person has paused: nothing comes from it until it is resumed.
+    pub async fn paused(&self, key: &str) -> Result<Option<AgentId>, Error> {
+        exchanges::paused(&mut *self.store.reader().await?, key).await
     }
 
     /// The number of the event that told of a message; none once it was removed.

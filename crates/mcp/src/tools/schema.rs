@@ -10,12 +10,22 @@ use serde_json::{Map, Value};
 pub(crate) struct Schema(pub(crate) Map<String, Value>);
 
 impl Schema {
-    /// That of a type. It names no dialect, because some clients know older ones only and refuse what they do not know;
+    /// That of what a tool takes, of the type that reads it: what may be left out is not required.
+    pub(crate) fn taken<T: JsonSchema>() -> Self {
+        Self::of::<T>(Contract::Deserialize)
+    }
+
+    /// That of what a tool gives, of the type that writes it.
+    pub(crate) fn given<T: JsonSchema>() -> Self {
+        Self::of::<T>(Contract::Serialize)
+    }
+
+    /// It names no dialect, because some clients know older ones only and refuse what they do not know;
     /// and no formats of numbers, for the same reason.
-    pub(crate) fn of<T: JsonSchema>() -> Self {
+    fn of<T: JsonSchema>(contract: Contract) -> Self {
         let mut settings = SchemaSettings::draft2020_12();
         settings.meta_schema = None;
-        settings.contract = Contract::Serialize;
+        settings.contract = contract;
         let mut schema = settings.into_generator().into_root_schema_for::<T>();
         RecursiveTransform(|schema: &mut schemars::Schema| drop(schema.remove("format")))
             .transform(&mut schema);

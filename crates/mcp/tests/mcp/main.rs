@@ -5,51 +5,84 @@
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
+use futures::FutureExt;
+use futures::future::{BoxFuture, ready};
+use polity_llm::{Arguments, CallError, ChatModel, Endpoint, Reply, ToolCall};
 use polity_registry::{Environment, Registry};
 use polity_rehearsal::RehearsalModel;
 use polity_runtime::view::{MessageFilter, TaskFilter};
 use polity_runtime::{Parts, Society, Target};
-use serde_json::{Value, json};
+use polity_society::id::{MessageId, TaskId};
+use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
+
+/// Root asks two things in its first reply, and says a word after that.
+#[derive(Default)]
+struct Asking(AtomicBool);
+
+impl ChatModel for Asking {
+    fn call<'a>(
+        &'a self,
+        _: &'a Endpoint,
+        _: &'a polity_llm::Request,
+    ) -> BoxFuture<'a, Result<Reply, CallError>> {
+        if self.0.swap(true, Ordering::SeqCst) {
+            return ready(Ok(Reply { text: Some("好".to_owned()), ..Reply::default() })).boxed();
+        }
+        let ask = |text: &str| {
+            let payload = json!({"message_type": "collaboration_request", "text": text});
+            let Value::Object(arguments) = json!({"to": "user", "payload": payload}) else { panic!() };
+            let arguments = Arguments::Object(arguments);
+            ToolCall { id: String::new(), name: "send_message".to_owned(), arguments, extra: Map::new() }
+        };
+        ready(Ok(Reply { tool_calls: vec![ask("一"), ask("二")], ..Reply::default() })).boxed()
+    }
+}
 
 struct World {
     society: Arc<Society>,
     router: Router,
+    ending: CancellationToken,
     directory: TempDir,
 }
 
-async fn start(directory: &Path) -> Arc<Society> {
+async fn start(directory: &Path, model: Arc<dyn ChatModel>) -> Arc<Society> {
     std::fs::write(directory.join("app.json"), r#"{"discover": false}"#).unwrap();
     let environment = Environment::look_up(|_| None);
     let (registry, problems) =
         Registry::load(directory, environment, Box::new(|| Box::pin(async { None }))).await.unwrap();
     assert_eq!(problems, []);
-    let parts = Parts {
-        registry: Arc::new(registry),
-        model: Arc::new(RehearsalModel),
-        outside_tools: Vec::new(),
-        extractor: None,
-    };
+    let parts = Parts { registry: Arc::new(registry), model, outside_tools: Vec::new(), extractor: None };
     Arc::new(Society::start(&directory.join("data"), parts).await.unwrap())
 }
 
 impl World {
     async fn new() -> Self {
+        Self::with(Arc::new(RehearsalModel)).await
+    }
+
+    async fn with(model: Arc<dyn ChatModel>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("data")).unwrap();
-        let society = start(directory.path()).await;
-        Self { router: polity_mcp::router(Arc::clone(&society)), society, directory }
+        Self::of(start(directory.path(), model).await, directory)
+    }
+
+    fn of(society: Arc<Society>, directory: TempDir) -> Self {
+        let ending = CancellationToken::new();
+        Self { router: polity_mcp::router(Arc::clone(&society), ending.clone()), society, ending, directory }
     }
 
     /// The same data in the next process.
     async fn again(self) -> Self {
         self.society.stop().await;
-        let society = start(self.directory.path()).await;
-        Self { router: polity_mcp::router(Arc::clone(&society)), society, directory: self.directory }
+        let society = start(self.directory.path(), Arc::new(RehearsalModel)).await;
+        Self::of(society, self.directory)
     }
 
     /// What comes back for a message, whether as one object or as events: the last is the result.
@@ -139,6 +172,13 @@ async fn every_tool_says_what_it_takes_and_gives() {
             jsonschema::validator_for(schema).unwrap();
         }
         assert_eq!(tool["inputSchema"]["additionalProperties"], false);
+        let required = &tool["inputSchema"]["required"];
+        match tool["name"].as_str().unwrap() {
+            "give_task" => assert_eq!(*required, json!(["prompt"])),
+            "list_agents" => assert_eq!(*required, Value::Null),
+            "stop" => assert_eq!(*required, json!(["agent"])),
+            _ => {}
+        }
     }
 }
 
@@ -174,6 +214,7 @@ async fn artifacts_are_read_as_what_they_are() {
         "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
     let attachments = json!([
         {"base64": png, "filename": "a.png", "mimeType": "image/png"},
+        {"base64": "Qk0AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "filename": "a.bmp", "mimeType": "image/bmp"},
         {"text": "一二三四五", "filename": "t.txt", "mimeType": "text/plain"},
     ]);
     let given = world.call("give_task", json!({"prompt": "看看", "attachments": attachments})).await;
@@ -186,6 +227,10 @@ async fn artifacts_are_read_as_what_they_are() {
     let (picture, text) = (of("image/png"), of("text/plain"));
     let shown = world.tool("read_artifact", json!({"ref": picture["reference"]})).await;
     assert_eq!(shown["content"][0], json!({"type": "image", "data": png, "mimeType": "image/png"}));
+    let other = of("image/bmp");
+    assert_eq!(other["kind"], "image");
+    let described = world.tool("read_artifact", json!({"ref": other["reference"]})).await;
+    assert_eq!(described["content"][0]["type"], "text", "clients refuse pictures that they do not know");
     let page = world.call("read_artifact", json!({"ref": text["reference"], "offset": 1, "limit": 2})).await;
     assert_eq!((&page["text"], &page["next"]), (&json!("二三"), &json!(3)));
     let resources = world.request("resources/list", json!({})).await;
@@ -257,4 +302,36 @@ async fn the_same_is_spoken_over_streams_and_ends_with_them() {
     assert_eq!(answer["result"]["tools"].as_array().unwrap().len(), 12);
     write.shutdown().await.unwrap();
     served.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn the_question_that_is_named_is_answered() {
+    let world = World::with(Arc::new(Asking::default())).await;
+    let given = world.call("give_task", json!({"prompt": "画", "key": ""})).await;
+    world.follow(&given["task"]).await;
+    let task = TaskId::new(given["task"].as_str().unwrap());
+    let questions = world.society.questions(&task).await.unwrap();
+    let [first, second] = &questions[..] else { panic!("{}", questions.len()) };
+    let answer = json!({"question": second.message.id, "text": "红"});
+    let answered = world.call("answer_question", answer.clone()).await;
+    let message = async |id: &MessageId| world.society.message(id).await.unwrap().unwrap();
+    let by = message(&second.message.id).await.answered_by;
+    assert_eq!(by.map(|by| json!(by)), Some(answered["id"].clone()));
+    assert_eq!(message(&first.message.id).await.answered_by, None);
+    let again = world.call("answer_question", answer).await;
+    assert_eq!((&again["id"], &again["duplicate"]), (&answered["id"], &json!(true)));
+    let other = json!({"question": second.message.id, "text": "蓝"});
+    assert_eq!(world.refused("answer_question", other).await, "not_found");
+    let other = world.call("give_task", json!({"prompt": "写", "key": ""})).await;
+    assert_ne!(other["task"], given["task"], "an empty key is none");
+}
+
+#[tokio::test]
+async fn who_waits_is_told_when_the_daemon_ends() {
+    let world = World::new().await;
+    world.society.pause(Target::Everybody).await.unwrap();
+    let given = world.call("give_task", json!({"prompt": "你好"})).await;
+    world.ending.cancel();
+    let waits = json!({"task": given["task"], "waitSeconds": 600});
+    assert_eq!(world.refused("follow_task", waits).await, "unavailable");
 }

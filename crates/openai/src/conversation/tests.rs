@@ -161,3 +161,27 @@ proptest! {
         let _ = Conversation::read(&[json!({"role": role, "content": [part]})]);
     }
 }
+
+#[test]
+fn a_conversation_without_its_bytes_is_the_same() {
+    let picture = |data: &str| json!({"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{data}")}});
+    let mut conversation = read(&json!([
+        {"role": "user", "content": [picture("aGVsbG8="), {"type": "image_url", "image_url": {"url": "artifact:abc"}}]},
+        {"role": "assistant", "content": "two"},
+        {"role": "user", "content": [picture("d29ybGQ=")]},
+    ]))
+    .unwrap();
+    let root = root();
+    let all = |conversation: &Conversation| {
+        (
+            conversation.ending(with(&root)),
+            conversation.request(with(&root)),
+            conversation.reply(with(&root), "x"),
+        )
+    };
+    let before = all(&conversation);
+    conversation.forget_bytes();
+    let attached = conversation.before.iter().chain(&conversation.asked).flat_map(|said| &said.attached);
+    assert_eq!(attached.filter(|attached| matches!(attached, Attached::Fingerprint(_))).count(), 3);
+    assert_eq!(all(&conversation), before);
+}

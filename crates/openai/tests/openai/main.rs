@@ -4,12 +4,18 @@
 
 mod support;
 
+use axum::body::Body;
+use axum::http::Request;
 use polity_runtime::view::{EventFilter, MessageFilter, TaskFilter};
-use polity_runtime::{Event, Target};
+use polity_runtime::{Event, Post, Target};
 use polity_society::id::AgentId;
 use polity_society::message::Finality;
 use serde_json::{Value, json};
-use support::World;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
+use support::{Say, Script, World};
+use tower::ServiceExt;
 
 const PICTURE: &str = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
 
@@ -225,4 +231,110 @@ async fn errors_are_objects_that_clients_read() {
     assert_eq!(world.get("/v1/nothing").await.code(), "not_found");
     assert_eq!(world.get("/v1/chat/completions").await.status, 405);
     assert_eq!(counts(&world).await, (0, 0), "nothing was begun");
+}
+
+#[tokio::test]
+async fn what_root_asks_is_answered_and_then_it_answers() {
+    let says = [
+        Say::Send("collaboration_request", "红还是蓝"),
+        Say::Text("已经问了，等您回答"),
+        Say::Text("那就红"),
+    ];
+    let world = World::with(Arc::new(Script::new(says))).await;
+    let asked = world.chat(json!([user("画")])).await;
+    assert_eq!(asked.text(), "红还是蓝");
+    let answer = world.chat(json!([user("画"), assistant(&asked.text()), user("红")])).await;
+    assert_eq!((answer.task(), answer.text()), (asked.task(), "那就红".to_owned()));
+}
+
+#[tokio::test]
+async fn the_answer_is_what_is_said_last_in_a_turn() {
+    let says =
+        [Say::Send("status_report", "先说一点"), Say::Send("status_report", "再说一点"), Say::Text("说完了")];
+    let world = World::with(Arc::new(Script::new(says))).await;
+    let filter = || MessageFilter { to: Some(AgentId::user()), ..MessageFilter::default() };
+    let answer = world.chat(json!([user("说")])).await;
+    let said = world.society.messages(&filter()).await.unwrap().messages;
+    assert!(said.len() > 1, "{said:?}");
+    assert_eq!(said[0].finality, Finality::Final);
+    assert_eq!(answer.text(), said.last().unwrap().text);
+}
+
+#[tokio::test]
+async fn where_the_agent_is_paused_it_says_so_and_the_message_waits() {
+    let world = World::new().await;
+    world.society.pause(Target::Agent(AgentId::root())).await.unwrap();
+    let paused = world.chat(json!([user("一")])).await;
+    assert_eq!((paused.status.as_u16(), paused.code().as_str()), (503, "agent_paused"));
+    let body = json!({"model": "polity", "messages": [user("一")], "stream": true});
+    let streamed = world.chat_with(body, &[]).await.chunks();
+    assert_eq!(streamed.last().unwrap()["error"]["code"], "agent_paused");
+    world.society.resume(Target::Agent(AgentId::root())).await.unwrap();
+    assert!(!world.chat(json!([user("一")])).await.text().is_empty());
+    assert_eq!(counts(&world).await, (1, 1), "it was sent once");
+}
+
+#[tokio::test]
+async fn what_nobody_saw_stays_news_for_the_person() {
+    let content =
+        json!([{"type": "text", "text": "看看"}, {"type": "image_url", "image_url": {"url": PICTURE}}]);
+    let messages = json!([{"role": "user", "content": content}]);
+    for stream in [false, true] {
+        let world = World::new().await;
+        world.chat_with(json!({"model": "polity", "messages": messages, "stream": stream}), &[]).await;
+        let filter = MessageFilter { to: Some(AgentId::user()), ..MessageFilter::default() };
+        let said = world.society.messages(&filter).await.unwrap().messages;
+        let interim: Vec<_> = said
+            .iter()
+            .filter(|message| message.finality == Finality::Interim)
+            .map(|message| message.id.clone())
+            .collect();
+        assert!(!interim.is_empty());
+        let unshown: Vec<_> =
+            world.society.unshown().await.unwrap().into_iter().map(|letter| letter.message.id).collect();
+        assert_eq!(unshown, if stream { Vec::new() } else { interim });
+    }
+}
+
+#[tokio::test]
+async fn what_was_sent_before_a_crash_is_gone_on_with_whatever_the_instructions_are_now() {
+    let world = World::new().await;
+    let key = format!("openai key {}", blake3::hash(b"k").to_hex());
+    let payload = json!({"text": "一", "instructions": "Monday"});
+    world.society.write(Post { payload, key: Some(key), ..Post::text("root", "") }).await.unwrap();
+    let messages = json!([{"role": "system", "content": "Tuesday"}, user("一")]);
+    let body = json!({"model": "polity", "messages": messages});
+    let answer = world.chat_with(body, &[("idempotency-key", "k")]).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    assert_eq!(counts(&world).await, (1, 1));
+}
+
+#[tokio::test]
+async fn who_waits_is_told_when_the_daemon_ends() {
+    let world = World::with(Arc::new(Script::new([Say::Nothing]))).await;
+    world.ending.cancel();
+    let answer = world.chat(json!([user("一")])).await;
+    assert_eq!((answer.status.as_u16(), answer.code().as_str()), (503, "unavailable"));
+    assert!(answer.headers.get("x-should-retry").is_none());
+}
+
+#[tokio::test]
+async fn few_bodies_are_read_at_once() {
+    let world = World::new().await;
+    let read = Arc::new(AtomicUsize::new(0));
+    let mut requests: Vec<_> = (0..6)
+        .map(|_| {
+            let read = Arc::clone(&read);
+            let body = futures::stream::poll_fn(move |_| {
+                read.fetch_add(1, Ordering::SeqCst);
+                Poll::<Option<Result<&[u8], std::io::Error>>>::Pending
+            });
+            let request = Request::post("/v1/chat/completions").body(Body::from_stream(body)).unwrap();
+            Box::pin(world.router.clone().oneshot(request))
+        })
+        .collect();
+    for request in &mut requests {
+        assert!(futures::poll!(request).is_pending());
+    }
+    assert_eq!(read.load(Ordering::SeqCst), 4);
 }

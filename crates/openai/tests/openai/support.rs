@@ -3,19 +3,78 @@
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
+use futures::FutureExt;
+use futures::future::{BoxFuture, pending, ready};
+use polity_llm::{Arguments, CallError, ChatModel, Endpoint, Reply, ToolCall};
 use polity_registry::{Environment, Registry};
 use polity_rehearsal::RehearsalModel;
 use polity_runtime::{Parts, Society};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use std::collections::VecDeque;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 pub(crate) struct World {
     pub(crate) society: Arc<Society>,
     pub(crate) router: Router,
+    /// Cancelled when the daemon ends.
+    pub(crate) ending: CancellationToken,
+    model: Arc<dyn ChatModel>,
     directory: TempDir,
+}
+
+/// Root, and what it says and calls, one after the other; then nothing but its last.
+pub(crate) struct Script(Mutex<VecDeque<Say>>);
+
+#[derive(Clone)]
+pub(crate) enum Say {
+    /// A text that ends the turn.
+    Text(&'static str),
+    /// A message of this type to the person.
+    Send(&'static str, &'static str),
+    /// Nothing, ever.
+    Nothing,
+}
+
+impl Script {
+    pub(crate) fn new(says: impl IntoIterator<Item = Say>) -> Self {
+        Self(Mutex::new(says.into_iter().collect()))
+    }
+}
+
+impl ChatModel for Script {
+    fn call<'a>(
+        &'a self,
+        _: &'a Endpoint,
+        _: &'a polity_llm::Request,
+    ) -> BoxFuture<'a, Result<Reply, CallError>> {
+        let say = {
+            let mut says = self.0.lock().unwrap();
+            if says.len() > 1 { says.pop_front() } else { says.front().cloned() }
+        };
+        let reply = match say.unwrap() {
+            Say::Nothing => return pending().boxed(),
+            Say::Text(text) => {
+                let text = Some(text.to_owned()).filter(|text| !text.is_empty());
+                Reply { text, ..Reply::default() }
+            }
+            Say::Send(message_type, text) => {
+                let payload = json!({"message_type": message_type, "text": text});
+                let Value::Object(arguments) = json!({"to": "user", "payload": payload}) else { panic!() };
+                let call = ToolCall {
+                    id: String::new(),
+                    name: "send_message".to_owned(),
+                    arguments: Arguments::Object(arguments),
+                    extra: Map::new(),
+                };
+                Reply { tool_calls: vec![call], ..Reply::default() }
+            }
+        };
+        ready(Ok(reply)).boxed()
+    }
 }
 
 /// What came back.
@@ -56,35 +115,40 @@ impl Answer {
     }
 }
 
-async fn start(directory: &Path) -> (Arc<Society>, Router) {
-    std::fs::write(directory.join("app.json"), r#"{"discover": false}"#).unwrap();
+async fn start(
+    directory: &Path,
+    model: Arc<dyn ChatModel>,
+    ending: CancellationToken,
+) -> (Arc<Society>, Router) {
     let environment = Environment::look_up(|_| None);
     let (registry, problems) =
         Registry::load(directory, environment, Box::new(|| Box::pin(async { None }))).await.unwrap();
     assert_eq!(problems, []);
-    let parts = Parts {
-        registry: Arc::new(registry),
-        model: Arc::new(RehearsalModel),
-        outside_tools: Vec::new(),
-        extractor: None,
-    };
+    let parts = Parts { registry: Arc::new(registry), model, outside_tools: Vec::new(), extractor: None };
     let society = Arc::new(Society::start(&directory.join("data"), parts).await.unwrap());
-    (Arc::clone(&society), polity_openai::router(society))
+    (Arc::clone(&society), polity_openai::router(society, ending))
 }
 
 impl World {
     pub(crate) async fn new() -> Self {
+        Self::with(Arc::new(RehearsalModel)).await
+    }
+
+    pub(crate) async fn with(model: Arc<dyn ChatModel>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("data")).unwrap();
-        let (society, router) = start(directory.path()).await;
-        Self { society, router, directory }
+        std::fs::write(directory.path().join("app.json"), r#"{"discover": false}"#).unwrap();
+        let ending = CancellationToken::new();
+        let (society, router) = start(directory.path(), Arc::clone(&model), ending.clone()).await;
+        Self { society, router, ending, model, directory }
     }
 
     /// The same data in the next process.
     pub(crate) async fn again(self) -> Self {
         self.society.stop().await;
-        let (society, router) = start(self.directory.path()).await;
-        Self { society, router, directory: self.directory }
+        let ending = CancellationToken::new();
+        let (society, router) = start(self.directory.path(), Arc::clone(&self.model), ending.clone()).await;
+        Self { society, router, ending, model: self.model, directory: self.directory }
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {

@@ -71,7 +71,8 @@ async fn a_conversation_goes_on_from_its_end_alone() {
     let (_world, exchanges) = with_tasks().await;
     exchange(&exchanges, "1", "hello", "t-a", 1, "hello-hi").await;
     exchange(&exchanges, "2", "hello", "t-b", 3, "hello-hi").await;
-    assert_eq!(exchanges.like("hello").await.unwrap().1, 2);
+    let (newest, number) = exchanges.like("hello").await.unwrap().unwrap();
+    assert_eq!((newest.key.as_str(), number), ("2", 2));
     let task = async || exchanges.ending("hello-hi").await.unwrap().and_then(|found| found.task);
     assert_eq!(task().await, Some(TaskId::new("t-b")), "the newest of those that read the same");
     exchange(&exchanges, "3", "more", "t-b", 5, "more-yes").await;
@@ -87,7 +88,22 @@ async fn what_is_open_survives_and_is_found_by_what_was_asked() {
     let (world, exchanges) = with_tasks().await;
     exchanges.begin(new("1", "r", None)).await.unwrap();
     let other = Exchanges::new(world.store.clone());
-    let (found, count) = other.like("r").await.unwrap();
-    assert_eq!((found.map(|found| found.key), count), (Some("1".to_owned()), 1));
-    assert_eq!(other.like("another").await.unwrap(), (None, 0));
+    let (found, number) = other.like("r").await.unwrap().unwrap();
+    assert_eq!((found.key.as_str(), number), ("1", 1));
+    assert_eq!(other.like("another").await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn the_number_of_a_request_is_not_used_again_when_an_older_one_was_forgotten() {
+    let (world, exchanges) = with_tasks().await;
+    exchange(&exchanges, "1", "r", "t-a", 1, "one").await;
+    exchange(&exchanges, "2", "r", "t-b", 3, "two").await;
+    let forget = world.store.write(|tx| {
+        Box::pin(async move {
+            sqlx::query("DELETE FROM exchanges WHERE task = 't-a'").execute(&mut tx.connection).await?;
+            Ok(())
+        })
+    });
+    forget.await.unwrap();
+    assert_eq!(exchanges.like("r").await.unwrap().unwrap().1, 2);
 }

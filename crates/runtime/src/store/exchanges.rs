@@ -10,7 +10,6 @@ const INSERT: &str = "INSERT INTO exchanges (key, request, agent, receiver, task
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'open', ?7) ON CONFLICT (key) DO NOTHING";
 const BY_KEY: &str = "SELECT * FROM exchanges WHERE key = ?1";
 const LIKE: &str = "SELECT * FROM exchanges WHERE request = ?1 ORDER BY seq DESC LIMIT 1";
-const COUNT: &str = "SELECT count(*) FROM exchanges WHERE request = ?1";
 /// Where a conversation has gone on since, it does not end there any more. What failed said nothing to it.
 const ENDING: &str =
     "SELECT * FROM exchanges e WHERE e.reply = ?1 AND NOT EXISTS (SELECT 1 FROM exchanges later
@@ -20,15 +19,32 @@ const SENT: &str = "UPDATE exchanges SET task = ?2, message = ?3, awaits = coale
 const ANSWERED: &str = "UPDATE exchanges SET state = 'answered', answer = ?2, reply = ?3
     WHERE key = ?1 AND state <> 'answered'";
 const FAILED: &str = "UPDATE exchanges SET state = 'failed' WHERE key = ?1 AND state = 'open'";
-/// The same condition under which a task counts as answered.
-const ANSWER: &str = "SELECT said.id FROM messages asked JOIN messages said ON said.task = asked.task
-        AND said.sender = asked.receiver AND said.receiver = 'user' AND said.finality = 'final'
+/// The last word of the first turn in which whoever was asked has said one to the person since it heard the message:
+/// what it says before in that turn is followed by more, so the turn has to have ended, or the task has come to rest.
+/// A question is no last word; nor is what was given as the answer earlier in the same exchange of question and reply.
+/// Where the message replies to a question, only what comes after it counts: an agent that has asked may close its turn
+/// with a word about that.
+const ANSWER: &str = "SELECT said.id FROM exchanges mine JOIN messages asked ON asked.id = mine.awaits
+        JOIN messages own ON own.id = mine.message
+        JOIN messages said ON said.task = asked.task AND said.sender = asked.receiver
+        JOIN turns ON turns.id = said.sent_in JOIN tasks ON tasks.id = said.task
+    WHERE mine.key = ?1 AND said.receiver = 'user' AND said.finality = 'final' AND said.expects <> 'answer'
         AND said.state <> 'delayed' AND said.seq > asked.seq AND said.sent_in >= asked.turn
-    WHERE asked.id = ?1 ORDER BY said.seq LIMIT 1";
+        AND said.seq > own.seq AND (own.receiver <> said.sender OR said.sent_in >= own.turn)
+        AND (turns.state <> 'open' OR tasks.state = 'idle')
+        AND NOT EXISTS (SELECT 1 FROM exchanges other WHERE other.task = mine.task AND other.awaits = mine.awaits
+            AND other.answer = said.id AND other.key <> mine.key)
+    ORDER BY said.sent_in, said.seq DESC LIMIT 1";
+const POSTED: &str = "SELECT task, message FROM posts WHERE key = ?1";
+const PAUSED: &str =
+    "SELECT agents.id FROM exchanges JOIN agents ON agents.id IN (exchanges.receiver, exchanges.agent)
+    WHERE exchanges.key = ?1 AND agents.paused_at IS NOT NULL AND agents.ended_at IS NULL
+    ORDER BY agents.id = exchanges.receiver DESC LIMIT 1";
 
 /// Every statement of this file.
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[INSERT, BY_KEY, LIKE, COUNT, ENDING, SENT, ANSWERED, FAILED, ANSWER];
+pub(super) const STATEMENTS: &[&str] =
+    &[INSERT, BY_KEY, LIKE, ENDING, SENT, ANSWERED, FAILED, ANSWER, POSTED, PAUSED];
 
 /// Writes an exchange down, unless one has its key; gives the one that has it now.
 pub(crate) async fn insert(tx: &mut Tx, new: &NewExchange) -> Result<Option<Exchange>, Error> {
@@ -45,14 +61,13 @@ pub(crate) async fn by_key(connection: &mut SqliteConnection, key: &str) -> Resu
     row.as_ref().map(read).transpose()
 }
 
-/// The newest exchange in which the same was asked, and how many there are.
+/// The newest exchange in which the same was asked, with its number. Numbers are never used again, whatever is forgotten.
 pub(crate) async fn like(
     connection: &mut SqliteConnection,
     request: &str,
-) -> Result<(Option<Exchange>, u64), Error> {
-    let row = sqlx::query(LIKE).bind(request).fetch_optional(&mut *connection).await?;
-    let count: i64 = sqlx::query_scalar(COUNT).bind(request).fetch_one(connection).await?;
-    Ok((row.as_ref().map(read).transpose()?, count.unsigned_abs()))
+) -> Result<Option<(Exchange, i64)>, Error> {
+    let row = sqlx::query(LIKE).bind(request).fetch_optional(connection).await?;
+    row.as_ref().map(|row| Ok((read(row)?, row.get("seq")))).transpose()
 }
 
 /// The newest exchange at whose answer a conversation stands still.
@@ -84,14 +99,27 @@ pub(crate) async fn failed(tx: &mut Tx, key: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// The first last word that whoever got a message has said to the person since it heard it.
-pub(crate) async fn answer(
-    connection: &mut SqliteConnection,
-    asked: &MessageId,
-) -> Result<Option<MessageId>, Error> {
-    let id: Option<String> =
-        sqlx::query_scalar(ANSWER).bind(asked.as_str()).fetch_optional(connection).await?;
+/// The message that is the answer of an exchange.
+pub(crate) async fn answer(connection: &mut SqliteConnection, key: &str) -> Result<Option<MessageId>, Error> {
+    let id: Option<String> = sqlx::query_scalar(ANSWER).bind(key).fetch_optional(connection).await?;
     Ok(id.map(MessageId::new))
+}
+
+/// What the person has written under a key.
+pub(crate) async fn posted(
+    connection: &mut SqliteConnection,
+    key: &str,
+) -> Result<Option<(TaskId, MessageId)>, Error> {
+    let row = sqlx::query(POSTED).bind(key).fetch_optional(connection).await?;
+    Ok(row.map(|row| {
+        (TaskId::new(row.get::<String, _>("task")), MessageId::new(row.get::<String, _>("message")))
+    }))
+}
+
+/// Of those that an exchange is with, one that is paused.
+pub(crate) async fn paused(connection: &mut SqliteConnection, key: &str) -> Result<Option<AgentId>, Error> {
+    let id: Option<String> = sqlx::query_scalar(PAUSED).bind(key).fetch_optional(connection).await?;
+    Ok(id.map(AgentId::new))
 }
 
 pub(super) fn read(row: &SqliteRow) -> Result<Exchange, Error> {
@@ -111,6 +139,7 @@ pub(super) fn read(row: &SqliteRow) -> Result<Exchange, Error> {
             other => return Err(damaged("exchanges", &key, format!("unknown state {other}"))),
         },
         answer: message("answer"),
+        created_at: row.get("created_at"),
         key,
     })
 }
