@@ -153,7 +153,10 @@ impl Client {
         asked.headers.insert(IDEMPOTENCY_KEY, key);
         asked.headers.insert(CONTENT_TYPE, JSON);
         asked.body = Some(serde_json::to_vec(letter).map_err(|error| unwritable(error.to_string()))?);
-        self.transport.ask(&asked).await
+        self.transport.ask(&asked).await.map_err(|error| match error {
+            Error::Lost { url, reason } => Error::MayBeTaken { url, reason },
+            other => other,
+        })
     }
 
     /// A page of messages.

@@ -41,6 +41,16 @@ pub enum Error {
         /// What happened.
         reason: String,
     },
+    /// The way to the daemon broke while a message was sent.
+    #[error(
+        "lost the way to the polity at {url}: {reason}; the message may have been taken: polity messages shows it"
+    )]
+    MayBeTaken {
+        /// Where it was.
+        url: String,
+        /// What happened.
+        reason: String,
+    },
     /// The daemon answered with something else than what this version reads.
     #[error("cannot read what the polity at {url} answered: {reason}; is it another version?")]
     Unreadable {
@@ -72,9 +82,12 @@ impl Error {
             Self::Find(FindError::NotServing(_)) | Self::Lost { .. } => true,
             // The disk refuses, or the daemon is about to end.
             Self::Refused(problem) => matches!(problem.status, 502..=504),
-            Self::Find(_) | Self::Unreadable { .. } | Self::File { .. } | Self::NoId | Self::Setup(_) => {
-                false
-            }
+            Self::Find(_)
+            | Self::MayBeTaken { .. }
+            | Self::Unreadable { .. }
+            | Self::File { .. }
+            | Self::NoId
+            | Self::Setup(_) => false,
         }
     }
 }

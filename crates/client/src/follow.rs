@@ -4,7 +4,7 @@ use crate::client::{Client, event_query};
 use crate::error::Error;
 use crate::place::Door;
 use crate::sse::{Frame, Parser};
-use crate::transport::{Asked, Patience, pause};
+use crate::transport::{Asked, Patience, Way, pause};
 use polity_runtime::Entry;
 use polity_runtime::view::EventFilter;
 use reqwest::header::{ACCEPT, HeaderName, HeaderValue};
@@ -121,7 +121,7 @@ impl Follower {
             tracing::debug!(%error, seen = self.seen.0, "the event stream broke");
             let reached = std::mem::replace(&mut self.reach, Reach::None);
             attempts = if reached == Reach::Daemon { 1 } else { attempts.saturating_add(1) };
-            let Some(pause) = pause(&error, attempts, Patience::UntilBack) else {
+            let Some(pause) = pause(&error, attempts, Patience::UntilBack, Way::New) else {
                 let _ = self.tell.send(Followed::Failed(error)).await;
                 return;
             };

@@ -14,8 +14,9 @@ use url::Url;
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long an answer may take to go on.
 const SILENCE: Duration = Duration::from_secs(60);
-/// How often a request is made whose way broke, by somebody who does not wait for a daemon that has gone.
-const ATTEMPTS: u32 = 3;
+/// How often a request is made whose way broke, by somebody who does not wait for a daemon that has gone: for some
+/// seconds, in which one is restarted.
+const ATTEMPTS: u32 = 6;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// The longest answer that is read as JSON, in bytes.
@@ -75,13 +76,20 @@ impl Transport {
     /// Makes a request that may be made twice, and reads the answer.
     pub(crate) async fn ask<T: DeserializeOwned>(&self, asked: &Asked<'_>) -> Result<T, Error> {
         let mut attempt = 1;
+        let mut lost = None;
         loop {
             let error = match self.attempt(asked).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
-            let Some(pause) = pause(&error, attempt, self.patience) else { return Err(error) };
+            let way = if lost.is_some() { Way::BrokeBefore } else { Way::New };
+            let Some(pause) = pause(&error, attempt, self.patience, way) else {
+                return Err(to_tell(lost, error));
+            };
             tracing::debug!(%error, attempt, "asking the daemon again");
+            if matches!(error, Error::Lost { .. }) {
+                lost = Some(error);
+            }
             tokio::time::sleep(pause).await;
             attempt = attempt.saturating_add(1);
         }
@@ -182,11 +190,32 @@ fn http(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, Error> {
     built.map_err(|error| Error::Setup(error.to_string()))
 }
 
+/// What to say of the last attempt, where the way of one before it may have broken: that nobody is there now does not say
+/// that nobody has heard it then.
+fn to_tell(lost: Option<Error>, last: Error) -> Error {
+    match lost {
+        Some(lost) if last.may_pass() => lost,
+        Some(_) | None => last,
+    }
+}
+
+/// Whether an attempt before this one went out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// None did.
+    New,
+    /// One did, and its way broke: the daemon may be about to be restarted.
+    BrokeBefore,
+}
+
 /// How long to wait before the same request is made again; `None` if it is not.
-pub(crate) fn pause(error: &Error, attempts: u32, patience: Patience) -> Option<Duration> {
+pub(crate) fn pause(error: &Error, attempts: u32, patience: Patience, way: Way) -> Option<Duration> {
     let again = match patience {
         Patience::UntilBack => error.may_pass(),
-        Patience::Short => matches!(error, Error::Lost { .. }) && attempts < ATTEMPTS,
+        Patience::Short => {
+            let broke = matches!(error, Error::Lost { .. }) || way == Way::BrokeBefore && error.may_pass();
+            broke && attempts < ATTEMPTS
+        }
     };
     let doublings = attempts.saturating_sub(1).min(8);
     again.then(|| SHORTEST_PAUSE.saturating_mul(1 << doublings).min(LONGEST_PAUSE))
@@ -232,12 +261,14 @@ mod tests {
     #[test]
     fn who_tries_again() {
         let check = |error: Error, attempts, patience, expect: Option<u64>| {
-            assert_eq!(pause(&error, attempts, patience), expect.map(Duration::from_millis), "{error}");
+            let waits = pause(&error, attempts, patience, Way::New);
+            assert_eq!(waits, expect.map(Duration::from_millis), "{error}");
         };
         let gone = || Error::Find(FindError::NotServing("data".into()));
         check(lost(), 1, Patience::Short, Some(100));
         check(lost(), 2, Patience::Short, Some(200));
-        check(lost(), 3, Patience::Short, None);
+        check(lost(), 5, Patience::Short, Some(1000));
+        check(lost(), 6, Patience::Short, None);
         check(gone(), 1, Patience::Short, None);
         check(refused(503), 1, Patience::Short, None);
         check(gone(), 1, Patience::UntilBack, Some(100));
@@ -246,6 +277,32 @@ mod tests {
         check(refused(503), 1, Patience::UntilBack, Some(100));
         check(refused(404), 1, Patience::UntilBack, None);
         check(refused(500), 1, Patience::UntilBack, None);
+    }
+
+    #[test]
+    fn who_tries_again_after_the_way_broke() {
+        let check = |error: Error, attempts, expect: Option<u64>| {
+            let waits = pause(&error, attempts, Patience::Short, Way::BrokeBefore);
+            assert_eq!(waits, expect.map(Duration::from_millis), "{error}");
+        };
+        let gone = || Error::Find(FindError::NotServing("data".into()));
+        check(gone(), 2, Some(200));
+        check(gone(), 6, None);
+        check(refused(503), 2, Some(200));
+        check(refused(409), 2, None);
+    }
+
+    #[test]
+    fn what_may_have_been_heard_is_not_called_unserved() {
+        let check = |lost: Option<Error>, error: Error, expect: &str| {
+            assert_eq!(to_tell(lost, error).to_string(), expect);
+        };
+        let gone = || Error::Find(FindError::NotServing("data".into()));
+        check(None, gone(), &gone().to_string());
+        check(Some(lost()), gone(), &lost().to_string());
+        check(Some(lost()), refused(503), &lost().to_string());
+        // The daemon has looked at it.
+        check(Some(lost()), refused(409), &refused(409).to_string());
     }
 
     proptest! {
