@@ -10,10 +10,17 @@ use reqwest::Method;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// How much of a file is read at once, in bytes.
 const PIECE: usize = 256 * 1024;
+
+/// How long the daemon may take to answer, once it has all of a file.
+const ANSWER: Duration = Duration::from_secs(60);
+
+/// How slowly a file may go up, in bytes a second: a busy disk, not a daemon that hangs.
+const SLOWEST: u64 = 100_000;
 
 /// Hears how many bytes have gone so far.
 pub type Progress = Arc<dyn Fn(u64) + Send + Sync>;
@@ -32,13 +39,15 @@ impl Client {
         let door = self.transport.door()?;
         // Says nothing, so the daemon looks at the bytes and the name.
         let unknown = HeaderValue::from_static("application/octet-stream");
-        let request = self
-            .transport
+        // While a file goes up nothing comes down, so that silence says nothing.
+        let transport = self.transport.unhurried()?;
+        let request = transport
             .request(&door, &asked)?
+            .timeout(upload_time(size))
             .header(CONTENT_TYPE, unknown)
             .header(CONTENT_LENGTH, size)
             .body(reqwest::Body::wrap_stream(pieces(file.take(size), progress)));
-        let response = self.transport.send(&door, request).await?;
+        let response = transport.send(&door, request).await?;
         response
             .json()
             .await
@@ -71,6 +80,11 @@ impl Client {
     }
 }
 
+/// How long it may take to send so many bytes and to hear that they are stored.
+fn upload_time(bytes: u64) -> Duration {
+    ANSWER + Duration::from_secs(bytes / SLOWEST)
+}
+
 /// The bytes of a file, piece by piece.
 fn pieces(
     file: impl AsyncRead + Send + Unpin + 'static,
@@ -90,4 +104,16 @@ fn pieces(
             Ok(Some((Bytes::from(piece), (file, sent))))
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_file_has_more_time() {
+        assert_eq!(upload_time(0), Duration::from_secs(60));
+        assert_eq!(upload_time(256_000_000), Duration::from_secs(60 + 2_560));
+        assert!(upload_time(u64::MAX) > upload_time(u64::MAX / 2));
+    }
 }
