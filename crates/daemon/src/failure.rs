@@ -46,6 +46,19 @@ pub(crate) enum Failure {
         /// Why.
         source: std::io::Error,
     },
+    /// A file is there already, and its name is not one that the person chose.
+    #[error("{0} is there already; name the file to write with --output")]
+    AlreadyThere(PathBuf),
+    /// Not all that was asked for was written.
+    #[error("{failed} of {all} artifacts could not be written to {dir}")]
+    Incomplete {
+        /// How many are missing.
+        failed: usize,
+        /// How many there are.
+        all: usize,
+        /// Where they were to be.
+        dir: PathBuf,
+    },
     /// What was named is no artifact.
     #[error(
         "`{0}` is no reference of an artifact; they look like artifact:mmpqmm6wc2, and `polity artifacts` lists them"
@@ -189,6 +202,8 @@ impl Failure {
             | Self::Maintenance(_)
             | Self::Open(_)
             | Self::Unwritable { .. }
+            | Self::AlreadyThere(_)
+            | Self::Incomplete { .. }
             | Self::NoReference(_)
             | Self::NoTask
             | Self::RootPaused(_)
@@ -220,6 +235,7 @@ fn of_client(error: &polity_client::Error) -> u8 {
         polity_client::Error::Find(_)
         | polity_client::Error::Refused(_)
         | polity_client::Error::Lost { .. }
+        | polity_client::Error::MayBeTaken { .. }
         | polity_client::Error::File { .. }
         | polity_client::Error::NoId => USAGE,
         polity_client::Error::Unreadable { .. } | polity_client::Error::Setup(_) => DEFECT,

@@ -39,7 +39,7 @@ pub(crate) fn harmless_json(json: &str) -> Cow<'_, str> {
 
 /// Whether a terminal acts on a character instead of showing it: controls, and those that turn the direction of text
 /// until they are taken back. Joiners and marks of direction stay, because words of many languages need them.
-fn is_obeyed(character: char) -> bool {
+pub(crate) fn is_obeyed(character: char) -> bool {
     let is_control = character.is_control() && !matches!(character, '\n' | '\t');
     is_control || matches!(character, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }

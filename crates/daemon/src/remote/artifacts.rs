@@ -5,15 +5,22 @@ use super::words::{moment, variant};
 use super::{At, Shape};
 use crate::failure::Failure;
 use crate::output::table::{Cell, DIM, NAME, PLAIN, table};
+use crate::output::terminal::is_obeyed;
 use crate::output::{Meter, complain, print};
 use clap::{Args, Subcommand};
 use polity_client::{Client, Progress};
-use polity_runtime::view::{ArtifactFilter, ArtifactView};
+use polity_runtime::view::{ArtifactFilter, ArtifactView, MAX_PAGE};
 use polity_society::content::Kind;
 use polity_society::id::{AgentId, ArtifactId, TaskId};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// The longest name that a file gets from its artifact, in bytes. File systems allow 255; what is put before or after it
+/// has to fit, too.
+const LONGEST_NAME: usize = 200;
+/// The longest end of a name that is kept where the name is cut, in bytes, with its dot.
+const LONGEST_EXTENSION: usize = 20;
 
 /// `polity artifacts`
 #[derive(Debug, Args)]
@@ -32,7 +39,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_parser = variant::<Kind>)]
     kind: Option<Kind>,
     /// How many of the newest.
-    #[arg(long, value_name = "COUNT", default_value_t = 50)]
+    #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_PAGE)))]
     limit: u32,
 }
 
@@ -129,12 +136,12 @@ async fn get(client: &Client, reference: &str, output: Option<PathBuf>) -> Resul
     let artifact = client.artifact(id.as_str()).await?;
     let to_terminal = std::io::stdout().is_terminal();
     let output = match output {
-        None if to_terminal => Some(own_name(&artifact)),
+        None if to_terminal => Some((own_name(&artifact), Chosen::ByArtifact)),
         None => None,
         Some(path) if path == Path::new("-") => None,
-        Some(path) => Some(path),
+        Some(path) => Some((path, Chosen::ByPerson)),
     };
-    let Some(path) = output else {
+    let Some((path, chosen)) = output else {
         if to_terminal && artifact.kind == Kind::Text {
             // What a model wrote is shown, not obeyed.
             let mut text = Vec::new();
@@ -150,18 +157,49 @@ async fn get(client: &Client, reference: &str, output: Option<PathBuf>) -> Resul
             done => Ok(done.map(|_| ())?),
         };
     };
-    fetch(client, &artifact, &path).await?;
+    match chosen {
+        Chosen::ByPerson => fetch(client, &artifact, &path).await?,
+        Chosen::ByArtifact => {
+            reserve(&path)?;
+            if let Err(failure) = fetch(client, &artifact, &path).await {
+                // Nothing is in it, and what could not be fetched has no file.
+                let _ = std::fs::remove_file(&path);
+                return Err(failure);
+            }
+        }
+    }
     complain(&format!("{}: {}", path.display(), crate::db::bytes(artifact.size)));
     Ok(())
 }
 
-/// Writes an artifact into a file, which is there when it is whole.
+/// Who has chosen the name of a file.
+enum Chosen {
+    /// The person, who may want it replaced.
+    ByPerson,
+    /// A model, or whoever made the artifact: it replaces nothing.
+    ByArtifact,
+}
+
+/// Takes a name for a file that nobody has yet.
+fn reserve(path: &Path) -> Result<(), Failure> {
+    match std::fs::File::create_new(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            Err(Failure::AlreadyThere(path.to_owned()))
+        }
+        Err(source) => Err(Failure::Unwritable { path: path.to_owned(), source }),
+    }
+}
+
+/// Writes an artifact into a file, which is whole when it has its name. What is there is replaced.
 pub(crate) async fn fetch(client: &Client, artifact: &ArtifactView, path: &Path) -> Result<(), Failure> {
     let unwritable = |source| Failure::Unwritable { path: path.to_owned(), source };
     let mut name = path.as_os_str().to_owned();
     name.push(".part");
     let part = PathBuf::from(name);
-    let mut file = tokio::fs::File::create(&part).await.map_err(unwritable)?;
+    // A new one: neither what a link leads to nor what another fetches is written over.
+    let in_the_way = |source| Failure::Unwritable { path: part.clone(), source };
+    let mut file = tokio::fs::File::create_new(&part).await.map_err(in_the_way)?;
     let meter = progress(Meter::new(&format!("fetching {}", path.display()), Some(artifact.size)));
     let fetched = client.artifact_content(artifact.id.as_str(), &mut file, path, &meter).await;
     drop(file);
@@ -177,8 +215,21 @@ pub(crate) async fn fetch(client: &Client, artifact: &ArtifactView, path: &Path)
 pub(crate) fn own_name(artifact: &ArtifactView) -> PathBuf {
     let named = artifact.filename.as_deref().and_then(|name| Path::new(name).file_name());
     let named = named.map(|name| name.to_string_lossy().replace(['/', '\\'], "_"));
-    let named = named.filter(|name| !name.starts_with('.') && !name.chars().any(char::is_control));
-    PathBuf::from(named.unwrap_or_else(|| artifact.id.to_string()))
+    let named =
+        named.map(|name| name.replace(|character: char| character.is_control() || is_obeyed(character), ""));
+    let named = named.filter(|name| !name.is_empty() && !name.starts_with('.'));
+    PathBuf::from(named.map_or_else(|| artifact.id.to_string(), |name| shortened(&name, LONGEST_NAME)))
+}
+
+/// A name of so many bytes at most: what says of which kind the file is stays, if it is short.
+fn shortened(name: &str, longest: usize) -> String {
+    if name.len() <= longest {
+        return name.to_owned();
+    }
+    let dot = name.rfind('.').filter(|dot| name.len() - dot <= LONGEST_EXTENSION.min(longest / 2));
+    let (stem, extension) = name.split_at(dot.unwrap_or(name.len()));
+    let kept = stem.floor_char_boundary(longest - extension.len());
+    format!("{}{extension}", &stem[..kept])
 }
 
 #[cfg(test)]
@@ -209,8 +260,24 @@ artifact:abc         1970-01-01 00:00:00  user        sent to nobody  image/png 
         check(Some("a\\b"), "a_b");
         check(Some(".."), "abc");
         check(Some(".bashrc"), "abc");
-        check(Some("a\nb"), "abc");
+        check(Some("a\nb"), "ab");
+        check(Some("\u{202e}gnp.x\u{2069}\u{1b}"), "gnp.x");
+        check(Some("\u{1b}.bashrc"), "abc");
         check(Some(""), "abc");
         check(None, "abc");
+        let long = "报".repeat(100);
+        check(Some(&format!("{long}.png")), &format!("{}.png", "报".repeat(65)));
+        check(Some(&long), &"报".repeat(66));
+        check(Some(&format!("a.{long}")), &format!("a.{}", "报".repeat(66)));
+    }
+
+    #[test]
+    fn a_name_of_an_artifact_replaces_no_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("notes.md");
+        reserve(&path).unwrap();
+        std::fs::write(&path, "mine").unwrap();
+        assert!(matches!(reserve(&path), Err(Failure::AlreadyThere(there)) if there == path));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
     }
 }

@@ -19,7 +19,7 @@ use polity_runtime::view::{
 use polity_society::id::TaskId;
 use polity_society::message::Finality;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// `polity export`
@@ -75,9 +75,13 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
         }
     };
     let mut export = gather(&client, task, arguments.format).await?;
+    let mut all = 0;
     if let Some(dir) = &arguments.with_artifacts {
-        export.files = write_artifacts(&client, &export.artifacts, dir).await?;
+        let artifacts = with_attached(&export);
+        all = artifacts.len();
+        export.files = write_artifacts(&client, &artifacts, dir).await?;
     }
+    let failed = all - export.files.len();
     let text = match arguments.format {
         Format::Md => markdown(&export),
         Format::Json => {
@@ -92,7 +96,10 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
         }
         None => print(&text)?,
     }
-    Ok(0)
+    match arguments.with_artifacts {
+        Some(dir) if failed > 0 => Err(Failure::Incomplete { failed, all, dir }),
+        Some(_) | None => Ok(0),
+    }
 }
 
 async fn gather(client: &Client, task: TaskView, format: Format) -> Result<Export, Failure> {
@@ -166,7 +173,14 @@ async fn all_artifacts(client: &Client, task: &TaskId) -> Result<Vec<ArtifactVie
     }
 }
 
-/// Writes the bytes of artifacts; gives where they are, by id.
+/// The artifacts of a task, and those of other tasks that its messages brought along.
+fn with_attached(export: &Export) -> Vec<ArtifactView> {
+    let attached = export.messages.iter().flat_map(|message| &message.attachments);
+    let mut seen = BTreeSet::new();
+    export.artifacts.iter().chain(attached).filter(|artifact| seen.insert(&artifact.id)).cloned().collect()
+}
+
+/// Writes the bytes of artifacts; gives where they are, by id. One that cannot be had does not keep the others away.
 async fn write_artifacts(
     client: &Client,
     artifacts: &[ArtifactView],
@@ -177,8 +191,12 @@ async fn write_artifacts(
     let mut files = BTreeMap::new();
     for artifact in artifacts {
         let path = dir.join(file_name(artifact));
-        fetch(client, artifact, &path).await?;
-        files.insert(artifact.id.to_string(), path);
+        match fetch(client, artifact, &path).await {
+            Ok(()) => {
+                files.insert(artifact.id.to_string(), path);
+            }
+            Err(failure) => complain(&format!("{}: {failure}", artifact.reference)),
+        }
     }
     Ok(files)
 }
@@ -305,6 +323,8 @@ fn code(name: &str) -> String {
 
 /// A text as somebody wrote it, which may be Markdown, set apart: no line of it leaves the quotation.
 fn quoted(text: &str) -> String {
+    // A carriage return alone ends a line, too.
+    let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let lines: Vec<String> = text.lines().map(|line| format!("> {line}").trim_end().to_owned()).collect();
     lines.join("\n")
 }
@@ -325,7 +345,7 @@ fn when(at: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::examples::{artifacts, conversation, detail, messages, tasks, usage};
+    use super::super::examples::{artifact, artifacts, conversation, detail, messages, tasks, usage};
     use super::*;
     use proptest::prelude::*;
 
@@ -416,10 +436,21 @@ m000000005, 1970-01-01 00:00:03 UTC, notice
         assert_eq!(names, [Path::new("mmpqmm6wc2-picture.png"), Path::new("z67sthacvx"), Path::new("abc")]);
     }
 
+    #[test]
+    fn what_messages_brought_along_is_written_too() {
+        let mut export = export();
+        let others = artifact("elsewhere", None);
+        export.messages[0].attachments.push(others.clone());
+        let all: Vec<_> = with_attached(&export).into_iter().map(|artifact| artifact.id).collect();
+        let mut expect: Vec<_> = artifacts().into_iter().map(|artifact| artifact.id).collect();
+        expect.push(others.id);
+        assert_eq!(all, expect);
+    }
+
     proptest! {
         #[test]
         fn what_was_said_stays_in_its_quotation(text in "[a`>#\n\r -]{0,40}") {
-            prop_assert!(quoted(&text).split('\n').all(|line| line.is_empty() || line.starts_with('>')));
+            prop_assert!(quoted(&text).split(['\n', '\r']).all(|line| line.is_empty() || line.starts_with('>')));
             prop_assert!(!line(&text).contains(['\n', '\r']));
             let whole = fenced("", &text);
             let fence = whole.split('\n').next().unwrap();

@@ -5,7 +5,7 @@ use super::{At, Shape};
 use crate::failure::Failure;
 use crate::output::table::{Cell, DIM, HELD, NAME, PLAIN, table};
 use clap::Args;
-use polity_runtime::view::{TaskFilter, TaskState, TaskView};
+use polity_runtime::view::{MAX_PAGE, TaskFilter, TaskState, TaskView};
 
 /// `polity tasks`
 #[derive(Debug, Args)]
@@ -18,7 +18,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_parser = variant::<TaskState>)]
     state: Option<TaskState>,
     /// How many of the newest.
-    #[arg(long, value_name = "COUNT", default_value_t = 50)]
+    #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_PAGE)))]
     limit: u32,
 }
 
