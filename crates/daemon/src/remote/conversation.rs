@@ -2,11 +2,12 @@
 
 use crate::failure::{self, Failure};
 use crate::output::{Form, Said, complain, print, print_json};
-use polity_client::{Client, Follow, Followed};
-use polity_runtime::view::{MAX_PAGE, MessageFilter, MessageView, Order, TaskState};
+use polity_client::{Client, Follow, Followed, Side};
+use polity_runtime::view::{EventFilter, MAX_PAGE, MessageFilter, MessageView, Order, TaskState};
 use polity_runtime::{Entry, Event, Outcome};
-use polity_society::id::{AgentId, TaskId};
+use polity_society::id::{AgentId, MessageId, TaskId};
 use polity_society::message::{Expects, MessageState};
+use std::collections::BTreeSet;
 
 /// A message to the person in words.
 pub(crate) fn in_words(message: &MessageView) -> String {
@@ -46,15 +47,149 @@ pub(crate) async fn unshown(client: &Client, task: Option<&TaskId>) -> Result<Ve
     }
 }
 
-/// Shows what the person has not been shown of a task, and notes that it was.
-pub(crate) async fn show_unshown(client: &Client, task: &TaskId, form: Form) -> Result<(), Failure> {
-    for message in unshown(client, Some(task)).await? {
-        if form == Form::Text {
-            print(&in_words(&message))?;
-        }
-        client.mark_shown(&message.id).await?;
+/// Tasks whose messages to the person are shown, each once, and noted when it was.
+pub(crate) struct Telling<'a> {
+    client: &'a Client,
+    /// The last is the one whose outcome counts.
+    tasks: &'a [TaskId],
+    form: Form,
+    /// What was told as JSON: by the stream of events, or before it by a look at what has happened.
+    told: BTreeSet<MessageId>,
+}
+
+impl<'a> Telling<'a> {
+    pub(crate) fn new(client: &'a Client, tasks: &'a [TaskId], form: Form) -> Self {
+        Self { client, tasks, form, told: BTreeSet::new() }
     }
-    Ok(())
+
+    /// Shows all that the person has not been shown, and notes that it was. In JSON that is the events that the stream
+    /// has not told: they lie before its beginning, or it has not come to them.
+    pub(crate) async fn show_unshown(&mut self) -> Result<(), Failure> {
+        for task in self.tasks {
+            let messages = unshown(self.client, Some(task)).await?;
+            let missing = untold(&messages, &self.told);
+            let events = match self.form {
+                Form::Json => accepted(self.client, task, missing).await?,
+                Form::Text => Vec::new(),
+            };
+            for (message, entry) in events {
+                print_json(&entry)?;
+                self.told.insert(message);
+            }
+            for message in messages {
+                if self.form == Form::Text {
+                    print(&in_words(&message))?;
+                }
+                self.client.mark_shown(&message.id).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes what the stream has told; in words it is shown now. What the stream has yet to come to waits for it, so that
+    /// nothing is noted that was not told.
+    async fn show_new(&mut self) -> Result<(), Failure> {
+        if self.form == Form::Text {
+            return self.show_unshown().await;
+        }
+        for task in self.tasks {
+            for message in unshown(self.client, Some(task)).await? {
+                if self.told.contains(&message.id) {
+                    self.client.mark_shown(&message.id).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an event of the stream has yet to be told.
+    fn is_new(&mut self, event: &Event) -> bool {
+        match event {
+            Event::MessageAccepted { message, .. } => self.told.insert(message.clone()),
+            _ => true,
+        }
+    }
+
+    /// How the last task stands, if nothing is left to do in any.
+    pub(crate) async fn outcome(&self) -> Result<Option<Outcome>, Failure> {
+        let mut last = None;
+        for task in self.tasks {
+            last = outcome(self.client, task).await?;
+            if last.is_none() {
+                break;
+            }
+        }
+        Ok(last)
+    }
+
+    /// Shows what happens until nothing is left to do. The stream begins before the first event that was not shown.
+    pub(crate) async fn follow(
+        &mut self,
+        follow: &mut Follow,
+        show_event: impl Fn(&Entry) -> Result<(), Failure>,
+    ) -> Result<Outcome, Failure> {
+        while let Some(followed) = follow.next().await {
+            match followed {
+                Followed::Entry(entry) => {
+                    if self.is_new(&entry.event) {
+                        show_event(&entry)?;
+                    }
+                    match &entry.event {
+                        // Accepted long ago, perhaps before the stream began.
+                        Event::MessageDue { .. } => self.show_unshown().await?,
+                        event if is_for_person(event) => self.show_new().await?,
+                        _ => {}
+                    }
+                    if matches!(entry.event, Event::TaskIdle { .. })
+                        && let Some(outcome) = self.outcome().await?
+                    {
+                        return Ok(outcome);
+                    }
+                }
+                Followed::Connected => {}
+                Followed::Lost => complain("the daemon has gone; waiting for the next one (Ctrl-C leaves)"),
+                Followed::Failed(error) => return Err(error.into()),
+            }
+        }
+        Err(Failure::Defect("the event stream ended".to_owned()))
+    }
+
+    /// Says how the last task ended; gives the exit code.
+    pub(crate) async fn tell_outcome(&mut self, outcome: Outcome) -> Result<u8, Failure> {
+        // Something may have been said between the last look and the question whether anything is left to do.
+        self.show_unshown().await?;
+        let Some(task) = self.tasks.last() else { return Ok(failure::exit_code(outcome)) };
+        tell_outcome(self.client, task, outcome, self.form).await
+    }
+}
+
+/// The messages that were not told.
+fn untold(messages: &[MessageView], told: &BTreeSet<MessageId>) -> BTreeSet<MessageId> {
+    messages.iter().map(|message| &message.id).filter(|id| !told.contains(*id)).cloned().collect()
+}
+
+/// The events by which messages of a task were accepted, in their order. Of those that are old enough to have been removed
+/// there are none.
+async fn accepted(
+    client: &Client,
+    task: &TaskId,
+    mut missing: BTreeSet<MessageId>,
+) -> Result<Vec<(MessageId, Entry)>, Failure> {
+    let kinds = vec!["message_accepted".to_owned()];
+    let filter = EventFilter { task: Some(task.clone()), kinds, ..EventFilter::default() };
+    let mut found = Vec::new();
+    let mut before = i64::MAX;
+    while !missing.is_empty() {
+        let page = client.events(Side::Before(before), MAX_PAGE, &filter).await?;
+        let Some(first) = page.events.first() else { break };
+        before = first.seq;
+        found.extend(page.events.into_iter().rev().filter_map(|entry| {
+            let Event::MessageAccepted { message, .. } = &entry.event else { return None };
+            missing.take(message).map(|message| (message, entry))
+        }));
+    }
+    found.reverse();
+    Ok(found)
 }
 
 /// Whether an event says that there may be something new for the person.
@@ -73,36 +208,6 @@ pub(crate) async fn outcome(client: &Client, task: &TaskId) -> Result<Option<Out
         TaskState::Open => None,
         TaskState::Idle => view.outcome,
     })
-}
-
-/// Shows what happens in a task until nothing is left to do in it. The stream begins before the task's first event that
-/// was not shown.
-pub(crate) async fn follow_task(
-    client: &Client,
-    follow: &mut Follow,
-    task: &TaskId,
-    form: Form,
-    show_event: impl Fn(&Entry) -> Result<(), Failure>,
-) -> Result<Outcome, Failure> {
-    while let Some(followed) = follow.next().await {
-        match followed {
-            Followed::Entry(entry) => {
-                show_event(&entry)?;
-                if is_for_person(&entry.event) {
-                    show_unshown(client, task, form).await?;
-                }
-                if matches!(entry.event, Event::TaskIdle { .. })
-                    && let Some(outcome) = outcome(client, task).await?
-                {
-                    return Ok(outcome);
-                }
-            }
-            Followed::Connected => {}
-            Followed::Lost => complain("the daemon has gone; waiting for the next one (Ctrl-C leaves)"),
-            Followed::Failed(error) => return Err(error.into()),
-        }
-    }
-    Err(Failure::Defect("the event stream ended".to_owned()))
 }
 
 /// Says how a task ended; gives the exit code.
@@ -157,6 +262,18 @@ mod tests {
     use super::super::examples::messages;
     use super::*;
     use crate::output::terminal::harmless;
+
+    #[test]
+    fn what_was_told_is_not_told_again() {
+        let messages = messages();
+        let ids: BTreeSet<MessageId> = messages.iter().map(|message| message.id.clone()).collect();
+        assert_eq!(untold(&messages, &BTreeSet::new()), ids);
+        let told = BTreeSet::from([messages[1].id.clone()]);
+        let left = untold(&messages, &told);
+        assert!(!left.contains(&messages[1].id));
+        assert_eq!(left.len(), ids.len() - 1);
+        assert!(untold(&messages, &ids).is_empty());
+    }
 
     #[test]
     fn messages_to_the_person() {

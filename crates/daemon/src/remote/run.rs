@@ -1,7 +1,9 @@
 //! `polity run` where a daemon serves the data directory already: the same output and exit codes, but the work is done
-//! there, and only its own task is shown.
+//! there, and only its own task is shown, or with
+//! `--resume` those that are not finished.
 
-use super::conversation::{self, follow_task, show_unshown};
+use super::conversation::Telling;
+use super::events::newest_event;
 use super::send::stored;
 use crate::cli::RunArguments;
 use crate::failure::Failure;
@@ -10,7 +12,7 @@ use crate::signals::Interruption;
 use polity_client::{Client, IdempotencyKey, Letter, Scope, Step};
 use polity_registry::Origin;
 use polity_runtime::Entry;
-use polity_runtime::view::{AgentState, EventFilter, TaskFilter, TaskState};
+use polity_runtime::view::{AgentState, EventFilter, MAX_PAGE, TaskFilter, TaskState};
 use polity_society::id::{AgentId, ServiceId, TaskId};
 use std::path::Path;
 use tokio::sync::watch;
@@ -34,10 +36,15 @@ pub(crate) async fn run(
     let deadline = arguments.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let (tell, begun) = watch::channel(None);
     let work = async {
-        let task = begin(client, &output, arguments, text, data).await?;
+        // Before anything is begun, so that what comes of it is not missed.
+        let newest = newest_event(client).await?;
+        let tasks = begin(client, &output, arguments, text, data).await?;
+        let Some(task) = tasks.last().cloned() else {
+            return Err(Failure::NothingToResume(data.to_owned()));
+        };
         tell.send_replace(Some(task.clone()));
         tokio::select! {
-            code = show_task(client, &output, arguments, &task) => code,
+            code = show_tasks(client, &output, arguments, &tasks, newest) => code,
             // However little time there is, the prompt is begun.
             () = passed(deadline) => Err(Failure::TimedOutWorking(task)),
         }
@@ -50,30 +57,33 @@ pub(crate) async fn run(
     }
 }
 
-/// Shows what happens in a task until nothing is left to do in it; gives its exit code.
-async fn show_task(
+/// Shows what happens in tasks until nothing is left to do in them; gives the exit code of the last.
+async fn show_tasks(
     client: &Client,
     output: &Output,
     arguments: &RunArguments,
-    task: &TaskId,
+    tasks: &[TaskId],
+    newest: i64,
 ) -> Result<u8, Failure> {
     let form = if arguments.json { Form::Json } else { Form::Text };
-    show_unshown(client, task, form).await?;
-    let filter = EventFilter { task: Some(task.clone()), ..EventFilter::default() };
+    let client = &client.waiting();
+    let mut telling = Telling::new(client, tasks, form);
+    telling.show_unshown().await?;
+    let filter = match tasks {
+        [task] => EventFilter { task: Some(task.clone()), ..EventFilter::default() },
+        _ => EventFilter::default(),
+    };
     let show_event = |entry: &Entry| match entry.event.task() {
-        Some(of) if of == task => output.event(entry),
-        Some(_) | None => Ok(()),
+        Some(task) if !tasks.contains(task) => Ok(()),
+        // What belongs to no task concerns every one.
+        Some(_) | None => output.event(entry),
     };
-    // From the beginning where it is a new task, because that is when its first event happened.
-    let after = if arguments.resume { super::events::newest_event(client).await? } else { 0 };
-    let waiting = client.waiting();
-    let outcome = match conversation::outcome(client, task).await? {
+    let outcome = match telling.outcome().await? {
+        // That it came to its end was told then; that a new task did is told by the stream.
         Some(outcome) if arguments.resume => outcome,
-        Some(_) | None => {
-            follow_task(&waiting, &mut client.follow(after, filter), task, form, show_event).await?
-        }
+        Some(_) | None => telling.follow(&mut client.follow(newest, filter), show_event).await?,
     };
-    conversation::tell_outcome(&waiting, task, outcome, form).await
+    telling.tell_outcome(outcome).await
 }
 
 async fn passed(deadline: Option<Instant>) {
@@ -97,24 +107,25 @@ async fn sources(client: &Client, output: &Output, data: &Path) -> Result<(), Fa
     })
 }
 
-/// Gives the task: the one of the prompt, or the latest.
+/// Gives the tasks: the one of the prompt, or those that are not finished and the latest, which stands last.
 async fn begin(
     client: &Client,
     output: &Output,
     arguments: &RunArguments,
     text: Option<String>,
     data: &Path,
-) -> Result<TaskId, Failure> {
+) -> Result<Vec<TaskId>, Failure> {
     let root = AgentId::root();
     let Some(text) = text else {
         client.steer(&root, Step::Resume, Scope::Subtree).await?;
         let filter = TaskFilter { limit: Some(1), ..TaskFilter::default() };
         let latest = client.tasks(&filter).await?.tasks.pop();
         let latest = latest.ok_or_else(|| Failure::NothingToResume(data.to_owned()))?;
-        if latest.state == TaskState::Idle {
+        let open = open_tasks(client).await?;
+        if open.is_empty() && latest.state == TaskState::Idle {
             output.nothing_left();
         }
-        return Ok(latest.id);
+        return Ok(with_last(open, latest.id));
     };
     if client.agent(&root).await?.agent.state == AgentState::Paused {
         return Err(Failure::RootPaused("polity resume root"));
@@ -127,5 +138,45 @@ async fn begin(
         service: arguments.service.clone(),
         key: IdempotencyKey::mint(),
     };
-    Ok(client.send(&letter).await?.task)
+    Ok(vec![client.send(&letter).await?.task])
+}
+
+/// The tasks in which something is left to do.
+async fn open_tasks(client: &Client) -> Result<Vec<TaskId>, Failure> {
+    let mut filter =
+        TaskFilter { state: Some(TaskState::Open), limit: Some(MAX_PAGE), ..TaskFilter::default() };
+    let mut open = Vec::new();
+    loop {
+        let page = client.tasks(&filter).await?;
+        open.extend(page.tasks.into_iter().map(|task| task.id));
+        if page.next.is_none() {
+            return Ok(open);
+        }
+        filter.after = page.next;
+    }
+}
+
+/// Tasks from the oldest on, of which they come newest first, and one that stands last whether it is among them or not.
+fn with_last(newest_first: Vec<TaskId>, last: TaskId) -> Vec<TaskId> {
+    let mut tasks: Vec<TaskId> = newest_first.into_iter().rev().filter(|task| *task != last).collect();
+    tasks.push(last);
+    tasks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latest_task_is_the_last() {
+        let check = |open: &[&str], expect: &[&str]| {
+            let open = open.iter().map(|task| TaskId::new(*task)).collect();
+            let tasks = with_last(open, TaskId::new("c"));
+            assert_eq!(tasks.iter().map(TaskId::as_str).collect::<Vec<_>>(), expect);
+        };
+        check(&[], &["c"]);
+        check(&["c"], &["c"]);
+        check(&["c", "b", "a"], &["a", "b", "c"]);
+        check(&["b", "a"], &["a", "b", "c"]);
+    }
 }

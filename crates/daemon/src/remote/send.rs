@@ -1,6 +1,6 @@
 //! `polity send`: a message to root or to any agent, and with `--wait` what comes of it.
 
-use super::conversation::{self, follow_task};
+use super::conversation::Telling;
 use super::events::newest_event;
 use super::{At, artifacts};
 use crate::failure::Failure;
@@ -103,8 +103,11 @@ async fn wait(client: &Client, posted: &Posted, newest: i64, form: Form) -> Resu
         Form::Json if entry.event.task() == Some(task) => print_json(entry),
         Form::Json | Form::Text => Ok(()),
     };
-    let outcome = follow_task(client, &mut follow, task, form, show_event).await?;
-    conversation::tell_outcome(client, task, outcome, form).await
+    let mut telling = Telling::new(client, std::slice::from_ref(task), form);
+    // A task that is continued may have said something that nobody was shown.
+    telling.show_unshown().await?;
+    let outcome = telling.follow(&mut follow, show_event).await?;
+    telling.tell_outcome(outcome).await
 }
 
 /// What to say where an agent is paused, so that nothing will come of a message to it.
