@@ -15,8 +15,10 @@ use lines::{Lines, Printer, Typed};
 use polity_client::{Client, Follow, Followed, IdempotencyKey, Letter};
 use polity_runtime::view::{EventFilter, MAX_PAGE, MessageFilter, MessageView, Order, TaskFilter};
 use polity_society::id::{AgentId, TaskId};
+use std::collections::VecDeque;
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// `polity chat`
 #[derive(Debug, Args)]
@@ -98,15 +100,23 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     }
     let follow = client.follow(newest, EventFilter::default());
     let client = client.waiting();
-    if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
-        let (lines, printer) = lines::typed()?;
-        let mut chat = Chat { client, task, attached: Vec::new(), printer };
-        chat.print("/help says what can be written here")?;
-        return chat.converse(lines, follow).await;
-    }
     let mut interruption = Interruption::listen()
         .map_err(|error| Failure::Defect(format!("cannot listen for signals: {error}")))?;
-    let mut chat = Chat { client, task, attached: Vec::new(), printer: Printer::Plain };
+    if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
+        // Before anybody changes it, and given back however this ends.
+        let _mode = lines::Mode::note();
+        let (lines, printer) = lines::typed()?;
+        let printer = Arc::new(Mutex::new(printer));
+        let mut chat = Chat { client, task, attached: Vec::new(), printer: Arc::clone(&printer) };
+        chat.print("/help says what can be written here")?;
+        let mut around = Around { lines, follow, printer, held: VecDeque::new(), look: Look::Now };
+        return tokio::select! {
+            code = chat.converse(&mut around) => code,
+            () = interruption.happened() => Err(Failure::Left),
+        };
+    }
+    let printer = Arc::new(Mutex::new(Printer::Plain));
+    let mut chat = Chat { client, task, attached: Vec::new(), printer };
     tokio::select! {
         code = chat.read_out(lines::piped(), follow) => code,
         () = interruption.happened() => Err(Failure::Left),
@@ -117,7 +127,94 @@ struct Chat {
     client: Client,
     task: Option<TaskId>,
     attached: Vec<String>,
-    printer: Printer,
+    printer: Arc<Mutex<Printer>>,
+}
+
+/// Says something.
+fn say(printer: &Mutex<Printer>, text: &str) -> Result<(), Failure> {
+    // Whoever failed while it had the printer has left it usable.
+    match &mut *printer.lock().unwrap_or_else(PoisonError::into_inner) {
+        Printer::Plain => print(text),
+        Printer::Beside(printer) => printer.print(text),
+    }
+}
+
+/// Whether the person may have something to be shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Look {
+    Now,
+    WhenSomethingHappens,
+}
+
+/// What comes of waiting.
+enum Heard<T> {
+    /// What was waited for.
+    Done(T),
+    /// Nothing more: the person leaves.
+    Leave,
+}
+
+/// What goes on around a conversation, also while something is waited for.
+struct Around {
+    lines: Lines,
+    follow: Follow,
+    printer: Arc<Mutex<Printer>>,
+    /// Lines that were written meanwhile.
+    held: VecDeque<String>,
+    look: Look,
+}
+
+impl Around {
+    /// Waits for something, which may take until the next daemon is there. The person is heard meanwhile, and hears of the
+    /// daemon.
+    async fn beside<T>(&mut self, work: impl Future<Output = T>) -> Result<Heard<T>, Failure> {
+        let mut work = std::pin::pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return Ok(Heard::Done(done)),
+                typed = self.lines.next() => if self.hear(typed) == Stays::No {
+                    return Ok(Heard::Leave);
+                },
+                followed = self.follow.next() => if self.notice(followed)? == Stays::No {
+                    return Ok(Heard::Leave);
+                },
+            }
+        }
+    }
+
+    /// Keeps a line until there is time for it; the wish to leave is no such line.
+    fn hear(&mut self, typed: Option<Typed>) -> Stays {
+        match typed {
+            Some(Typed::Line(line)) if parse(&line) == Line::Quit => Stays::No,
+            Some(Typed::Line(line)) => {
+                self.held.push_back(line);
+                Stays::Yes
+            }
+            Some(Typed::End) | None => Stays::No,
+        }
+    }
+
+    /// Notes what has happened.
+    fn notice(&mut self, followed: Option<Followed>) -> Result<Stays, Failure> {
+        match followed {
+            Some(Followed::Entry(entry)) if is_for_person(&entry.event) => self.look = Look::Now,
+            Some(Followed::Entry(_) | Followed::Connected) => {}
+            Some(Followed::Lost) => {
+                say(&self.printer, "polity: the daemon has gone; waiting for the next one (/quit leaves)")?;
+            }
+            Some(Followed::Failed(error)) => return Err(error.into()),
+            None => return Ok(Stays::No),
+        }
+        Ok(Stays::Yes)
+    }
+}
+
+/// Whether the person stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stays {
+    Yes,
+    No,
 }
 
 /// What a line leads to.
@@ -131,39 +228,35 @@ enum Next {
 }
 
 impl Chat {
-    fn print(&mut self, text: &str) -> Result<(), Failure> {
-        match &mut self.printer {
-            Printer::Plain => print(text),
-            Printer::Beside(printer) => printer.print(text),
-        }
+    fn print(&self, text: &str) -> Result<(), Failure> {
+        say(&self.printer, text)
     }
 
     /// A conversation at the keyboard: lines and messages as they come.
-    async fn converse(&mut self, mut lines: Lines, mut follow: Follow) -> Result<u8, Failure> {
-        self.show_unshown().await?;
+    async fn converse(&mut self, around: &mut Around) -> Result<u8, Failure> {
         loop {
-            tokio::select! {
-                typed = lines.next() => match typed {
-                    Some(Typed::Line(line)) => match self.take(&line).await {
-                        Ok(Next::Leave) => return Ok(0),
-                        Ok(Next::Said | Next::Line) => {}
-                        // What was wrong with one line does not end the conversation.
-                        Err(Failure::OutputClosed) => return Err(Failure::OutputClosed),
-                        Err(failure) => self.print(&format!("polity: {failure}"))?,
-                    },
-                    Some(Typed::End) | None => return Ok(0),
-                },
-                followed = follow.next() => match followed {
-                    Some(Followed::Entry(entry)) => {
-                        if is_for_person(&entry.event) {
-                            self.show_unshown().await?;
-                        }
-                    }
-                    Some(Followed::Connected) => {}
-                    Some(Followed::Lost) => self.print("polity: the daemon has gone; waiting for the next one")?,
-                    Some(Followed::Failed(error)) => return Err(error.into()),
-                    None => return Ok(0),
-                },
+            if around.look == Look::Now {
+                around.look = Look::WhenSomethingHappens;
+                match around.beside(self.show_unshown()).await? {
+                    Heard::Done(shown) => shown?,
+                    Heard::Leave => return Ok(0),
+                }
+            } else if let Some(line) = around.held.pop_front() {
+                match around.beside(self.take(&line)).await? {
+                    Heard::Done(Ok(Next::Leave)) | Heard::Leave => return Ok(0),
+                    Heard::Done(Ok(Next::Said | Next::Line)) => {}
+                    // What was wrong with one line does not end the conversation.
+                    Heard::Done(Err(Failure::OutputClosed)) => return Err(Failure::OutputClosed),
+                    Heard::Done(Err(failure)) => self.print(&format!("polity: {failure}"))?,
+                }
+            } else {
+                let stays = tokio::select! {
+                    typed = around.lines.next() => around.hear(typed),
+                    followed = around.follow.next() => around.notice(followed)?,
+                };
+                if stays == Stays::No {
+                    return Ok(0);
+                }
             }
         }
     }

@@ -16,6 +16,7 @@ use polity_runtime::view::{AgentFilter, EventFilter};
 use polity_society::id::TaskId;
 use screen::{Link, Size, State, lines};
 use std::io::{IsTerminal, Write};
+use std::pin::Pin;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
@@ -156,8 +157,21 @@ async fn on_screen(client: &Client, filter: &EventFilter) -> Result<(), Failure>
     let mut periods = tokio::time::interval(PERIOD);
     periods.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut drawn, mut asked) = (Drawn::Old, Drawn::New);
+    // Keys are heard while the daemon thinks about it, however long.
+    let mut asking: Option<Pin<Box<_>>> = None;
     loop {
         tokio::select! {
+            answer = answered(&mut asking) => {
+                asking = None;
+                match answer {
+                    Ok((there, _)) => (state.agents, drawn) = (there, Drawn::Old),
+                    // The stream notices, too, and says so. Asked again in the next period.
+                    Err(error) => {
+                        asked = Drawn::Old;
+                        tracing::debug!(%error, "the agents could not be asked for");
+                    }
+                }
+            }
             followed = follow.next() => match followed {
                 Some(Followed::Entry(entry)) => {
                     state.happened(line(&entry));
@@ -181,12 +195,9 @@ async fn on_screen(client: &Client, filter: &EventFilter) -> Result<(), Failure>
                 Some(Wish::Redraw) => drawn = Drawn::Old,
             },
             _ = periods.tick() => {
-                if asked == Drawn::Old && state.link == Link::Up {
-                    match client.all_agents(&agents).await {
-                        Ok((there, _)) => (state.agents, asked, drawn) = (there, Drawn::New, Drawn::Old),
-                        // The stream notices, too, and says so.
-                        Err(error) => tracing::debug!(%error, "the agents could not be asked for"),
-                    }
+                if asked == Drawn::Old && state.link == Link::Up && asking.is_none() {
+                    asking = Some(Box::pin(client.all_agents(&agents)));
+                    asked = Drawn::New;
                 }
                 if drawn == Drawn::Old {
                     let (columns, rows) = terminal::size().map_err(Failure::of_output)?;
@@ -196,6 +207,14 @@ async fn on_screen(client: &Client, filter: &EventFilter) -> Result<(), Failure>
                 }
             }
         }
+    }
+}
+
+/// What comes of something that is under way; never, where nothing is.
+async fn answered<F: Future>(asking: &mut Option<Pin<Box<F>>>) -> F::Output {
+    match asking {
+        Some(asking) => asking.as_mut().await,
+        None => std::future::pending().await,
     }
 }
 

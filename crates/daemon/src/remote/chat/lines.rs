@@ -6,6 +6,8 @@ use crate::output::terminal::harmless;
 use rustyline::error::ReadlineError;
 use rustyline::{DefaultEditor, ExternalPrinter};
 use std::io::BufRead;
+#[cfg(unix)]
+use std::io::Write;
 use tokio::sync::mpsc;
 
 /// How many lines may wait: whoever writes faster waits.
@@ -28,6 +30,39 @@ impl Lines {
         self.0.recv().await
     }
 }
+
+/// The mode of the terminal as it was, which it has again when this is dropped: a line editor that is in the middle of a
+/// line does not give it back.
+pub(super) struct Mode {
+    #[cfg(unix)]
+    was: Option<rustix::termios::Termios>,
+}
+
+impl Mode {
+    /// Notes the mode. Where the terminal does not tell it, it is left alone.
+    pub(super) fn note() -> Self {
+        Self {
+            #[cfg(unix)]
+            was: rustix::termios::tcgetattr(rustix::stdio::stdin()).ok(),
+        }
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Mode {
+    fn drop(&mut self) {
+        let Some(was) = &self.was else { return };
+        // Nothing can be done where the terminal does not take it.
+        let _ =
+            rustix::termios::tcsetattr(rustix::stdio::stdin(), rustix::termios::OptionalActions::Now, was);
+        let mut stdout = std::io::stdout().lock();
+        let _ = stdout.write_all(UNBRACKETED).and_then(|()| stdout.flush());
+    }
+}
+
+/// What is pasted comes without brackets again: the line editor has asked for them.
+#[cfg(unix)]
+const UNBRACKETED: &[u8] = b"\x1b[?2004l";
 
 /// Where things are said.
 pub(super) enum Printer {
