@@ -62,14 +62,14 @@ impl<'a> Telling<'a> {
         Self { client, tasks, form, told: BTreeSet::new() }
     }
 
-    /// Shows all that the person has not been shown, and notes that it was. In JSON that is the events that the stream
-    /// has not told: they lie before its beginning, or it has not come to them.
-    pub(crate) async fn show_unshown(&mut self) -> Result<(), Failure> {
+    /// Shows what the person has not been shown, and notes that it was. In JSON that is the events up to a number that the
+    /// stream has not told; what came later is left to the stream.
+    pub(crate) async fn show_unshown(&mut self, until: i64) -> Result<(), Failure> {
         for task in self.tasks {
             let messages = unshown(self.client, Some(task)).await?;
             let missing = untold(&messages, &self.told);
             let events = match self.form {
-                Form::Json => accepted(self.client, task, missing).await?,
+                Form::Json => accepted(self.client, task, missing, until).await?,
                 Form::Text => Vec::new(),
             };
             for (message, entry) in events {
@@ -80,7 +80,9 @@ impl<'a> Telling<'a> {
                 if self.form == Form::Text {
                     print(&in_words(&message))?;
                 }
-                self.client.mark_shown(&message.id).await?;
+                if self.form == Form::Text || self.told.contains(&message.id) {
+                    self.client.mark_shown(&message.id).await?;
+                }
             }
         }
         Ok(())
@@ -90,7 +92,7 @@ impl<'a> Telling<'a> {
     /// nothing is noted that was not told.
     async fn show_new(&mut self) -> Result<(), Failure> {
         if self.form == Form::Text {
-            return self.show_unshown().await;
+            return self.show_unshown(i64::MAX).await;
         }
         for task in self.tasks {
             for message in unshown(self.client, Some(task)).await? {
@@ -136,7 +138,7 @@ impl<'a> Telling<'a> {
                     }
                     match &entry.event {
                         // Accepted long ago, perhaps before the stream began.
-                        Event::MessageDue { .. } => self.show_unshown().await?,
+                        Event::MessageDue { .. } => self.show_unshown(entry.seq).await?,
                         event if is_for_person(event) => self.show_new().await?,
                         _ => {}
                     }
@@ -157,7 +159,7 @@ impl<'a> Telling<'a> {
     /// Says how the last task ended; gives the exit code.
     pub(crate) async fn tell_outcome(&mut self, outcome: Outcome) -> Result<u8, Failure> {
         // Something may have been said between the last look and the question whether anything is left to do.
-        self.show_unshown().await?;
+        self.show_unshown(i64::MAX).await?;
         let Some(task) = self.tasks.last() else { return Ok(failure::exit_code(outcome)) };
         tell_outcome(self.client, task, outcome, self.form).await
     }
@@ -168,17 +170,18 @@ fn untold(messages: &[MessageView], told: &BTreeSet<MessageId>) -> BTreeSet<Mess
     messages.iter().map(|message| &message.id).filter(|id| !told.contains(*id)).cloned().collect()
 }
 
-/// The events by which messages of a task were accepted, in their order. Of those that are old enough to have been removed
+/// The events up to a number by which messages of a task were accepted, in their order. Of those that are old enough to have been removed
 /// there are none.
 async fn accepted(
     client: &Client,
     task: &TaskId,
     mut missing: BTreeSet<MessageId>,
+    until: i64,
 ) -> Result<Vec<(MessageId, Entry)>, Failure> {
     let kinds = vec!["message_accepted".to_owned()];
     let filter = EventFilter { task: Some(task.clone()), kinds, ..EventFilter::default() };
     let mut found = Vec::new();
-    let mut before = i64::MAX;
+    let mut before = until.saturating_add(1);
     while !missing.is_empty() {
         let page = client.events(Side::Before(before), MAX_PAGE, &filter).await?;
         let Some(first) = page.events.first() else { break };

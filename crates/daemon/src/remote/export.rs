@@ -433,7 +433,10 @@ m000000005, 1970-01-01 00:00:03 UTC, notice
     #[test]
     fn no_two_artifacts_have_one_file() {
         let names: Vec<PathBuf> = artifacts().iter().map(file_name).collect();
-        assert_eq!(names, [Path::new("mmpqmm6wc2-picture.png"), Path::new("z67sthacvx"), Path::new("abc")]);
+        assert_eq!(
+            names,
+            [Path::new("mmpqmm6wc2-picture.png"), Path::new("z67sthacvx"), Path::new("abc-red [31m andmore")]
+        );
     }
 
     #[test]

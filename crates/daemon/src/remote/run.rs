@@ -68,7 +68,7 @@ async fn show_tasks(
     let form = if arguments.json { Form::Json } else { Form::Text };
     let client = &client.waiting();
     let mut telling = Telling::new(client, tasks, form);
-    telling.show_unshown().await?;
+    telling.show_unshown(newest).await?;
     let filter = match tasks {
         [task] => EventFilter { task: Some(task.clone()), ..EventFilter::default() },
         _ => EventFilter::default(),

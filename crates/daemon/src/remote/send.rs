@@ -105,7 +105,7 @@ async fn wait(client: &Client, posted: &Posted, newest: i64, form: Form) -> Resu
     };
     let mut telling = Telling::new(client, std::slice::from_ref(task), form);
     // A task that is continued may have said something that nobody was shown.
-    telling.show_unshown().await?;
+    telling.show_unshown(newest).await?;
     let outcome = telling.follow(&mut follow, show_event).await?;
     telling.tell_outcome(outcome).await
 }
