@@ -1,5 +1,7 @@
 //! What a daemon leaves in its data directory for the programs of the same person, and what a crash makes of that.
 
+use std::net::TcpListener;
+
 use polity_tests::{Answer, Polity, ScriptedServer};
 use serde_json::json;
 
@@ -23,6 +25,21 @@ fn whoever_has_the_data_directory_removes_the_note_of_a_crash() {
     assert!(note.exists());
     run(&polity, &["how much?"]).expect_code(0);
     assert!(!note.exists());
+}
+
+#[test]
+fn whoever_listens_where_a_daemon_was_killed_gets_nothing() {
+    let (_server, polity) = answering();
+    let killed = polity.spawn(&SERVE);
+    let ready = killed.stderr_line("ready: http://");
+    killed.kill9();
+    let address = ready.split_once("http://").expect("an address").1.trim();
+    let listener = TcpListener::bind(address).expect("the port that is free again");
+    listener.set_nonblocking(true).expect("a socket");
+    let ended = polity.run(&["send", "--data", "data", "hello"]).expect_code(2);
+    assert!(ended.stderr.contains("no polity is serving"), "{}", ended.stderr);
+    let came = listener.accept().map(|(_, from)| from).map_err(|error| error.kind());
+    assert_eq!(came, Err(std::io::ErrorKind::WouldBlock));
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! Where the daemon of a data directory is, and what opens it: two small files that it writes.
 
 use serde::Deserialize;
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use url::Url;
 
 /// Says where the daemon listens; written when it is ready.
 const DAEMON: &str = "daemon.json";
+/// Held by whoever has the data directory, as long as the process lives.
+const LOCK: &str = "polity.lock";
 /// What requests are let in with; only its owner may read it.
 const TOKEN: &str = "token";
 
@@ -47,10 +50,13 @@ struct Written {
     url: String,
 }
 
-/// Reads where the daemon of a data directory is. A daemon that was killed has left its files, so that there is a door
-/// does not say that somebody opens.
+/// Reads where the daemon of a data directory is. A daemon that was killed has left its files, and anybody may listen by
+/// now where it did: they count only while somebody has the directory. Whoever takes it removes what was left.
 pub(crate) fn find(data: &Path) -> Result<Door, FindError> {
     let written = read(data, DAEMON)?;
+    if holder(data)? == Holder::Nobody {
+        return Err(FindError::NotServing(data.to_owned()));
+    }
     let nonsense = |reason| FindError::Nonsense { path: data.join(DAEMON), reason };
     let Written { url } = serde_json::from_str(&written).map_err(|error| nonsense(error.to_string()))?;
     let url = Url::parse(&url).map_err(|error| nonsense(error.to_string()))?;
@@ -63,6 +69,28 @@ pub(crate) fn find(data: &Path) -> Result<Door, FindError> {
         return Err(FindError::Nonsense { path: data.join(TOKEN), reason });
     }
     Ok(Door { url, token })
+}
+
+/// Who has a data directory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holder {
+    Nobody,
+    Somebody,
+}
+
+fn holder(data: &Path) -> Result<Holder, FindError> {
+    let path = data.join(LOCK);
+    let lock = match File::open(&path) {
+        Ok(lock) => lock,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Holder::Nobody),
+        Err(source) => return Err(FindError::Unreadable { path, source }),
+    };
+    // Others may look at the same time; what is taken here is free again at once.
+    match lock.try_lock_shared() {
+        Ok(()) => Ok(Holder::Nobody),
+        Err(TryLockError::WouldBlock) => Ok(Holder::Somebody),
+        Err(TryLockError::Error(source)) => Err(FindError::Unreadable { path, source }),
+    }
 }
 
 fn read(data: &Path, name: &str) -> Result<String, FindError> {
@@ -80,6 +108,7 @@ mod tests {
     #[track_caller]
     fn check(daemon: Option<&str>, token: Option<&str>, expect: Result<(&str, &str), &str>) {
         let data = tempfile::tempdir().unwrap();
+        let _lock = taken(data.path());
         for (name, text) in [(DAEMON, daemon), (TOKEN, token)] {
             if let Some(text) = text {
                 std::fs::write(data.path().join(name), text).unwrap();
@@ -89,6 +118,30 @@ mod tests {
         let found = found.map_err(|error| error.to_string().replace(&*data.path().to_string_lossy(), "DATA"));
         let expect = expect.map(|(url, token)| (url.to_owned(), token.to_owned())).map_err(str::to_owned);
         assert_eq!(found, expect);
+    }
+
+    /// Takes a data directory, as a daemon does.
+    fn taken(data: &Path) -> File {
+        let lock = File::create(data.join(LOCK)).unwrap();
+        lock.try_lock().unwrap();
+        lock
+    }
+
+    #[test]
+    fn what_a_killed_daemon_has_left_is_no_door() {
+        let data = tempfile::tempdir().unwrap();
+        std::fs::write(data.path().join(DAEMON), r#"{"url": "http://127.0.0.1:7717"}"#).unwrap();
+        std::fs::write(data.path().join(TOKEN), "abc").unwrap();
+        let is_gone = || matches!(find(data.path()), Err(FindError::NotServing(_)));
+        assert!(is_gone());
+        let lock = taken(data.path());
+        assert!(find(data.path()).is_ok());
+        drop(lock);
+        assert!(is_gone());
+        // Another one that looks is nobody who has it.
+        let looking = File::open(data.path().join(LOCK)).unwrap();
+        looking.try_lock_shared().unwrap();
+        assert!(is_gone());
     }
 
     #[test]
@@ -115,6 +168,7 @@ mod tests {
     #[test]
     fn half_a_file_is_no_door() {
         let data = tempfile::tempdir().unwrap();
+        let _lock = taken(data.path());
         std::fs::write(data.path().join(DAEMON), "{\"url\": \"http://127").unwrap();
         assert!(matches!(find(data.path()), Err(FindError::Nonsense { .. })));
     }
