@@ -109,11 +109,14 @@ if [ -n "$node" ]; then
     step "MCP's client for JavaScript, polity mcp beside the daemon" node "$modules/mcp_client.mjs" stdio
 fi
 if [ -n "$python" ]; then
+    # It leaves a cache where it runs.
+    cd "$work"
     step "requests made out of the OpenAPI document" "$python" -m schemathesis.cli run \
         "$POLITY_URL/api/openapi.json" --header "Authorization: Bearer $POLITY_TOKEN" \
         --checks not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance \
         --max-examples "${EXAMPLES:-20}" --seed "${SEED:-1}" --workers 2 --request-timeout 20 \
         --generation-database none --no-color
+    cd "$root"
 fi
 kill "$daemon"
 wait "$daemon" || { say "polity serve did not end with 0"; cat "$work/log"; exit 1; }

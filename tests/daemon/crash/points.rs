@@ -155,7 +155,7 @@ pub(super) const UNREACHED: &[(&str, &str)] = &[
     ("outside::ran", "the same"),
     (
         "agents::paused",
-        "no command pauses or stops yet: see `the_state_stays_whole_however_it_is_steered`; each is one transaction",
+        "the scenarios have no daemon to be told to pause or stop: see `the_state_stays_whole_however_it_is_steered`; each is one transaction",
     ),
     ("posts::inserted", "no command of these runs writes under a key: a key is written with its message"),
     (

@@ -113,13 +113,15 @@ async fn gather(client: &Client, task: TaskView, format: Format) -> Result<Expor
     let mut conversations = Vec::new();
     let mut read = 0;
     for agent in there.into_iter().filter(|agent| !agent.id.is_user()) {
-        agents.push(client.agent(&agent.id).await?);
         if format == Format::Json
             && let Some(conversation) = conversation(client, &agent, &id).await?
         {
             read += conversation.entries.len() as u64;
             conversations.push(conversation);
         }
+        let detail = client.agent(&agent.id).await?;
+        // What the list says of it is about this task alone.
+        agents.push(AgentDetail { agent, ..detail });
         meter.at(read);
     }
     let usage = client.usage(&UsageFilter { task: Some(id), agent: None }).await?;

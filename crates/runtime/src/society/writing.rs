@@ -158,7 +158,14 @@ impl WriteError {
 
     fn refused(refusal: Refusal, snapshot: &Snapshot) -> Self {
         let texts = &snapshot.prompts.texts;
-        let (message, details) = (refusal.message(texts), refusal.details(texts));
+        let details = refusal.details(texts);
+        let message = match &refusal {
+            // The person needs no introduction to anybody who is there.
+            Refusal::UnknownContact { meant, .. } => {
+                format!("there is no agent `{meant}`; look at the list of agents")
+            }
+            refusal => refusal.message(texts),
+        };
         Self::Refused { refusal: Box::new(refusal), message, details }
     }
 
