@@ -27,7 +27,8 @@ const AHEAD: usize = 1_000;
 pub enum Followed {
     /// Something happened.
     Entry(Box<Entry>),
-    /// The stream reaches a daemon, for the first time or after [`Followed::Lost`].
+    /// The stream reaches a daemon, for the first time or after [`Followed::Lost`]; or it goes on elsewhere than where it
+    /// was, because the data directory is another one or events had their time. What is known is read anew.
     Connected,
     /// The daemon has gone; the stream goes on with the next one.
     Lost,
@@ -152,9 +153,16 @@ impl Follower {
             let unreadable = |reason| End::Broken(Error::Unreadable { url: door.url.to_string(), reason });
             let frames = parser.push(&chunk).map_err(|error| unreadable(error.to_string()))?;
             for frame in frames {
-                let entry = entry(&frame).map_err(&unreadable)?;
-                if let Some(entry) = self.seen.pass(entry) {
-                    self.tell.send(Followed::Entry(Box::new(entry))).await?;
+                match told(&frame).map_err(&unreadable)? {
+                    Told::Event(entry) => {
+                        if let Some(entry) = self.seen.pass(*entry) {
+                            self.tell.send(Followed::Entry(Box::new(entry))).await?;
+                        }
+                    }
+                    Told::Reset { after } => {
+                        self.seen = Seen(after);
+                        self.tell.send(Followed::Connected).await?;
+                    }
                 }
             }
         }
@@ -173,6 +181,47 @@ impl Follower {
     }
 }
 
-fn entry(frame: &Frame) -> Result<Entry, String> {
-    serde_json::from_str(&frame.data).map_err(|error| format!("the event {}: {error}", frame.event))
+/// What a frame of the stream tells.
+#[derive(Debug, PartialEq)]
+enum Told {
+    /// Something happened.
+    Event(Box<Entry>),
+    /// The events that were asked for are not there: it goes on after this one.
+    Reset { after: i64 },
+}
+
+/// Where a stream goes on that cannot go on where it was.
+#[derive(serde::Deserialize)]
+struct Reset {
+    after: i64,
+}
+
+fn told(frame: &Frame) -> Result<Told, String> {
+    let unreadable = |error| format!("the event {}: {error}", frame.event);
+    if frame.event == "reset" {
+        let Reset { after } = serde_json::from_str(&frame.data).map_err(unreadable)?;
+        return Ok(Told::Reset { after });
+    }
+    serde_json::from_str(&frame.data).map(Told::Event).map_err(unreadable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use polity_runtime::Event;
+
+    fn frame(event: &str, data: &str) -> Frame {
+        Frame { id: None, event: event.to_owned(), data: data.to_owned() }
+    }
+
+    #[test]
+    fn frames() {
+        assert_eq!(told(&frame("reset", r#"{"after":7}"#)), Ok(Told::Reset { after: 7 }));
+        assert!(told(&frame("reset", "soon")).is_err());
+        let event = Event::AgentPaused { agent: polity_society::id::AgentId::root() };
+        let entry = Entry { seq: 3, at: 5, event };
+        let data = serde_json::to_string(&entry).unwrap();
+        assert_eq!(told(&frame("agent_paused", &data)), Ok(Told::Event(Box::new(entry))));
+        assert!(told(&frame("agent_paused", "{}")).is_err());
+    }
 }

@@ -96,7 +96,10 @@ fn holder(data: &Path) -> Result<Holder, FindError> {
 fn read(data: &Path, name: &str) -> Result<String, FindError> {
     let path = data.join(name);
     std::fs::read_to_string(&path).map_err(|source| match source.kind() {
-        std::io::ErrorKind::NotFound => FindError::NotServing(data.to_owned()),
+        // Nobody serves what is no directory.
+        std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => {
+            FindError::NotServing(data.to_owned())
+        }
         _ => FindError::Unreadable { path, source },
     })
 }

@@ -57,7 +57,10 @@ async fn an_answer_has_all_that_clients_read() {
         (&body["usage"]["prompt_tokens"], &body["usage"]["completion_tokens"]),
         (&json!(spent.0), &json!(spent.1))
     );
-    assert_eq!(world.society.unshown().await.unwrap().len(), 0, "the person has seen it");
+    // The person has seen the answer; what root said meanwhile was told to nobody.
+    let unshown = world.society.unshown().await.unwrap();
+    assert!(unshown.iter().all(|letter| letter.message.finality == Finality::Interim), "{unshown:?}");
+    assert_eq!(unshown.len(), 1);
 }
 
 #[tokio::test]
