@@ -171,7 +171,7 @@ fn the_token_stands_nowhere_else() {
     }
     daemon.running.terminate();
     let ended = daemon.running.wait().expect_code(0);
-    assert!(ended.stderr.contains("TRACE"), "the log tells all");
+    assert!(ended.stderr.contains("DEBUG"), "the log tells all that there is");
     assert!(!ended.stderr.contains(&daemon.token), "it is in the log");
     let database = std::fs::read(polity.data_dir().join("polity.db")).expect("the database");
     let token = daemon.token.as_bytes();
