@@ -32,6 +32,16 @@ bench:
 load:
     cargo test -p polity-tests --test daemon load::a_hundred -- --ignored --nocapture --test-threads 1
 
+# The live view in a browser; needs node and Chromium.
+web:
+    cargo build --package polity
+    tests/web/run.sh
+
+# The official clients against a daemon; needs Python and node.
+clients:
+    cargo build --package polity
+    tests/clients/run.sh
+
 lint:
     cargo clippy --workspace --all-targets -- -D warnings
 
