@@ -4,7 +4,8 @@ use polity_tests::Polity;
 use serde_json::json;
 use std::path::Path;
 
-/// Comes before the commands: the daemon takes any free port, and whoever starts it waits until it is there.
+/// Comes before the commands: the daemon takes any free port, others wait until it is there, and what is watched goes into a
+/// file.
 const PRELUDE: &str = r#"
 set -euo pipefail
 polity() {
@@ -12,10 +13,18 @@ polity() {
         shift
         exec "$POLITY" serve --listen 127.0.0.1:0 "$@"
     fi
-    until [ -e "$XDG_DATA_HOME/polity/daemon.json" ]; do kill -0 $!; sleep 0.05; done
+    until [ -e "$XDG_DATA_HOME/polity/daemon.json" ]; do sleep 0.05; done
+    if [ "$1" = watch ]; then
+        exec "$POLITY" watch >watched
+    fi
     "$POLITY" "$@"
 }
-trap 'kill $! 2>/dev/null; wait' EXIT
+trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT
+"#;
+
+/// Comes after them: whoever watches has seen it, too.
+const EPILOGUE: &str = r#"
+until grep -q "root hired " watched; do sleep 0.05; done
 "#;
 
 /// The commands of a section, in order.
@@ -32,7 +41,7 @@ fn the_tour_of_the_readme() {
     let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let readme = std::fs::read_to_string(project.join("README.md")).expect("the README");
     let commands = commands(&readme, "Tour");
-    for command in ["serve", "send", "agents", "messages", "usage", "export"] {
+    for command in ["serve", "watch", "send", "agents", "messages", "usage", "export"] {
         assert!(commands.contains(&format!("polity {command}")), "the tour shows `polity {command}`");
     }
 
@@ -40,7 +49,7 @@ fn the_tour_of_the_readme() {
     std::fs::create_dir(home.home().join("examples")).expect("a directory");
     std::fs::copy(project.join("examples/picture.png"), home.home().join("examples/picture.png"))
         .expect("the picture");
-    let said = home.script(&format!("{PRELUDE}{commands}")).wait().expect_code(0).stdout;
+    let said = home.script(&format!("{PRELUDE}{commands}{EPILOGUE}")).wait().expect_code(0).stdout;
 
     let blind = said.find("只收到文字说明").unwrap_or_else(|| panic!("the first answer, in {said}"));
     let seeing = said.find("480 × 270").unwrap_or_else(|| panic!("the second answer, in {said}"));
