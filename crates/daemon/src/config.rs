@@ -1,12 +1,14 @@
-//! `polity config check` and `polity config show`: what the files say, without starting anything.
+//! `polity config check` and `polity config show`: what the files say, without starting anything; and the configuration of
+//! a society that is started.
 
 use crate::cli::ConfigCommand;
 use crate::failure::{Failure, USAGE};
 use crate::output::{complain, print};
 use crate::places;
 use crate::remote;
-use polity_registry::{Discovered, Environment, Problem, Registry, Severity};
+use polity_registry::{Discovered, Environment, Problem, Registry, Severity, Watch};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long local servers may take to answer when they are looked for.
@@ -18,6 +20,19 @@ pub(crate) async fn run(command: ConfigCommand) -> Result<u8, Failure> {
         ConfigCommand::Check { dir } => check(dir).await,
         ConfigCommand::Show { config } => show(config).await,
         ConfigCommand::Reload(arguments) => remote::reload::run(arguments).await,
+    }
+}
+
+/// A configuration that several share, and what looks out for its changes as long as it is held.
+pub(crate) fn watched(registry: Registry) -> (Arc<Registry>, Option<Watch>) {
+    let registry = Arc::new(registry);
+    match Watch::start(&registry) {
+        Ok(watch) => (registry, Some(watch)),
+        Err(error) => {
+            // Changes are still seen, at the next model call.
+            tracing::warn!(%error, "changes of the configuration are not watched");
+            (registry, None)
+        }
     }
 }
 

@@ -10,7 +10,6 @@ use crate::output::{Form, Output, complain};
 use crate::places;
 use crate::signals::Interruption;
 use polity_client::{Error, FindError};
-use polity_registry::Watch;
 use polity_runtime::Society;
 use std::sync::Arc;
 
@@ -30,12 +29,7 @@ pub(crate) async fn run(arguments: McpArguments) -> Result<u8, Failure> {
     let (registry, problems) = config::read(&config_dir.path).await?;
     let output = Output::new(Form::Text);
     output.problems(&problems);
-    let registry = Arc::new(registry);
-    let watch = Watch::start(&registry);
-    if let Err(error) = &watch {
-        // Changes are still seen, at the next model call.
-        tracing::warn!(%error, "changes of the configuration are not watched");
-    }
+    let (registry, _watch) = config::watched(registry);
     let parts = models::parts(registry)?;
     let mut interruption = Interruption::listen()
         .map_err(|error| Failure::Defect(format!("cannot listen for signals: {error}")))?;

@@ -11,14 +11,12 @@ use crate::prompt;
 use crate::remote;
 use crate::signals::Interruption;
 use polity_client::{Client, FindError};
-use polity_registry::Watch;
 use polity_runtime::view::AgentState;
 use polity_runtime::view::EventFilter;
 use polity_runtime::{Event, Letter, Prompt, Society, Target};
 use polity_society::id::{AgentId, TaskId};
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -51,12 +49,7 @@ pub(crate) async fn run(arguments: RunArguments) -> Result<u8, Failure> {
     let mut output = Output::new(if arguments.json { Form::Json } else { Form::Text });
     output.problems(&problems);
     output.own_sources(&config_dir, &data.path, &registry.current().catalogue)?;
-    let registry = Arc::new(registry);
-    let watch = Watch::start(&registry);
-    if let Err(error) = &watch {
-        // Changes are still seen, at the next model call.
-        tracing::warn!(%error, "changes of the configuration are not watched");
-    }
+    let (registry, _watch) = config::watched(registry);
     let parts = models::parts(registry)?;
     // Before any agent works, so that no signal ends the process in another way.
     let mut interruption = Interruption::listen()

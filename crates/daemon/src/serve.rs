@@ -10,7 +10,6 @@ use crate::output::{Form, Output, complain};
 use crate::places;
 use crate::signals::Interruption;
 use polity_api::{Ending, Guard, Hosts};
-use polity_registry::Watch;
 use polity_runtime::Society;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -33,12 +32,7 @@ pub(crate) async fn run(arguments: ServeArguments) -> Result<u8, Failure> {
     let output = Output::new(Form::Text);
     output.problems(&problems);
     output.own_sources(&config_dir, &data.path, &registry.current().catalogue)?;
-    let registry = Arc::new(registry);
-    let watch = Watch::start(&registry);
-    if let Err(error) = &watch {
-        // Changes are still seen, at the next model call.
-        tracing::warn!(%error, "changes of the configuration are not watched");
-    }
+    let (registry, _watch) = config::watched(registry);
     let parts = models::parts(registry)?;
     let mut interruption = Interruption::listen()
         .map_err(|error| Failure::Defect(format!("cannot listen for signals: {error}")))?;
