@@ -68,21 +68,25 @@ unset OPENAI_API_KEY OPENAI_BASE_URL OPENAI_MODEL
 mkdir -p "$POLITY_CONFIG"
 echo '{"discover": false}' >"$POLITY_CONFIG/app.json"
 
+# How long anything may take before it counts as not happening, in seconds; nothing is waited for by time.
+patience=120
+
 serve() {
     "$polity" serve --listen 127.0.0.1:0 --config "$POLITY_CONFIG" --data "$POLITY_DATA" 2>"$work/log" &
     daemon=$!
-    for _ in $(seq 200); do
-        if [ -s "$POLITY_DATA/daemon.json" ] && kill -0 "$daemon" 2>/dev/null; then
-            POLITY_URL="$(sed -n 's/.*"url": "\([^"]*\)".*/\1/p' "$POLITY_DATA/daemon.json")"
-            POLITY_TOKEN="$(cat "$POLITY_DATA/token")"
-            export POLITY_URL POLITY_TOKEN
-            return
+    local deadline=$((SECONDS + patience))
+    # The note is there, whole, as soon as the daemon answers.
+    until [ -s "$POLITY_DATA/daemon.json" ]; do
+        if ! kill -0 "$daemon" 2>/dev/null || [ "$SECONDS" -gt "$deadline" ]; then
+            say "polity serve did not come up:"
+            cat "$work/log"
+            exit 1
         fi
         sleep 0.1
     done
-    say "polity serve did not come up:"
-    cat "$work/log"
-    exit 1
+    POLITY_URL="$(sed -n 's/.*"url": "\([^"]*\)".*/\1/p' "$POLITY_DATA/daemon.json")"
+    POLITY_TOKEN="$(cat "$POLITY_DATA/token")"
+    export POLITY_URL POLITY_TOKEN
 }
 
 step() {
@@ -114,7 +118,7 @@ if [ -n "$python" ]; then
     step "requests made out of the OpenAPI document" "$python" -m schemathesis.cli run \
         "$POLITY_URL/api/openapi.json" --header "Authorization: Bearer $POLITY_TOKEN" \
         --checks not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance \
-        --max-examples "${EXAMPLES:-20}" --seed "${SEED:-1}" --workers 2 --request-timeout 20 \
+        --max-examples "${EXAMPLES:-20}" --seed "${SEED:-1}" --workers 2 --request-timeout "$patience" \
         --generation-database none --no-color
     cd "$root"
 fi

@@ -8,7 +8,7 @@ if ! command -v node >/dev/null; then
     echo "SKIPPED: node is not here; the live view was not looked at"
     exit 0
 fi
-node --test unit/
+node --test unit/*.test.mjs
 if [[ ! -d node_modules/playwright-core ]]; then
     if ! npm ci --no-audit --no-fund; then
         echo "SKIPPED: playwright-core could not be installed; the live view was not looked at in a browser"

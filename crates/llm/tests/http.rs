@@ -353,7 +353,8 @@ async fn an_answer_that_stands_still_is_named() {
 
 #[tokio::test]
 async fn the_body_of_a_failure_that_stands_still_hides_no_failure() {
-    let timeouts = Timeouts { between_bytes: Duration::from_millis(50), ..Timeouts::default() };
+    // Long enough for what is sent together with the head.
+    let timeouts = Timeouts { between_bytes: Duration::from_secs(2), ..Timeouts::default() };
     let server = Server::start(|| {
         let first = stream::iter([Ok::<_, Infallible>(Bytes::from_static(b"overloaded"))]);
         (StatusCode::SERVICE_UNAVAILABLE, Body::from_stream(first.chain(stream::pending()))).into_response()
@@ -386,8 +387,9 @@ async fn full() -> (tokio::net::TcpListener, Vec<tokio::net::TcpStream>) {
     let listener = socket.listen(1).unwrap();
     let address = listener.local_addr().unwrap();
     let mut made = Vec::new();
+    // A connection that there is room for is made at once by the system; the time is for the runtime to learn of it.
     while let Ok(connected) =
-        tokio::time::timeout(Duration::from_millis(200), tokio::net::TcpStream::connect(address)).await
+        tokio::time::timeout(Duration::from_secs(2), tokio::net::TcpStream::connect(address)).await
     {
         made.push(connected.unwrap());
     }
@@ -469,13 +471,16 @@ async fn waiting_for_a_place_is_no_part_of_the_call() {
     let gate = Gate::new(NonZeroUsize::new(1));
     let patience = Patience { longest_pause: AT_LAST, while_open: WhileOpen::Wait };
     let inside = gate.enter(patience).await.unwrap();
-    let endpoint = Endpoint { timeout: Duration::from_secs(2), ..server.endpoint() };
+    let endpoint = Endpoint { timeout: AT_LAST, ..server.endpoint() };
     let waits = async {
         let _pass = gate.enter(patience).await.unwrap();
         call(&endpoint).await
     };
     let leaves = async {
+        // All the time of the call goes by, at once, while nobody has called yet.
+        tokio::time::pause();
         tokio::time::sleep(endpoint.timeout).await;
+        tokio::time::resume();
         drop(inside);
     };
     let (answered, ()) = tokio::join!(waits, leaves);

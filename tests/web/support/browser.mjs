@@ -3,6 +3,7 @@
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
+import { PATIENCE_MS } from "./daemon.mjs";
 
 const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 const ARGUMENTS = [
@@ -21,28 +22,80 @@ export function launch(executablePath) {
   return chromium.launch({ executablePath, args: ARGUMENTS });
 }
 
+/** By how much the page draws and is answered later than it would be, to find checks that do not wait. */
+const LATE_MS = Number(process.env.POLITY_LATE_MS ?? 0);
+
+/** Keeps what is only there for a while, so that nobody has to look at the right moment. Runs in the page. */
+function observe() {
+  globalThis.observed = { toasts: [], motions: [] };
+  new MutationObserver((changes) => {
+    for (const change of changes) {
+      for (const node of change.addedNodes) if (node.classList?.contains("toast")) globalThis.observed.toasts.push(node.textContent);
+    }
+  }).observe(document, { childList: true, subtree: true });
+  for (const motion of ["animationstart", "transitionrun"]) {
+    document.addEventListener(motion, (event) => globalThis.observed.motions.push(`${motion} ${event.target.className}`), true);
+  }
+}
+
+/** Runs in the page. */
+function beLate(ms) {
+  const native = globalThis.requestAnimationFrame.bind(globalThis);
+  globalThis.requestAnimationFrame = (draw) => native(() => setTimeout(() => draw(performance.now()), ms));
+}
+
 /**
- * A page of its own session. `complaints` has all that it must not have; while `quiet.on` is set, that the daemon cannot be
- * reached is none, because it is not there then.
+ * A page of its own session. `complaints` gives all that it has had and must not have; what `quietly` does may find no
+ * daemon, which is no complaint then.
  */
 export async function open(browser, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, locale: "en-US", colorScheme: "light", ...options });
+  context.setDefaultTimeout(PATIENCE_MS);
+  await context.addInitScript(observe);
+  if (LATE_MS > 0) {
+    await context.addInitScript(beLate, LATE_MS);
+    await context.route("**/api/**", async (route) => {
+      await new Promise((resolve) => { setTimeout(resolve, LATE_MS); });
+      return route.fallback().catch(() => {});
+    });
+  }
   if (process.env.POLITY_ASSETS) {
     await context.route("**/assets/**", (route) =>
       route.fulfill({ path: fileURLToPath(new URL(new URL(route.request().url()).pathname.slice("/assets/".length), ASSETS)) }));
   }
   const page = await context.newPage();
-  const complaints = [];
+  const had = [];
   const quiet = { on: false };
   page.on("console", (message) => {
     if (!["error", "warning"].includes(message.type())) return;
     if (quiet.on && /net::ERR_|401|503/.test(message.text())) return;
-    complaints.push(`${message.type()}: ${message.text()} (${message.location().url})`);
+    had.push(`${message.type()}: ${message.text()} (${message.location().url})`);
   });
-  page.on("pageerror", (error) => complaints.push(`thrown: ${error.stack || error.message}`));
+  page.on("pageerror", (error) => had.push(`thrown: ${error.stack || error.message}`));
   page.on("request", (request) => {
     const { hostname, protocol } = new URL(request.url());
-    if (!["blob:", "data:"].includes(protocol) && hostname !== "127.0.0.1") complaints.push(`asked ${request.url()}`);
+    if (!["blob:", "data:"].includes(protocol) && hostname !== "127.0.0.1") had.push(`asked ${request.url()}`);
   });
-  return { page, context, complaints, quiet };
+  let marks = 0;
+  /** Waits until all that the page has written to its console has arrived here: what is written last arrives last. */
+  const heard = async () => {
+    marks += 1;
+    const mark = `mark ${marks}`;
+    const arrived = page.waitForEvent("console", (message) => message.text() === mark);
+    await page.evaluate((text) => console.debug(text), mark);
+    await arrived;
+  };
+  const complaints = async () => {
+    await heard();
+    return had;
+  };
+  /** Does something while the daemon may be away. What is said of that arrives before it ends. */
+  const quietly = async (what) => {
+    quiet.on = true;
+    const done = await what();
+    await heard();
+    quiet.on = false;
+    return done;
+  };
+  return { page, context, complaints, quietly };
 }

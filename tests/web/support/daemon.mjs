@@ -1,12 +1,44 @@
 // The real daemon, on directories of its own, with the rehearsal models.
 
 import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 /** How long anything may take before it counts as not happening; nothing is waited for by time. */
-export const PATIENCE_MS = 60_000;
+export const PATIENCE_MS = 120_000;
+
+/** Where the ports begin that a system gives to whoever asks for any: no program asks for one below by chance. */
+const GIVEN_FROM = 32_768;
+
+/**
+ * A port that is free, and stays so while the daemon is away: a system gives it to nobody. Several tests at a time try
+ * different ones.
+ */
+async function freePort() {
+  for (let port = 20_000 + (process.pid * 7) % 10_000; port < GIVEN_FROM; port += 1) {
+    const server = createServer();
+    const free = await new Promise((resolve) => {
+      server.once("error", () => resolve(false));
+      server.listen(port, "127.0.0.1", () => resolve(true));
+    });
+    if (!free) continue;
+    await new Promise((resolve) => { server.close(resolve); });
+    return port;
+  }
+  throw new Error("no port is free");
+}
+
+/** What a file has, or nothing where there is none: the daemon takes away the note of the one before. */
+function contentOf(file) {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    if (error.code === "ENOENT") return null;
+    throw error;
+  }
+}
 
 export class Daemon {
   constructor(binary) {
@@ -20,12 +52,15 @@ export class Daemon {
     this.said = "";
   }
 
-  /** Writes a file of the configuration. */
+  /** Writes a file of the configuration, whole at once: half a file would be a problem that nobody made. */
   configure(name, content) {
-    writeFileSync(join(this.config, name), typeof content === "string" ? content : JSON.stringify(content, null, 2));
+    const unfinished = join(this.home, `${name}.unfinished`);
+    writeFileSync(unfinished, JSON.stringify(content, null, 2));
+    renameSync(unfinished, join(this.config, name));
   }
 
   async start() {
+    this.port ||= await freePort();
     const environment = { PATH: process.env.PATH, HOME: this.home };
     const listen = `127.0.0.1:${this.port}`;
     this.process = spawn(this.binary, ["serve", "--listen", listen, "--config", this.config, "--data", this.data], { env: environment, stdio: ["ignore", "pipe", "pipe"] });
@@ -34,20 +69,19 @@ export class Daemon {
     const begin = Date.now();
     const note = join(this.data, "daemon.json");
     for (;;) {
-      const found = existsSync(note) ? JSON.parse(readFileSync(note, "utf8")) : null;
+      const found = JSON.parse(contentOf(note) ?? "null");
       if (found?.pid === this.process.pid) {
         this.url = found.url;
-        this.port = Number(new URL(found.url).port);
         this.token = readFileSync(join(this.data, "token"), "utf8").trim();
         return;
       }
-      if (this.process.exitCode !== null || Date.now() - begin > PATIENCE_MS) throw new Error(`the daemon is not ready:\n${this.said}`);
+      if (this.process.exitCode !== null || this.process.signalCode !== null || Date.now() - begin > PATIENCE_MS) throw new Error(`the daemon is not ready:\n${this.said}`);
       await new Promise((resolve) => { setTimeout(resolve, 20); });
     }
   }
 
   async kill(signal = "SIGKILL") {
-    this.process.kill(signal);
+    this.process?.kill(signal);
     return this.ended;
   }
 

@@ -2,7 +2,7 @@
 
 /** The kinds of events, by what they are about: the filter of the timeline offers these groups. */
 export const GROUPS = {
-  messages: ["message_accepted", "message_due", "message_bounced"],
+  messages: ["message_accepted", "message_due", "message_bounced", "answer_settled"],
   models: ["model_answered", "model_failed", "service_skipped", "context_compacted"],
   tools: ["tool_called", "artifact_stored", "artifact_unreadable"],
   agents: [

@@ -60,7 +60,7 @@ function alike(before, after) {
 }
 
 /** Makes what is there look and act like another. */
-function morph(before, after) {
+export function morph(before, after) {
   if (before.nodeType === Node.TEXT_NODE) {
     if (before.data !== after.data) before.data = after.data;
     return before;
@@ -69,7 +69,9 @@ function morph(before, after) {
     if (!after.hasAttribute(name) && !OWN.has(name)) before.removeAttribute(name);
   }
   for (const { name, value } of after.attributes) {
-    if (before.getAttribute(name) !== value && !OWN.has(name)) before.setAttribute(name, value);
+    // The policy of the page lets no attribute bring a style; what a script sets is no such.
+    if (name === "style") before.style.cssText = value;
+    else if (before.getAttribute(name) !== value && !OWN.has(name)) before.setAttribute(name, value);
   }
   handlersOf(before, handlersOf(after));
   morphChildren(before, [...after.childNodes]);

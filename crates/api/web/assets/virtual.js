@@ -1,6 +1,7 @@
 // Lists of any length with few elements: only the rows in sight, and some beside them, exist.
 
 import { h } from "./dom.js";
+import { morph } from "./morph.js";
 
 /** How far beyond the sight rows are made, in pixels. */
 const MARGIN = 400;
@@ -96,8 +97,9 @@ export class VirtualList {
       const key = this.keyOf(row);
       let drawn = this.shown.get(key);
       if (!drawn || !this.same(drawn.row, row)) {
-        drawn?.element.remove();
-        drawn = { row, element: this.drawn(row, at) };
+        // The element stays: a press on it that has not been let go yet becomes a click.
+        const element = this.drawn(row, at);
+        drawn = { row, element: drawn ? morph(drawn.element, element) : element };
       }
       this.shown.delete(key);
       kept.set(key, drawn);

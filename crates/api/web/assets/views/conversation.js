@@ -200,7 +200,7 @@ export function mountConversation(app) {
       }
       const concerns = entries.some((entry) =>
         (entry.event === "message_accepted" && (entry.to === "user" || entry.from === "user" || entry.inReplyTo))
-        || entry.event === "message_due" || entry.event === "task_forgotten" || entry.event === "agent_stopped");
+        || entry.event === "message_due" || entry.event === "answer_settled" || entry.event === "task_forgotten" || entry.event === "agent_stopped");
       if (concerns || returns !== model.returns) catchUp();
       ({ returns } = model);
       markShown();

@@ -26,6 +26,7 @@ export function showMessage(app, id, title, body, signal) {
     shown = true;
     refill(title, t("message"), " ", h("span.id", {}, message.id));
     const link = (other) => other ? detailLink(app, "message", other, {}, other) : null;
+    const links = (others) => others?.length ? others.flatMap((other, at) => [at > 0 ? ", " : "", link(other)]) : null;
     refill(body,
       h("p.lead", {}, who(app, message.from), h("span.arrow", {}, "→"), who(app, message.to)),
       h("div.prose.boxed", {}, message.text),
@@ -38,7 +39,9 @@ export function showMessage(app, id, title, body, signal) {
         [t("message.state"), t.has(`message.state.${message.state}`) ? t(`message.state.${message.state}`) : message.state],
         [t("message.expects"), t(`message.expects.${message.expects}`)],
         [t("message.finality"), message.finality === "interim" ? t("message.interim") : null],
-        [t("message.replies"), link(message.inReplyTo)],
+        [t("message.replies"), links(message.inReplyTo)],
+        [t("message.about"), message.inReplyTo?.length ? null : link(message.about)],
+        [t("message.onBehalfOf"), link(message.onBehalfOf)],
         [t("message.answered"), link(message.answeredBy)],
         [t("message.introduced"), message.introducedAgent ? who(app, message.introducedAgent) : null],
         [t("time"), time(app, message.createdAt)],
@@ -48,7 +51,7 @@ export function showMessage(app, id, title, body, signal) {
 
   return {
     update(model, _ui, entries) {
-      if (returns === model.returns && !entries.some((entry) => entry.inReplyTo === id || entry.message === id)) return;
+      if (returns === model.returns && !entries.some((entry) => entry.inReplyTo?.includes(id) || entry.message === id)) return;
       returns = model.returns;
       load();
     },

@@ -31,6 +31,8 @@ export function chipsOf(app, entry) {
       return (entry.attachments ?? []).map((id) => artifactIdChip(app, id));
     case "model_answered":
       return (entry.content ?? []).map((shown) => routingChip(app, shown));
+    case "answer_settled":
+      return t.parts(key, { agent: who(app, entry.agent), message: detailLink(app, "message", entry.message, {}, entry.message) });
     case "artifact_stored":
       return [artifactChip(app, artifactOf(entry))];
     default:
@@ -83,6 +85,8 @@ export function sentence(app, entry) {
       return t.parts(key, { agents: entry.agents.flatMap((id, at) => [at > 0 ? ", " : "", who(app, id)]) });
     case "message_bounced":
       return t.parts(key, { to: who(app, entry.to), message: detailLink(app, "message", entry.message, {}, entry.message) });
+    case "answer_settled":
+      return t.parts(key, { agent: who(app, entry.agent), message: detailLink(app, "message", entry.message, {}, entry.message) });
     case "artifact_stored":
       return t.parts(key, { owner: who(app, entry.owner), artifact: artifactChip(app, artifactOf(entry)) });
     case "artifact_unreadable":
