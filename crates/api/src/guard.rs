@@ -11,7 +11,6 @@ pub use token::Token;
 
 use crate::login;
 use crate::problem::Problem;
-use crate::shared::Shared;
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
@@ -124,8 +123,8 @@ fn bearer(value: &str) -> Option<&str> {
 }
 
 /// Lets requests pass or refuses them, and sees to it that no answer can be used by a page of somebody else.
-pub(crate) async fn stand(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
-    let verdict = shared.guard.judge(request.method(), request.uri(), request.headers());
+pub(crate) async fn stand(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+    let verdict = guard.judge(request.method(), request.uri(), request.headers());
     let mut response = match verdict {
         Verdict::Pass => next.run(request).await,
         Verdict::ForeignHost => Problem::foreign_host().into_response(),

@@ -1,10 +1,11 @@
-//! HTTP over a running society.
+//! HTTP over a society.
 //!
 //! *Request → guard → route → [`Society`] → JSON.* The [`guard`] judges the head of a request: is the host ours, the
 //! origin, does it show the token? A route is declared once, in the file of its resource; the router and the OpenAPI
 //! document both come of that ([`openapi`]). Its handler calls the society, and what comes back becomes JSON. All that
 //! goes wrong becomes `application/problem+json` ([`problem`]). [`serve`] speaks HTTP on a socket, with bounds on
-//! clients that are slow or many.
+//! clients that are slow or many. [`read_only`] gives the same routes to a process that has opened a society for reading
+//! alone: there [`read_only::stand`] takes the place of the guard, and refuses what would write.
 //!
 //! It must not know SQL, models or prompts; and not where the daemon listens, or where the token is kept.
 
@@ -20,6 +21,7 @@ mod messages;
 mod metrics;
 mod openapi;
 mod problem;
+mod read_only;
 mod roles;
 mod server;
 mod services;
@@ -63,8 +65,24 @@ pub fn app(
     ending: Ending,
     mounted: impl IntoIterator<Item = Router>,
 ) -> Router {
+    let guard = Arc::new(guard);
+    let own = routes(society, Some(Arc::clone(&guard)), ending)
+        .route("/", get(assets::page))
+        .route("/assets/{*path}", get(assets::asset));
+    let all = mounted.into_iter().fold(own, Router::merge);
+    bounded(all).layer(middleware::from_fn_with_state(guard, guard::stand))
+}
+
+/// All routes over a society that was opened for reading alone, for the process that has opened it: nobody else reaches
+/// them, so they ask for no token. What would write, and streams of events, are refused.
+pub fn read_only(society: Arc<Society>) -> Router {
+    bounded(routes(society, None, Ending::default())).layer(middleware::from_fn(read_only::stand))
+}
+
+/// The declared routes.
+fn routes(society: Arc<Society>, guard: Option<Arc<Guard>>, ending: Ending) -> Router {
     let (router, document) = declared().finish();
-    let shared = Arc::new(Shared {
+    router.with_state(Arc::new(Shared {
         society,
         guard,
         draining: ending.draining,
@@ -74,16 +92,15 @@ pub fn app(
         readiness: health::Readiness::default(),
         started: Instant::now(),
         description: Bytes::from(document.to_string()),
-    });
-    let own = router
-        .route("/", get(assets::page))
-        .route("/assets/{*path}", get(assets::asset))
-        .with_state(Arc::clone(&shared));
-    let all = mounted.into_iter().fold(own, Router::merge);
-    all.fallback(problem::no_route)
+    }))
+}
+
+/// Routes, with an answer for whatever is no route, and for a handler that panics.
+fn bounded(routes: Router) -> Router {
+    routes
+        .fallback(problem::no_route)
         .method_not_allowed_fallback(problem::no_method)
         .layer(CatchPanicLayer::custom(problem::panicked))
-        .layer(middleware::from_fn_with_state(shared, guard::stand))
 }
 
 /// The description of the API (OpenAPI 3.1), as it is served.

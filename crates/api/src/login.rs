@@ -1,6 +1,7 @@
 //! How a browser comes in: by a small form that takes the token, or by a ticket that `polity view` has got for it.
 //! Either becomes a cookie.
 
+use crate::guard::Guard;
 use crate::openapi::{Access, Routes, Verb};
 use crate::problem::Problem;
 use crate::shared::Shared;
@@ -110,11 +111,12 @@ async fn by_ticket(
     headers: HeaderMap,
     query: Result<Query<LoginQuery>, axum::extract::rejection::QueryRejection>,
 ) -> Result<Response, Problem> {
+    let guard = guard(&shared)?;
     let ticket = query.ok().and_then(|Query(query)| query.ticket);
     match ticket {
         // Whatever looks at an address before the person goes there asks for its head; the ticket stays good.
         Some(_) if method == Method::HEAD => Ok(form(Attempt::None)),
-        Some(ticket) if shared.guard.tickets.redeem(&ticket, Instant::now()) => welcome(&shared, &headers),
+        Some(ticket) if guard.tickets.redeem(&ticket, Instant::now()) => welcome(guard, &headers),
         Some(_) => Ok(form(Attempt::Wrong)),
         None => Ok(form(Attempt::None)),
     }
@@ -125,15 +127,21 @@ async fn by_token(
     headers: HeaderMap,
     given: Result<Form<LoginForm>, FormRejection>,
 ) -> Result<Response, Problem> {
+    let guard = guard(&shared)?;
     match given {
-        Ok(Form(given)) if shared.guard.token().is(given.token.trim()) => welcome(&shared, &headers),
+        Ok(Form(given)) if guard.token().is(given.token.trim()) => welcome(guard, &headers),
         Ok(_) | Err(_) => Ok(form(Attempt::Wrong)),
     }
 }
 
+/// What lets browsers in, where they reach us.
+fn guard(shared: &Shared) -> Result<&Guard, Problem> {
+    shared.guard.as_deref().ok_or_else(|| Problem::not_found("no browser is served here"))
+}
+
 /// Sends the browser to the page, with a cookie.
-fn welcome(shared: &Shared, headers: &HeaderMap) -> Result<Response, Problem> {
-    let (name, value) = (shared.guard.cookie_name(), shared.guard.token().session());
+fn welcome(guard: &Guard, headers: &HeaderMap) -> Result<Response, Problem> {
+    let (name, value) = (guard.cookie_name(), guard.token().session());
     let secure = secure(headers);
     let cookie =
         format!("{name}={value}; HttpOnly; SameSite=Strict; Path=/; Max-Age={COOKIE_SECONDS}{secure}");
@@ -153,7 +161,7 @@ fn secure(headers: &HeaderMap) -> &'static str {
 }
 
 async fn open(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Result<Json<Session>, Problem> {
-    let ticket = shared.guard.tickets.issue(Instant::now()).map_err(|error| {
+    let ticket = guard(&shared)?.tickets.issue(Instant::now()).map_err(|error| {
         tracing::error!(%error, "the system gives no random bytes");
         Problem::defect()
     })?;

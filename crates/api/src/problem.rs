@@ -100,6 +100,9 @@ impl Problem {
             // Whoever asks in the last moments has done nothing wrong, and neither have we.
             return Self::ending();
         }
+        if matches!(error, Error::ReadOnly) {
+            return Self::read_only("nothing can be changed");
+        }
         if error.may_pass() {
             tracing::warn!(error = %in_full(error), "a request has to wait for the machine");
             let advice = "the data directory cannot be used just now; try again later, the log says why";
@@ -111,8 +114,15 @@ impl Problem {
 
     /// It is our fault, and there is nothing to add.
     pub(crate) fn defect() -> Self {
-        let detail = "the daemon could not do this; its log says why";
+        let detail = "polity could not do this; its log says why";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", detail)
+    }
+
+    /// It needs a society that runs, and this one is only read.
+    pub(crate) fn read_only(why: &str) -> Self {
+        let advice =
+            format!("{why}: the data directory is open for reading alone; start a polity: polity serve");
+        Self::new(StatusCode::CONFLICT, "read_only", advice)
     }
 
     /// The daemon ends.

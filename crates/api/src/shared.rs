@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct Shared {
     /// The society.
     pub(crate) society: Arc<Society>,
-    /// Who may ask.
-    pub(crate) guard: Guard,
+    /// Lets browsers in; none where no browser reaches the routes.
+    pub(crate) guard: Option<Arc<Guard>>,
     /// Cancelled when the process is asked to end: nothing new is to be begun.
     pub(crate) draining: CancellationToken,
     /// Cancelled when what never ends by itself, such as a stream of events, has to.

@@ -1,7 +1,10 @@
 //! What can be asked of a daemon: a call for each route.
 
 use crate::error::Error;
+use crate::in_process::InProcess;
 use crate::transport::{Asked, Patience, Transport};
+use bytes::Bytes;
+use http_body::Body;
 use polity_runtime::view::{
     AgentDetail, AgentFilter, AgentPage, AgentView, ArtifactFilter, ArtifactPage, ArtifactView, ConfigView,
     ContactView, ConversationView, EventFilter, EventPage, MessageFilter, MessagePage, MessageView, Posted,
@@ -12,12 +15,15 @@ use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::convert::Infallible;
 use std::path::Path;
+use tower::Service;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// Asks whatever daemon serves a data directory when it is asked: one that was restarted is found again.
+/// Asks whatever daemon serves a data directory when it is asked: one that was restarted is found again. Or it asks
+/// routes in this process.
 #[derive(Clone)]
 pub struct Client {
     pub(crate) transport: Transport,
@@ -107,7 +113,22 @@ pub enum Media {
 impl Client {
     /// A client for whatever daemon serves a data directory. Nobody is asked yet.
     pub fn new(data: &Path) -> Result<Self, Error> {
-        Ok(Self { transport: Transport::new(data)? })
+        Ok(Self { transport: Transport::to_daemon(data)? })
+    }
+
+    /// A client for routes in this process.
+    pub fn in_process<S, B>(routes: S) -> Result<Self, Error>
+    where
+        S: Service<http::Request<reqwest::Body>, Response = http::Response<B>, Error = Infallible>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        S::Future: Send,
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        Ok(Self { transport: Transport::in_process(InProcess::new(routes))? })
     }
 
     /// The same, but it waits for the next daemon where one has gone.

@@ -1,5 +1,6 @@
 //! Where the daemon of a data directory is, and what opens it: two small files that it writes.
 
+use crate::error::Error;
 use serde::Deserialize;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ const TOKEN: &str = "token";
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
     /// There is no daemon.
-    #[error("no polity is serving {0}; start one: polity serve")]
+    #[error("no polity is serving {0}, and this needs one; start it: polity serve")]
     NotServing(PathBuf),
     /// A file of the daemon cannot be read.
     #[error("cannot read {path}: {source}; is it yours?")]
@@ -41,8 +42,16 @@ pub enum FindError {
 pub(crate) struct Door {
     /// Where its routes begin.
     pub(crate) url: Url,
-    /// What lets requests in.
-    pub(crate) token: String,
+    /// What lets requests in; none where nobody is asked for it.
+    pub(crate) token: Option<String>,
+}
+
+impl Door {
+    /// The door of routes in this process: the name is never looked up.
+    pub(crate) fn in_process() -> Result<Self, Error> {
+        let url = Url::parse("http://in-process").map_err(|error| Error::Setup(error.to_string()))?;
+        Ok(Self { url, token: None })
+    }
 }
 
 #[derive(Deserialize)]
@@ -68,7 +77,7 @@ pub(crate) fn find(data: &Path) -> Result<Door, FindError> {
         let reason = "it holds no token".to_owned();
         return Err(FindError::Nonsense { path: data.join(TOKEN), reason });
     }
-    Ok(Door { url, token })
+    Ok(Door { url, token: Some(token) })
 }
 
 /// Who has a data directory.
@@ -117,7 +126,7 @@ mod tests {
                 std::fs::write(data.path().join(name), text).unwrap();
             }
         }
-        let found = find(data.path()).map(|door| (door.url.to_string(), door.token));
+        let found = find(data.path()).map(|door| (door.url.to_string(), door.token.unwrap_or_default()));
         let found = found.map_err(|error| error.to_string().replace(&*data.path().to_string_lossy(), "DATA"));
         let expect = expect.map(|(url, token)| (url.to_owned(), token.to_owned())).map_err(str::to_owned);
         assert_eq!(found, expect);
@@ -151,7 +160,7 @@ mod tests {
     fn doors() {
         let daemon = r#"{"url": "http://127.0.0.1:7717", "pid": 1, "version": "0.1.0"}"#;
         check(Some(daemon), Some("abc\n"), Ok(("http://127.0.0.1:7717/", "abc")));
-        let nobody = Err("no polity is serving DATA; start one: polity serve");
+        let nobody = Err("no polity is serving DATA, and this needs one; start it: polity serve");
         check(None, Some("abc"), nobody);
         check(Some(daemon), None, nobody);
         check(

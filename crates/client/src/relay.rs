@@ -40,7 +40,7 @@ impl Client {
         }
         let asked = Asked { headers: sent, body: Some(message), ..Asked::new(Method::POST, &["mcp"]) };
         let request = self.transport.request(&door, &asked)?;
-        let response = request.send().await.map_err(|error| self.transport.broken(&door, &error))?;
+        let response = self.transport.exchange(&door, request).await?;
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default().to_owned();
         match kind.as_str() {

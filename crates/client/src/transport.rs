@@ -1,6 +1,7 @@
-//! One request to the daemon as it is now, and whether to make it again.
+//! One request to the daemon as it is now, or to the API in this process; and whether to make it again.
 
 use crate::error::{Error, problem};
+use crate::in_process::InProcess;
 use crate::place::{self, Door, FindError};
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue};
 use reqwest::{Method, Response};
@@ -52,20 +53,37 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Makes requests to whatever daemon serves a data directory at that moment.
+/// Whom requests reach.
+#[derive(Clone)]
+enum To {
+    /// Whatever daemon serves a data directory at that moment, over HTTP.
+    Daemon(Arc<Path>),
+    /// The API in this process.
+    InProcess(InProcess),
+}
+
+/// Makes requests.
 #[derive(Clone)]
 pub(crate) struct Transport {
-    pub(crate) data: Arc<Path>,
+    to: To,
     http: reqwest::Client,
     pub(crate) patience: Patience,
 }
 
 impl Transport {
-    pub(crate) fn new(data: &Path) -> Result<Self, Error> {
+    pub(crate) fn to_daemon(data: &Path) -> Result<Self, Error> {
+        Self::new(To::Daemon(data.into()))
+    }
+
+    pub(crate) fn in_process(routes: InProcess) -> Result<Self, Error> {
+        Self::new(To::InProcess(routes))
+    }
+
+    fn new(to: To) -> Result<Self, Error> {
         // Fails only where there is a provider already. The library asks for one even where none is used.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = http(reqwest::Client::builder().read_timeout(SILENCE))?;
-        Ok(Self { data: data.into(), http, patience: Patience::Short })
+        Ok(Self { to, http, patience: Patience::Short })
     }
 
     /// The same, with answers that may take as long as they like.
@@ -107,7 +125,10 @@ impl Transport {
 
     /// Where the daemon is now.
     pub(crate) fn door(&self) -> Result<Door, Error> {
-        Ok(place::find(&self.data)?)
+        match &self.to {
+            To::Daemon(data) => Ok(place::find(data)?),
+            To::InProcess(_) => Door::in_process(),
+        }
     }
 
     /// Builds a request; the caller may add to it.
@@ -116,15 +137,14 @@ impl Transport {
             // In a URL these would lead elsewhere; no id is one of them.
             return Err(Error::NoId);
         }
-        let mut authorization = HeaderValue::from_str(&format!("Bearer {}", door.token))
-            .map_err(|error| Error::Setup(error.to_string()))?;
-        authorization.set_sensitive(true);
         let url = url(&door.url, asked.path, &asked.query);
-        let mut request = self
-            .http
-            .request(asked.method.clone(), url)
-            .headers(asked.headers.clone())
-            .header(AUTHORIZATION, authorization);
+        let mut request = self.http.request(asked.method.clone(), url).headers(asked.headers.clone());
+        if let Some(token) = &door.token {
+            let mut authorization = HeaderValue::from_str(&format!("Bearer {token}"))
+                .map_err(|error| Error::Setup(error.to_string()))?;
+            authorization.set_sensitive(true);
+            request = request.header(AUTHORIZATION, authorization);
+        }
         if !asked.headers.contains_key(ACCEPT) {
             request = request.header(ACCEPT, "application/json, application/problem+json");
         }
@@ -140,11 +160,24 @@ impl Transport {
         door: &Door,
         request: reqwest::RequestBuilder,
     ) -> Result<Response, Error> {
-        let response = request.send().await.map_err(|error| self.broken(door, &error))?;
+        let response = self.exchange(door, request).await?;
         if response.status().is_success() {
             return Ok(response);
         }
         Err(self.refused(door, response).await)
+    }
+
+    /// Sends a request; gives the head of the answer, whatever it says.
+    pub(crate) async fn exchange(
+        &self,
+        door: &Door,
+        request: reqwest::RequestBuilder,
+    ) -> Result<Response, Error> {
+        let answered = match &self.to {
+            To::Daemon(_) => request.send().await,
+            To::InProcess(routes) => routes.answer(request.build().map_err(unmade)?).await,
+        };
+        answered.map_err(|error| self.broken(door, &error))
     }
 
     /// What an answer that is no success says.
@@ -170,12 +203,19 @@ impl Transport {
 
     /// What it means that a request did not come to its end.
     pub(crate) fn broken(&self, door: &Door, error: &reqwest::Error) -> Error {
-        if error.is_connect() {
+        if let To::Daemon(data) = &self.to
+            && error.is_connect()
+        {
             // Its files are those of a daemon that has not put them away.
-            return FindError::NotServing(self.data.to_path_buf()).into();
+            return FindError::NotServing(data.to_path_buf()).into();
         }
         Error::Lost { url: door.url.to_string(), reason: causes(error) }
     }
+}
+
+/// What it means that there is no request.
+fn unmade(error: reqwest::Error) -> Error {
+    Error::Setup(causes(&error))
 }
 
 fn http(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, Error> {

@@ -7,9 +7,15 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Which commands need a daemon.
+const DAEMON: &str = "Commands that only read (agents, agent, tasks, messages, artifacts, artifact get, services, usage, \
+                      events, export) ask the daemon, or read the data directory themselves where none serves it. \
+                      send, chat, watch, view, stop, pause, resume, artifact put, config reload and events --follow need \
+                      a daemon: polity serve.";
+
 /// A society of LLM agents on your machine.
 #[derive(Debug, Parser)]
-#[command(name = "polity", version, about, propagate_version = true)]
+#[command(name = "polity", version, about, propagate_version = true, after_help = DAEMON)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -33,8 +39,7 @@ pub(crate) enum Command {
     Serve(ServeArguments),
     /// Send a message to root, or to any agent.
     ///
-    /// Prints the message and its task, or with --wait what comes of it. Needs a daemon, as all the following do: polity
-    /// serve.
+    /// Prints the message and its task, or with --wait what comes of it. Needs a daemon: polity serve.
     ///
     /// Exit codes: 0 taken; 2 bad usage, no daemon, or refused; with --wait those of `polity run`.
     Send(remote::send::Arguments),
@@ -64,9 +69,11 @@ pub(crate) enum Command {
     Services(remote::services::Arguments),
     /// Show what was spent.
     Usage(remote::usage::Arguments),
-    /// List what happened, or follow what happens.
+    /// List what happened, or follow what happens, which needs a daemon.
     Events(remote::events::Arguments),
     /// Write a whole task into one file, for people or for programs.
+    ///
+    /// Needs no daemon.
     Export(remote::export::Arguments),
     /// Print the address of the live view; it opens the page once, within a minute, without a token.
     View(remote::view::Arguments),

@@ -3,44 +3,37 @@
 use polity_tests::Polity;
 use serde_json::json;
 
-use super::{ask, rehearsing};
+use super::{ask, rehearsing, told};
 use crate::support::app;
+use crate::support::files::files_below;
 
+/// Those that need a daemon; the others are in `offline.rs`.
 const COMMANDS: &[&[&str]] = &[
     &["send", "hello"],
     &["chat"],
     &["watch"],
     &["view"],
-    &["agents"],
-    &["agent", "root"],
-    &["tasks"],
-    &["messages"],
-    &["artifacts"],
-    &["artifact", "get", "artifact:abc"],
     &["artifact", "put", "config/app.json"],
-    &["services"],
-    &["usage"],
-    &["events"],
     &["events", "--follow"],
     &["stop", "root"],
     &["pause", "root"],
     &["resume", "root"],
     &["config", "reload"],
-    &["export"],
 ];
 
 fn check_all_say_how_to_start_one(polity: &Polity) {
     for command in COMMANDS {
         let ended = ask(polity, command).expect_code(2);
-        let expect = "polity: no polity is serving data; start one: polity serve\n";
+        let expect = "polity: no polity is serving data, and this needs one; start it: polity serve\n";
         assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("", expect), "{command:?}");
     }
 }
 
 #[test]
-fn every_command_says_how_to_start_a_daemon() {
+fn every_command_that_needs_a_daemon_says_how_to_start_one() {
     let polity = Polity::new(&json!({"services": []}), &app(&json!({})));
     check_all_say_how_to_start_one(&polity);
+    assert!(files_below(&polity.data_dir()).is_empty(), "nothing is made");
 }
 
 #[test]
@@ -49,6 +42,7 @@ fn files_of_a_daemon_that_was_killed_do_no_harm() {
     daemon.kill9();
     assert!(polity.data_dir().join("daemon.json").exists());
     check_all_say_how_to_start_one(&polity);
+    assert!(told(&polity, &["agents"]).contains("root"), "what it has stored can be read");
 }
 
 #[test]

@@ -8,5 +8,6 @@ mod events;
 mod guard;
 mod hostile;
 mod pages;
+mod read_only;
 mod resources;
 mod support;

@@ -30,7 +30,7 @@ pub(crate) struct Daemon {
     pub(crate) ending: Ending,
     pub(crate) app: Router,
     /// Where the configuration and the data are.
-    _directory: TempDir,
+    pub(crate) directory: TempDir,
     /// The operations that have succeeded.
     succeeded: Mutex<BTreeSet<String>>,
 }
@@ -63,7 +63,7 @@ impl Daemon {
         let ending = Ending::default();
         let guard = Guard::new(Token::read(TOKEN).unwrap(), Hosts::new(7717, [NAME.to_owned()]));
         let app = polity_api::app(Arc::clone(&society), guard, ending.clone(), mounted);
-        Self { society, ending, app, _directory: directory, succeeded: Mutex::default() }
+        Self { society, ending, app, directory, succeeded: Mutex::default() }
     }
 
     /// Has the person ask something, and waits until nothing is left to do.

@@ -2,7 +2,7 @@
 
 use super::agents;
 use super::words::{moment, name_of};
-use super::{At, Shape};
+use super::{Shape, Source};
 use crate::failure::Failure;
 use crate::output::table::{BAD, Cell, DIM, HELD, NAME, PLAIN, block, painted, table};
 use crate::output::{print_json, show};
@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "ID")]
     id: String,
     #[command(flatten)]
-    at: At,
+    source: Source,
     /// Print JSON.
     #[command(flatten)]
     shape: Shape,
@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
 
 /// Runs the command; gives the exit code.
 pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
-    let client = arguments.at.client()?;
+    let client = arguments.source.client().await?;
     let id = AgentId::new(arguments.id);
     let task = arguments.task.map(TaskId::new);
     if arguments.conversation {
@@ -151,6 +151,9 @@ fn brief_in_words(brief: &TaskBrief) -> String {
     field("inputs", text_of(&brief.inputs));
     field("outputs", text_of(&brief.outputs));
     field("done when", text_of(&brief.completion_criteria));
+    for (name, value) in &brief.more {
+        field(name, text_of(value));
+    }
     lines.join("\n")
 }
 
@@ -244,6 +247,7 @@ brief
     inputs: artifact:mmpqmm6wc2
     outputs: {"facts":"list"}
     done when: every fact is checked
+    deadline: noon
 contacts
     agent-7cwh  阅读者  introduction  introduced by root  ended
 "#);

@@ -1,7 +1,7 @@
 //! `polity agents`: who there is, as a tree.
 
 use super::words::{agent_style, name_of, usage, variant};
-use super::{At, Shape};
+use super::{Shape, Source};
 use crate::failure::Failure;
 use crate::output::table::{Cell, DIM, HELD, NAME, PLAIN, table};
 use clap::Args;
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    at: At,
+    source: Source,
     #[command(flatten)]
     shape: Shape,
     /// Only those that were hired for this task.
@@ -53,7 +53,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
         after: None,
         limit: None,
     };
-    let (agents, _) = arguments.at.client()?.all_agents(&filter).await?;
+    let (agents, _) = arguments.source.client().await?.all_agents(&filter).await?;
     arguments.shape.list(&agents, "no agent is like that", words)?;
     Ok(0)
 }

@@ -2,7 +2,7 @@
 
 use super::messages::attached;
 use super::words::{moment, variant};
-use super::{At, Shape};
+use super::{At, Shape, Source};
 use crate::failure::Failure;
 use crate::output::table::{Cell, DIM, NAME, PLAIN, table};
 use crate::output::terminal::is_obeyed;
@@ -26,7 +26,7 @@ const LONGEST_EXTENSION: usize = 20;
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    at: At,
+    source: Source,
     #[command(flatten)]
     shape: Shape,
     /// Only those of this task.
@@ -55,7 +55,7 @@ pub(crate) enum Command {
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
         #[command(flatten)]
-        at: At,
+        source: Source,
     },
     /// Store a file, and print its reference: messages can take it along.
     Put {
@@ -78,7 +78,7 @@ pub(crate) async fn list(arguments: Arguments) -> Result<u8, Failure> {
         after: None,
         limit: Some(arguments.limit),
     };
-    let mut artifacts = arguments.at.client()?.artifacts(&filter).await?.artifacts;
+    let mut artifacts = arguments.source.client().await?.artifacts(&filter).await?.artifacts;
     artifacts.reverse();
     arguments.shape.list(&artifacts, "there are no such artifacts", words)?;
     Ok(0)
@@ -87,7 +87,9 @@ pub(crate) async fn list(arguments: Arguments) -> Result<u8, Failure> {
 /// Runs `polity artifact`; gives the exit code.
 pub(crate) async fn one(command: Command) -> Result<u8, Failure> {
     match command {
-        Command::Get { reference, output, at } => get(&at.client()?, &reference, output).await?,
+        Command::Get { reference, output, source } => {
+            get(&source.client().await?, &reference, output).await?;
+        }
         Command::Put { file, at, shape } => {
             let stored = put(&at.client()?, &file).await?;
             shape.one(&stored, attached)?;

@@ -1,7 +1,7 @@
 //! `polity events`: what has happened, and what happens.
 
 use super::words::clock;
-use super::{At, Shape};
+use super::{Shape, Source};
 use crate::failure::Failure;
 use crate::output::table::{DIM, NAME, painted};
 use crate::output::{Form, complain, in_words, print_json, show};
@@ -17,10 +17,10 @@ use serde_json::Value;
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    at: At,
+    source: Source,
     #[command(flatten)]
     shape: Shape,
-    /// Go on with what happens from now on, also when the daemon is restarted; Ctrl-C ends it.
+    /// Go on with what happens from now on, also when the daemon is restarted; Ctrl-C ends it. Needs a daemon.
     #[arg(long)]
     follow: bool,
     /// Only what happened after the event of this number; 0 for everything that is still there.
@@ -45,7 +45,8 @@ const SHOWN: u32 = 50;
 
 /// Runs the command; gives the exit code.
 pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
-    let client = arguments.at.client()?;
+    let client =
+        if arguments.follow { arguments.source.daemon()? } else { arguments.source.client().await? };
     let filter = EventFilter {
         task: arguments.task.map(TaskId::new),
         agent: arguments.agent.map(AgentId::new),

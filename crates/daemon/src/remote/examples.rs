@@ -107,6 +107,7 @@ pub(super) fn detail() -> AgentDetail {
             collaborators: Vec::new(),
             references: Vec::new(),
             priority: None,
+            more: serde_json::Map::from_iter([("deadline".to_owned(), json!("noon"))]),
         }),
         contacts: vec![ContactView {
             agent: AgentId::new("agent-7cwh"),
@@ -213,7 +214,9 @@ pub(super) fn messages() -> Vec<MessageView> {
         text: "看看这张图片".to_owned(),
         payload: None,
         attachments: vec![artifact("mmpqmm6wc2", Some("picture.png"))],
-        in_reply_to: None,
+        in_reply_to: Vec::new(),
+        about: None,
+        on_behalf_of: None,
         expects: Expects::Answer,
         finality: Finality::Final,
         state: MessageState::Answered,
@@ -244,7 +247,7 @@ pub(super) fn messages() -> Vec<MessageView> {
         text: HOSTILE.to_owned(),
         payload: Some(object(json!({"facts": ["480 × 270"]}))),
         finality: Finality::Final,
-        in_reply_to: Some(MessageId::from_sequence(1)),
+        in_reply_to: vec![MessageId::from_sequence(1)],
         state: MessageState::Done,
         created_at: 2_000,
         ..interim.clone()
@@ -413,7 +416,7 @@ pub(super) fn entries() -> Vec<Entry> {
         message_type: "general".to_owned(),
         text: text.to_owned(),
         attachments: Vec::new(),
-        in_reply_to: None,
+        in_reply_to: Vec::new(),
         finality: Finality::Final,
     };
     let events = vec![
@@ -443,6 +446,7 @@ pub(super) fn entries() -> Vec<Entry> {
             service: ServiceId::new("local"),
             attempt: 1,
             kind: FailureKind::Unreachable,
+            status: None,
             reason: HOSTILE.to_owned(),
             next: NextAttempt::Retry,
             suspects: Vec::new(),

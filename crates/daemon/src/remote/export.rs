@@ -1,6 +1,6 @@
 //! `polity export`: a whole task as one file, for people (Markdown) or for programs (JSON).
 
-use super::At;
+use super::Source;
 use super::agent::whole_conversation;
 use super::agents::tree;
 use super::artifacts::{fetch, own_name};
@@ -16,7 +16,7 @@ use polity_runtime::view::{
     AgentDetail, AgentFilter, AgentView, ArtifactFilter, ArtifactView, ConversationView, MAX_PAGE,
     MessageFilter, MessageView, Order, TaskFilter, TaskView, UsageFilter, UsageView,
 };
-use polity_society::id::TaskId;
+use polity_society::id::{MessageId, TaskId};
 use polity_society::message::Finality;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     with_artifacts: Option<PathBuf>,
     #[command(flatten)]
-    at: At,
+    source: Source,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -66,7 +66,7 @@ struct Export {
 
 /// Runs the command; gives the exit code.
 pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
-    let client = arguments.at.client()?;
+    let client = arguments.source.client().await?;
     let task = match arguments.task {
         Some(task) => client.task(&TaskId::new(task)).await?,
         None => {
@@ -272,7 +272,9 @@ fn agents(details: &[AgentDetail]) -> String {
 
 fn message(message: &MessageView, files: &BTreeMap<String, PathBuf>) -> String {
     let interim = if message.finality == Finality::Interim { ", interim" } else { "" };
-    let answers = message.in_reply_to.as_ref().map_or_else(String::new, |to| format!(", answers {to}"));
+    let requests: Vec<&str> = message.in_reply_to.iter().map(MessageId::as_str).collect();
+    let answers =
+        if requests.is_empty() { String::new() } else { format!(", answers {}", requests.join(", ")) };
     let mut parts = vec![format!(
         "### {} → {}\n\n{}, {}, {}{interim}{answers}",
         line(&message.from),

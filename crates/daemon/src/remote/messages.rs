@@ -1,7 +1,7 @@
 //! `polity messages`: who said what to whom.
 
 use super::words::{message_style, moment, name_of, variant};
-use super::{At, Shape};
+use super::{Shape, Source};
 use crate::failure::Failure;
 use crate::output::table::{DIM, HELD, NAME, block, painted};
 use clap::Args;
@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "ID", conflicts_with_all = ["task", "from", "to", "with", "state", "message_type", "unshown", "limit"])]
     id: Option<String>,
     #[command(flatten)]
-    at: At,
+    source: Source,
     #[command(flatten)]
     shape: Shape,
     /// Only those of this task.
@@ -47,7 +47,7 @@ pub(crate) struct Arguments {
 
 /// Runs the command; gives the exit code.
 pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
-    let client = arguments.at.client()?;
+    let client = arguments.source.client().await?;
     if let Some(id) = arguments.id {
         let message = client.message(&MessageId::new(id)).await?;
         arguments.shape.one(&message, in_words)?;
@@ -90,7 +90,8 @@ pub(crate) fn in_words(message: &MessageView) -> String {
     if message.finality == Finality::Interim {
         head.push_str(&format!(" {}", painted(DIM, "interim")));
     }
-    let answers = message.in_reply_to.as_ref().map(|to| format!("answers {to}"));
+    let requests: Vec<&str> = message.in_reply_to.iter().map(MessageId::as_str).collect();
+    let answers = (!requests.is_empty()).then(|| format!("answers {}", requests.join(", ")));
     let answered = message.answered_by.as_ref().map(|by| format!("answered by {by}"));
     for reference in [answers, answered].into_iter().flatten() {
         head.push_str(&format!(" {}", painted(DIM, &reference)));

@@ -1,7 +1,7 @@
 //! `polity services`: the models that can be asked, and how they are doing.
 
 use super::words::usage;
-use super::{At, Shape};
+use super::{Shape, Source};
 use crate::failure::Failure;
 use crate::output::table::{BAD, BUSY, Cell, DIM, HELD, NAME, PLAIN, block, painted, table};
 use anstyle::Style;
@@ -17,14 +17,14 @@ pub(crate) struct Arguments {
     #[arg(value_name = "ID")]
     id: Option<String>,
     #[command(flatten)]
-    at: At,
+    source: Source,
     #[command(flatten)]
     shape: Shape,
 }
 
 /// Runs the command; gives the exit code.
 pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
-    let client = arguments.at.client()?;
+    let client = arguments.source.client().await?;
     match arguments.id {
         Some(id) => arguments.shape.one(&client.service(&ServiceId::new(id)).await?, one)?,
         None => arguments.shape.list(&client.services().await?, "there is no service", words)?,

@@ -1,7 +1,7 @@
 //! `polity tasks`: what was asked for, and how it stands.
 
 use super::words::{moment, standing, usage, variant};
-use super::{At, Shape};
+use super::{Shape, Source};
 use crate::failure::Failure;
 use crate::output::table::{Cell, DIM, HELD, NAME, PLAIN, table};
 use clap::Args;
@@ -11,7 +11,7 @@ use polity_runtime::view::{MAX_PAGE, TaskFilter, TaskState, TaskView};
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    at: At,
+    source: Source,
     #[command(flatten)]
     shape: Shape,
     /// Only those that are open, or idle.
@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
 /// Runs the command; gives the exit code.
 pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let filter = TaskFilter { state: arguments.state, after: None, limit: Some(arguments.limit) };
-    let mut tasks = arguments.at.client()?.tasks(&filter).await?.tasks;
+    let mut tasks = arguments.source.client().await?.tasks(&filter).await?.tasks;
     // The newest stands where one looks first: at the end.
     tasks.reverse();
     arguments.shape.list(&tasks, "there are no such tasks", words)?;

@@ -1,7 +1,7 @@
 //! `polity usage`: what was spent, by whom and where.
 
 use super::words;
-use super::{At, Shape};
+use super::{Shape, Source};
 use crate::failure::Failure;
 use crate::output::table::{Cell, DIM, NAME, PLAIN, painted, table};
 use clap::Args;
@@ -12,7 +12,7 @@ use polity_society::id::{AgentId, TaskId};
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    at: At,
+    source: Source,
     #[command(flatten)]
     shape: Shape,
     /// Only what was spent for this task.
@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let filter =
         UsageFilter { task: arguments.task.map(TaskId::new), agent: arguments.agent.map(AgentId::new) };
-    let usage = arguments.at.client()?.usage(&filter).await?;
+    let usage = arguments.source.client().await?.usage(&filter).await?;
     arguments.shape.one(&usage, in_words)?;
     Ok(0)
 }

@@ -71,7 +71,7 @@ pub(crate) fn agent_style(state: AgentState) -> Style {
 /// How the state of a message looks.
 pub(crate) fn message_style(state: MessageState) -> Style {
     match name_of(&state).as_str() {
-        "failed" | "bounced" => BAD,
+        "failed" | "bounced" | "unanswered" => BAD,
         "in_turn" => BUSY,
         _ => DIM,
     }
