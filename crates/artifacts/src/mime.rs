@@ -329,6 +329,7 @@ const TEXT_EXTENSIONS: &[(&str, &str)] = &[
 /// Other extensions that the general table lacks or has under an unusual type.
 const MORE_EXTENSIONS: &[(&str, &str)] = &[
     ("caf", "audio/x-caf"),
+    ("cur", "image/x-icon"),
     ("db", "application/vnd.sqlite3"),
     ("heif", "image/heif"),
     ("key", "application/vnd.apple.keynote"),

@@ -1,5 +1,6 @@
 //! What goes to a chat model and what comes back, before any wire format.
 
+use crate::classify::complains_of_media;
 use crate::data::Data;
 use crate::endpoint::Endpoint;
 use futures::future::BoxFuture;
@@ -242,6 +243,21 @@ pub enum Blame {
 }
 
 impl CallError {
+    /// Whether the server may have failed because of the media in the request. Ask this only of a request with media:
+    /// of one without, the same status or the same words say nothing about media.
+    pub fn may_refuse_media(&self) -> bool {
+        match (self.kind, self.status) {
+            (FailureKind::Misconfigured, _) => false,
+            (FailureKind::MediaRefused, _) | (_, Some(400 | 413 | 415 | 422)) => true,
+            // An answer that began well and then told of a refusal; its real status is not known.
+            (FailureKind::Refused, Some(200)) => true,
+            (FailureKind::Refused | FailureKind::Unauthorized | FailureKind::Passing, Some(_)) => {
+                complains_of_media(&self.message.to_lowercase())
+            }
+            _ => false,
+        }
+    }
+
     /// What the failure says about the server, whatever is done about it.
     pub fn blames(&self) -> Blame {
         let is_refusal = self.status.is_some_and(|status| (300..500).contains(&status));

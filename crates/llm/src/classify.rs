@@ -64,6 +64,8 @@ const MEDIA: &[&str] = &[
     "no endpoints found that support image",
     "no endpoints found that support file",
     "no endpoints found that support audio",
+    "no endpoints found that support input audio",
+    "no endpoints found that support video",
     "image_url is only supported by certain models",
     "unknown variant `image_url`",
     "unknown variant `input_audio`",
@@ -104,6 +106,79 @@ const MEDIA: &[&str] = &[
     "invalid audio",
     "invalid 'messages' in payload",
 ];
+
+/// Words for media, and for what takes them.
+const NAMES_OF_MEDIA: &[&str] = &[
+    "image",
+    "images",
+    "image_url",
+    "input_image",
+    "picture",
+    "pictures",
+    "photo",
+    "vision",
+    "visual",
+    "mmproj",
+    "audio",
+    "input_audio",
+    "video",
+    "video_url",
+    "pdf",
+    "media",
+    "modality",
+    "modalities",
+    "multimodal",
+    "attachment",
+    "attachments",
+];
+
+/// What a server says of something that it will not take.
+const COMPLAINTS: &[&str] = &[
+    "not support",
+    "n't support",
+    "unsupported",
+    "no support",
+    "not allowed",
+    "not accept",
+    "n't accept",
+    "not permitted",
+    "not enabled",
+    "not available",
+    "not implemented",
+    "not recognized",
+    "not a valid",
+    "not valid",
+    "only text",
+    "text only",
+    "text-only",
+    "only supports",
+    "cannot",
+    "can not",
+    "can't",
+    "unable to",
+    "failed to",
+    "could not",
+    "invalid",
+    "unknown",
+    "unexpected",
+    "unrecognized",
+    "too large",
+    "too big",
+    "too many",
+    "exceed",
+    "corrupt",
+    "required",
+];
+
+/// Whether a text in lower case names media and complains, in whatever words. Says something only of the answer to a
+/// request with media in it.
+pub(crate) fn complains_of_media(text: &str) -> bool {
+    let text = text.replace("multi-modal", "multimodal");
+    let mut words = text.split(|char: char| !char.is_alphanumeric() && char != '_');
+    MEDIA.iter().any(|phrase| text.contains(phrase))
+        || words.any(|word| NAMES_OF_MEDIA.contains(&word))
+            && COMPLAINTS.iter().any(|complaint| text.contains(complaint))
+}
 
 /// Says that the key is not taken, on servers that do not answer 401.
 const KEY: &[&str] = &["api_key_invalid", "invalid_api_key", "api key not valid", "incorrect api key"];

@@ -1,5 +1,7 @@
 //! Pictures: within bounds they stay as they are if they can be decoded, else they are made to fit.
 
+mod formats;
+
 mod open;
 
 mod strip;
@@ -10,6 +12,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::Bytes;
 use tokio::sync::Semaphore;
+
+pub use self::formats::is_never_converted;
+pub use self::open::{MAX_DECODED_BYTES, MAX_DECODED_EDGE};
 
 use self::encode::{Coding, encode_within};
 use self::open::Source;
@@ -109,11 +114,17 @@ impl Size {
 /// Why a picture could not be made to fit.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
-    /// It is no picture, or of a format that is not read here, whole or broken: others may know more.
+    /// It is no picture, or of a format that is not read here, whole or broken. Servers do not take it either.
     #[error("no picture format that can be read ({mime_type})")]
     Unsupported {
         /// What it was said to be.
         mime_type: String,
+    },
+    /// It is of a format that servers take, in a variant that is not read here: others may know more.
+    #[error("a variant of {mime_type} that cannot be read here")]
+    UnknownVariant {
+        /// What it is.
+        mime_type: &'static str,
     },
     /// It is damaged or ends too early: whoever it is sent to will not read it either.
     #[error("the picture is damaged")]

@@ -21,5 +21,6 @@ pub use extract::{
     run_child,
 };
 pub use image::{
-    Change, Fitted, ImageBounds, ImageError, Metadata, Size, fit_image, fit_image_in_background,
+    Change, Fitted, ImageBounds, ImageError, MAX_DECODED_BYTES, MAX_DECODED_EDGE, Metadata, Size, fit_image,
+    fit_image_in_background, is_never_converted,
 };

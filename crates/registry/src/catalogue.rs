@@ -119,6 +119,17 @@ impl Catalogue {
         self.services.iter().filter(|service| service.capabilities.has(capability, direction)).collect()
     }
 
+    /// Every capability, input or output, and every tag that some service has, each once.
+    pub fn available(&self) -> Vec<&str> {
+        let mut all: Vec<&str> = Vec::new();
+        for name in self.services.iter().flat_map(|service| names(service)) {
+            if !all.contains(&name) {
+                all.push(name);
+            }
+        }
+        all
+    }
+
     /// The service that fits a wish: the one that is named; else the one that has most of what is required; else
     /// the default. Between equals the default wins, then the order of the file.
     pub fn choose(&self, wish: ServiceWish<'_>) -> Chosen {
@@ -145,13 +156,24 @@ impl Catalogue {
     }
 }
 
+impl Service {
+    /// What of the required it has neither as a capability nor as a tag.
+    pub fn lacks(&self, required: &[String]) -> Vec<String> {
+        missing(self, required)
+    }
+}
+
 /// What of the required a service has not, neither as a capability nor as a tag. Models write names in any case.
 fn missing(service: &Service, required: &[String]) -> Vec<String> {
+    let has = |wanted: &String| names(service).any(|name| name.eq_ignore_ascii_case(wanted.trim()));
+    required.iter().filter(|wanted| !has(wanted)).cloned().collect()
+}
+
+/// What a requirement may name of a service: its capabilities and tags.
+fn names(service: &Service) -> impl Iterator<Item = &str> {
     let Capabilities { input, output } = &service.capabilities;
     let capabilities = input.iter().chain(output).map(Capability::as_str);
-    let names: Vec<_> = capabilities.chain(service.capability_tags.iter().map(String::as_str)).collect();
-    let has = |wanted: &String| names.iter().any(|name| name.eq_ignore_ascii_case(wanted.trim()));
-    required.iter().filter(|wanted| !has(wanted)).cloned().collect()
+    capabilities.chain(service.capability_tags.iter().map(String::as_str))
 }
 
 #[cfg(test)]

@@ -1,10 +1,13 @@
 //! The block that stands for an attachment of a message which is not shown: a few labelled lines that a program can
 //! read back, then what the reader can do.
 
+use crate::left_out::LeftOut;
 use crate::quote::{quote_if_needed, unquote};
+use crate::route::Reason;
+use crate::template::values_of;
 use crate::words::{HumanSize, capability_name, kind_name};
 use polity_society::content::{Artifact, Kind};
-use polity_society::id::{AgentId, ArtifactId};
+use polity_society::id::{AgentId, ArtifactId, ServiceId};
 use polity_society::text::{Template, TextKey, Texts};
 
 /// What the block says. A field that is not known is left out, its line with it.
@@ -28,13 +31,38 @@ pub struct AttachmentBlock {
 /// Why an attachment is not shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockReason {
-    /// The model cannot take it; these contacts of the reader can. There may be none: then the block says how to get one.
-    Unsupported {
-        /// The agents to forward it to, the best first.
-        forward_to: Vec<AgentId>,
-    },
+    /// The model cannot take it.
+    Unsupported(Help),
+    /// The server has refused it.
+    Refused(Help),
+    /// No model can be shown it.
+    LeftOut(LeftOut),
     /// The store could not give the bytes.
     ReadFailed,
+}
+
+/// Who could read what the reader cannot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Help {
+    /// These contacts of the reader, the best first. Where there are none, the same as [`Help::Hire`].
+    Contacts(Vec<AgentId>),
+    /// An agent whose role requires the capability: a service has it.
+    Hire,
+    /// An agent on this service.
+    HireOn(ServiceId),
+    /// Nobody: no other service takes it.
+    Nobody,
+}
+
+impl BlockReason {
+    /// What a reason means for somebody who has this help.
+    pub fn of(reason: &Reason, help: Help) -> Self {
+        match (LeftOut::of(reason), reason) {
+            (Some(left_out), _) => Self::LeftOut(left_out),
+            (None, Reason::Refused) => Self::Refused(help),
+            (None, _) => Self::Unsupported(help),
+        }
+    }
 }
 
 const BETWEEN_AGENTS: &str = ", ";
@@ -73,9 +101,19 @@ impl AttachmentBlock {
         lines.push(String::new());
         match &self.reason {
             BlockReason::ReadFailed => lines.push(texts.get(TextKey::AttachmentReadFailed).to_owned()),
-            BlockReason::Unsupported { forward_to } => {
+            BlockReason::Unsupported(help) => {
                 lines.push(advice(self.kind, texts));
-                lines.push(suggestion(self.kind, forward_to, texts));
+                lines.push(suggestion(self.kind, help, texts));
+            }
+            BlockReason::Refused(help) => {
+                lines.push(texts.get(TextKey::AttachmentRefused).to_owned());
+                lines.push(suggestion(self.kind, help, texts));
+            }
+            BlockReason::LeftOut(left_out) => {
+                if *left_out == LeftOut::NotConvertible {
+                    lines.push(texts.get(TextKey::AttachmentUnsupported).to_owned());
+                }
+                lines.push(left_out.text(texts));
             }
         }
         lines.join("\n")
@@ -90,14 +128,21 @@ fn advice(kind: Kind, texts: &Texts) -> String {
     format!("{}\n{forward}", texts.get(TextKey::AttachmentUnsupported))
 }
 
-fn suggestion(kind: Kind, forward_to: &[AgentId], texts: &Texts) -> String {
-    if forward_to.is_empty() {
-        let (capability, name) = capability_name(kind, texts);
-        return texts
-            .fill(TextKey::AttachmentNoSuggestion, &[("capability", capability), ("name", name.as_str())]);
+/// Who could read it, in one line.
+pub(crate) fn suggestion(kind: Kind, help: &Help, texts: &Texts) -> String {
+    let (capability, name) = capability_name(kind, texts);
+    let values = [("kind", kind_name(kind, texts)), ("capability", capability), ("name", name.as_str())];
+    match help {
+        Help::Contacts(ids) if !ids.is_empty() => {
+            let ids: Vec<&str> = ids.iter().map(AgentId::as_str).collect();
+            texts.fill(TextKey::AttachmentSuggestion, &[("agents", &ids.join(BETWEEN_AGENTS))])
+        }
+        Help::Contacts(_) | Help::Hire => texts.fill(TextKey::AttachmentNoSuggestion, &values[1..]),
+        Help::HireOn(service) => {
+            texts.fill(TextKey::AttachmentHireOn, &[("kind", values[0].1), ("service", service.as_str())])
+        }
+        Help::Nobody => texts.fill(TextKey::AttachmentNobody, &values),
     }
-    let ids: Vec<&str> = forward_to.iter().map(AgentId::as_str).collect();
-    texts.fill(TextKey::AttachmentSuggestion, &[("agents", &ids.join(BETWEEN_AGENTS))])
 }
 
 /// Reads a block that [`AttachmentBlock::text`] wrote with the same texts; `None` where `text` is anything else.
@@ -128,13 +173,31 @@ fn parse_reason(closing: &str, kind: Kind, texts: &Texts) -> Option<BlockReason>
     if closing == texts.get(TextKey::AttachmentReadFailed) {
         return Some(BlockReason::ReadFailed);
     }
-    let suggested = closing.strip_prefix(&advice(kind, texts))?.strip_prefix('\n')?;
-    if suggested == suggestion(kind, &[], texts) {
-        return Some(BlockReason::Unsupported { forward_to: Vec::new() });
+    let after = |opening: &str| closing.strip_prefix(opening)?.strip_prefix('\n');
+    if after(texts.get(TextKey::AttachmentUnsupported)) == Some(texts.get(TextKey::LeftOutFormat)) {
+        return Some(BlockReason::LeftOut(LeftOut::NotConvertible));
     }
-    let ids = value_of(suggested, texts.template(TextKey::AttachmentSuggestion))?;
-    let forward_to = ids.split(BETWEEN_AGENTS).map(AgentId::new).collect();
-    Some(BlockReason::Unsupported { forward_to })
+    if let Some(left_out) = LeftOut::parse(closing, texts) {
+        return (left_out != LeftOut::NotConvertible).then_some(BlockReason::LeftOut(left_out));
+    }
+    if let Some(suggested) = after(texts.get(TextKey::AttachmentRefused)) {
+        return parse_help(suggested, kind, texts).map(BlockReason::Refused);
+    }
+    parse_help(after(&advice(kind, texts))?, kind, texts).map(BlockReason::Unsupported)
+}
+
+fn parse_help(line: &str, kind: Kind, texts: &Texts) -> Option<Help> {
+    for help in [Help::Hire, Help::Nobody] {
+        if line == suggestion(kind, &help, texts) {
+            return Some(help);
+        }
+    }
+    if let Some(values) = values_of(line, texts.template(TextKey::AttachmentHireOn)) {
+        let help = Help::HireOn(ServiceId::new(*values.get("service")?));
+        return (line == suggestion(kind, &help, texts)).then_some(help);
+    }
+    let ids = value_of(line, texts.template(TextKey::AttachmentSuggestion))?;
+    Some(Help::Contacts(ids.split(BETWEEN_AGENTS).map(AgentId::new).collect()))
 }
 
 /// What was filled into the only placeholder of `template` to get `line`; for a template without one, nothing.
@@ -161,7 +224,7 @@ mod tests {
     use insta::assert_snapshot;
 
     fn unsupported(ids: &[&str]) -> BlockReason {
-        BlockReason::Unsupported { forward_to: ids.iter().map(|id| AgentId::new(*id)).collect() }
+        BlockReason::Unsupported(Help::Contacts(ids.iter().map(|id| AgentId::new(*id)).collect()))
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The texts that stand for content which is not there as itself.
 
+use crate::attachment::{BlockReason, Help, suggestion};
+use crate::left_out::LeftOut;
 use crate::page::cut_text;
 use crate::quote::quote_if_needed;
 use crate::words::HumanSize;
@@ -7,18 +9,46 @@ use polity_society::content::Artifact;
 use polity_society::text::{TextKey, Texts};
 use std::borrow::Cow;
 
-/// What `get_artifact` says of an artifact that the model cannot take: name, reference, type and size, and what to do.
+/// What `get_artifact` says of an artifact that is not shown: name, reference, type and size, why, and what to do.
 #[doc(alias = "generateTextDescription")]
-pub fn describe_unreadable(artifact: &Artifact, texts: &Texts) -> String {
-    describe(TextKey::Unreadable, artifact, texts)
+pub fn describe_unreadable(artifact: &Artifact, reason: &BlockReason, texts: &Texts) -> String {
+    let not_supported = texts.get(TextKey::UnreadableUnsupported);
+    let advice = match reason {
+        BlockReason::ReadFailed | BlockReason::LeftOut(LeftOut::Damaged) => {
+            return describe_failure(artifact, texts);
+        }
+        BlockReason::Unsupported(Help::Contacts(_) | Help::Hire) => {
+            texts.get(TextKey::UnreadableHire).to_owned()
+        }
+        BlockReason::Unsupported(help) => {
+            format!("{not_supported}\n{}", suggestion(artifact.kind, help, texts))
+        }
+        BlockReason::Refused(help) => {
+            let refused = texts.get(TextKey::AttachmentRefused);
+            format!("{refused}\n{}", suggestion(artifact.kind, help, texts))
+        }
+        BlockReason::LeftOut(left_out @ LeftOut::NotConvertible) => {
+            format!("{not_supported}\n{}", left_out.text(texts))
+        }
+        BlockReason::LeftOut(left_out) => left_out.text(texts),
+    };
+    describe(TextKey::Unreadable, artifact, ("advice", &advice), texts)
 }
 
-/// The one line that stands for an old medium which no longer fits into a request.
-pub fn describe_old(artifact: &Artifact, texts: &Texts) -> String {
-    describe(TextKey::AttachmentOld, artifact, texts)
+/// The one line that stands for an old medium which no longer fits into a request; `limit` is how many bytes the media of
+/// a request may have.
+pub fn describe_old(artifact: &Artifact, limit: u64, texts: &Texts) -> String {
+    let limit = HumanSize::of_bytes(limit).to_string();
+    describe(TextKey::AttachmentOld, artifact, ("limit", &limit), texts)
 }
 
-fn describe(key: TextKey, artifact: &Artifact, texts: &Texts) -> String {
+/// The one line that stands for a medium whose message has more media than fit into a request.
+pub fn describe_together(artifact: &Artifact, limit: u64, texts: &Texts) -> String {
+    let limit = HumanSize::of_bytes(limit).to_string();
+    describe(TextKey::AttachmentTogether, artifact, ("limit", &limit), texts)
+}
+
+fn describe(key: TextKey, artifact: &Artifact, more: (&str, &str), texts: &Texts) -> String {
     let size = HumanSize::of_bytes(artifact.size).to_string();
     let type_name = quote_if_needed(texts.type_name(&artifact.mime_type));
     let values = [
@@ -26,6 +56,7 @@ fn describe(key: TextKey, artifact: &Artifact, texts: &Texts) -> String {
         ("reference", &artifact.id.reference()),
         ("type", &type_name),
         ("size", &size),
+        more,
     ];
     texts.fill(key, &values)
 }
@@ -65,23 +96,27 @@ mod tests {
     use insta::assert_snapshot;
     use polity_society::content::Kind;
 
+    fn hire() -> BlockReason {
+        BlockReason::Unsupported(Help::Hire)
+    }
+
     #[test]
     fn unreadable() {
         let picture = artifact(Kind::Image, "image/png", Some("screenshot.png"));
-        assert_snapshot!(describe_unreadable(&picture, &chinese()), @"
+        assert_snapshot!(describe_unreadable(&picture, &hire(), &chinese()), @"
         [无法读取] screenshot.png (artifact:abc123)
         类型: PNG 图片
         大小: 1.2 MB
         当前模型不支持读取此类文件。建议创建具备相应能力的智能体协助处理。
         ");
-        assert_snapshot!(describe_unreadable(&picture, &english()), @"
+        assert_snapshot!(describe_unreadable(&picture, &hire(), &english()), @"
         [Cannot read] screenshot.png (artifact:abc123)
         Type: PNG image
         Size: 1.2 MB
         The current model cannot read this kind of file. Consider creating an agent that has the capability to help with it.
         ");
         let nameless = artifact(Kind::Other, "application/x-strange", None);
-        assert_snapshot!(describe_unreadable(&nameless, &chinese()), @"
+        assert_snapshot!(describe_unreadable(&nameless, &hire(), &chinese()), @"
         [无法读取] abc123 (artifact:abc123)
         类型: application/x-strange
         大小: 1.2 MB
@@ -107,8 +142,8 @@ mod tests {
     #[test]
     fn old_media() {
         let picture = artifact(Kind::Image, "image/png", Some("a\nb.png"));
-        assert_snapshot!(describe_old(&picture, &chinese()), @r#"[较早的附件] "a\nb.png"（artifact:abc123）｜PNG 图片｜1.2 MB｜此处不再附上内容，需要时可用 get_artifact 重新读取。"#);
-        assert_snapshot!(describe_old(&picture, &english()), @r#"[Earlier attachment] "a\nb.png" (artifact:abc123) | PNG image | 1.2 MB | its content is no longer included here; read it again with get_artifact if you need it."#);
+        assert_snapshot!(describe_old(&picture, 24 << 20, &chinese()), @r#"[较早的附件] "a\nb.png"（artifact:abc123）｜PNG 图片｜1.2 MB｜此处不再附上内容：一次请求的媒体编码后最多 24.0 MB，已让位给较新的内容。需要时可用 get_artifact 重新读取。"#);
+        assert_snapshot!(describe_old(&picture, 24 << 20, &english()), @r#"[Earlier attachment] "a\nb.png" (artifact:abc123) | PNG image | 1.2 MB | its content is no longer included here: the media of a request may be 24.0 MB once encoded, and newer ones took its place. Read it again with get_artifact if you need it."#);
     }
 
     #[test]

@@ -20,11 +20,17 @@ mod words;
 
 mod quote;
 
+mod template;
+
+mod left_out;
+
 mod describe;
 
 mod attachment;
 
 mod result;
+
+mod fit;
 
 #[cfg(test)]
 mod properties;
@@ -33,9 +39,11 @@ mod table;
 #[cfg(test)]
 mod testing;
 
-pub use attachment::{AttachmentBlock, BlockReason, parse_attachment_block};
-pub use describe::{describe_failure, describe_old, describe_unreadable, inline_text};
+pub use attachment::{AttachmentBlock, BlockReason, Help, parse_attachment_block};
+pub use describe::{describe_failure, describe_old, describe_together, describe_unreadable, inline_text};
 pub use file_types::{BadPattern, FileTypes};
+pub use fit::{Excerpt, bounded_message, page_message};
+pub use left_out::LeftOut;
 pub use page::{Page, cut_text};
 pub use result::{
     ContentType, FileContent, FilePart, ImageAddress, ImagePart, Material, Metadata, RouteResult, Routed,

@@ -1,5 +1,6 @@
 //! What came of routing an artifact for `get_artifact`, and what the `tool` message says of it.
 
+use crate::attachment::{BlockReason, Help};
 use crate::describe::{describe_failure, describe_unreadable};
 use crate::page::Page;
 use crate::route::Route;
@@ -145,6 +146,19 @@ impl Metadata {
             binary_type: (artifact.kind != Kind::Text).then_some(artifact.kind),
         }
     }
+
+    /// The id and nothing else, where there is no room for more.
+    pub(crate) fn id_alone(&self) -> Self {
+        Self {
+            id: self.id.clone(),
+            label: None,
+            filename: None,
+            mime_type: None,
+            size: None,
+            created_at: None,
+            binary_type: None,
+        }
+    }
 }
 
 /// What the caller has in hand of an artifact's content.
@@ -163,11 +177,12 @@ pub enum Material<'a> {
 /// Puts together what came of routing an artifact.
 ///
 /// `Material::Text` is used for text alone and `Material::Base64` for parts alone; whatever is given, a route that
-/// describes gives the description and nothing else.
+/// describes gives the description and nothing else, with who could help.
 pub fn route_result(
     route: &Route,
     artifact: &Artifact,
     material: Material<'_>,
+    help: &Help,
     texts: &Texts,
 ) -> RouteResult {
     let description = |content: String| Routed::Text { content, next_offset: None };
@@ -176,7 +191,10 @@ pub fn route_result(
         Material::Text(_) | Material::Withheld | Material::Unreadable => None,
     };
     let routed = match (route, material) {
-        (Route::Describe(_), _) => description(describe_unreadable(artifact, texts)),
+        (Route::Describe(reason), _) => {
+            let reason = BlockReason::of(reason, help.clone());
+            description(describe_unreadable(artifact, &reason, texts))
+        }
         (_, Material::Unreadable) => description(describe_failure(artifact, texts)),
         (Route::Text, Material::Text(page)) => {
             Routed::Text { content: page.text.to_owned(), next_offset: page.next_offset }
@@ -244,7 +262,7 @@ mod tests {
     use insta::assert_snapshot;
 
     fn both(route: &Route, artifact: &Artifact, material: Material<'_>) -> String {
-        let result = route_result(route, artifact, material, &chinese());
+        let result = route_result(route, artifact, material, &Help::Hire, &chinese());
         format!("{}\n{}", serde_json::to_string(&result).unwrap(), tool_message(&result))
     }
 

@@ -74,6 +74,35 @@ pub enum Reason {
     MissingCapability(Capability),
     /// The model reads files, but its endpoint does not take files of this type.
     FileTypeNotTaken,
+    /// The server has refused it.
+    Refused,
+    /// It alone has more bytes than the media of one request may have.
+    TooLarge {
+        /// How many it has on the wire, in base64.
+        encoded: u64,
+        /// How many a request may have.
+        limit: u64,
+    },
+    /// It is a picture with more pixels than are decoded.
+    TooManyPixels {
+        /// How wide it is.
+        width: u32,
+        /// How high it is.
+        height: u32,
+        /// How many bytes its pixels may take.
+        max_bytes: u64,
+        /// How many pixels a side may have.
+        max_edge: u32,
+    },
+    /// It is a picture that cannot be made to fit into so many bytes.
+    CannotFit {
+        /// How many.
+        limit: u64,
+    },
+    /// It is a picture of a format that servers do not take, and cannot be converted.
+    NotConvertible,
+    /// It is a picture that cannot be decoded.
+    Damaged,
 }
 
 /// Decides how `content` reaches a model that has these capabilities, behind an endpoint that takes these file types.

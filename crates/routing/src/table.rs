@@ -112,7 +112,8 @@ fn cell(kind: Kind, mime_type: &str, characters: usize, input: &[&str]) -> Strin
         Route::Text => Material::Text(cut_text(&text, 0, LIMIT)),
         Route::Image | Route::Audio(_) | Route::File | Route::Describe(_) => Material::Base64("5bel"),
     };
-    let result = serde_json::to_value(route_result(&route, &artifact, material, &texts)).unwrap();
+    let result =
+        serde_json::to_value(route_result(&route, &artifact, material, &Help::Hire, &texts)).unwrap();
     let routing = result["routing"].as_str().unwrap();
     match route {
         Route::Text => {
@@ -143,10 +144,13 @@ fn cell(kind: Kind, mime_type: &str, characters: usize, input: &[&str]) -> Strin
         }
         Route::Describe(reason) => {
             assert_eq!(routing, "text");
-            assert_eq!(result["content"].as_str(), Some(&*describe_unreadable(&artifact, &texts)));
+            assert_eq!(
+                result["content"].as_str(),
+                Some(&*describe_unreadable(&artifact, &BlockReason::Unsupported(Help::Hire), &texts))
+            );
             match reason {
                 Reason::MissingCapability(capability) => format!("-{capability}"),
-                Reason::FileTypeNotTaken => "not taken".to_owned(),
+                other => format!("{other:?}"),
             }
         }
     }

@@ -111,6 +111,23 @@ fn a_tool_about_pictures_is_no_blame_on_media() {
 }
 
 #[test]
+fn complaints_about_media_in_any_words() {
+    let check =
+        |text: &str, expect: bool| assert_eq!(complains_of_media(&text.to_lowercase()), expect, "{text}");
+    check("Image inputs are not enabled for this deployment", true);
+    check("This model only supports text", false);
+    check("Content type 'image_url' is not allowed here", true);
+    check("Multi-modal input cannot be handled", true);
+    check("Failed to load image", true);
+    check("Unknown modality: audio", true);
+    check("image input is not supported", true);
+    check("model imagine-2 not found", false);
+    check("the server is overloaded", false);
+    check("Internal error: cannot reach the database", false);
+    check("A picture is worth a thousand words", false);
+}
+
+#[test]
 fn keys() {
     check(
         401,

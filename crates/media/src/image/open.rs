@@ -6,14 +6,15 @@ use image::codecs::webp::WebPDecoder;
 use image::metadata::Orientation;
 use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, ImageResult, Limits};
 
+use super::formats::{format_of, taken_by_servers};
 use super::strip::is_cut_short;
 use super::{ImageError, Size};
 
 /// The most memory that the pixels of one picture may take, in bytes: 64 million pixels with transparency.
-const MAX_DECODED_BYTES: u64 = 256 * 1024 * 1024;
+pub const MAX_DECODED_BYTES: u64 = 256 * 1024 * 1024;
 
 /// The longest side that is decoded, in pixels; the most that JPEG can say.
-const MAX_DECODED_EDGE: u32 = 65_535;
+pub const MAX_DECODED_EDGE: u32 = 65_535;
 
 /// The largest colour profile that is carried over, in bytes. Profiles of screens and cameras have a few thousand; those
 /// of printing presses have a million, and pixels are a better use of the room.
@@ -43,12 +44,10 @@ pub(super) struct Picture {
 
 impl Source {
     pub(super) fn read_header(bytes: &[u8], mime_type: &str) -> Result<Self, ImageError> {
-        let format = image::guess_format(bytes)
-            .ok()
-            .or_else(|| ImageFormat::from_mime_type(mime_type))
-            .filter(ImageFormat::reading_enabled)
+        let format = format_of(bytes, mime_type)
             .ok_or_else(|| ImageError::Unsupported { mime_type: mime_type.to_owned() })?;
-        let mut decoder = open(bytes, format).map_err(|error| wrong(error, format))?;
+        let mut decoder =
+            open(bytes, format).map_err(|error| wrong(error, format, size_of(bytes, format)))?;
         let (width, height) = decoder.dimensions();
         let size = Size { width, height };
         if decoder.total_bytes() > MAX_DECODED_BYTES || size.longer_side() > MAX_DECODED_EDGE {
@@ -94,11 +93,11 @@ impl Source {
     /// Decodes the (first) picture to see whether that can be done.
     pub(super) fn check(&self, bytes: &[u8]) -> Result<(), ImageError> {
         self.check_end(bytes)?;
-        let decoder = open(bytes, self.format).map_err(|error| wrong(error, self.format))?;
+        let decoder = open(bytes, self.format).map_err(|error| self.wrong(error))?;
         // No more than was allowed when the header was read.
         let length =
             usize::try_from(decoder.total_bytes()).map_err(|_| ImageError::TooManyPixels(self.size))?;
-        decoder.read_image(&mut vec![0; length]).map_err(|error| wrong(error, self.format))
+        decoder.read_image(&mut vec![0; length]).map_err(|error| self.wrong(error))
     }
 
     /// The decoder of JPEG makes up what is missing, as browsers do; servers do not, and a model could not tell.
@@ -109,13 +108,20 @@ impl Source {
         Ok(())
     }
 
+    fn wrong(&self, error: image::ImageError) -> ImageError {
+        wrong(error, self.format, Some(self.size))
+    }
+
     /// Decodes the (first) picture.
     pub(super) fn decode(&self, bytes: &[u8]) -> Result<Picture, ImageError> {
         self.check_end(bytes)?;
-        let mut decoder = open(bytes, self.format).map_err(|error| wrong(error, self.format))?;
+        let mut decoder = open(bytes, self.format).map_err(|error| self.wrong(error))?;
         // A profile that cannot be read is as good as none.
         let profile = decoder.icc_profile().unwrap_or_default();
-        let mut pixels = DynamicImage::from_decoder(decoder).map_err(|error| wrong(error, self.format))?;
+        let mut pixels = DynamicImage::from_decoder(decoder).map_err(|error| self.wrong(error))?;
+        if self.format == ImageFormat::Hdr {
+            brighten(&mut pixels);
+        }
         pixels.apply_orientation(self.orientation);
         let pixels = eight_bits(pixels);
         let colour_space: &[u8] = if pixels.color().has_color() { b"RGB " } else { b"GRAY" };
@@ -138,14 +144,31 @@ fn open(bytes: &[u8], format: ImageFormat) -> ImageResult<impl ImageDecoder + '_
     reader.into_decoder()
 }
 
-/// Tells damage from what others may know better.
-fn wrong(error: image::ImageError, format: ImageFormat) -> ImageError {
-    match error {
-        image::ImageError::Unsupported(_) => {
-            ImageError::Unsupported { mime_type: format.to_mime_type().to_owned() }
-        }
-        image::ImageError::Limits(_) => ImageError::TooMuchMemory(error),
-        _ => ImageError::Damaged(error),
+/// Width and height as the header says them, however large.
+fn size_of(bytes: &[u8], format: ImageFormat) -> Option<Size> {
+    let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
+    reader.no_limits();
+    let (width, height) = reader.into_dimensions().ok()?;
+    Some(Size { width, height })
+}
+
+/// Pixels that measure light, as a screen shows them: it expects the darker ones spread out.
+fn brighten(pixels: &mut DynamicImage) {
+    if let DynamicImage::ImageRgb32F(pixels) = pixels {
+        pixels.iter_mut().for_each(|channel| *channel = channel.clamp(0.0, 1.0).powf(1.0 / 2.2));
+    }
+}
+
+/// Tells damage from what others may know better, and from what is too large.
+fn wrong(error: image::ImageError, format: ImageFormat, size: Option<Size>) -> ImageError {
+    match (error, size) {
+        (image::ImageError::Unsupported(_), _) => match taken_by_servers(format) {
+            Some(mime_type) => ImageError::UnknownVariant { mime_type },
+            None => ImageError::Unsupported { mime_type: format.to_mime_type().to_owned() },
+        },
+        (image::ImageError::Limits(_), Some(size)) => ImageError::TooManyPixels(size),
+        (error @ image::ImageError::Limits(_), None) => ImageError::TooMuchMemory(error),
+        (error, _) => ImageError::Damaged(error),
     }
 }
 

@@ -136,6 +136,61 @@ fn formats_that_servers_refuse_become_png_without_loss() {
 }
 
 #[test]
+fn a_cursor_is_read_like_an_icon() {
+    let pixels = two_halves(20, 10);
+    let mut cursor = file(&pixels, ImageFormat::Ico).to_vec();
+    // The type in the header, and the hot spot in the place of planes and bits.
+    cursor[2] = 2;
+    cursor[10..14].copy_from_slice(&[3, 0, 4, 0]);
+    for mime_type in ["image/x-icon", "image/vnd.microsoft.icon", "image/x-win-bitmap"] {
+        let (after, _, now, _) = changed(&cursor.clone().into(), mime_type, &BOUNDS);
+        assert_eq!((after.to_rgb8(), now), (pixels.to_rgb8(), "image/png"), "{mime_type}");
+    }
+}
+
+#[test]
+fn a_picture_of_light_is_as_bright_as_on_a_screen() {
+    // One grey pixel of a fifth of the light, in shared-exponent form.
+    let hdr = b"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 1 +X 1\n\x66\x66\x66\x7f";
+    let (after, _, mime_type, _) = changed(&Bytes::from_static(hdr), "image/vnd.radiance", &BOUNDS);
+    assert_eq!(mime_type, "image/png");
+    let [red, green, blue] = after.to_rgb8().get_pixel(0, 0).0;
+    assert!(red == green && green == blue && (115..=135).contains(&red), "{red}");
+}
+
+#[test]
+fn what_nothing_here_reads_is_said_to_be_unsupported() {
+    let check = |bytes: &'static [u8], mime_type: &str| {
+        assert!(is_never_converted(mime_type), "{mime_type}");
+        let error = fit_image(Bytes::from_static(bytes), mime_type, &BOUNDS).unwrap_err();
+        assert!(matches!(error, ImageError::Unsupported { .. }), "{mime_type}: {error:?}");
+    };
+    check(b"\0\0\0\x18ftypheic\0\0\0\0", "image/heic");
+    check(b"\0\0\0\x1cftypavif\0\0\0\0", "image/avif");
+    check(b"\xff\x0a\0\0", "image/jxl");
+    check(b"\0\0\0\x0cjP  \r\n\x87\n", "image/jp2");
+    check(b"8BPS\0\x01", "image/vnd.adobe.photoshop");
+    check(b"icns\0\0\0\x08", "image/x-icns");
+    check(b"\x76\x2f\x31\x01\x02\0\0\0", "image/x-exr");
+    check(b"\x0a\x05\x01\x08", "image/x-pcx");
+    check(b"DDS \x7c\0\0\0", "image/vnd.ms-dds");
+}
+
+#[test]
+fn a_picture_with_too_many_pixels_says_how_many() {
+    let mut large = file(&two_halves(20, 10), ImageFormat::Png).to_vec();
+    for (width, height) in [(12_000_u32, 12_000_u32), (70_000, 10)] {
+        large[16..20].copy_from_slice(&width.to_be_bytes());
+        large[20..24].copy_from_slice(&height.to_be_bytes());
+        let checksum = crc32(&large[12..29]).to_be_bytes();
+        large[29..33].copy_from_slice(&checksum);
+        let error = fit_image(large.clone().into(), "image/png", &BOUNDS).unwrap_err();
+        let ImageError::TooManyPixels(size) = error else { panic!("{error:?}") };
+        assert_eq!(size, Size { width, height });
+    }
+}
+
+#[test]
 fn of_an_animation_the_first_frame_is_left() {
     let mut bytes = Vec::new();
     let mut encoder = GifEncoder::new(&mut bytes);

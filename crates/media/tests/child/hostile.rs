@@ -186,7 +186,7 @@ pub(crate) fn random_bytes_never_reach_the_parent() {
         b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1",
     ]);
     let bytes = prop::collection::vec(any::<u8>(), 0..1_000);
-    TestRunner::new(Config { failure_persistence: None, ..Config::with_cases(CASES) })
+    TestRunner::new(Config { source_file: Some(file!()), ..Config::with_cases(CASES) })
         .run(&(any_type(), signature, bytes), |(mime_type, signature, bytes)| {
             let outcome = run(&[signature, &bytes].concat(), mime_type);
             prop_assert!(is_about_the_document(&outcome), "{outcome:?}");
@@ -198,7 +198,7 @@ pub(crate) fn random_bytes_never_reach_the_parent() {
 pub(crate) fn damaged_documents_never_reach_the_parent() {
     let documents = one_of_each();
     let damage = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..12);
-    TestRunner::new(Config { failure_persistence: None, ..Config::with_cases(CASES) })
+    TestRunner::new(Config { source_file: Some(file!()), ..Config::with_cases(CASES) })
         .run(
             &(prop::sample::select(documents), any::<prop::sample::Index>(), damage),
             |((mime_type, mut bytes), cut, damage)| {

@@ -23,7 +23,7 @@ proptest! {
         let route = route(&Content::of(&artifact), &capabilities, &file_types);
         prop_assert_eq!(&route, &Route::Text);
         let page = cut_text(&text, 0, usize::MAX);
-        let result = serde_json::to_value(route_result(&route, &artifact, Material::Text(page), &LANGUAGES[0])).unwrap();
+        let result = serde_json::to_value(route_result(&route, &artifact, Material::Text(page), &Help::Hire, &LANGUAGES[0])).unwrap();
         prop_assert_eq!(&result["contentType"], "text");
         prop_assert_eq!(&result["routing"], "text");
         prop_assert_eq!(&result["content"], &text);
@@ -39,7 +39,7 @@ proptest! {
         let page = Page { text: &base64, next_offset: None };
         for texts in &*LANGUAGES {
             for material in [Material::Base64(&base64), Material::Text(page), Material::Withheld, Material::Unreadable] {
-                let result = route_result(&route, &artifact, material, texts);
+                let result = route_result(&route, &artifact, material, &Help::Hire, texts);
                 let content = content_of(&result).unwrap_or_default();
                 prop_assert!(content.starts_with('['), "{content}");
                 prop_assert!(content.contains(&artifact.id.reference()));
@@ -58,7 +58,7 @@ proptest! {
         artifact.mime_type = mime_type.to_owned();
         capabilities.input.push(Capability::VISION);
         let route = route(&Content::of(&artifact), &capabilities, &file_types);
-        let result = route_result(&route, &artifact, Material::Base64(&base64), &LANGUAGES[0]);
+        let result = route_result(&route, &artifact, Material::Base64(&base64), &Help::Hire, &LANGUAGES[0]);
         let json = serde_json::to_value(&result).unwrap();
         prop_assert_eq!(&json["contentType"], "image");
         prop_assert_eq!(&json["routing"], "image_url");
@@ -73,7 +73,7 @@ proptest! {
         artifact in artifacts(kinds().boxed()), route in routes(), base64 in long_base64(),
     ) {
         for texts in &*LANGUAGES {
-            let result = route_result(&route, &artifact, Material::Base64(&base64), texts);
+            let result = route_result(&route, &artifact, Material::Base64(&base64), &Help::Hire, texts);
             prop_assert!(!leaks(content_of(&result).unwrap_or_default(), &base64));
             prop_assert!(!leaks(&tool_message(&result).to_string(), &base64));
         }
@@ -88,7 +88,7 @@ proptest! {
         let mut offset = Some(0);
         while let Some(start) = offset {
             let page = cut_text(&text, start, limit);
-            let result = route_result(&Route::Text, &artifact, Material::Text(page), &LANGUAGES[0]);
+            let result = route_result(&Route::Text, &artifact, Material::Text(page), &Help::Hire, &LANGUAGES[0]);
             let message = tool_message(&result);
             read.push_str(message["content"].as_str().unwrap_or_default());
             offset = message["nextOffset"].as_u64().map(|offset| usize::try_from(offset).unwrap());
@@ -135,7 +135,7 @@ proptest! {
         let route = route(&Content::of(&artifact), &capabilities, &file_types);
         let page = Page { text: "text", next_offset };
         for material in [Material::Text(page), Material::Base64(&base64), Material::Withheld, Material::Unreadable] {
-            let result = route_result(&route, &artifact, material, &LANGUAGES[0]);
+            let result = route_result(&route, &artifact, material, &Help::Hire, &LANGUAGES[0]);
             let json = serde_json::to_value(&result).unwrap();
             let names: Vec<&str> = json.as_object().unwrap().keys().map(String::as_str).collect();
             let given = matches!(material, Material::Base64(_));
@@ -187,8 +187,8 @@ proptest! {
         let route = route(&Content::of(&artifact), &capabilities, &file_types);
         for texts in &*LANGUAGES {
             for material in [Material::Base64(&base64), Material::Withheld, Material::Unreadable] {
-                let result = route_result(&route, &artifact, material, texts);
-                prop_assert_eq!(content_of(&result), Some(&*describe_unreadable(&artifact, texts)));
+                let result = route_result(&route, &artifact, material, &Help::Hire, texts);
+                prop_assert_eq!(content_of(&result), Some(&*describe_unreadable(&artifact, &BlockReason::Unsupported(Help::Hire), texts)));
             }
         }
     }
@@ -202,7 +202,7 @@ proptest! {
         let route = route(&Content::of(&artifact), &nothing, &FileTypes::default());
         prop_assert_eq!(route == Route::Text, artifact.kind == Kind::Text);
         for texts in &*LANGUAGES {
-            let result = route_result(&route, &artifact, Material::Withheld, texts);
+            let result = route_result(&route, &artifact, Material::Withheld, &Help::Hire, texts);
             prop_assert!(content_of(&result).is_some_and(|content| !content.is_empty()));
         }
     }

@@ -38,7 +38,7 @@ proptest! {
         let place = place.index(capabilities.input.len() + 1);
         capabilities.input.insert(place, artifact.kind.needs());
         let route = route(&Content::of(&artifact), &capabilities, &FileTypes::default());
-        let result = route_result(&route, &artifact, Material::Base64(&base64), &LANGUAGES[0]);
+        let result = route_result(&route, &artifact, Material::Base64(&base64), &Help::Hire, &LANGUAGES[0]);
         match (artifact.kind, result.routed) {
             (Kind::Image, Routed::ImageUrl { image_url: Some(part) }) => {
                 prop_assert_eq!(part.image_url.url, format!("data:{};base64,{base64}", artifact.mime_type));
@@ -67,8 +67,9 @@ proptest! {
         let route = route(&Content::of(&artifact), &capabilities, &file_types);
         prop_assert_eq!(&route, &Route::Describe(Reason::MissingCapability(needed)));
         for texts in &*LANGUAGES {
-            let result = route_result(&route, &artifact, Material::Base64(&base64), texts);
-            prop_assert_eq!(content_of(&result), Some(&*describe_unreadable(&artifact, texts)));
+            let result = route_result(&route, &artifact, Material::Base64(&base64), &Help::Hire, texts);
+            let hire = BlockReason::Unsupported(Help::Hire);
+            prop_assert_eq!(content_of(&result), Some(&*describe_unreadable(&artifact, &hire, texts)));
             prop_assert!(!leaks(&serde_json::to_string(&result).unwrap(), &base64));
         }
     }
@@ -91,15 +92,36 @@ proptest! {
                     prop_assert_eq!(forward_to, None);
                     prop_assert!(text.contains("get_artifact"));
                 }
-                BlockReason::Unsupported { forward_to: agents } if agents.is_empty() => {
-                    let said = forward_to.unwrap_or_default();
-                    prop_assert!(said.contains("introduction_request") && said.contains("create_role"));
-                    prop_assert!(said.contains(block.kind.needs().as_str()));
+                BlockReason::LeftOut(left_out) => {
+                    prop_assert_eq!(forward_to, None);
+                    // Reading again would fail again, and so would another agent.
+                    prop_assert!(!text.contains("create_role") && !text.contains("get_artifact"));
+                    if let LeftOut::TooLarge { encoded, limit } = left_out {
+                        prop_assert!(text.contains(&encoded.to_string()) && text.contains(&limit.to_string()));
+                    }
                 }
-                BlockReason::Unsupported { forward_to: agents } => {
-                    let ids: Vec<&str> = agents.iter().map(|id| id.as_str()).collect();
-                    prop_assert_eq!(forward_to, Some(&*ids.join(", ")));
-                    prop_assert!(text.contains("send_message"));
+                BlockReason::Unsupported(help) | BlockReason::Refused(help) => {
+                    let said = forward_to.unwrap_or_default();
+                    match help {
+                        Help::Contacts(agents) => {
+                            let ids: Vec<&str> = agents.iter().map(|id| id.as_str()).collect();
+                            prop_assert_eq!(said, ids.join(", "));
+                        }
+                        Help::Hire => {
+                            prop_assert!(said.contains("introduction_request") && said.contains("create_role"));
+                            prop_assert!(said.contains(block.kind.needs().as_str()));
+                        }
+                        Help::HireOn(service) => {
+                            prop_assert!(said.contains("create_role") && said.contains(service.as_str()));
+                        }
+                        Help::Nobody => {
+                            prop_assert!(!said.contains("create_role") && !said.contains("introduction_request"));
+                            prop_assert!(said.contains(block.kind.needs().as_str()));
+                        }
+                    }
+                    if let BlockReason::Unsupported(_) = &block.reason {
+                        prop_assert!(text.contains("send_message"));
+                    }
                 }
             }
         }
@@ -111,7 +133,7 @@ proptest! {
         artifact in artifacts(binary_kinds().boxed()),
     ) {
         for (texts, [kind, _, _, _, _, _]) in LANGUAGES.iter().zip(LABELS) {
-            let text = describe_unreadable(&artifact, texts);
+            let text = describe_unreadable(&artifact, &BlockReason::Unsupported(Help::Hire), texts);
             let lines: Vec<&str> = text.split('\n').collect();
             prop_assert_eq!(lines.len(), 4, "{}", text);
             let name = artifact.filename.clone().unwrap_or_else(|| artifact.id.to_string());

@@ -2,7 +2,7 @@
 
 use crate::*;
 use polity_society::content::{Artifact, Capabilities, Capability, Kind};
-use polity_society::id::{AgentId, ArtifactId};
+use polity_society::id::{AgentId, ArtifactId, ServiceId};
 use polity_society::text::Texts;
 use proptest::collection::vec;
 use proptest::option;
@@ -123,14 +123,43 @@ pub(super) fn routes() -> impl Strategy<Value = Route> {
         Route::File,
         Route::Describe(Reason::MissingCapability(Capability::VISION)),
         Route::Describe(Reason::FileTypeNotTaken),
+        Route::Describe(Reason::Refused),
+        Route::Describe(Reason::TooLarge { encoded: 40_000_000, limit: 24 << 20 }),
+        Route::Describe(Reason::TooManyPixels {
+            width: 12_000,
+            height: 12_000,
+            max_bytes: 1 << 28,
+            max_edge: 65_535,
+        }),
+        Route::Describe(Reason::CannotFit { limit: 10 }),
+        Route::Describe(Reason::NotConvertible),
+        Route::Describe(Reason::Damaged),
     ])
 }
 
 pub(super) fn block_reasons() -> impl Strategy<Value = BlockReason> {
-    let ids = vec("[a-z]{1,8}-[a-z0-9]{4}", 0..4);
-    let forward_to = ids.prop_map(|ids| ids.into_iter().map(AgentId::new).collect());
+    let ids = vec("[a-z]{1,8}-[a-z0-9]{4}", 1..4);
+    let contacts = ids.prop_map(|ids| Help::Contacts(ids.into_iter().map(AgentId::new).collect()));
+    let service = "[A-Za-z0-9._-]{1,16}";
+    let help = prop_oneof![
+        2 => contacts,
+        1 => Just(Help::Hire),
+        1 => service.prop_map(|id| Help::HireOn(ServiceId::new(id))),
+        1 => Just(Help::Nobody),
+    ];
+    let size = || any::<u64>().prop_map(HumanSize::of_bytes);
+    let left_out = prop_oneof![
+        (size(), size()).prop_map(|(encoded, limit)| LeftOut::TooLarge { encoded, limit }),
+        (any::<u32>(), any::<u32>(), size(), any::<u32>())
+            .prop_map(|(width, height, limit, edge)| LeftOut::TooManyPixels { width, height, limit, edge }),
+        size().prop_map(|limit| LeftOut::CannotFit { limit }),
+        Just(LeftOut::NotConvertible),
+        Just(LeftOut::Damaged),
+    ];
     prop_oneof![
-        3 => forward_to.prop_map(|forward_to| BlockReason::Unsupported { forward_to }),
+        3 => help.clone().prop_map(BlockReason::Unsupported),
+        1 => help.prop_map(BlockReason::Refused),
+        2 => left_out.prop_map(BlockReason::LeftOut),
         1 => Just(BlockReason::ReadFailed),
     ]
 }

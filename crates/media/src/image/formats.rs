@@ -1,0 +1,58 @@
+//! Which format a picture has.
+
+use image::ImageFormat;
+
+/// The format to read a picture as: what its first bytes say, else what it is called.
+pub(super) fn format_of(bytes: &[u8], mime_type: &str) -> Option<ImageFormat> {
+    let called = || match mime_type {
+        // A cursor is an icon with another number in its header. A TGA may begin with the same bytes.
+        "image/x-win-bitmap" | "image/x-cursor" => Some(ImageFormat::Ico),
+        _ => ImageFormat::from_mime_type(mime_type),
+    };
+    image::guess_format(bytes).ok().or_else(called).filter(ImageFormat::reading_enabled)
+}
+
+/// The type on the wire of a format that servers take.
+pub(super) fn taken_by_servers(format: ImageFormat) -> Option<&'static str> {
+    match format {
+        ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::WebP | ImageFormat::Gif => {
+            Some(format.to_mime_type())
+        }
+        _ => None,
+    }
+}
+
+/// Types of pictures that are never converted, because nothing here reads them.
+const NEVER: &[&str] = &[
+    "image/avif",
+    "image/avif-sequence",
+    "image/heic",
+    "image/heic-sequence",
+    "image/heif",
+    "image/heif-sequence",
+    "image/jxl",
+    "image/jp2",
+    "image/jpx",
+    "image/jpm",
+    "image/jxr",
+    "image/vnd.ms-photo",
+    "image/vnd.adobe.photoshop",
+    "image/vnd.dwg",
+    "image/x-canon-cr2",
+    "image/icns",
+    "image/x-icns",
+    "image/x-exr",
+    "image/aces",
+    "image/vnd-ms.dds",
+    "image/vnd.ms-dds",
+    "image/x-dds",
+    "image/x-pcx",
+    "image/vnd.zbrush.pcx",
+    "image/wmf",
+    "image/emf",
+];
+
+/// Whether pictures of this type cannot be converted into one that servers take, whatever their bytes are.
+pub fn is_never_converted(mime_type: &str) -> bool {
+    NEVER.contains(&mime_type)
+}

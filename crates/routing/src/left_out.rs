@@ -1,0 +1,111 @@
+//! Content that no model gets as it is, whatever it can: why, and what would help.
+
+use crate::route::Reason;
+use crate::template::values_of;
+use crate::words::HumanSize;
+use polity_society::text::{TextKey, Texts};
+
+/// Why content is left out of every request to a service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeftOut {
+    /// It alone is more than the media of one request may be.
+    TooLarge {
+        /// How much it is on the wire.
+        encoded: HumanSize,
+        /// How much a request may have.
+        limit: HumanSize,
+    },
+    /// A picture with more pixels than are decoded.
+    TooManyPixels {
+        /// How wide it is.
+        width: u32,
+        /// How high it is.
+        height: u32,
+        /// How much memory its pixels may take.
+        limit: HumanSize,
+        /// How many pixels a side may have.
+        edge: u32,
+    },
+    /// A picture that cannot be made to fit into this.
+    CannotFit {
+        /// How much a picture may be.
+        limit: HumanSize,
+    },
+    /// A picture of a format that cannot be converted.
+    NotConvertible,
+    /// A picture that cannot be decoded.
+    Damaged,
+}
+
+impl LeftOut {
+    /// What a reason means; nothing where another model could get the content.
+    pub fn of(reason: &Reason) -> Option<Self> {
+        match *reason {
+            Reason::MissingCapability(_) | Reason::FileTypeNotTaken | Reason::Refused => None,
+            Reason::TooLarge { encoded, limit } => Some(Self::TooLarge {
+                encoded: HumanSize::of_bytes(encoded),
+                limit: HumanSize::of_bytes(limit),
+            }),
+            Reason::TooManyPixels { width, height, max_bytes, max_edge } => Some(Self::TooManyPixels {
+                width,
+                height,
+                limit: HumanSize::of_bytes(max_bytes),
+                edge: max_edge,
+            }),
+            Reason::CannotFit { limit } => Some(Self::CannotFit { limit: HumanSize::of_bytes(limit) }),
+            Reason::NotConvertible => Some(Self::NotConvertible),
+            Reason::Damaged => Some(Self::Damaged),
+        }
+    }
+
+    /// Says so, in one line.
+    pub(crate) fn text(&self, texts: &Texts) -> String {
+        match *self {
+            Self::TooLarge { encoded, limit } => texts.fill(
+                TextKey::LeftOutTooLarge,
+                &[("encoded", &encoded.to_string()), ("limit", &limit.to_string())],
+            ),
+            Self::TooManyPixels { width, height, limit, edge } => texts.fill(
+                TextKey::LeftOutPixels,
+                &[
+                    ("width", &width.to_string()),
+                    ("height", &height.to_string()),
+                    ("limit", &limit.to_string()),
+                    ("edge", &edge.to_string()),
+                ],
+            ),
+            Self::CannotFit { limit } => {
+                texts.fill(TextKey::LeftOutCannotFit, &[("limit", &limit.to_string())])
+            }
+            Self::NotConvertible => texts.get(TextKey::LeftOutFormat).to_owned(),
+            Self::Damaged => texts.get(TextKey::LeftOutDamaged).to_owned(),
+        }
+    }
+
+    /// Reads what [`LeftOut::text`] wrote with the same texts.
+    pub(crate) fn parse(line: &str, texts: &Texts) -> Option<Self> {
+        let values = |key| values_of(line, texts.template(key));
+        let too_large = || {
+            let values = values(TextKey::LeftOutTooLarge)?;
+            let size = |name| HumanSize::parse(values.get(name)?);
+            Some(Self::TooLarge { encoded: size("encoded")?, limit: size("limit")? })
+        };
+        let pixels = || {
+            let values = values(TextKey::LeftOutPixels)?;
+            let number = |name| values.get(name)?.parse().ok();
+            let limit = HumanSize::parse(values.get("limit")?)?;
+            let (width, height, edge) = (number("width")?, number("height")?, number("edge")?);
+            Some(Self::TooManyPixels { width, height, limit, edge })
+        };
+        let cannot_fit = || {
+            let values = values(TextKey::LeftOutCannotFit)?;
+            Some(Self::CannotFit { limit: HumanSize::parse(values.get("limit")?)? })
+        };
+        let plain = |key, value| (line == texts.get(key)).then_some(value);
+        let read = too_large().or_else(pixels).or_else(cannot_fit);
+        let read = read.or_else(|| plain(TextKey::LeftOutFormat, Self::NotConvertible));
+        let read = read.or_else(|| plain(TextKey::LeftOutDamaged, Self::Damaged));
+        // Numbers that are written in another way are none of ours.
+        read.filter(|left_out| left_out.text(texts) == line)
+    }
+}
