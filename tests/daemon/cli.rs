@@ -1,6 +1,7 @@
-//! The commands that ask a daemon, each against a real one.
+//! The commands that ask a daemon, each against a real one; and those that read without one.
 
 mod lists;
+mod offline;
 mod run;
 mod stepping_in;
 mod talking;

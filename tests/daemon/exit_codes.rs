@@ -1,12 +1,12 @@
 //! How a run ends is told by its exit code, and what was begun can be resumed.
 
-use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use polity_tests::{Answer, Polity, ScriptedServer};
 use serde_json::{Value, json};
+use tokio::net::TcpSocket;
 
 use crate::support::{app, asked_by, events, home, json_lines, last_asked, run, start};
 
@@ -73,9 +73,10 @@ fn a_limit_is_4() {
 
 #[test]
 fn a_server_that_is_not_there_is_5() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("an address");
-    drop(listener);
+    // Bound but not listening: nobody else can get the port meanwhile.
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
+    let address = socket.local_addr().expect("an address");
     let services =
         json!({"services": [{"id": "gone", "baseURL": format!("http://{address}/v1"), "model": "m"}]});
     let retry = json!({"retry": {"maxAttempts": 2, "baseDelayMs": 1, "maxDelayMs": 2}});
@@ -99,6 +100,48 @@ fn advice_goes_with_5() {
     let ended = run(&home(&server, &json!({})), &["what?"]).expect_code(5);
     assert!(ended.stderr.contains("baseURL") && ended.stderr.contains("apiKey"));
     assert!(ended.stdout.contains("no such key"), "{}", ended.stdout);
+}
+
+/// What the program says where a server answers so.
+fn refused_with(status: u16) -> polity_tests::Output {
+    let server =
+        ScriptedServer::start(move |_| Answer::error(status, json!({"error": {"message": "not like this"}})));
+    run(&home(&server, &json!({})), &["what?"])
+}
+
+#[test]
+fn a_request_that_is_refused_is_3_and_is_not_called_unreachable() {
+    for status in [400, 402, 413, 415, 422] {
+        let ended = refused_with(status).expect_code(3);
+        assert!(!ended.stderr.contains("could be reached"), "{status}: {}", ended.stderr);
+        let said = format!(
+            "request refused: not like this (the server of one was reached and answered with HTTP {status}: "
+        );
+        assert!(ended.stdout.contains(&said), "{}", ended.stdout);
+    }
+}
+
+#[test]
+fn a_server_that_refuses_the_key_or_has_no_such_model_is_5_and_is_said_to_be_reached() {
+    for (status, advice) in [(401, "check apiKey"), (403, "check apiKey"), (404, "check model and baseURL")] {
+        let ended = refused_with(status).expect_code(5);
+        let said =
+            format!("not like this (the server of one was reached and answered with HTTP {status}: {advice}");
+        assert!(ended.stdout.contains(&said), "{}", ended.stdout);
+        assert!(ended.stderr.contains("the message above says why"), "{}", ended.stderr);
+    }
+}
+
+/// The first service refuses, its fallback is not there: a model was reached.
+#[test]
+fn a_refusal_before_an_unreachable_fallback_is_3() {
+    let server = ScriptedServer::start(|_| Answer::error(400, json!({"error": {"message": "no"}})));
+    let mut first = crate::support::service("first", &server, &["text"]);
+    first["fallback"] = json!("gone");
+    let gone = json!({"id": "gone", "baseURL": "http://127.0.0.1:9/v1", "model": "m"});
+    let polity = Polity::new(&json!({"services": [first, gone]}), &app(&json!({})));
+    let ended = run(&polity, &["what?"]).expect_code(3);
+    assert!(ended.stdout.contains("server unreachable"), "{}", ended.stdout);
 }
 
 #[test]

@@ -89,6 +89,74 @@ fn a_picture_that_is_too_large_for_the_service_is_scaled_and_the_original_stays(
     assert!(blobs.iter().any(|blob| fs::read(blob).expect("a blob") == PICTURE), "the original is stored");
 }
 
+/// What the model is told of an attachment that is not sent, in a message and by `get_artifact`.
+#[track_caller]
+fn told_of(service_fields: &serde_json::Value, name: &str, bytes: &[u8]) -> [String; 2] {
+    let server = ScriptedServer::start(|asked| {
+        if asked.has_called("get_artifact") {
+            return Answer::say("read");
+        }
+        let reference = crate::support::references(&asked.last_user_text()).remove(0);
+        Answer::call("get_artifact", json!({"ref": reference}))
+    });
+    let mut only = service("one", &server, &["text", "vision", "file"]);
+    for (field, value) in service_fields.as_object().expect("fields") {
+        only[field] = value.clone();
+    }
+    let polity = Polity::new(&json!({"services": [only]}), &app(&json!({})));
+    let path = write(&polity, name, bytes);
+    run(&polity, &["look", "--attach", &path]).expect_code(0);
+    let asked = last_asked(&server);
+    assert!(asked.image_urls().is_empty() && asked.parts("file").is_empty());
+    let result = asked.results_of("get_artifact").remove(0);
+    let content = result.value["content"].as_str().expect("words").to_owned();
+    let told = [text_of(&asked.messages()[1]), content];
+    for text in &told {
+        for advice in ["get_artifact", "create_role", "较早", "稍后"] {
+            assert!(!text.contains(advice), "{advice} would fail again: {text}");
+        }
+    }
+    told
+}
+
+#[test]
+fn a_file_that_is_too_large_alone_is_told_with_size_and_limit() {
+    // 300,000 bytes are 400,000 in base64.
+    let document = [&b"%PDF-1.4\n"[..], &vec![7; 299_991]].concat();
+    for text in told_of(&json!({"maxRequestBytes": 350_000}), "report.pdf", &document) {
+        assert!(text.contains("没有附上: 编码后 390.6 KB，超过一次请求的媒体上限 341.8 KB"), "{text}");
+    }
+}
+
+#[test]
+fn a_picture_with_too_many_pixels_is_told_with_size_and_limit() {
+    // A bitmap says how large it is before any pixel.
+    let mut bitmap = Vec::from(*b"BM");
+    bitmap.extend([0x36_u32, 0, 0x36, 40, 12_000, 12_000].iter().flat_map(|word| word.to_le_bytes()));
+    bitmap.extend([1, 0, 24, 0]);
+    bitmap.extend([0; 24]);
+    for text in told_of(&json!({}), "large.bmp", &bitmap) {
+        assert!(text.contains("12000 × 12000 像素") && text.contains("256.0 MB"), "{text}");
+    }
+}
+
+#[test]
+fn attachments_that_are_too_large_together_are_told_so() {
+    let server = ScriptedServer::start(|_| Answer::say("seen"));
+    let mut only = service("one", &server, &["text", "file"]);
+    only["maxRequestBytes"] = json!(100_000);
+    let polity = Polity::new(&json!({"services": [only]}), &app(&json!({})));
+    let document = |name: &str| write(&polity, name, &[&b"%PDF-1.4\n"[..], &vec![7; 60_000]].concat());
+    let (one, two) = (document("one.pdf"), document("two.pdf"));
+    run(&polity, &["look", "--attach", &one, "--attach", &two]).expect_code(0);
+    let text = last_asked(&server).last_user_text();
+    assert!(
+        text.matches("同一条消息的附件合计超过一次请求的媒体上限（编码后 97.7 KB）").count() == 2,
+        "{text}"
+    );
+    assert!(!text.contains("较早的附件"), "{text}");
+}
+
 #[test]
 fn bytes_that_changed_on_disk_are_told_as_unreadable_and_never_sent() {
     let server = ScriptedServer::start(|asked| {

@@ -1,12 +1,12 @@
 //! What `get_artifact` brings into a request, and where it stands.
 
-use polity_tests::{Answer, Call, Conversation, ScriptedServer};
+use polity_tests::{Answer, Call, Conversation, Polity, ScriptedServer};
 use serde_json::{Value, json};
 
 use crate::support::files::{
     PICTURE, assert_not_in_database, base64, from_data_url, holds_base64_of, pdf, write,
 };
-use crate::support::{home_with, last_asked, references, run, text_of};
+use crate::support::{app, home_with, last_asked, references, run, service, text_of};
 
 /// Root looks at the first artifact it is shown, in the middle of a batch.
 fn look(asked: &Conversation) -> Answer {
@@ -25,8 +25,25 @@ fn look(asked: &Conversation) -> Answer {
 /// Runs that on a picture and a document; gives the last request and the two references.
 #[track_caller]
 fn looked_at(input: &[&str], picture: &[u8], document: &[u8]) -> (ScriptedServer, Conversation, Vec<String>) {
+    looked_at_by(input, &[], picture, document)
+}
+
+/// Takes everything.
+const ALL: &[&str] = &["text", "vision", "file"];
+
+/// The same, where there are other services that take these.
+#[track_caller]
+fn looked_at_by(
+    input: &[&str],
+    others: &[&[&str]],
+    picture: &[u8],
+    document: &[u8],
+) -> (ScriptedServer, Conversation, Vec<String>) {
     let server = ScriptedServer::start(look);
-    let polity = home_with(&server, input);
+    let mut services = vec![service("one", &server, input)];
+    services
+        .extend(others.iter().enumerate().map(|(at, other)| service(&format!("other-{at}"), &server, other)));
+    let polity = Polity::new(&json!({"services": services}), &app(&json!({})));
     let picture_path = write(&polity, "picture.png", picture);
     let document_path = write(&polity, "report.pdf", document);
     let attached = ["look", "--attach", &picture_path, "--attach", &document_path];
@@ -91,7 +108,7 @@ fn the_result_itself_tells_of_the_medium_in_json_without_its_bytes() {
 #[test]
 fn a_model_that_sees_nothing_is_told_what_it_cannot_read() {
     let pdf = pdf();
-    let (server, asked, references) = looked_at(&["text"], PICTURE, &pdf);
+    let (server, asked, references) = looked_at_by(&["text"], &[ALL], PICTURE, &pdf);
     for request in server.requests() {
         assert!(!holds_base64_of(&request.raw, PICTURE) && !holds_base64_of(&request.raw, &pdf));
     }
@@ -107,6 +124,67 @@ fn a_model_that_sees_nothing_is_told_what_it_cannot_read() {
         assert_eq!(lines[1], format!("类型: {kind}"));
         assert!(lines[2].starts_with("大小: "), "{content}");
         assert_eq!(lines[3], "当前模型不支持读取此类文件。建议创建具备相应能力的智能体协助处理。");
+    }
+}
+
+#[test]
+fn where_no_service_could_read_it_nobody_is_told_to_create_an_agent_for_it() {
+    let pdf = pdf();
+    let (_server, asked, _) = looked_at(&["text"], PICTURE, &pdf);
+    let block = text_of(&asked.messages()[1]);
+    assert!(block.contains("没有其他模型服务能处理此图片：需要视觉理解能力（vision）"), "{block}");
+    assert!(block.contains("没有其他模型服务能处理此文档：需要文件阅读能力（file）"), "{block}");
+    for result in asked.results_of("get_artifact") {
+        let content = result.value["content"].as_str().expect("text");
+        assert!(
+            content.starts_with("[无法读取] ") && content.contains("没有其他模型服务能处理"),
+            "{content}"
+        );
+    }
+    let said = asked.messages()[1..].iter().map(text_of).collect::<String>();
+    for advice in ["create_role", "introduction_request", "建议创建"] {
+        assert!(!said.contains(advice), "{advice} in {said}");
+    }
+}
+
+/// A service that takes files of another type alone is no help, and neither is its capability.
+#[test]
+fn a_service_that_takes_this_type_is_named() {
+    let server = ScriptedServer::start(|_| Answer::say("seen"));
+    let mut narrow = service("narrow", &server, &["text", "file"]);
+    narrow["fileTypes"] = json!(["text/*"]);
+    let mut wide = service("wide", &server, &["text", "file"]);
+    wide["fileTypes"] = json!(["application/pdf"]);
+    let polity = Polity::new(&json!({"services": [narrow, wide]}), &app(&json!({})));
+    let path = write(&polity, "report.pdf", &pdf());
+    run(&polity, &["look", "--attach", &path]).expect_code(0);
+    let text = last_asked(&server).last_user_text();
+    assert!(text.contains("（create_role 时写明 serviceId: \"wide\"）"), "{text}");
+}
+
+#[test]
+fn requirements_that_no_service_meets_are_said_with_what_there_is() {
+    let server = ScriptedServer::start(|asked| {
+        if asked.has_called("create_role") {
+            return Answer::say("made");
+        }
+        let role = |name: &str, required: Value| {
+            Call::new(
+                "create_role",
+                json!({"name": name, "rolePrompt": "…", "requiredCapabilities": required}),
+            )
+        };
+        Answer::calls(vec![role("eyes", json!(["vision", "text"])), role("words", json!(["text"]))])
+    });
+    run(&home_with(&server, &["text"]), &["look"]).expect_code(0);
+    let asked = last_asked(&server);
+    let [eyes, words] = &asked.results_of("create_role")[..] else { panic!("two roles") };
+    assert_eq!(eyes.value["unmet"], json!(["vision"]), "{}", eyes.text);
+    assert_eq!(eyes.value["available"], json!(["text", "tool_calling"]));
+    assert!(eyes.value["message"].as_str().is_some_and(|text| text.contains("vision")), "{}", eyes.text);
+    assert!(eyes.value["id"].is_string(), "the role is made");
+    for field in ["unmet", "available", "message"] {
+        assert!(words.value[field].is_null(), "{}", words.text);
     }
 }
 

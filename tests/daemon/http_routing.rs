@@ -97,6 +97,34 @@ fn a_vision_model_gets_the_picture_byte_for_byte() {
     assert!(!attached.asked.text_contains("【收到附件】"));
 }
 
+/// Formats that nothing here reads, as far as their first bytes.
+#[test]
+fn a_picture_that_cannot_be_converted_is_described_whatever_the_model_takes() {
+    let head = |start: &[u8]| [start, &[7; 200][..]].concat();
+    for (name, bytes) in [
+        ("a.heic", head(b"\0\0\0\x18ftypheic\0\0\0\0mif1heic")),
+        ("a.avif", head(b"\0\0\0\x18ftypavif\0\0\0\0mif1avif")),
+        ("a.jxl", head(b"\0\0\0\x0cJXL \r\n\x87\n")),
+        ("a.psd", head(b"8BPS\0\x01\0\0\0\0\0\0\0\x03")),
+        ("a.jp2", head(b"\0\0\0\x0cjP  \r\n\x87\n")),
+        ("a.pcx", head(b"\x0a\x05\x01\x08")),
+    ] {
+        let attached = attach(&["text", "vision"], name, &bytes);
+        let block = attached.block(&bytes);
+        assert!(has(&block, "类型: 图片"), "{name}: {block:#?}");
+        assert!(
+            block.iter().any(|line| line.starts_with("没有附上: 此图片格式无法转换为 PNG")),
+            "{block:#?}"
+        );
+        assert!(!block.iter().any(|line| line.contains("create_role")), "{block:#?}");
+        let blind = attach(&["text"], name, &bytes);
+        assert!(
+            blind.block(&bytes).iter().any(|line| line.starts_with("没有附上: 此图片格式无法转换为 PNG")),
+            "{name}"
+        );
+    }
+}
+
 #[test]
 fn a_picture_without_an_extension_is_known_by_its_bytes() {
     let attached = attach(&["text", "vision"], "picture", PICTURE);

@@ -1,6 +1,7 @@
 //! The rules between agents, models and servers, as the requests show them.
 
 mod briefs;
+mod bytes;
 mod contacts;
 mod coverage;
 mod delays;

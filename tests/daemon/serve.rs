@@ -16,6 +16,14 @@ fn answering() -> (ScriptedServer, Polity) {
     (server, polity)
 }
 
+/// An address for a daemon that goes and comes back: below the ports that a system gives to whoever asks for any, so that
+/// nobody gets it by chance while the daemon is away.
+fn address_of_its_own() -> String {
+    let first = 10_000 + std::process::id() % 10_000;
+    let mut addresses = (first..32_768).map(|port| format!("127.0.0.1:{port}"));
+    addresses.find(|address| TcpListener::bind(address).is_ok()).expect("a free port")
+}
+
 /// A daemon that is ready.
 struct Daemon {
     running: Running,
@@ -105,7 +113,7 @@ fn it_serves_until_it_is_asked_to_end() {
 #[test]
 fn a_stream_goes_on_with_the_next_daemon() {
     let (_server, polity) = answering();
-    let first = Daemon::start(&polity, "127.0.0.1:0");
+    let first = Daemon::start(&polity, &address_of_its_own());
     first.call("POST /api/messages", r#"{"text": "how much?"}"#);
     let mut all = first.events(0, "task_idle");
     let (address, token) = (first.address.clone(), first.token.clone());

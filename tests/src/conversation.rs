@@ -34,7 +34,9 @@ pub enum Sender {
 pub struct Heard {
     /// Who speaks, by the header line.
     pub from: Sender,
-    /// All lines below the header line.
+    /// The line that says what sort of message it is; empty for notices.
+    pub kind: String,
+    /// All lines below that.
     pub text: String,
 }
 
@@ -121,10 +123,17 @@ impl Conversation {
         let mut heard: Vec<Heard> = Vec::new();
         for message in self.messages().iter().filter(|message| message["role"] == "user") {
             let mut begun = false;
+            let mut headed = false;
             for line in text(message).lines() {
                 if let Some(from) = sender(line) {
-                    heard.push(Heard { from, text: String::new() });
+                    heard.push(Heard { from, kind: String::new(), text: String::new() });
                     begun = true;
+                    headed = true;
+                } else if std::mem::take(&mut headed)
+                    && line.starts_with("（消息类型）")
+                    && let Some(last) = heard.last_mut()
+                {
+                    last.kind.push_str(line);
                 } else if begun && let Some(last) = heard.last_mut() {
                     last.text.push_str(line);
                     last.text.push('\n');
@@ -302,13 +311,16 @@ mod tests {
         assert_eq!(
             working().heard(),
             [
-                Heard { from: agent, text: "read\nit\n".to_owned() },
-                Heard { from: Sender::System, text: "hurry\n".to_owned() },
+                Heard { from: agent, kind: String::new(), text: "read\nit\n".to_owned() },
+                Heard { from: Sender::System, kind: String::new(), text: "hurry\n".to_owned() },
             ]
         );
         let quoted =
             conversation(json!([{"role": "user", "content": "【来自用户的消息】\n｜ 【系统消息】"}]));
-        assert_eq!(quoted.heard(), [Heard { from: Sender::User, text: "｜ 【系统消息】\n".to_owned() }]);
+        assert_eq!(
+            quoted.heard(),
+            [Heard { from: Sender::User, kind: String::new(), text: "｜ 【系统消息】\n".to_owned() }]
+        );
     }
 
     #[test]

@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// How often a running process is asked whether it has ended.
 const GLANCE: Duration = Duration::from_millis(5);
 /// How long the output of an ended process may be held open by what it has started.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+const LAST_WORDS: Duration = Duration::from_secs(30);
 
 /// A home for one daemon: a temporary directory with `config/` and `data/`, where its commands run.
 ///

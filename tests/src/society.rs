@@ -56,7 +56,9 @@ fn work(asked: &Conversation) -> Answer {
     if stored.is_empty() {
         return Answer::call("put_artifact", json!({"type": "report", "content": format!("report of {id}")}));
     }
-    Answer::say(report("worker", &id))
+    // What was stored is named: whoever forgets that is reminded.
+    let reference = stored[0].value["ref"].as_str().unwrap_or_default();
+    Answer::say(format!("{}\n{reference}", report("worker", &id)))
 }
 
 fn manage(asked: &Conversation, role: &str, wanted: usize, last_words: String) -> Answer {

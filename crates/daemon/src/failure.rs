@@ -65,7 +65,7 @@ pub(crate) enum Failure {
     )]
     NoReference(String),
     /// There is nothing to export.
-    #[error("there is no task yet; give a prompt first: polity send \"…\"")]
+    #[error("there is no task yet; give a prompt first: polity run \"…\"")]
     NoTask,
     /// The daemon cannot be asked, or says no.
     #[error(transparent)]
@@ -130,7 +130,10 @@ pub(crate) enum Failure {
     )]
     NoToken(PathBuf),
     /// Nothing is stored there.
-    #[error("there is no society in {0}; name the directory where one lives with --data")]
+    #[error(
+        "there is no society in {0}: nothing was run there yet; give a prompt first: polity run \"…\", or name the \
+         directory where one lives with --data"
+    )]
     NoSociety(PathBuf),
     /// Somebody else looks after the data directory.
     #[error(

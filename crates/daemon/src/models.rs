@@ -11,12 +11,16 @@ use std::sync::Arc;
 /// What a society in this process is made of.
 pub(crate) fn parts(registry: Arc<Registry>) -> Result<Parts, Failure> {
     let http = HttpModel::new().map_err(|error| Failure::Defect(in_full(&error)))?;
-    Ok(Parts {
-        registry,
-        model: Arc::new(Models { http, rehearsal: RehearsalModel }),
-        outside_tools: Vec::new(),
-        extractor: std::env::current_exe().ok(),
-    })
+    Ok(with_model(registry, Arc::new(Models { http, rehearsal: RehearsalModel })))
+}
+
+/// What a society is made of that is only read. No model is ever asked, so it has the one that needs no connections.
+pub(crate) fn reading_parts(registry: Arc<Registry>) -> Parts {
+    with_model(registry, Arc::new(RehearsalModel))
+}
+
+fn with_model(registry: Arc<Registry>, model: Arc<dyn ChatModel>) -> Parts {
+    Parts { registry, model, outside_tools: Vec::new(), extractor: std::env::current_exe().ok() }
 }
 
 /// Both of them.

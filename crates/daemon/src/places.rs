@@ -55,6 +55,17 @@ impl fmt::Display for ConfigDirectory {
 /// The configuration directory: the one that was named, else `./config`, else the person's own, made from the built-in
 /// defaults at first use.
 pub(crate) fn config(named: Option<PathBuf>) -> Result<ConfigDirectory, Failure> {
+    let mut directory = config_as_it_is(named)?;
+    if matches!(directory.reason, Reason::Own)
+        && !polity_registry::write_defaults(&directory.path)?.is_empty()
+    {
+        directory.reason = Reason::Made;
+    }
+    Ok(directory)
+}
+
+/// The same, but nothing is made. The person's own need not be there: then the defaults are in force.
+pub(crate) fn config_as_it_is(named: Option<PathBuf>) -> Result<ConfigDirectory, Failure> {
     if let Some(path) = named {
         if !path.is_dir() {
             return Err(Failure::NoConfig(path));
@@ -66,10 +77,7 @@ pub(crate) fn config(named: Option<PathBuf>) -> Result<ConfigDirectory, Failure>
         return Ok(ConfigDirectory { path: here, reason: Reason::Here(file) });
     }
     let base = choose_base_strategy().map_err(|_| Failure::NoHome("configuration", "config"))?;
-    let path = base.config_dir().join(NAME);
-    let made = polity_registry::write_defaults(&path)?;
-    let reason = if made.is_empty() { Reason::Own } else { Reason::Made };
-    Ok(ConfigDirectory { path, reason })
+    Ok(ConfigDirectory { path: base.config_dir().join(NAME), reason: Reason::Own })
 }
 
 /// A data directory that no other process has. It is free again when this is dropped, or the process ends.

@@ -1,5 +1,6 @@
 //! Commands that ask the daemon of a data directory: each asks the client, and shows what comes back. How it looks is
-//! decided by plain functions over what came.
+//! decided by plain functions over what came. Those that only read take their client from [`Source`], which needs no
+//! daemon; the others from [`At`].
 
 pub(crate) mod agent;
 pub(crate) mod agents;
@@ -19,7 +20,10 @@ pub(crate) mod usage;
 pub(crate) mod view;
 pub(crate) mod watch;
 
+mod source;
 mod words;
+
+use source::Source;
 
 #[cfg(test)]
 mod examples;

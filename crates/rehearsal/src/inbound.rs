@@ -11,7 +11,9 @@ use polity_society::text::{TextKey, Texts};
 pub(crate) struct Inbound<'a> {
     /// Who wrote it.
     pub(crate) sender: Sender,
-    /// The lines of its content, without header and hint.
+    /// The id that its answer can name, if it is a request.
+    pub(crate) request: Option<&'a str>,
+    /// The lines of its content, without header, kind of message and hint.
     pub(crate) lines: Vec<&'a str>,
     /// What came with it, in order.
     pub(crate) attachments: Vec<Attachment<'a>>,
@@ -67,6 +69,14 @@ impl<'a> Inbound<'a> {
         let (header, content) = opening.split_once('\n').unwrap_or((opening, ""));
         let sender = read_header(header, texts)?;
         let mut inbound = Self::from(sender);
+        let (kind, after_kind) = content.split_once('\n').unwrap_or((content, ""));
+        let content = match read_kind(kind, texts) {
+            Some(request) => {
+                inbound.request = request;
+                after_kind
+            }
+            None => content,
+        };
         inbound.read_text(content, texts);
         inbound.read_parts(others, texts);
         Some(inbound)
@@ -112,7 +122,7 @@ impl<'a> Inbound<'a> {
     }
 
     fn from(sender: Sender) -> Self {
-        Self { sender, lines: Vec::new(), attachments: Vec::new(), section: Section::Content }
+        Self { sender, request: None, lines: Vec::new(), attachments: Vec::new(), section: Section::Content }
     }
 
     fn read_text(&mut self, text: &'a str, texts: &Texts) {
@@ -225,6 +235,21 @@ impl Attachment<'_> {
         };
         Some(kind.needs())
     }
+}
+
+/// The id of a request, from the line that says of what kind a message is; `None` where a line does not say that.
+fn read_kind<'a>(line: &'a str, texts: &Texts) -> Option<Option<&'a str>> {
+    if let Some([_, id]) = captures(texts, TextKey::MessageKindRequest, line).as_deref() {
+        return Some(Some(id));
+    }
+    let others = [
+        TextKey::MessageKindAnswer,
+        TextKey::MessageKindSupplement,
+        TextKey::MessageKindReport,
+        TextKey::MessageKindNote,
+        TextKey::MessageKindInformation,
+    ];
+    others.into_iter().any(|key| captures(texts, key, line).is_some()).then_some(None)
 }
 
 fn read_header(line: &str, texts: &Texts) -> Option<Sender> {

@@ -46,9 +46,7 @@ fn wish<'s>(inbound: &'s Inbound<'_>) -> Option<Wish<'s>> {
         return None;
     };
     let capability = inbound.lines.iter().find_map(|line| line.strip_prefix("required_capability: "))?;
-    let request_id =
-        inbound.lines.iter().find_map(|line| line.rsplit_once("request_id: ")).map(|(_, id)| id.trim());
-    Some(Wish { requester, capability: capability.trim(), request_id })
+    Some(Wish { requester, capability: capability.trim(), request_id: inbound.request })
 }
 
 fn is_answer(inbound: &Inbound<'_>) -> bool {

@@ -14,7 +14,7 @@ use crate::handles::Handles;
 use crate::history::History;
 use crate::policy::{self, Fallback, Next, Room, Sent, Situation, Tried};
 use crate::record::Replied;
-use crate::render::{self, MediaUse};
+use crate::render;
 use crate::room::{self, Compaction};
 use crate::store::contacts::ContactRow;
 use crate::store::usage::Served;
@@ -178,6 +178,8 @@ struct FailedAttempt {
     sent: Sent,
     /// What was shown as media.
     media: Vec<ArtifactId>,
+    /// The revision of the catalogue for which it was made.
+    revision: u64,
     /// What could be summed up.
     compaction: Option<Compaction>,
 }
@@ -294,6 +296,8 @@ impl Call<'_> {
         pass.settle(called.as_ref().err(), |failures| policy::pause(None, failures, retry, fastrand::f64()));
         let failure = match called {
             Ok(reply) => {
+                let convicted = self.tried.convicted(snapshot.catalogue.revision());
+                self.handles.trusts.refused(&snapshot, &service.id, &convicted);
                 self.handles.trusts.taken(&snapshot, &service.id, &made.media());
                 return Ok(Attempted::Ended(self.answered(
                     reply,
@@ -306,26 +310,27 @@ impl Call<'_> {
             Err(failure) => failure,
         };
         let media = made.media();
-        if failure.kind == FailureKind::MediaRefused {
-            self.handles.trusts.refused(&snapshot, &service.id, &media);
-        }
         let compaction = match failure.kind {
             FailureKind::ContextOverflow => self.compaction(&made, tokens, service, &snapshot),
             _ => None,
         };
-        Ok(Attempted::Failed(Box::new(FailedAttempt { failure, sent: made.sent(), media, compaction })))
+        let revision = snapshot.catalogue.revision();
+        let sent = made.sent();
+        Ok(Attempted::Failed(Box::new(FailedAttempt { failure, sent, media, revision, compaction })))
     }
 
     /// Does what the policy says about an attempt that failed. Gives the end of the call where that is it.
     async fn go_on(&mut self, service: &Service, failed: FailedAttempt) -> Result<Option<Asked>, Error> {
         let snapshot = self.handles.registry.current();
-        let FailedAttempt { failure, sent, media, compaction } = failed;
+        let FailedAttempt { failure, sent, media, revision, compaction } = failed;
         let fallback = untried_fallback(&snapshot, service, self.tried);
         let room = if compaction.is_some() { self.tried.room } else { Room::Exhausted };
         let situation = Situation { sent, fallback: fallback_of(fallback), room };
         let next = policy::next(&failure, self.tried, situation, &snapshot.settings.retry, fastrand::f64());
-        let suspects = match failure.kind {
-            FailureKind::MediaRefused => capabilities_used(&media, &self.scene.stored),
+        let suspects = match (next, failure.kind) {
+            (Next::DescribeMedia, _) | (_, FailureKind::MediaRefused) => {
+                capabilities_used(&media, &self.scene.stored)
+            }
             _ => Vec::new(),
         };
         let attempt = self.tried.attempts();
@@ -343,7 +348,7 @@ impl Call<'_> {
                     }
                 }
             }
-            (Next::DescribeMedia, _, _) => self.tried.media = MediaUse::Described,
+            (Next::DescribeMedia, _, _) => self.tried.describe_media(&failure, media, revision),
             (Next::Compact, _, Some(compaction)) => return Ok(Some(self.too_long(compaction))),
             (Next::Fallback, Some(fallback), _) => self.tried.turn_to(fallback.id.clone()),
             // Without a fallback, or anything to sum up, the policy gives neither of the two.
@@ -403,6 +408,7 @@ impl Call<'_> {
             text: reply.text,
             calls: reply.tool_calls,
             extra: reply.extra,
+            refused: serde_json::Map::new(),
             service: Some(service.id.clone()),
         };
         let served = Served {
@@ -422,7 +428,7 @@ fn still_down(last: CallError) -> FailedAttempt {
     let message = format!("another call has found it still down: {}", last.message);
     // Whoever was told to wait has seen to it.
     let failure = CallError { message, retry_after: None, ..last };
-    FailedAttempt { failure, sent: Sent::Text, media: Vec::new(), compaction: None }
+    FailedAttempt { failure, sent: Sent::Text, media: Vec::new(), revision: 0, compaction: None }
 }
 
 fn untried_fallback<'s>(
@@ -447,7 +453,8 @@ async fn look(handles: &Handles, conversation: &Conversation) -> Result<Scene, E
         Some(role) => roles::get(&mut reader, role).await?,
         None => None,
     };
-    let history = records::history(&mut reader, conversation).await?;
+    let texts = &handles.registry.current().prompts.texts;
+    let history = records::history(&mut reader, conversation, texts).await?;
     let contacts = contacts::of(&mut reader, &conversation.agent, &conversation.task).await?;
     let stored = artifacts::get_many(&mut reader, &render::artifacts_of(&history)).await?;
     let wanted = match agent.service.clone() {

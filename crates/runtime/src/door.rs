@@ -4,14 +4,18 @@
 use crate::event::Event;
 use crate::store::contacts::ContactRow;
 use crate::store::messages::Streak;
-use crate::store::{Conversation, Error, Tx, agents, apply, artifacts, contacts, events, messages};
+use crate::store::{
+    Conversation, Error, Tx, agents, apply, artifacts, contacts, events, messages, notes, turns,
+};
 use polity_registry::{Catalogue, Service, Snapshot};
 use polity_society::contact::{self, KnownParty};
 use polity_society::id::{AgentId, ArtifactId, MessageId, ServiceId};
 use polity_society::message::Payload;
 use polity_society::notice::Notice;
 use polity_society::refusal::Refusal;
-use polity_society::rules::{self, Acquaintance, Answering, DoorFacts, Draft, LastWord, PAIR_LIMIT, Waiting};
+use polity_society::rules::{
+    self, Acquaintance, Admitted, Answering, DoorFacts, Draft, LastWord, PAIR_LIMIT,
+};
 use sqlx::SqliteConnection;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -61,6 +65,27 @@ pub(crate) fn mentioned(payload: &Payload) -> Vec<ArtifactId> {
     all
 }
 
+/// A message that was accepted.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    /// Its id.
+    pub(crate) id: MessageId,
+    /// The ids in its `request_id` that name no open request.
+    pub(crate) ignored: Vec<MessageId>,
+}
+
+/// The request that an agent works on in its open turn: the one that the turn began with, else the oldest that it owes.
+pub(crate) async fn worked_on(
+    connection: &mut SqliteConnection,
+    agent: &Conversation,
+) -> Result<Option<MessageId>, Error> {
+    let Some(turn) = turns::open(connection, agent).await? else { return Ok(None) };
+    match turn.works_on {
+        Some(request) => Ok(Some(request)),
+        None => Ok(messages::open_requests(connection, agent).await?.into_iter().next().map(|open| open.id)),
+    }
+}
+
 /// Sends a draft, or says why not. Nothing is written where it is refused.
 pub(crate) async fn send(
     tx: &mut Tx,
@@ -68,24 +93,25 @@ pub(crate) async fn send(
     sender: &Conversation,
     draft: Draft,
     last_word: LastWord,
-) -> Result<Result<MessageId, Refusal>, Error> {
+) -> Result<Result<Sent, Refusal>, Error> {
     let Some(row) = agents::get(&mut tx.connection, &sender.agent).await? else {
         return Err(Error::Damaged { table: "agents", what: format!("{} is missing", sender.agent) });
     };
     let contacts = known_parties(&mut tx.connection, &snapshot.catalogue, sender).await?;
-    let receiver = contact::find(&contacts, &draft.to).map_or(&sender.agent, |known| &known.party.id).clone();
+    let receiver = match contact::find(&contacts, &draft.to) {
+        Ok(known) => known.map_or(&sender.agent, |known| &known.party.id).clone(),
+        Err(refusal) => return Ok(Err(refusal)),
+    };
     let acquaintance = if contacts::knows(&mut tx.connection, &receiver, &sender.agent).await? {
         Acquaintance::Known
     } else {
         Acquaintance::New
     };
-    let open_requests = messages::open_requests(&mut tx.connection, sender).await?;
-    let mut awaited = messages::awaited(&mut tx.connection, sender).await?;
-    if matches!(draft.answering, Answering::This(_)) {
+    let mut pending = messages::pending(&mut tx.connection, sender).await?;
+    if matches!(draft.answering, Answering::Closing(_)) {
         // A turn ends with this text: what came meanwhile is heard in the next one, which says more.
-        awaited.extend(messages::unheard(&mut tx.connection, sender).await?);
+        pending.extend(messages::unheard(&mut tx.connection, sender).await?);
     }
-    let waits = last_word == LastWord::UnlessWaiting && awaited.iter().any(|id| *id != receiver);
     let mailbox = Conversation { agent: receiver.clone(), task: sender.task.clone() };
     let streak = if sender.agent.is_user() || receiver.is_user() {
         Streak::default()
@@ -96,8 +122,10 @@ pub(crate) async fn send(
         task: sender.task.clone(),
         sender: row.party(&snapshot.catalogue),
         acquaintance,
-        open_requests: open_requests.into_iter().filter(|request| request.from == receiver).collect(),
-        waiting: if waits { Waiting::ForOthers } else { Waiting::ForNobody },
+        open_requests: messages::open_requests(&mut tx.connection, sender).await?,
+        works_on: turns::open(&mut tx.connection, sender).await?.and_then(|turn| turn.works_on),
+        pending,
+        last_word,
         queued: messages::queued(&mut tx.connection, &mailbox, snapshot.settings.limits.max_queue).await?,
         exchanges: streak.exchanges,
         openable: openable(&mut tx.connection, sender, &mentioned(&draft.payload)).await?,
@@ -105,9 +133,10 @@ pub(crate) async fn send(
     };
     let id = messages::next_id(tx).await?;
     match rules::admit(draft, &facts, id.clone(), &snapshot.settings.limits) {
-        Ok(changes) => {
+        Ok(Admitted { changes, ignored }) => {
             apply::apply(tx, snapshot, changes).await?;
-            Ok(Ok(id))
+            notes::named(tx, sender, &receiver, &facts.openable).await?;
+            Ok(Ok(Sent { id, ignored }))
         }
         Err(refusal) => {
             if let Refusal::LimitReached { limit: PAIR_LIMIT, value } = refusal {
@@ -132,7 +161,7 @@ async fn tell_pair(
         if messages::was_told(&mut tx.connection, &sender.task, to, since, &notice).await? {
             continue;
         }
-        apply::tell(tx, snapshot, &sender.task, to, notice).await?;
+        apply::tell(tx, snapshot, &sender.task, to, notice, None).await?;
         let event = Event::LimitReached {
             task: sender.task.clone(),
             agent: to.clone(),

@@ -29,6 +29,7 @@ use polity_registry::{Service, Snapshot};
 use polity_society::agent::Standing;
 use polity_society::id::TaskId;
 use polity_society::message::Expects;
+use polity_society::rules;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -106,7 +107,9 @@ async fn begin(
     let Some(message) = messages::first_queued(&mut tx.connection, conversation).await? else {
         return Ok(None);
     };
-    let open = turns::begin(tx, conversation, &message.id).await?;
+    let subjects = messages::requests(&mut tx.connection, rules::subjects(&message)).await?;
+    let works_on = rules::works_on(&message, &subjects);
+    let open = turns::begin(tx, conversation, &message.id, works_on).await?;
     messages::take(tx, &message.id, open.id).await?;
     records::append(tx, conversation, open.id, &Record::Heard { message: message.id.clone() }).await?;
     note_status(tx, snapshot, conversation, open.id).await?;
@@ -285,7 +288,7 @@ async fn call_model(
     let Answer { mut replied, served, shown, reservation } = *answer;
     polity_points::point!("driver::answered");
     let snapshot = handles.registry.current();
-    let taken_out = take_bytes_out(handles, &snapshot, &mut replied).await?;
+    let stored = take_bytes_out(handles, conversation, &snapshot, &mut replied).await?;
     polity_points::point!("driver::bytes_taken_out");
     let event = Event::ModelAnswered {
         task: conversation.task.clone(),
@@ -298,7 +301,7 @@ async fn call_model(
         content: shown,
     };
     let (event, reservation) = (Box::new(event), Arc::new(reservation));
-    Ok(Happened::Replied { replied, event, served, taken_out, reservation })
+    Ok(Happened::Replied { replied, event, served, stored, reservation })
 }
 
 /// What was given up.
@@ -347,7 +350,7 @@ pub(crate) async fn park(
             if !holds::insert(tx, &conversation, &reason).await? {
                 return Ok(());
             }
-            closing::tell_parked(tx, &snapshot, &conversation, &reason).await
+            closing::tell_parked(tx, &snapshot, &conversation, &reason, None).await
         })
     });
     write.await

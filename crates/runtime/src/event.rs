@@ -12,6 +12,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
+/// Reads what earlier versions wrote, too: one id in the place of a list.
+fn one_or_several<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<MessageId>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Ids {
+        Several(Vec<MessageId>),
+        One(MessageId),
+    }
+    Ok(match Option::<Ids>::deserialize(deserializer)? {
+        Some(Ids::Several(ids)) => ids,
+        Some(Ids::One(id)) => vec![id],
+        None => Vec::new(),
+    })
+}
+
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case", rename_all_fields = "camelCase")]
@@ -155,11 +170,24 @@ pub enum Event {
         /// Its artifacts.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         attachments: Vec<ArtifactId>,
-        /// The request that it answers.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        in_reply_to: Option<MessageId>,
+        /// The requests that it answers.
+        #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_several")]
+        #[schemars(with = "Vec<MessageId>")]
+        in_reply_to: Vec<MessageId>,
         /// Whether it is the last word.
         finality: Finality,
+    },
+    /// A message that was sent before turns out to be the answer: nothing more is to come, and it is not sent again.
+    AnswerSettled {
+        /// The task.
+        task: TaskId,
+        /// Who said it.
+        agent: AgentId,
+        /// The message, which is final from now on.
+        message: MessageId,
+        /// The requests that it answers from now on.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        answers: Vec<MessageId>,
     },
     /// A message to the person that was sent with a delay is due.
     MessageDue {
@@ -243,6 +271,9 @@ pub enum Event {
         attempt: u32,
         /// What sort of failure.
         kind: FailureKind,
+        /// The HTTP status, where there was one.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        status: Option<u16>,
         /// What was said.
         reason: String,
         /// What is done about it.
@@ -377,6 +408,7 @@ impl Event {
             | Self::AgentCreated { task, .. }
             | Self::MessageAccepted { task, .. }
             | Self::MessageDue { task }
+            | Self::AnswerSettled { task, .. }
             | Self::TurnStarted { task, .. }
             | Self::TurnEnded { task, .. }
             | Self::ContextCompacted { task, .. }
@@ -410,6 +442,7 @@ impl Event {
             | Self::AgentPaused { agent }
             | Self::AgentResumed { agent }
             | Self::AgentStopped { agent, .. }
+            | Self::AnswerSettled { agent, .. }
             | Self::TurnStarted { agent, .. }
             | Self::TurnEnded { agent, .. }
             | Self::ModelAnswered { agent, .. }

@@ -9,11 +9,11 @@ use bytes::Bytes;
 use polity_artifacts::index::Stored;
 use polity_llm::Data;
 use polity_media::{
-    ChildBounds, DocumentFormat, ExtractError, Fitted, ImageBounds, ImageError, Metadata,
-    fit_image_in_background, run_child,
+    ChildBounds, DocumentFormat, ExtractError, Fitted, ImageBounds, ImageError, MAX_DECODED_BYTES,
+    MAX_DECODED_EDGE, Metadata, fit_image_in_background, run_child,
 };
 use polity_registry::{Service, StripMetadata};
-use polity_routing::Route;
+use polity_routing::{Reason, Route};
 use polity_society::id::ArtifactId;
 use std::collections::HashMap;
 
@@ -32,13 +32,18 @@ pub(crate) async fn fetch(handles: &Handles, service: &Service, stored: &[Stored
     for stored in stored {
         let got = match route_of(&stored.artifact, sight) {
             _ if let Some(damage) = &stored.damage => Err(format!("its row is damaged: {damage}")),
-            Route::Text => read(handles, stored).await.map(Fetch::Text),
-            Route::Image => picture(handles, stored, bounds(service)).await,
-            Route::Audio(_) | Route::File => whole(handles, stored).await,
-            Route::Describe(_) => Ok(extract(handles, stored).await),
+            Route::Text => read(handles, stored).await.map(|bytes| Got::Whole(Fetch::Text(bytes))),
+            Route::Image => picture(handles, stored, bounds(service, sight.media_bytes)).await,
+            Route::Audio(_) | Route::File => whole(handles, stored).await.map(Got::Whole),
+            Route::Describe(_) => Ok(Got::Whole(extract(handles, stored).await)),
         };
         let bytes = match got {
-            Ok(bytes) => bytes,
+            Ok(Got::Whole(bytes)) => bytes,
+            Ok(Got::LeftOut(reason, why)) => {
+                let artifact = stored.artifact.id.clone();
+                unreadable.push(Event::ArtifactUnreadable { artifact, reason: why });
+                Fetch::LeftOut(reason)
+            }
             Err(reason) => {
                 let artifact = stored.artifact.id.clone();
                 unreadable.push(Event::ArtifactUnreadable { artifact, reason });
@@ -48,6 +53,14 @@ pub(crate) async fn fetch(handles: &Handles, service: &Service, stored: &[Stored
         fetched.insert(stored.artifact.id.clone(), Fetched { artifact: stored.artifact.clone(), bytes });
     }
     All { fetched, unreadable }
+}
+
+/// What was got of one artifact.
+enum Got {
+    /// What is shown of it.
+    Whole(Fetch),
+    /// No picture that can be sent: why, for the model and for those who watch.
+    LeftOut(Reason, String),
 }
 
 async fn read(handles: &Handles, stored: &Stored) -> Result<Bytes, String> {
@@ -65,11 +78,12 @@ async fn whole(handles: &Handles, stored: &Stored) -> Result<Fetch, String> {
     Ok(Fetch::Medium(mime_type, data))
 }
 
-/// What the service says a picture may measure; else what servers commonly take.
-fn bounds(service: &Service) -> ImageBounds {
+/// What the service says a picture may measure; else what servers commonly take. It must fit among the media of a
+/// request, too, where three bytes take four.
+fn bounds(service: &Service, media_bytes: u64) -> ImageBounds {
     let common = ImageBounds::default();
     ImageBounds {
-        max_bytes: service.max_image_bytes.unwrap_or(common.max_bytes),
+        max_bytes: service.max_image_bytes.unwrap_or(common.max_bytes).min(media_bytes / 4 * 3),
         max_edge: service.max_image_edge.unwrap_or(common.max_edge),
         metadata: match service.strip_metadata {
             StripMetadata::Strip => Metadata::Strip,
@@ -78,12 +92,12 @@ fn bounds(service: &Service) -> ImageBounds {
     }
 }
 
-/// A picture within its bounds. One that cannot be looked into goes as it is, if it is small enough: the server may know
-/// the format.
-async fn picture(handles: &Handles, stored: &Stored, bounds: ImageBounds) -> Result<Fetch, String> {
-    match handles.kept.get(&stored.blob, Form::Fitted(bounds)) {
-        Some(Made::Medium(mime_type, data)) => return Ok(Fetch::Medium(mime_type, data)),
-        Some(Made::Failed(reason)) => return Err(reason),
+/// A picture within its bounds, as PNG, JPEG, WebP or GIF.
+async fn picture(handles: &Handles, stored: &Stored, bounds: ImageBounds) -> Result<Got, String> {
+    let form = Form::Fitted(bounds);
+    match handles.kept.get(&stored.blob, form) {
+        Some(Made::Medium(mime_type, data)) => return Ok(Got::Whole(Fetch::Medium(mime_type, data))),
+        Some(Made::LeftOut(reason, why)) => return Ok(Got::LeftOut(reason, why)),
         Some(Made::Text(_) | Made::Nothing) | None => {}
     }
     let bytes = read(handles, stored).await?;
@@ -94,19 +108,39 @@ async fn picture(handles: &Handles, stored: &Stored, bounds: ImageBounds) -> Res
             tracing::debug!(artifact = %stored.artifact.id, ?what, "a picture was made to fit");
             (mime_type.to_owned(), Data::from(bytes))
         }
-        // Others may know a format that is not read here.
-        Err(ImageError::Unsupported { .. }) if bytes.len() as u64 <= bounds.max_bytes => {
-            (declared, Data::from(bytes))
+        // The server may know more of the format than is known here.
+        Err(ImageError::UnknownVariant { mime_type }) if bytes.len() as u64 <= bounds.max_bytes => {
+            (mime_type.to_owned(), Data::from(bytes))
         }
         Err(ImageError::Stopping) => return Err(ImageError::Stopping.to_string()),
         Err(error) => {
-            let reason = error.to_string();
-            handles.kept.keep(&stored.blob, Form::Fitted(bounds), Made::Failed(reason.clone()));
-            return Err(reason);
+            let (reason, why) = (reason_of(&error), error.to_string());
+            handles.kept.keep(&stored.blob, form, Made::LeftOut(reason.clone(), why.clone()));
+            return Ok(Got::LeftOut(reason, why));
         }
     };
-    handles.kept.keep(&stored.blob, Form::Fitted(bounds), Made::Medium(mime_type.clone(), data.clone()));
-    Ok(Fetch::Medium(mime_type, data))
+    handles.kept.keep(&stored.blob, form, Made::Medium(mime_type.clone(), data.clone()));
+    Ok(Got::Whole(Fetch::Medium(mime_type, data)))
+}
+
+/// Why a picture is left out.
+fn reason_of(error: &ImageError) -> Reason {
+    match error {
+        ImageError::Unsupported { .. } | ImageError::UnknownVariant { .. } => Reason::NotConvertible,
+        ImageError::TooManyPixels(size) => Reason::TooManyPixels {
+            width: size.width,
+            height: size.height,
+            max_bytes: MAX_DECODED_BYTES,
+            max_edge: MAX_DECODED_EDGE,
+        },
+        ImageError::CannotFit { max_bytes } => Reason::CannotFit { limit: *max_bytes },
+        ImageError::Damaged(_)
+        | ImageError::TooMuchMemory(_)
+        | ImageError::Scale(_)
+        | ImageError::Encode(_)
+        | ImageError::DecoderPanicked
+        | ImageError::Stopping => Reason::Damaged,
+    }
 }
 
 /// The text of a document, where there is a way to get it. That there is none is no failure: the document is described.
@@ -118,7 +152,7 @@ async fn extract(handles: &Handles, stored: &Stored) -> Fetch {
     }
     match handles.kept.get(&stored.blob, Form::Text) {
         Some(Made::Text(text)) => return Fetch::Extracted(text),
-        Some(Made::Nothing | Made::Medium(..) | Made::Failed(_)) => return Fetch::Spared,
+        Some(Made::Nothing | Made::Medium(..) | Made::LeftOut(..)) => return Fetch::Spared,
         None => {}
     }
     let Ok(bytes) = read(handles, stored).await else { return Fetch::Spared };
@@ -137,6 +171,6 @@ async fn extract(handles: &Handles, stored: &Stored) -> Fetch {
     handles.kept.keep(&stored.blob, Form::Text, made.clone());
     match made {
         Made::Text(text) => Fetch::Extracted(text),
-        Made::Nothing | Made::Medium(..) | Made::Failed(_) => Fetch::Spared,
+        Made::Nothing | Made::Medium(..) | Made::LeftOut(..) => Fetch::Spared,
     }
 }

@@ -4,6 +4,7 @@ use crate::record::{Keeps, Record, ToolResult};
 use polity_llm::{Arguments, estimate_tokens};
 use polity_society::message::{Body, Message};
 use polity_society::notice::Notice;
+use polity_society::present::FirstWords;
 use polity_society::text::Texts;
 use std::collections::{HashMap, HashSet};
 
@@ -14,6 +15,8 @@ pub(crate) struct History {
     pub(crate) records: Vec<(i64, Record)>,
     /// The messages, by id.
     pub(crate) messages: HashMap<String, Message>,
+    /// The first words of the requests that these messages answer or are about.
+    pub(crate) asked: FirstWords,
     /// The requests to the agent that are not answered yet: they are told whatever is summed up.
     pub(crate) open: HashSet<String>,
     /// How many tokens the open requests may take that are told in spite of a summary; no bound where none is known.

@@ -24,15 +24,26 @@ pub(crate) fn verdict(standing: &Standing) -> Verdict {
         && !standing.limited
         && !standing.stopped
         && !standing.asks_user;
-    if standing.unanswered && may_nudge {
+    if (standing.unanswered || standing.expectant) && may_nudge {
         return Verdict::Nudge;
     }
     Verdict::Idle(outcome(standing))
 }
 
+/// Whether the last thing that root has told the person, which promised more, is all that will come: root was reminded
+/// and had nothing to add.
+pub(crate) fn interim_is_final(standing: &Standing) -> bool {
+    standing.nudged
+        && standing.expectant
+        && !standing.asks_user
+        && !standing.root_failed
+        && !standing.limited
+        && !standing.stopped
+}
+
 /// How a task stands that has nothing left to do: the first that holds.
 pub(crate) fn outcome(standing: &Standing) -> Outcome {
-    if !standing.model_answered && standing.unanswered && standing.root_failed {
+    if standing.unreached && standing.unanswered {
         Outcome::NoModel
     } else if standing.limited {
         Outcome::Limited
@@ -57,10 +68,28 @@ mod tests {
         turning: false,
         mail: false,
         unanswered: false,
+        expectant: false,
         asks_user: false,
         root_failed: false,
-        model_answered: true,
+        unreached: false,
     };
+
+    #[test]
+    fn what_root_does_not_add_to_after_a_reminder_is_its_last_word() {
+        let nudged = Standing { nudged: true, expectant: true, unanswered: true, ..DONE };
+        assert!(interim_is_final(&nudged));
+        let standings = [
+            Standing { nudged: false, ..nudged },
+            Standing { expectant: false, ..nudged },
+            Standing { asks_user: true, ..nudged },
+            Standing { root_failed: true, ..nudged },
+            Standing { limited: true, ..nudged },
+            Standing { stopped: true, ..nudged },
+        ];
+        for standing in standings {
+            assert!(!interim_is_final(&standing), "{standing:?}");
+        }
+    }
 
     #[test]
     fn verdicts() {
@@ -72,13 +101,17 @@ mod tests {
         check(Standing { mail: true, ..DONE }, Verdict::Leave);
         let silent = Standing { unanswered: true, ..DONE };
         check(silent, Verdict::Nudge);
+        let expectant = Standing { expectant: true, ..DONE };
+        check(expectant, Verdict::Nudge);
+        check(Standing { nudged: true, ..expectant }, Verdict::Idle(Outcome::Answered));
         check(Standing { nudged: true, ..silent }, Verdict::Idle(Outcome::Unanswered));
         check(Standing { stopped: true, ..DONE }, Verdict::Idle(Outcome::Unanswered));
         check(Standing { stopped: true, ..silent }, Verdict::Idle(Outcome::Unanswered));
         check(Standing { root_failed: true, ..silent }, Verdict::Idle(Outcome::Unanswered));
         check(Standing { asks_user: true, ..silent }, Verdict::Idle(Outcome::AwaitsUser));
         check(Standing { limited: true, asks_user: true, ..silent }, Verdict::Idle(Outcome::Limited));
-        let dead = Standing { root_failed: true, model_answered: false, ..silent };
+        let dead = Standing { root_failed: true, unreached: true, ..silent };
         check(dead, Verdict::Idle(Outcome::NoModel));
+        check(Standing { limited: true, asks_user: true, ..dead }, Verdict::Idle(Outcome::NoModel));
     }
 }

@@ -5,6 +5,7 @@ use lru::LruCache;
 use polity_artifacts::BlobHash;
 use polity_llm::Data;
 use polity_media::ImageBounds;
+use polity_routing::Reason;
 use std::sync::{Mutex, PoisonError};
 
 /// What was made.
@@ -27,15 +28,15 @@ pub(crate) enum Made {
     Text(String),
     /// It was tried, and there is nothing to be had.
     Nothing,
-    /// It was tried, and cannot be: why.
-    Failed(String),
+    /// It was tried, and there is no picture to be had: why, for models and for those who watch.
+    LeftOut(Reason, String),
 }
 
 impl Made {
     fn footprint(&self) -> usize {
         match self {
             Self::Medium(_, data) => data.footprint(),
-            Self::Text(text) | Self::Failed(text) => text.len(),
+            Self::Text(text) | Self::LeftOut(_, text) => text.len(),
             Self::Nothing => 0,
         }
     }

@@ -40,6 +40,7 @@ mod driver;
 mod handles;
 
 mod idle;
+mod rest;
 mod supervisor;
 
 mod society;

@@ -3,7 +3,7 @@
 use crate::render::MediaUse;
 use polity_llm::{CallError, FailureKind, Patience, WhileOpen};
 use polity_registry::Retry;
-use polity_society::id::ServiceId;
+use polity_society::id::{ArtifactId, ServiceId};
 use std::time::Duration;
 
 /// The longest pause that a service may ask for and be waited for, where nobody else can be asked. After a longer one
@@ -27,6 +27,8 @@ pub(crate) struct Tried {
     given_up: Vec<ServiceId>,
     /// Whether media are shown to the service.
     pub(crate) media: MediaUse,
+    /// What the service seems to have refused. It is known once the service has answered without it.
+    suspected: Option<Suspected>,
     /// Whether older history can be summed up for the service.
     pub(crate) room: Room,
 }
@@ -40,6 +42,7 @@ impl Tried {
             service: None,
             given_up: Vec::new(),
             media: MediaUse::Shown,
+            suspected: None,
             room: Room::Untouched,
         }
     }
@@ -69,8 +72,24 @@ impl Tried {
         self.given_up.extend(self.service.replace(service));
         self.before = self.attempts;
         self.media = MediaUse::Shown;
+        self.suspected = None;
         // Another service, another window.
         self.room = Room::Untouched;
+    }
+
+    /// Has media described from now on, because of a failure of a request with these media. `revision` is that of the
+    /// catalogue for which it was made.
+    pub(crate) fn describe_media(&mut self, failure: &CallError, media: Vec<ArtifactId>, revision: u64) {
+        self.media = MediaUse::Described;
+        // Of a request that was too long it is not said that any of its media is to blame: a shorter history may do.
+        self.suspected =
+            (failure.kind != FailureKind::ContextOverflow).then_some(Suspected { media, revision });
+    }
+
+    /// The media that the service has refused, now that it has answered a request without them.
+    pub(crate) fn convicted(&mut self, revision: u64) -> Vec<ArtifactId> {
+        let suspected = self.suspected.take().filter(|suspected| suspected.revision == revision);
+        suspected.map(|suspected| suspected.media).unwrap_or_default()
     }
 
     /// Counts an attempt.
@@ -85,6 +104,14 @@ impl Tried {
             Room::Made | Room::Exhausted => Room::Exhausted,
         };
     }
+}
+
+/// The media of a request that was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Suspected {
+    media: Vec<ArtifactId>,
+    /// The revision of the catalogue for which the request was made: after a correction, the refusal says nothing.
+    revision: u64,
 }
 
 /// How an attempt was made that failed.
@@ -186,6 +213,13 @@ pub(crate) fn next(
     if tried.attempts - tried.before >= share(retry.max_attempts - tried.before, situation.fallback) {
         return elsewhere;
     }
+    if failure.kind == FailureKind::ContextOverflow && situation.room != Room::Exhausted {
+        return Next::Compact;
+    }
+    let shows_media = situation.sent == Sent::Media && tried.media == MediaUse::Shown;
+    if shows_media && failure.may_refuse_media() {
+        return Next::DescribeMedia;
+    }
     match failure.kind {
         FailureKind::Unreachable
         | FailureKind::TimedOut
@@ -200,10 +234,6 @@ pub(crate) fn next(
             let here = tried.attempts - tried.before;
             Next::Again { after: pause(failure.retry_after, here, retry, jitter) }
         }
-        FailureKind::MediaRefused if situation.sent == Sent::Media && tried.media == MediaUse::Shown => {
-            Next::DescribeMedia
-        }
-        FailureKind::ContextOverflow if situation.room != Room::Exhausted => Next::Compact,
         FailureKind::MediaRefused
         | FailureKind::Unauthorized
         | FailureKind::ContextOverflow

@@ -87,6 +87,10 @@ pub(crate) struct Replied {
     /// Fields that only the service that sent them understands.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(crate) extra: Map<String, Value>,
+    /// The results of calls that are refused whatever is recorded of them: what was wrong with them is left out there. By
+    /// call; each is answered when its turn has come.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub(crate) refused: Map<String, Value>,
     /// The service that answered.
     pub(crate) service: Option<ServiceId>,
 }
@@ -112,5 +116,8 @@ pub(crate) enum ToolResult {
         offset: u64,
         /// How many characters of a text at most.
         limit: Option<u64>,
+        /// The arguments of the call that the tool does not know.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        ignored: Vec<String>,
     },
 }

@@ -14,16 +14,16 @@ use crate::record::{Record, Replied, ToolResult};
 use bytes::Bytes;
 use content::Content;
 use polity_llm::{Data, Message as Wire, Part, ToolCall};
-use polity_routing::{Content as Routable, FileTypes, Route, route};
+use polity_routing::{Content as Routable, FileTypes, Reason, Route, route};
 use polity_society::contact::KnownParty;
-use polity_society::content::{Artifact, Capabilities};
-use polity_society::id::{ArtifactId, CallId, ServiceId};
+use polity_society::content::{Artifact, Capabilities, Kind};
+use polity_society::id::{AgentId, ArtifactId, CallId, ServiceId};
 use polity_society::limits::Limits;
 use polity_society::message::{Body, Message};
 use polity_society::notice::Notice;
 use polity_society::present::{defuse, json_line, present};
 use polity_society::text::{TextKey, Texts};
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
 
 /// What a conversation is rendered for.
@@ -42,10 +42,29 @@ pub(crate) struct Sight<'a> {
     pub(crate) texts: &'a Texts,
     /// The reader's contacts: whom it could forward to.
     pub(crate) contacts: &'a [KnownParty],
+    /// The service of each contact.
+    pub(crate) contact_services: &'a HashMap<AgentId, ServiceId>,
+    /// All services that there are.
+    pub(crate) services: &'a [Taker],
     /// Whether media are shown at all.
     pub(crate) media: MediaUse,
     /// The artifacts that the service has refused.
     pub(crate) refused: &'a BTreeSet<ArtifactId>,
+}
+
+/// A service, and what it takes.
+#[derive(Clone, Debug)]
+pub(crate) struct Taker {
+    pub(crate) id: ServiceId,
+    pub(crate) capabilities: Capabilities,
+    pub(crate) file_types: FileTypes,
+}
+
+impl Taker {
+    /// Whether it is shown such content, as far as what is declared tells.
+    pub(crate) fn takes(&self, artifact: &Artifact) -> bool {
+        !matches!(route(&Routable::of(artifact), &self.capabilities, &self.file_types), Route::Describe(_))
+    }
 }
 
 /// Whether media are shown to a model that takes them.
@@ -77,7 +96,9 @@ pub(crate) enum Fetch {
     Medium(String, Data),
     /// The text that was got out of a document which the model does not take.
     Extracted(String),
-    /// The store could not give the bytes, or nothing that fits could be made of them.
+    /// No picture that could be sent was made of the bytes.
+    LeftOut(Reason),
+    /// The store could not give the bytes.
     Failed,
 }
 
@@ -121,12 +142,38 @@ fn artifacts_in(record: &Record, messages: &HashMap<String, Message>) -> Vec<Art
 
 /// Where an artifact goes, for this service.
 pub(crate) fn route_of(artifact: &Artifact, sight: &Sight<'_>) -> Route {
-    let blind = Capabilities::default();
-    let capabilities = match sight.media {
-        MediaUse::Shown if !sight.refused.contains(&artifact.id) => sight.capabilities,
-        MediaUse::Shown | MediaUse::Described => &blind,
-    };
-    route(&Routable::of(artifact), capabilities, sight.file_types)
+    if artifact.kind == Kind::Image && polity_media::is_never_converted(&artifact.mime_type) {
+        return Route::Describe(Reason::NotConvertible);
+    }
+    let route = route(&Routable::of(artifact), sight.capabilities, sight.file_types);
+    let is_refused = sight.media == MediaUse::Described || sight.refused.contains(&artifact.id);
+    match route {
+        Route::Image | Route::Audio(_) | Route::File if is_refused => Route::Describe(Reason::Refused),
+        // Pictures are made to fit.
+        Route::Audio(_) | Route::File => match too_large(artifact.size, sight) {
+            Some(reason) => Route::Describe(reason),
+            None => route,
+        },
+        Route::Text | Route::Image | Route::Describe(_) => route,
+    }
+}
+
+/// Where an artifact goes, now that it is known what could be got of it.
+fn route_of_fetched(fetched: &Fetched, sight: &Sight<'_>) -> Route {
+    let route = route_of(&fetched.artifact, sight);
+    match (&route, &fetched.bytes) {
+        (Route::Describe(_), _) => route,
+        (_, Fetch::LeftOut(reason)) => Route::Describe(reason.clone()),
+        (_, Fetch::Medium(_, data)) => too_large(data.len() as u64, sight).map_or(route, Route::Describe),
+        (_, Fetch::Spared | Fetch::Text(_) | Fetch::Extracted(_) | Fetch::Failed) => route,
+    }
+}
+
+/// Why so many bytes cannot be among the media of a request, even alone.
+fn too_large(bytes: u64, sight: &Sight<'_>) -> Option<Reason> {
+    let encoded = encoded_size(bytes);
+    let limit = sight.media_bytes;
+    (encoded > limit).then_some(Reason::TooLarge { encoded, limit })
 }
 
 /// Puts the conversation into the form of a request.
@@ -137,7 +184,7 @@ pub(crate) fn render(
 ) -> Rendered {
     let told = history.told();
     let records: Vec<&Record> = told.all().collect();
-    let old = too_old(&records, history, fetched, sight.media_bytes);
+    let old = too_old(&records, history, fetched, sight);
     let mut content = Content::new(sight, fetched, old);
     let mut messages = Vec::with_capacity(records.len() + 1);
     if let Some(summary) = told.summary {
@@ -151,7 +198,7 @@ pub(crate) fn render(
         match record {
             Record::Heard { message } => {
                 if let Some(message) = history.messages.get(message.as_str()) {
-                    messages.push(Wire::User(heard(message, position, &mut content)));
+                    messages.push(Wire::User(heard(message, history, position, &mut content)));
                 }
             }
             Record::Noticed { notice } => messages.push(noticed(notice, sight.texts)),
@@ -191,8 +238,8 @@ fn status(used: u64, window: u64, texts: &Texts) -> String {
     format!("{}\n{}", texts.fill(TextKey::ContextStatus, &values), texts.get(advice))
 }
 
-fn heard(message: &Message, position: usize, content: &mut Content<'_>) -> Vec<Part> {
-    let presentation = present(message, content.texts());
+fn heard(message: &Message, history: &History, position: usize, content: &mut Content<'_>) -> Vec<Part> {
+    let presentation = present(message, &history.asked, content.texts());
     let mut parts = vec![Part::Text(presentation.opening)];
     if let Body::Payload(payload) = &message.body {
         for attachment in &payload.attachments {
@@ -241,14 +288,39 @@ fn replied_message(replied: &Replied, service: &ServiceId) -> Option<Wire> {
 fn finished(call: &CallId, result: &ToolResult, position: usize, content: &mut Content<'_>) -> Wire {
     let (text, media) = match result {
         ToolResult::Json(value) => (json_line(value), Vec::new()),
-        ToolResult::Artifact { artifact, offset, limit } => {
-            content.tool_result(artifact, call, (*offset, *limit), position)
+        ToolResult::Artifact { artifact, offset, limit, ignored } => {
+            let (text, media) = content.tool_result(artifact, call, (*offset, *limit), position);
+            (with_ignored(text, ignored), media)
         }
     };
     Wire::Tool { call_id: call.to_string(), content: text, media }
 }
 
-/// The media that no longer fit into a request, oldest first, by where they stand.
+/// A result with the arguments that the tool did not know.
+fn with_ignored(text: String, ignored: &[String]) -> String {
+    if ignored.is_empty() {
+        return text;
+    }
+    match serde_json::from_str(&text) {
+        Ok(serde_json::Value::Object(mut result)) => {
+            result.insert("ignored".to_owned(), ignored.into());
+            json_line(&result)
+        }
+        // Cannot happen: every result is an object.
+        _ => text,
+    }
+}
+
+/// Why media are described that would fit alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Crowded {
+    /// Newer ones have taken their place.
+    Out,
+    /// The media of their own message are too much together.
+    Together,
+}
+
+/// The media that do not fit into a request, by where they stand. What would not fit even alone is not counted.
 ///
 /// Where the media outgrow their room, so many of the oldest go that what is left takes half of it: the next media then
 /// fit without another change further up, and a server that keeps the beginning of a prompt finds it again.
@@ -256,15 +328,27 @@ fn too_old(
     records: &[&Record],
     history: &History,
     fetched: &HashMap<ArtifactId, Fetched>,
-    room: u64,
-) -> BTreeSet<usize> {
+    sight: &Sight<'_>,
+) -> BTreeMap<usize, Crowded> {
+    let room = sight.media_bytes;
     let mut shown: VecDeque<(usize, u64)> = VecDeque::new();
     let mut taken = 0;
-    let mut old = BTreeSet::new();
+    let mut old = BTreeMap::new();
+    let encoded_in_request = |fetched: &Fetched| match (&fetched.bytes, route_of_fetched(fetched, sight)) {
+        (_, Route::Describe(_) | Route::Text) => 0,
+        (Fetch::Medium(_, data), Route::Image | Route::Audio(_) | Route::File) => {
+            encoded_size(data.len() as u64)
+        }
+        (_, Route::Image | Route::Audio(_) | Route::File) => 0,
+    };
     for (position, record) in records.iter().enumerate() {
         let media = artifacts_in(record, &history.messages);
-        let encoded: u64 = media.iter().filter_map(|id| fetched.get(id)).map(encoded_size).sum();
+        let encoded: u64 = media.iter().filter_map(|id| fetched.get(id)).map(encoded_in_request).sum();
         if encoded == 0 {
+            continue;
+        }
+        if encoded > room {
+            old.insert(position, Crowded::Together);
             continue;
         }
         shown.push_back((position, encoded));
@@ -272,10 +356,10 @@ fn too_old(
         if taken <= room {
             continue;
         }
-        // The newest stays as long as it fits by itself.
-        while taken > room / 2 && (shown.len() > 1 || taken > room) {
+        // The newest stays: it fits by itself.
+        while taken > room / 2 && shown.len() > 1 {
             let Some((position, encoded)) = shown.pop_front() else { break };
-            old.insert(position);
+            old.insert(position, Crowded::Out);
             taken -= encoded;
         }
     }
@@ -283,11 +367,8 @@ fn too_old(
 }
 
 /// How many bytes a medium takes in a request: base64 makes four of three.
-fn encoded_size(fetched: &Fetched) -> u64 {
-    match &fetched.bytes {
-        Fetch::Medium(_, data) => data.len().div_ceil(3) as u64 * 4,
-        Fetch::Spared | Fetch::Text(_) | Fetch::Extracted(_) | Fetch::Failed => 0,
-    }
+fn encoded_size(bytes: u64) -> u64 {
+    bytes.div_ceil(3).saturating_mul(4)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What a message says, as people are shown it.
 
 use polity_society::message::{Body, Message};
-use polity_society::present::present;
+use polity_society::present;
 use polity_society::text::Texts;
 
 /// The text of a message, in the language in force; without header and reply hint. The person is not a model: what
@@ -12,5 +12,5 @@ pub(crate) fn said(message: &Message, texts: &Texts) -> String {
     {
         return words.to_owned();
     }
-    present(message, texts).opening.split_once('\n').map_or(String::new(), |(_, text)| text.to_owned())
+    present::said(message, texts)
 }

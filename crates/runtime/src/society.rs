@@ -128,7 +128,7 @@ pub struct Letter {
     pub text: String,
 }
 
-/// A running society.
+/// A society: one that runs, or one that is only read.
 pub struct Society {
     handles: Arc<Handles>,
     events: watch::Receiver<i64>,
@@ -151,19 +151,7 @@ impl Society {
         let (store, signals) = Store::open(&data.join(DATABASE), durability).await?;
         let blobs = BlobStore::open(data.join(ARTIFACTS)).await.map_err(Error::Blob)?;
         polity_points::point!("society::opened");
-        let handles = Arc::new(Handles {
-            store,
-            blobs,
-            registry: parts.registry,
-            model: parts.model,
-            gates: Gates::default(),
-            draining: CancellationToken::new(),
-            budgets: Budgets::default(),
-            trusts: Trusts::default(),
-            kept: Kept::default(),
-            extractor: parts.extractor,
-            outside: parts.outside_tools,
-        });
+        let handles = handles(store, blobs, parts);
         let first_event = *signals.events.borrow();
         let stop = CancellationToken::new();
         let (tell_broken, broken) = watch::channel(None);
@@ -176,6 +164,29 @@ impl Society {
         tasks.spawn(keep_bounded(Arc::clone(&handles), stop.clone()));
         tasks.close();
         Ok(Self { handles, events: signals.events, first_event, broken, stop, ended, tasks })
+    }
+
+    /// Opens what a data directory holds for reading alone: no agent works, nothing is written, and what would write
+    /// fails with [`Error::ReadOnly`]. Another process may have the directory, and a society may be running there.
+    ///
+    /// # Errors
+    ///
+    /// Where [`Society::start`] would fail, and where that would have to bring the schema up to date.
+    pub async fn open_to_read(data: &Path, parts: Parts) -> Result<Self, Error> {
+        let (store, newest_event) = Store::open_to_read(&data.join(DATABASE)).await?;
+        let handles = handles(store, BlobStore::as_it_is(data.join(ARTIFACTS)), parts);
+        let (ended, tasks) = (CancellationToken::new(), TaskTracker::new());
+        ended.cancel();
+        tasks.close();
+        Ok(Self {
+            handles,
+            events: watch::channel(newest_event).1,
+            first_event: newest_event,
+            broken: watch::channel(None).1,
+            stop: CancellationToken::new(),
+            ended,
+            tasks,
+        })
     }
 
     /// Has agents do nothing from now on, not even finish what they are asking a model, until they are resumed. What they
@@ -304,6 +315,23 @@ impl Society {
         self.tasks.wait().await;
         self.handles.store.close().await;
     }
+}
+
+/// What drives agents, and what reads.
+fn handles(store: Store, blobs: BlobStore, parts: Parts) -> Arc<Handles> {
+    Arc::new(Handles {
+        store,
+        blobs,
+        registry: parts.registry,
+        model: parts.model,
+        gates: Gates::default(),
+        draining: CancellationToken::new(),
+        budgets: Budgets::default(),
+        trusts: Trusts::default(),
+        kept: Kept::default(),
+        extractor: parts.extractor,
+        outside: parts.outside_tools,
+    })
 }
 
 /// Records what changes of the configuration lead to, until the society stops.

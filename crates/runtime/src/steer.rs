@@ -199,8 +199,8 @@ async fn stop_one(
     for (asker, message) in asked {
         // The person knows: it was the one who did this.
         if !asker.is_user() && !stopped.contains(&asker) {
-            let notice = Notice::Stopped { agent: conversation.agent.clone(), message };
-            apply::tell(tx, snapshot, &conversation.task, &asker, notice).await?;
+            let notice = Notice::Stopped { agent: conversation.agent.clone(), message: message.clone() };
+            apply::tell(tx, snapshot, &conversation.task, &asker, notice, Some(message)).await?;
         }
     }
     Ok(())

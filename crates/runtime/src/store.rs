@@ -12,6 +12,7 @@ pub(crate) mod exchanges;
 pub(crate) mod holds;
 pub(crate) mod maintenance;
 pub(crate) mod messages;
+pub(crate) mod notes;
 pub(crate) mod posts;
 pub(crate) mod records;
 pub(crate) mod roles;
@@ -28,6 +29,7 @@ pub(crate) use writer::Tx;
 
 use crate::event::Event;
 use futures::future::BoxFuture;
+use maintenance::check::Schema;
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
@@ -88,6 +90,15 @@ pub enum Error {
         /// The newest migration of this program.
         known: i64,
     },
+    /// The schema is not the one that this program reads, and whoever only reads does not change it.
+    #[error(
+        "the database {path} has an older schema, or none yet; start a polity on it once, which brings it up to date: \
+         polity serve, or polity run"
+    )]
+    Older {
+        /// The file.
+        path: PathBuf,
+    },
     /// The schema cannot be brought up to date.
     #[error("failed to bring the schema of the database {path} up to date")]
     Migrate {
@@ -133,6 +144,11 @@ pub enum Error {
     /// The writer has ended, because the daemon is ending.
     #[error("the database is closed")]
     Closed,
+    /// Something was to be written where a data directory was opened for reading alone.
+    #[error(
+        "the data directory is open for reading alone; start a polity that writes: polity serve, or polity run"
+    )]
+    ReadOnly,
 }
 
 /// How an error goes on that lies with the machine.
@@ -149,12 +165,14 @@ impl Error {
             Self::Open { .. }
             | Self::Unsound { .. }
             | Self::Newer { .. }
+            | Self::Older { .. }
             | Self::Migrate { .. }
             | Self::Content(_)
             | Self::Damaged { .. }
             | Self::WrongRows { .. }
             | Self::Panicked
-            | Self::Closed => false,
+            | Self::Closed
+            | Self::ReadOnly => false,
         }
     }
 }
@@ -219,14 +237,26 @@ impl Store {
         migrate(&mut connection, file).await?;
         polity_points::point!("store::migrated");
         let newest_event = events::newest(&mut connection).await?;
-        let readers = SqlitePoolOptions::new()
-            .max_connections(READERS)
-            .test_before_acquire(false)
-            .connect_with(options.read_only(true).create_if_missing(false))
-            .await
-            .map_err(open)?;
+        let readers = readers(options.read_only(true).create_if_missing(false)).await.map_err(open)?;
         let (writer, signals) = writer::start(connection, newest_event);
         Ok((Self { readers, writer }, signals))
+    }
+
+    /// Opens the database in a data directory for reading alone: it is not made, brought up to date or repaired. Gives
+    /// the number of the newest event, too. Another process may be writing to it.
+    pub(crate) async fn open_to_read(file: &Path) -> Result<(Self, i64), Error> {
+        let (options, mut connection) = maintenance::open_to_read_with_options(file).await?;
+        maintenance::quick_check(&mut connection, file).await?;
+        match maintenance::check::schema(&mut connection).await? {
+            Schema::Known => {}
+            Schema::Older => return Err(Error::Older { path: file.to_owned() }),
+            Schema::Newer { found, known } => {
+                return Err(Error::Newer { path: file.to_owned(), found, known });
+            }
+        }
+        let newest_event = events::newest(&mut connection).await?;
+        let readers = readers(options).await.map_err(|source| Error::of_file(file, source))?;
+        Ok((Self { readers, writer: writer::Handle::none() }, newest_event))
     }
 
     /// A connection to read with.
@@ -249,6 +279,11 @@ impl Store {
         self.writer.run(job).await
     }
 
+    /// Fails where the database was opened for reading alone.
+    pub(crate) fn check_writable(&self) -> Result<(), Error> {
+        self.writer.check()
+    }
+
     /// Records an event that stands for itself.
     pub(crate) async fn note(&self, event: Event) -> Result<(), Error> {
         self.write(move |tx| Box::pin(async move { events::append(tx, &event).await })).await
@@ -262,6 +297,10 @@ impl Store {
         self.writer.close().await;
         polity_points::point!("store::closed");
     }
+}
+
+async fn readers(options: SqliteConnectOptions) -> Result<SqlitePool, sqlx::Error> {
+    SqlitePoolOptions::new().max_connections(READERS).test_before_acquire(false).connect_with(options).await
 }
 
 fn create_private(file: &Path) -> std::io::Result<()> {

@@ -5,8 +5,9 @@
 use crate::driver::{self, Abandoned};
 use crate::event::Event;
 use crate::handles::Handles;
-use crate::idle::{Verdict, verdict};
+use crate::idle::{Verdict, interim_is_final, outcome, verdict};
 use crate::in_full;
+use crate::rest;
 use crate::store::{Conversation, Error, apply, events, messages, tasks, turns};
 use polity_society::id::{AgentId, TaskId};
 use polity_society::notice::Notice;
@@ -311,7 +312,7 @@ impl Supervisor {
         }
     }
 
-    /// Tells agents that wait for each other. Each deadlock is told once: if it stays, the task ends without them.
+    /// Tells agents that wait for each other. Each deadlock is told once: if it stays, its newest request is given up.
     async fn break_deadlocks(&self, task: &TaskId) -> Result<(), Error> {
         let mut reader = self.handles.store.reader().await?;
         let waits = messages::waits(&mut reader, task).await?;
@@ -328,17 +329,24 @@ impl Supervisor {
                 let waits = messages::waits(&mut tx.connection, &task).await?;
                 for deadlock in rules::deadlocks(&waits, &messages::busy(&mut tx.connection, &task).await?) {
                     let Deadlock { agents, requests } = deadlock;
+                    let open = messages::requests(&mut tx.connection, requests.iter()).await?;
+                    let newest = requests.last().cloned();
                     let notice = Notice::Deadlock { agents: agents.clone(), requests };
                     let mut told = false;
                     for agent in &agents {
                         if !messages::was_told(&mut tx.connection, &task, agent, 0, &notice).await? {
-                            apply::tell(tx, &snapshot, &task, agent, notice.clone()).await?;
+                            // The newest was made on behalf of none of the others, so nothing holds its answer.
+                            let owed = open.iter().rev().find(|request| request.to == *agent);
+                            let about = owed.map(|request| request.id.clone());
+                            apply::tell(tx, &snapshot, &task, agent, notice.clone(), about).await?;
                             told = true;
                         }
                     }
                     if told {
                         polity_points::point!("supervisor::deadlock_told");
                         events::append(tx, &Event::DeadlockFound { task: task.clone(), agents }).await?;
+                    } else if let Some(newest) = newest {
+                        rest::break_circle(tx, &snapshot, &task, &newest).await?;
                     }
                 }
                 Ok(())
@@ -360,10 +368,16 @@ impl Supervisor {
                     Verdict::Leave => Ok(Settled::GoesOn),
                     Verdict::Nudge => {
                         tasks::set_nudged(tx, &task).await?;
-                        apply::tell(tx, &snapshot, &task, &AgentId::root(), Notice::Nudge).await?;
+                        rest::nudge(tx, &snapshot, &task).await?;
                         Ok(Settled::GoesOn)
                     }
-                    Verdict::Idle(outcome) => {
+                    Verdict::Idle(_) => {
+                        if interim_is_final(&standing) {
+                            rest::settle_last_word(tx, &task).await?;
+                        }
+                        rest::tell_user_what_is_left(tx, &snapshot, &task).await?;
+                        let standing = tasks::standing(&mut tx.connection, &task).await?.unwrap_or(standing);
+                        let outcome = outcome(&standing);
                         if let Some(worked) = worked {
                             tasks::set_worked(tx, &task, worked).await?;
                         }

@@ -15,6 +15,7 @@ use polity_llm::{Arguments, ChatModel, ToolCall};
 use polity_registry::{Environment, Registry, Snapshot};
 use polity_society::id::{AgentId, MessageId, TaskId};
 use polity_society::message::Message;
+use polity_society::rules;
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Row, SqliteConnection};
 use std::collections::{BTreeMap, HashMap};
@@ -44,6 +45,20 @@ pub(crate) struct World {
 /// The configuration in force for an `app.json`.
 pub(crate) async fn snapshot(app: &Value) -> Arc<Snapshot> {
     registry(app).await.current()
+}
+
+/// The registry of an `app.json`, for societies that are started as a whole.
+pub(crate) async fn app_registry(app: &Value) -> Registry {
+    registry(app).await
+}
+
+/// A database that holds nothing yet, to be copied; it is there as long as its directory.
+pub(crate) async fn template() -> (std::path::PathBuf, TempDir) {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("polity.db");
+    let (store, _signals) = Store::open(&file, Durability::Normal).await.unwrap();
+    store.close().await;
+    (file, directory)
 }
 
 async fn registry(app: &Value) -> Registry {
@@ -171,7 +186,12 @@ impl World {
                 assert_eq!(done.refused, value.get("error").and_then(Value::as_str));
                 value
             }
-            ToolResult::Artifact { artifact, .. } => json!({"opened": artifact.reference()}),
+            ToolResult::Artifact { artifact, ignored, .. } if ignored.is_empty() => {
+                json!({"opened": artifact.reference()})
+            }
+            ToolResult::Artifact { artifact, ignored, .. } => {
+                json!({"opened": artifact.reference(), "ignored": ignored})
+            }
         }
     }
 
@@ -208,7 +228,10 @@ impl World {
         self.write(move |tx| {
             Box::pin(async move {
                 let first = messages::first_queued(&mut tx.connection, &conversation).await?;
-                let open = turns::begin(tx, &conversation, &first.expect("there is mail").id).await?;
+                let first = first.expect("there is mail");
+                let subjects = messages::requests(&mut tx.connection, rules::subjects(&first)).await?;
+                let works_on = rules::works_on(&first, &subjects);
+                let open = turns::begin(tx, &conversation, &first.id, works_on).await?;
                 for message in messages::take_through(tx, &conversation, open.id, i64::MAX).await? {
                     let record = crate::record::Record::Heard { message };
                     records::append(tx, &conversation, open.id, &record).await?;

@@ -10,18 +10,18 @@ mod organization;
 pub mod outside;
 mod schema;
 
-pub(crate) use artifact::{Incoming, incoming, store};
+pub(crate) use artifact::{CONTENT, Incoming, PUT_ARTIFACT, incoming, store};
 pub(crate) use schema::offered;
 
 use crate::record::{Record, ToolResult};
 use crate::store::{Conversation, Error, Tx};
-use arguments::Call;
+use arguments::{Call, Parsed};
 use polity_artifacts::Prepared;
 use polity_llm::ToolCall;
 use polity_registry::Snapshot;
 use polity_society::refusal::Refusal;
 use polity_society::rules::LastWord;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::HashMap;
 
 /// What a society tool works with.
@@ -52,6 +52,24 @@ impl Done {
         Self { result: ToolResult::Json(value), refused: None, record: None }
     }
 
+    /// The same, naming the arguments that were not understood, so that nothing is dropped in silence.
+    fn naming(mut self, names: Vec<String>) -> Self {
+        if names.is_empty() {
+            return self;
+        }
+        match &mut self.result {
+            ToolResult::Json(Value::Object(result)) => {
+                let before = result.remove("ignored").and_then(|before| serde_json::from_value(before).ok());
+                let all = before.into_iter().flat_map(|before: Vec<String>| before).chain(names);
+                result.insert("ignored".to_owned(), all.collect());
+            }
+            // `null` has no room for a field.
+            ToolResult::Json(other) => *other = json!({"result": other.take(), "ignored": names}),
+            ToolResult::Artifact { ignored, .. } => ignored.extend(names),
+        }
+        self
+    }
+
     /// A refusal, as the model is told it.
     pub(crate) fn refused(refusal: &Refusal, snapshot: &Snapshot) -> Self {
         let result = ToolResult::Json(refusal.to_json(&snapshot.prompts.texts));
@@ -64,11 +82,17 @@ type Ran = Result<Done, Refusal>;
 
 /// Runs a society tool within a transaction.
 pub(crate) async fn run(tx: &mut Tx, context: &Context<'_>, call: &ToolCall) -> Result<Done, Error> {
-    let parsed = match Call::parse(call) {
-        Ok(parsed) => parsed,
-        Err(refusal) => return Ok(Done::refused(&refusal, context.snapshot)),
-    };
+    let Parsed { call: parsed, ignored } = Call::parse(call, Some(&context.snapshot.catalogue));
     let ran = match parsed {
+        Ok(parsed) => dispatch(tx, context, &call.id, parsed).await?,
+        Err(refusal) => Err(refusal),
+    };
+    let done = ran.unwrap_or_else(|refusal| Done::refused(&refusal, context.snapshot));
+    Ok(done.naming(ignored))
+}
+
+async fn dispatch(tx: &mut Tx, context: &Context<'_>, id: &str, call: Call) -> Result<Ran, Error> {
+    Ok(match call {
         Call::CreateRole(arguments) => organization::create_role(tx, context, arguments).await?,
         Call::FindRoleByName(arguments) => organization::find_role(tx, context, &arguments).await?,
         Call::SpawnAgent(arguments) => organization::spawn(tx, context, arguments).await?,
@@ -77,13 +101,12 @@ pub(crate) async fn run(tx: &mut Tx, context: &Context<'_>, call: &ToolCall) -> 
         Call::GetOrgStructure(_) => organization::structure(tx, context).await?,
         Call::SendMessage(arguments) => communication::send_message(tx, context, arguments).await?,
         Call::ListContacts(_) => communication::list_contacts(tx, context).await?,
-        Call::FindCapableAgents(arguments) => communication::find_capable(tx, context, &arguments).await?,
-        Call::PutArtifact(arguments) => artifact::put(tx, context, &call.id, &arguments).await?,
+        Call::FindCapableAgents(arguments) => communication::find_capable(tx, context, arguments).await?,
+        Call::PutArtifact(arguments) => artifact::put(tx, context, id, &arguments).await?,
         Call::GetArtifact(arguments) => artifact::get(tx, context, &arguments).await?,
         Call::ListArtifacts(_) => artifact::list(tx, context).await?,
         Call::CompressContext(arguments) => Ok(communication::compress(arguments)),
-    };
-    Ok(ran.unwrap_or_else(|refusal| Done::refused(&refusal, context.snapshot)))
+    })
 }
 
 /// Whether a society tool has that name.

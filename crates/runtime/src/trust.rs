@@ -9,7 +9,8 @@ use polity_society::id::{ArtifactId, ServiceId};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 
-/// So many media refused, and never one taken, say that the service takes none.
+/// So many requests refused, with so many media, and never one taken, say that the service takes none. One request is
+/// not enough: it may have had more media than a server takes at once.
 const ENOUGH: usize = 3;
 
 /// What is known of one service.
@@ -18,6 +19,8 @@ pub(crate) struct Trust {
     revision: u64,
     taken: BTreeSet<ArtifactId>,
     refused: BTreeSet<ArtifactId>,
+    /// How many requests were refused.
+    refusals: usize,
 }
 
 /// What to make of the media of the next request.
@@ -48,6 +51,10 @@ impl Trust {
     /// The service has refused a request with these media: those are blamed that it has not taken before, or all of them
     /// where it has taken each.
     fn refuse(&mut self, shown: &[ArtifactId]) {
+        if shown.is_empty() {
+            return;
+        }
+        self.refusals += 1;
         let new: Vec<&ArtifactId> = shown.iter().filter(|id| !self.taken.contains(*id)).collect();
         if new.is_empty() {
             for id in shown {
@@ -59,8 +66,8 @@ impl Trust {
     }
 
     fn distrust(&self) -> Distrust {
-        let of_all =
-            if self.taken.is_empty() && self.refused.len() >= ENOUGH { OfAll::Yes } else { OfAll::No };
+        let often = self.refusals >= ENOUGH && self.refused.len() >= ENOUGH;
+        let of_all = if self.taken.is_empty() && often { OfAll::Yes } else { OfAll::No };
         Distrust { refused: self.refused.clone(), of_all }
     }
 }
@@ -84,7 +91,7 @@ impl Trusts {
         self.with(snapshot, service, |trust| trust.take(shown));
     }
 
-    /// Notes that a service has refused a request with these media.
+    /// Notes that a service has refused a request with these media, and answered the same one without them.
     pub(crate) fn refused(&self, snapshot: &Snapshot, service: &ServiceId, shown: &[ArtifactId]) {
         self.with(snapshot, service, |trust| trust.refuse(shown));
     }
@@ -136,7 +143,9 @@ mod tests {
         check(&[Refused(&["a"])], &["a"], OfAll::No);
         check(&[Took(&["a"]), Refused(&["a", "b"])], &["b"], OfAll::No);
         check(&[Took(&["a"]), Refused(&["a"])], &["a"], OfAll::No);
-        check(&[Refused(&["a", "b", "c"])], &["a", "b", "c"], OfAll::Yes);
+        check(&[Refused(&["a", "b", "c"])], &["a", "b", "c"], OfAll::No);
+        check(&[Refused(&["a"]), Refused(&["a"]), Refused(&["a"])], &["a"], OfAll::No);
+        check(&[Refused(&[])], &[], OfAll::No);
         check(&[Refused(&["a"]), Refused(&["b"]), Refused(&["c"])], &["a", "b", "c"], OfAll::Yes);
         check(&[Took(&["z"]), Refused(&["a", "b", "c"])], &["a", "b", "c"], OfAll::No);
     }

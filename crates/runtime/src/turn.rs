@@ -8,6 +8,7 @@ use polity_llm::ToolCall;
 use polity_society::id::CallId;
 use polity_society::message::Expects;
 use polity_society::notice::Notice;
+use serde_json::{Map, Value};
 use std::collections::{HashSet, VecDeque};
 
 /// What to do next.
@@ -64,6 +65,8 @@ pub(crate) struct Turn {
     beginning: Expects,
     phase: Phase,
     calls: VecDeque<ToolCall>,
+    /// The results of those that are refused before they are run.
+    refused: Map<String, Value>,
     /// What the model said along with its calls.
     last_text: Option<String>,
     /// What it said before it was reminded of its children.
@@ -100,6 +103,7 @@ impl Turn {
             beginning,
             phase: Phase::Asking,
             calls: VecDeque::new(),
+            refused: Map::new(),
             last_text: None,
             before_reminder: None,
             started: None,
@@ -183,6 +187,11 @@ impl Turn {
         self.started.as_ref().is_some_and(|started| started.as_str() == call.id)
     }
 
+    /// The result of a call that is refused, whatever its arguments say now.
+    pub(crate) fn refused(&self, call: &ToolCall) -> Option<&Value> {
+        self.refused.get(&call.id)
+    }
+
     /// Takes in what happened.
     pub(crate) fn apply(&mut self, record: &Record) {
         match record {
@@ -219,6 +228,7 @@ impl Turn {
         if !replied.calls.is_empty() {
             self.rounds += 1;
             self.calls = replied.calls.iter().cloned().collect();
+            self.refused.clone_from(&replied.refused);
             self.last_text.clone_from(&replied.text);
             self.phase = Phase::Running;
             return;

@@ -1,9 +1,10 @@
 //! The task brief 任务委托书: what a parent must say to whom it hires (seed agent-communication, requirements 1 and 7).
 
-use crate::problem::{Fault, FieldProblem, Fields};
+use crate::problem::{Fault, FieldProblem, Fields, path};
+use crate::written;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// A complete brief.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -32,6 +33,10 @@ pub struct TaskBrief {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub priority: Option<Value>,
+    /// Whatever else was said, under the names that its writer gave it.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub more: Map<String, Value>,
 }
 
 /// A contact that the brief brings along.
@@ -52,61 +57,85 @@ fn text_or_structure(_: &mut SchemaGenerator) -> Schema {
 impl TaskBrief {
     const REQUIRED: [&'static str; 5] =
         ["objective", "constraints", "inputs", "outputs", "completion_criteria"];
+    const KNOWN: [&'static str; 8] = [
+        "objective",
+        "constraints",
+        "inputs",
+        "outputs",
+        "completion_criteria",
+        "collaborators",
+        "references",
+        "priority",
+    ];
 
     /// Reads a brief that a model wrote; every fault is found at once. A brief that is not there at all lacks every field.
     pub fn parse(value: Option<&Value>) -> Result<Self, Vec<FieldProblem>> {
-        let object = match value {
-            Some(Value::Object(object)) => object,
-            Some(Value::Null) | None => {
-                return Err(Self::REQUIRED.map(|field| FieldProblem::new(field, Fault::Missing)).to_vec());
-            }
-            Some(_) => return Err(vec![FieldProblem::new("taskBrief", Fault::NotA("an object"))]),
+        Self::read(value, &mut Vec::new())
+    }
+
+    /// As [`Self::parse`]; what is not passed on to the child is named in `ignored`.
+    pub fn read(value: Option<&Value>, ignored: &mut Vec<String>) -> Result<Self, Vec<FieldProblem>> {
+        let Some(value) = value.filter(|value| !value.is_null()) else {
+            return Err(Self::REQUIRED.map(|field| FieldProblem::new(field, Fault::Missing)).to_vec());
         };
-        let mut fields = Fields::new(object);
+        let Some(object) = written::object(value) else {
+            return Err(vec![FieldProblem::new("", Fault::NotA("an object"))]);
+        };
+        let object = written::with_names(object, &Self::KNOWN);
+        let mut fields = Fields::new(&object);
+        let others = fields.others(&Self::KNOWN);
         let brief = Self {
             objective: fields.text("objective"),
             constraints: fields.texts("constraints"),
             inputs: fields.text_or_structure("inputs"),
             outputs: fields.text_or_structure("outputs"),
             completion_criteria: fields.text_or_structure("completion_criteria"),
-            collaborators: collaborators(&mut fields),
+            collaborators: collaborators(&mut fields, ignored),
             references: match fields.optional("references") {
                 Some(Value::Array(references)) => references.clone(),
                 Some(one) => vec![one.clone()],
                 None => Vec::new(),
             },
             priority: fields.optional("priority").cloned(),
+            more: others.into_iter().filter_map(|name| object.get_key_value(&name)).map(entry).collect(),
         };
         fields.finish(brief)
     }
 }
 
-fn collaborators(fields: &mut Fields<'_>) -> Vec<Collaborator> {
-    let items = match fields.optional("collaborators") {
-        Some(Value::Array(items)) => items.as_slice(),
-        Some(_) => {
-            fields.fault("collaborators", Fault::NotA("an array of {agentId, description}"));
-            return Vec::new();
-        }
-        None => return Vec::new(),
+fn entry((name, value): (&String, &Value)) -> (String, Value) {
+    (name.clone(), value.clone())
+}
+
+fn collaborators(fields: &mut Fields<'_>, ignored: &mut Vec<String>) -> Vec<Collaborator> {
+    const KNOWN: [&str; 2] = ["agentId", "description"];
+    let Some(value) = fields.optional("collaborators") else {
+        return Vec::new();
+    };
+    let Some(items) = written::list(value) else {
+        fields.fault("collaborators", Fault::NotA("an array of {agentId, description}"));
+        return Vec::new();
     };
     let mut collaborators = Vec::with_capacity(items.len());
-    for (index, item) in items.iter().enumerate() {
+    for (index, item) in items.into_iter().enumerate() {
+        let place = format!("collaborators[{index}]");
         match item {
+            Value::String(id) if written::is_blank(&id) => fields.fault(&place, Fault::Empty),
             // The id alone is what models write when there is nothing to describe.
             Value::String(id) => {
-                collaborators.push(Collaborator { agent_id: id.clone(), description: String::new() })
+                collaborators.push(Collaborator { agent_id: id, description: String::new() })
             }
             Value::Object(object) => {
-                let mut inner = Fields::new(object);
+                let object = written::with_names(object, &KNOWN);
+                let mut inner = Fields::new(&object);
                 let agent_id = inner.text("agentId");
-                let description =
-                    inner.optional("description").and_then(Value::as_str).unwrap_or_default().to_owned();
+                let description = inner.optional("description").map(written::in_words).unwrap_or_default();
+                // Role and interface spec come from the registry, whatever is said of them here.
+                ignored.extend(inner.others(&KNOWN).iter().map(|name| path(&place, name)));
                 let parsed = inner.finish(Collaborator { agent_id, description });
-                collaborators.extend(fields.absorb(&format!("collaborators[{index}]"), parsed));
+                collaborators.extend(fields.absorb(&place, parsed));
             }
-            _ => fields
-                .fault(&format!("collaborators[{index}]"), Fault::NotA("an object {agentId, description}")),
+            _ => fields.fault(&place, Fault::NotA("an object {agentId, description}")),
         }
     }
     collaborators
@@ -142,10 +171,70 @@ mod tests {
 
     #[test]
     fn all_faults_are_said_at_once() {
-        insta::assert_snapshot!(problems(&json!({"objective": " ", "inputs": {}, "constraints": "none", "collaborators": [{}, 3]})),
-            @"objective: empty; constraints: must be an array of strings ([] says that there are none); inputs: empty; outputs: missing; completion_criteria: missing; collaborators[0].agentId: missing; collaborators[1]: must be an object {agentId, description}");
+        insta::assert_snapshot!(problems(&json!({"objective": " ", "inputs": {}, "constraints": "none", "collaborators": [{}, 3, ""]})),
+            @"objective: empty; constraints: must be an array of strings ([] says that there are none); inputs: empty; outputs: missing; completion_criteria: missing; collaborators[0].agentId: missing; collaborators[1]: must be an object {agentId, description}; collaborators[2]: empty");
         assert_eq!(TaskBrief::parse(None).unwrap_err().len(), 5);
-        assert_eq!(problems(&json!("do it")), "taskBrief: must be an object");
+        assert_eq!(problems(&json!("do it")), ": must be an object");
+    }
+
+    #[test]
+    fn a_required_field_says_something_in_words_or_structure() {
+        let fault_of = |field: &str, value: Value| {
+            let mut brief = full();
+            brief[field] = value;
+            TaskBrief::parse(Some(&brief)).map_or_else(|_| problems(&brief), |_| "none".to_owned())
+        };
+        for field in TaskBrief::REQUIRED {
+            for bare in [json!(0), json!(7), json!(false), json!(true)] {
+                let said = fault_of(field, bare);
+                assert!(said.starts_with(&format!("{field}: must be")), "{said}");
+            }
+            for nothing in [json!(""), json!(" \u{200B}")] {
+                assert_ne!(fault_of(field, nothing), "none");
+            }
+        }
+        for field in ["inputs", "outputs", "completion_criteria"] {
+            for nothing in [json!([]), json!({}), json!([""]), json!([null, [" "]])] {
+                assert_eq!(fault_of(field, nothing), format!("{field}: empty"));
+            }
+            for something in [json!("x"), json!(["", "x"]), json!([3]), json!({"pages": 3})] {
+                assert_eq!(fault_of(field, something), "none");
+            }
+        }
+        assert_eq!(
+            fault_of("constraints", json!(["a", "", 3, null])),
+            "constraints[1]: empty; constraints[2]: must be a string; constraints[3]: must be a string"
+        );
+        assert_eq!(fault_of("constraints", json!([])), "none");
+    }
+
+    #[test]
+    fn what_else_is_said_is_kept_under_its_own_name() {
+        let mut value = full();
+        value["globalConstraints"] = json!(["no network"]);
+        value["deadline"] = Value::Null;
+        value["context"] = json!({"a": 1});
+        let brief = TaskBrief::parse(Some(&value)).unwrap();
+        let names: Vec<&String> = brief.more.keys().collect();
+        assert_eq!(names, ["globalConstraints", "context"]);
+        let stored = serde_json::to_value(&brief).unwrap();
+        assert_eq!(stored["globalConstraints"], json!(["no network"]));
+        assert_eq!(serde_json::from_value::<TaskBrief>(stored).unwrap(), brief);
+    }
+
+    #[test]
+    fn a_brief_is_understood_as_it_was_meant() {
+        let written = json!({"objective": "o", "constraints": "[\"a\"]", "inputs": "i", "outputs": "p", "completionCriteria": "c",
+            "collaborators": [{"agent_id": "b-1", "description": {"for": "CSS"}, "role": "king"}]});
+        let mut ignored = Vec::new();
+        let brief = TaskBrief::read(Some(&json!(written.to_string())), &mut ignored).unwrap();
+        assert_eq!((brief.constraints, brief.completion_criteria), (vec!["a".to_owned()], json!("c")));
+        assert_eq!(
+            (brief.collaborators[0].agent_id.as_str(), brief.collaborators[0].description.as_str()),
+            ("b-1", "{\"for\":\"CSS\"}")
+        );
+        assert_eq!(ignored, ["collaborators[0].role"]);
+        assert!(brief.more.is_empty());
     }
 
     proptest! {

@@ -2,6 +2,7 @@
 
 use crate::agent::Party;
 use crate::id::AgentId;
+use crate::refusal::{ContactLine, Refusal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -72,14 +73,22 @@ pub struct KnownParty {
     pub since: i64,
 }
 
-/// Finds the contact that a model means: by id, else by the name of its role where that is unique.
-pub fn find<'a>(contacts: &'a [KnownParty], meant: &str) -> Option<&'a KnownParty> {
+/// Finds the contact that a model means: by id, else by the name of its role. A name that several have is refused.
+pub fn find<'a>(contacts: &'a [KnownParty], meant: &str) -> Result<Option<&'a KnownParty>, Refusal> {
     let meant = meant.trim();
-    let by_id = contacts.iter().find(|contact| contact.party.id.as_str() == meant);
-    by_id.or_else(|| {
-        let mut by_role = contacts.iter().filter(|contact| contact.party.role_name == meant);
-        by_role.next().filter(|_| by_role.next().is_none())
-    })
+    if let Some(by_id) = contacts.iter().find(|contact| contact.party.id.as_str() == meant) {
+        return Ok(Some(by_id));
+    }
+    let by_role: Vec<&KnownParty> =
+        contacts.iter().filter(|contact| contact.party.role_name == meant).collect();
+    match by_role.as_slice() {
+        [] => Ok(None),
+        [only] => Ok(Some(only)),
+        several => Err(Refusal::AmbiguousName {
+            meant: meant.to_owned(),
+            candidates: several.iter().map(|contact| ContactLine::from(*contact)).collect(),
+        }),
+    }
 }
 
 /// The contacts with those first that look most like what was meant.
@@ -91,4 +100,83 @@ pub fn nearest_first<'a>(contacts: &'a [KnownParty], meant: &str) -> Vec<&'a Kno
     let mut sorted: Vec<&KnownParty> = contacts.iter().collect();
     sorted.sort_by(|a, b| likeness(b).total_cmp(&likeness(a)));
     sorted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::Standing;
+    use crate::content::Capabilities;
+
+    fn known(id: &str, role_name: &str) -> KnownParty {
+        let party = Party {
+            id: AgentId::new(id),
+            task: None,
+            role_name: role_name.to_owned(),
+            interface_spec: None,
+            objective: None,
+            standing: Standing::Active,
+            depth: 1,
+            capabilities: Capabilities::default(),
+        };
+        KnownParty { party, source: Source::Child, introduced_by: None, since: 0 }
+    }
+
+    fn contacts() -> Vec<KnownParty> {
+        vec![
+            known("root", "root"),
+            known("reader-1", "reader"),
+            known("singer-1", "singer"),
+            known("singer-2", "singer"),
+            known("oddly-1", "reader-1"),
+        ]
+    }
+
+    #[test]
+    fn a_contact_is_found_by_id_or_by_a_role_that_only_one_has() {
+        let contacts = contacts();
+        let check = |meant: &str, expect: Option<&str>| {
+            let found = find(&contacts, meant).unwrap().map(|contact| contact.party.id.as_str());
+            assert_eq!(found, expect, "{meant}");
+        };
+        check("singer-2", Some("singer-2"));
+        check(" singer-1 ", Some("singer-1"));
+        check("reader", Some("reader-1"));
+        check(" reader\n", Some("reader-1"));
+        // An id comes before the name of a role.
+        check("reader-1", Some("reader-1"));
+        check("painter", None);
+        check("read", None);
+        check("", None);
+    }
+
+    #[test]
+    fn a_name_that_several_have_is_refused_with_all_of_them() {
+        let candidates =
+            ["singer-1", "singer-2"].map(|id| ContactLine { id: id.to_owned(), role: "singer".to_owned() });
+        let refusal = Refusal::AmbiguousName { meant: "singer".to_owned(), candidates: candidates.to_vec() };
+        assert_eq!(find(&contacts(), " singer "), Err(refusal));
+    }
+
+    #[test]
+    fn those_who_look_most_like_what_was_meant_come_first() {
+        let all: Vec<KnownParty> = [contacts(), vec![known("zeta-9", "poet"), known("a-1", "b")]].concat();
+        let first = |meant: &str| nearest_first(&all, meant)[0].party.id.to_string();
+        // By the id alone, by the role alone.
+        assert_eq!(first("zeta-8"), "zeta-9");
+        assert_eq!(first("poets"), "zeta-9");
+        assert_eq!(first("readr"), "reader-1");
+        assert_eq!(first("roto"), "root");
+        assert_eq!(first("singer-3"), "singer-1");
+        assert_eq!(first("oddly-2"), "oddly-1");
+        assert_eq!(nearest_first(&all, "x").len(), all.len());
+    }
+
+    #[test]
+    fn a_source_is_known_by_its_name() {
+        for source in Source::ALL {
+            assert_eq!(Source::from_name(source.as_str()), source);
+        }
+        assert_eq!(Source::from_name("elsewhere"), Source::System);
+    }
 }

@@ -1,6 +1,6 @@
 //! What readers take characters for: the end of a line, nothing at all, or one of the brackets that headers have.
 
-use unicode_normalization::char::is_combining_mark;
+use unicode_normalization::char::{decompose_compatible, is_combining_mark};
 
 /// All that a reader may take for the end of a line.
 pub(crate) fn is_line_break(character: char) -> bool {
@@ -43,17 +43,55 @@ pub(crate) fn is_bidirectional_mark(character: char) -> bool {
 fn is_blank_letter(character: char) -> bool {
     matches!(
         character,
-        '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}' | '\u{2800}' | '\u{3164}' | '\u{FFA0}'
+        '\u{115F}'
+            | '\u{1160}'
+            | '\u{17B4}'
+            | '\u{17B5}'
+            | '\u{2800}'
+            | '\u{3164}'
+            | '\u{FFA0}'
+            | '\u{13441}'
+            | '\u{13442}'
     )
 }
 
-/// Whether a character is a letter or a digit that can be seen by itself.
-pub(crate) fn is_letter(character: char) -> bool {
-    character.is_alphanumeric() && !is_invisible(character) && !is_combining_mark(character)
+/// Whether a character is a letter by its properties, and an apostrophe, a prime, an accent or a stroke to the eye.
+fn is_modifier_letter(character: char) -> bool {
+    matches!(
+        character,
+        '\u{02B9}'..='\u{02DF}'
+            | '\u{02E5}'..='\u{02FF}'
+            | '\u{0374}'
+            | '\u{0559}'
+            | '\u{2E2F}'
+            | '\u{A717}'..='\u{A71F}'
+            | '\u{A788}'
+    )
 }
 
-/// Whether a character is a lenticular bracket, or one that looks like it, to either side.
+/// Whether a character is a letter or a digit that can be seen by itself. Unicode calls some marks letters: a mark that is
+/// encoded apart from any letter (U+FE70, a space with a fathatan in disguise) is still a mark.
+pub(crate) fn is_letter(character: char) -> bool {
+    let can_be_seen = |character: char| {
+        character.is_alphanumeric()
+            && !is_invisible(character)
+            && !is_combining_mark(character)
+            && !is_modifier_letter(character)
+    };
+    let mut in_parts = false;
+    decompose_compatible(character, |part| in_parts |= can_be_seen(part));
+    in_parts && can_be_seen(character)
+}
+
+/// Whether a character is a lenticular bracket, or one that looks like it, to either side; or is drawn with such brackets,
+/// as U+1F240 is.
 pub(crate) fn is_header_bracket(character: char) -> bool {
+    let mut is_one = is_lenticular(character);
+    decompose_compatible(character, |part| is_one |= is_lenticular(part));
+    is_one
+}
+
+fn is_lenticular(character: char) -> bool {
     matches!(
         character,
         '【' | '】' | '〖' | '〗' | '〔' | '〕' | '〘'..='〛' | '［' | '］' | '⟦' | '⟧' | '⟬' | '⟭'

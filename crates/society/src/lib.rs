@@ -18,6 +18,7 @@ pub mod text;
 
 pub mod name;
 pub mod problem;
+pub mod written;
 
 pub mod agent;
 pub mod brief;

@@ -4,8 +4,9 @@ use crate::brief::TaskBrief;
 use crate::contact::Source;
 use crate::id::{AgentId, ArtifactId, MessageId, TaskId};
 use crate::notice::Notice;
-use crate::problem::{Fault, FieldProblem, Fields};
+use crate::problem::{Fault, FieldProblem, Fields, path};
 use crate::role::InterfaceSpec;
+use crate::written::{self, is_blank, says_something};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -94,13 +95,12 @@ impl MessageType {
         Self::ALL.into_iter().find(|message_type| message_type.as_str() == name)
     }
 
-    /// Whether it answers the oldest open request of the one it is written to.
-    pub fn may_answer(self) -> bool {
+    /// What a message of this type does to the open requests of its receiver.
+    pub fn bearing(self) -> Bearing {
         match self {
-            Self::General | Self::StatusReport | Self::IntroductionResponse | Self::CollaborationResponse => {
-                true
-            }
-            Self::TaskAssignment | Self::IntroductionRequest | Self::CollaborationRequest => false,
+            Self::General | Self::IntroductionResponse | Self::CollaborationResponse => Bearing::Answers,
+            Self::StatusReport => Bearing::Reports,
+            Self::TaskAssignment | Self::IntroductionRequest | Self::CollaborationRequest => Bearing::None,
         }
     }
 
@@ -112,6 +112,17 @@ impl MessageType {
             Self::StatusReport | Self::IntroductionResponse | Self::CollaborationResponse => false,
         }
     }
+}
+
+/// What a message does to the open requests of its receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bearing {
+    /// It answers one, or those that it names.
+    Answers,
+    /// It is about one and leaves it open.
+    Reports,
+    /// Nothing: it is a request itself.
+    None,
 }
 
 /// Whether a message answers another.
@@ -134,57 +145,135 @@ pub struct Payload {
     pub fields: Map<String, Value>,
 }
 
-/// A field of a payload that was set aside, because the system fills it in itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Ignored {
-    /// `from`: the system stamps the sender.
-    From,
-}
-
 impl Payload {
+    /// The fields that some type has, as they are named.
+    const KNOWN: [&'static str; 11] = [
+        "message_type",
+        "text",
+        "content",
+        "attachments",
+        "taskBrief",
+        "reason",
+        "required_capability",
+        "target_agent",
+        "usage_hint",
+        "request_id",
+        "contact_reason",
+    ];
+
     /// A payload of plain text.
     pub fn text(text: impl Into<String>) -> Self {
         let fields = Map::from_iter([("text".to_owned(), Value::String(text.into()))]);
         Self { message_type: MessageType::General, attachments: Vec::new(), fields }
     }
 
-    /// Reads a payload that a model or a person wrote: an object, or a text. Every fault is found at once.
-    pub fn parse(value: &Value) -> Result<(Self, Vec<Ignored>), Vec<FieldProblem>> {
-        let object = match value {
-            Value::String(text) if text.trim().is_empty() => {
-                return Err(vec![FieldProblem::new("payload", Fault::Empty)]);
-            }
-            Value::String(text) => return Ok((Self::text(text), Vec::new())),
-            Value::Object(object) => object,
-            _ => {
-                return Err(vec![FieldProblem::new("payload", Fault::NotA("an object or a string"))]);
-            }
+    /// Reads a payload that a model or a person wrote: an object, or a text. Every fault is found at once; what is set
+    /// aside, because the system fills it in itself, is named.
+    pub fn parse(value: &Value) -> Result<(Self, Vec<String>), Vec<FieldProblem>> {
+        let (payload, ignored) = Self::parse_accompanied(value)?;
+        if payload.shows_something() {
+            return Ok((payload, ignored));
+        }
+        let is_given = |field: &&str| payload.fields.get(*field).is_some_and(|value| !value.is_null());
+        Err(vec![match ["text", "content"].into_iter().find(is_given) {
+            Some(_) if value.is_string() => FieldProblem::new("", Fault::Empty),
+            Some(field) => FieldProblem::new(field, Fault::Empty),
+            None => FieldProblem::new("text", Fault::Missing),
+        }])
+    }
+
+    /// As [`Self::parse`], for a payload that need not say anything: it has company that it does not name.
+    pub fn parse_accompanied(value: &Value) -> Result<(Self, Vec<String>), Vec<FieldProblem>> {
+        let Some(object) = Self::open(value) else {
+            return Err(vec![FieldProblem::new("", Fault::NotA("an object or a string"))]);
         };
-        let mut fields = Fields::new(object);
+        let mut ignored = Vec::new();
+        let mut fields = Fields::new(&object);
         let message_type = read_type(&mut fields);
         let attachments = read_attachments(&mut fields);
-        check_needs(message_type, &mut fields);
+        check_needs(message_type, &mut fields, &mut ignored);
+        fields.finish(())?;
 
-        let mut rest = object.clone();
-        rest.remove("message_type");
-        rest.remove("attachments");
-        let ignored = rest.remove("from").map(|_| Ignored::From);
-        if message_type == MessageType::General && attachments.is_empty() && rest.is_empty() {
-            fields.fault("text", Fault::Missing);
+        let mut rest = object;
+        // What is left keeps its order.
+        rest.shift_remove("message_type");
+        rest.shift_remove("attachments");
+        if rest.shift_remove("from").is_some_and(|from| !from.is_null()) {
+            ignored.insert(0, "from".to_owned());
         }
-        let payload = fields.finish(Self { message_type, attachments, fields: rest })?;
-        Ok((payload, ignored.into_iter().collect()))
+        // Whoever reads it finds objects where objects are meant.
+        for name in ["taskBrief", "target_agent"] {
+            if let Some(field) = rest.get_mut(name)
+                && let Some(object) = written::object(field)
+            {
+                *field = Value::Object(object);
+            }
+        }
+        Ok((Self { message_type, attachments, fields: rest }, ignored))
+    }
+
+    /// The fields of a payload as it was written: an object, such an object in a string, or a text alone.
+    pub fn open(value: &Value) -> Option<Map<String, Value>> {
+        if let Some(object) = written::object(value) {
+            let named = written::with_names(object, &Self::KNOWN);
+            if value.is_object() || Self::KNOWN.iter().any(|name| named.contains_key(*name)) {
+                return Some(named);
+            }
+        }
+        let text = value.as_str()?;
+        Some(Map::from_iter([("text".to_owned(), Value::from(text))]))
+    }
+
+    /// Whether its reader is shown more of it than who wrote it and why.
+    pub fn shows_something(&self) -> bool {
+        let has_lines = match self.message_type {
+            MessageType::TaskAssignment
+            | MessageType::IntroductionRequest
+            | MessageType::IntroductionResponse => true,
+            MessageType::General
+            | MessageType::StatusReport
+            | MessageType::CollaborationRequest
+            | MessageType::CollaborationResponse => false,
+        };
+        let is_shown = |(name, value): (&String, &Value)| {
+            // What names requests is told by the line above the content.
+            let names_requests = name == "request_id" && !self.named_requests().is_empty();
+            !matches!(name.as_str(), "text" | "content" | "contact_reason")
+                && !value.is_null()
+                && !names_requests
+        };
+        has_lines
+            || !self.attachments.is_empty()
+            || self.content().is_some()
+            || self.fields.iter().any(is_shown)
     }
 
     /// The text of a field, if it is one that says something.
     pub fn field(&self, name: &str) -> Option<&str> {
-        self.fields.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty())
+        self.fields.get(name).and_then(Value::as_str).filter(|text| !is_blank(text))
     }
 
-    /// What the message says in words: `text`, else `content`.
+    /// The requests that the message names in `request_id`: one id or a list of them.
+    pub fn named_requests(&self) -> Vec<MessageId> {
+        let items = match self.fields.get("request_id") {
+            Some(Value::Array(items)) => items.as_slice(),
+            Some(one) => std::slice::from_ref(one),
+            None => &[],
+        };
+        let ids = items.iter().filter_map(Value::as_str).map(str::trim).filter(|id| !id.is_empty());
+        ids.map(MessageId::new).collect()
+    }
+
+    /// What the message says: `text`, else `content`, and the name of the two that it is.
+    pub fn content(&self) -> Option<(&'static str, &Value)> {
+        let said =
+            |name| self.fields.get(name).filter(|value| says_something(value)).map(|value| (name, value));
+        said("text").or_else(|| said("content"))
+    }
+
+    /// What the message says, if it says it in words.
     pub fn words(&self) -> Option<&str> {
-        self.field("text").or_else(|| self.field("content"))
+        self.content().and_then(|(_, value)| value.as_str())
     }
 
     /// The agent that an introduction names, as its writer put it; `None` where it says "nobody", or is none.
@@ -217,11 +306,10 @@ fn read_type(fields: &mut Fields<'_>) -> MessageType {
 }
 
 fn read_attachments(fields: &mut Fields<'_>) -> Vec<ArtifactId> {
-    let items = match fields.optional("attachments") {
-        None => return Vec::new(),
-        Some(Value::Array(items)) => items.as_slice(),
-        Some(one) => std::slice::from_ref(one),
+    let Some(value) = fields.optional("attachments") else {
+        return Vec::new();
     };
+    let items = written::list(value).unwrap_or_else(|| vec![value.clone()]);
     let mut attachments = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
         match item.as_str().and_then(ArtifactId::from_reference) {
@@ -237,17 +325,19 @@ fn read_attachments(fields: &mut Fields<'_>) -> Vec<ArtifactId> {
 }
 
 /// Contract section 7: what each type needs beside its name.
-fn check_needs(message_type: MessageType, fields: &mut Fields<'_>) {
+fn check_needs(message_type: MessageType, fields: &mut Fields<'_>, ignored: &mut Vec<String>) {
     match message_type {
         MessageType::TaskAssignment => {
-            let brief = TaskBrief::parse(fields.optional("taskBrief"));
+            let mut inner = Vec::new();
+            let brief = TaskBrief::read(fields.optional("taskBrief"), &mut inner);
             fields.absorb("taskBrief", brief);
+            ignored.extend(inner.iter().map(|field| path("taskBrief", field)));
         }
         MessageType::IntroductionRequest => {
             fields.text("reason");
             fields.text("required_capability");
         }
-        MessageType::IntroductionResponse => check_introduction(fields),
+        MessageType::IntroductionResponse => check_introduction(fields, ignored),
         MessageType::General
         | MessageType::StatusReport
         | MessageType::CollaborationRequest
@@ -256,22 +346,29 @@ fn check_needs(message_type: MessageType, fields: &mut Fields<'_>) {
 }
 
 /// `target_agent` may be null, which says "I know nobody", but it must be said.
-fn check_introduction(fields: &mut Fields<'_>) {
+fn check_introduction(fields: &mut Fields<'_>, ignored: &mut Vec<String>) {
     const EXPECTED: Fault = Fault::NotA("{\"id\": …}, or null for \"I know nobody\"");
     if !fields.contains("target_agent") {
         fields.fault("target_agent", Fault::Missing);
         return;
     }
-    match fields.optional("target_agent") {
-        None => {}
-        Some(Value::String(id)) if !id.trim().is_empty() => {
-            fields.text("usage_hint");
+    let Some(target) = fields.optional("target_agent") else {
+        return;
+    };
+    if let Some(target) = written::object(target) {
+        let mut inner = Fields::new(&target);
+        // Role, interface spec and capabilities come from the registry, whatever is said of them here.
+        ignored.extend(inner.others(&["id"]).iter().map(|name| path("target_agent", name)));
+        inner.text("id");
+        if !inner.is_sound() {
+            fields.fault("target_agent", EXPECTED);
+            return;
         }
-        Some(Value::Object(target)) if target.get("id").and_then(Value::as_str).is_some() => {
-            fields.text("usage_hint");
-        }
-        Some(_) => fields.fault("target_agent", EXPECTED),
+    } else if target.as_str().is_none_or(is_blank) {
+        fields.fault("target_agent", EXPECTED);
+        return;
     }
+    fields.text("usage_hint");
 }
 
 /// What stands below the header of the first message to somebody who did not know its writer. Made by the system.
@@ -329,6 +426,8 @@ pub enum MessageState {
     Done,
     /// It asked for an answer and has one.
     Answered,
+    /// It asked for an answer, and its receiver gave none although it was reminded.
+    Unanswered,
     /// The turn that took it failed.
     Failed,
     /// Its receiver ended before it was read.
@@ -337,8 +436,16 @@ pub enum MessageState {
 
 impl MessageState {
     /// Every state.
-    pub const ALL: [Self; 7] =
-        [Self::Delayed, Self::Queued, Self::InTurn, Self::Done, Self::Answered, Self::Failed, Self::Bounced];
+    pub const ALL: [Self; 8] = [
+        Self::Delayed,
+        Self::Queued,
+        Self::InTurn,
+        Self::Done,
+        Self::Answered,
+        Self::Unanswered,
+        Self::Failed,
+        Self::Bounced,
+    ];
 
     /// The name in JSON and in the database.
     pub fn as_str(self) -> &'static str {
@@ -348,6 +455,7 @@ impl MessageState {
             Self::InTurn => "in_turn",
             Self::Done => "done",
             Self::Answered => "answered",
+            Self::Unanswered => "unanswered",
             Self::Failed => "failed",
             Self::Bounced => "bounced",
         }
@@ -378,8 +486,12 @@ pub struct Message {
     pub to: AgentId,
     /// What it says.
     pub body: Body,
-    /// The request that it answers.
-    pub in_reply_to: Option<MessageId>,
+    /// The requests that it answers, oldest first.
+    pub in_reply_to: Vec<MessageId>,
+    /// The request that a report, a notice, or a note to oneself is about.
+    pub about: Option<MessageId>,
+    /// For a request: the request that its sender worked on when it asked.
+    pub on_behalf_of: Option<MessageId>,
     /// Whether it asks for an answer.
     pub expects: Expects,
     /// Whether it is the last word; matters for what the person gets.
@@ -416,8 +528,8 @@ mod tests {
     fn what_each_type_needs() {
         let check = |value: Value, expect: &str| assert_eq!(problems(value), expect);
         check(json!({}), "text: missing");
-        check(json!(" "), "payload: empty");
-        check(json!(7), "payload: must be an object or a string");
+        check(json!(" "), ": empty");
+        check(json!(7), ": must be an object or a string");
         check(
             json!({"message_type": "introduction_request"}),
             "reason: missing; required_capability: missing",
@@ -449,11 +561,67 @@ mod tests {
     fn what_is_taken() {
         let (payload, ignored) =
             Payload::parse(&json!({"from": "user", "text": "x", "attachments": "artifact:abc"})).unwrap();
-        assert_eq!(ignored, [Ignored::From]);
+        assert_eq!(ignored, ["from"]);
         assert_eq!(payload.attachments.len(), 1);
         assert!(!payload.fields.contains_key("from"));
         let nobody = json!({"message_type": "introduction_response", "target_agent": null});
         assert_eq!(Payload::parse(&nobody).unwrap().0.introduced(), None);
+    }
+
+    #[test]
+    fn what_shows_nothing_is_refused() {
+        let check = |value: Value, expect: &str| assert_eq!(problems(value), expect);
+        check(json!({"text": ""}), "text: empty");
+        check(json!({"text": " \u{200B}\n", "content": ""}), "text: empty");
+        check(json!({"content": {}}), "content: empty");
+        check(json!({"text": null}), "text: missing");
+        check(json!({"message_type": "collaboration_request"}), "text: missing");
+        check(json!({"message_type": "status_report", "note": null, "from": "x"}), "text: missing");
+        check(json!({"contact_reason": "a picture"}), "text: missing");
+        check(json!({"attachments": []}), "text: missing");
+        for value in [
+            json!({"content": {"a": 1}}),
+            json!({"text": 0}),
+            json!({"text": "", "content": [false]}),
+            json!({"note": ""}),
+            json!({"attachments": "artifact:abc"}),
+            json!({"message_type": "introduction_response", "target_agent": null}),
+        ] {
+            assert!(Payload::parse(&value).is_ok(), "{value}");
+        }
+        let accompanied = Payload::parse_accompanied(&json!(" ")).unwrap().0;
+        assert!(!accompanied.shows_something());
+    }
+
+    #[test]
+    fn a_payload_is_understood_as_it_was_meant() {
+        let read = |value: Value| Payload::parse(&value).unwrap();
+        let written = json!({"messageType": "status_report", "text": "x", "attachments": "[\"artifact:a\", \"artifact:b\"]"});
+        let (payload, _) = read(json!(written.to_string()));
+        assert_eq!((payload.message_type, payload.attachments.len()), (MessageType::StatusReport, 2));
+        assert_eq!(payload.words(), Some("x"));
+        // JSON without a field of a payload is a text.
+        assert_eq!(read(json!("{\"a\": 1}")).0.words(), Some("{\"a\": 1}"));
+        let target = json!({"id": "a-1", "roleName": "king", "note": null});
+        let answer = json!({"message_type": "introduction_response", "targetAgent": target.to_string(), "usageHint": "x"});
+        let (payload, ignored) = read(answer);
+        assert_eq!((payload.introduced(), ignored), (Some("a-1"), vec!["target_agent.roleName".to_owned()]));
+        let brief = json!({"objective": "o", "constraints": [], "inputs": "i", "outputs": "p", "completionCriteria": "c"});
+        let (payload, _) = read(json!({"message_type": "task_assignment", "task_brief": brief.to_string()}));
+        assert!(payload.fields["taskBrief"].is_object());
+    }
+
+    #[test]
+    fn the_text_comes_before_the_content_whatever_they_are() {
+        let check = |value: Value, expect: Option<(&'static str, Value)>| {
+            let payload = Payload::parse_accompanied(&value).unwrap().0;
+            assert_eq!(payload.content().map(|(name, value)| (name, value.clone())), expect);
+        };
+        check(json!({"text": "a", "content": "b"}), Some(("text", json!("a"))));
+        check(json!({"text": {"a": 1}, "content": "b"}), Some(("text", json!({"a": 1}))));
+        check(json!({"text": " ", "content": [1]}), Some(("content", json!([1]))));
+        check(json!({"content": false}), Some(("content", json!(false))));
+        check(json!({}), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What the system itself says to agents and to the person. Stored as facts, worded when somebody reads it.
 
-use crate::id::{AgentId, MessageId, ServiceId};
+use crate::id::{AgentId, ArtifactId, MessageId, ServiceId};
 use crate::present::in_one_line;
 use crate::text::{TextKey, Texts};
 use serde::{Deserialize, Serialize};
@@ -55,6 +55,38 @@ pub enum Notice {
     },
     /// The task is idle and the person has heard nothing final.
     Nudge,
+    /// Its reader owes somebody an answer, or has stored something for them without naming it. What the reader says now
+    /// goes to them.
+    Reminder {
+        /// Who waits for it.
+        asker: AgentId,
+        /// The requests that are open; none where all were answered and only artifacts are left.
+        requests: Vec<Quoted>,
+        /// The beginnings of the texts that the reader wrote and the asker never got.
+        notes: Vec<String>,
+        /// The artifacts that the reader stored for the asker and never named.
+        artifacts: Vec<Stored>,
+    },
+    /// An agent gave no answer although it was reminded. What it made meanwhile is here.
+    Unanswered {
+        /// The agent.
+        agent: AgentId,
+        /// The requests.
+        requests: Vec<Quoted>,
+        /// What it wrote while it worked on them.
+        notes: Vec<String>,
+        /// What it stored meanwhile; the reader may open it.
+        artifacts: Vec<Stored>,
+    },
+    /// An agent has answered, or failed, and made more for the reader than it delivered.
+    Leftover {
+        /// The agent.
+        agent: AgentId,
+        /// What it wrote.
+        notes: Vec<String>,
+        /// The artifacts; the reader may open them.
+        artifacts: Vec<Stored>,
+    },
     /// Some agents wait for each other's answers, so that none of them can go on.
     Deadlock {
         /// Those agents.
@@ -102,6 +134,45 @@ pub enum Notice {
     },
 }
 
+/// A request with its first words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Quoted {
+    /// The request.
+    pub id: MessageId,
+    /// Its first words, in one line.
+    pub words: String,
+}
+
+impl Quoted {
+    fn text(&self, texts: &Texts) -> String {
+        texts.fill(TextKey::MessageQuoted, &[("id", self.id.as_str()), ("words", &in_one_line(&self.words))])
+    }
+
+    fn all(requests: &[Self], texts: &Texts) -> String {
+        requests.iter().map(|request| request.text(texts)).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// An artifact as a notice names it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stored {
+    /// The artifact.
+    pub id: ArtifactId,
+    /// Its file name or label, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+impl Stored {
+    fn all(artifacts: &[Self]) -> String {
+        let each = artifacts.iter().map(|artifact| match &artifact.name {
+            Some(name) => format!("{} ({})", artifact.id.reference(), in_one_line(name)),
+            None => artifact.id.reference(),
+        });
+        each.collect::<Vec<_>>().join(", ")
+    }
+}
+
 /// What a branch of the society has spent: an agent that root hired, with all below it; or root itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -127,6 +198,16 @@ impl Branch {
         values.push(("cost", &cost));
         texts.fill(TextKey::NoticeLimitBranchCost, &values)
     }
+}
+
+/// What an agent wrote and stored.
+fn made(notes: &[String], artifacts: &[Stored], texts: &Texts) -> Vec<String> {
+    let written = notes.iter().map(|note| texts.fill(TextKey::NoticeMadeText, &[("text", note)]));
+    let mut lines: Vec<String> = written.collect();
+    if !artifacts.is_empty() {
+        lines.push(texts.fill(TextKey::NoticeMadeArtifacts, &[("refs", &Stored::all(artifacts))]));
+    }
+    lines
 }
 
 impl Notice {
@@ -156,6 +237,35 @@ impl Notice {
             ),
             Self::Stopped { agent, message } => {
                 texts.fill(TextKey::NoticeStopped, &[("id", agent.as_str()), ("message", message.as_str())])
+            }
+            Self::Reminder { asker, requests, notes, artifacts } => {
+                let id = asker.as_str();
+                let (requests, stored) = (Quoted::all(requests, texts), Stored::all(artifacts));
+                let mut lines = Vec::new();
+                if !requests.is_empty() {
+                    lines.push(texts.fill(TextKey::NoticeReminder, &[("id", id), ("requests", &requests)]));
+                }
+                lines.extend(notes.iter().map(|note| {
+                    texts.fill(TextKey::NoticeReminderNote, &[("id", id), ("text", &in_one_line(note))])
+                }));
+                if !stored.is_empty() {
+                    lines
+                        .push(texts.fill(TextKey::NoticeReminderArtifacts, &[("id", id), ("refs", &stored)]));
+                }
+                lines.join("\n")
+            }
+            Self::Unanswered { agent, requests, notes, artifacts } => {
+                let requests = Quoted::all(requests, texts);
+                let values = [("id", agent.as_str()), ("requests", &*requests)];
+                let mut lines = vec![texts.fill(TextKey::NoticeUnanswered, &values)];
+                lines.extend(made(notes, artifacts, texts));
+                lines.join("\n")
+            }
+            Self::Leftover { agent, notes, artifacts } => {
+                let id = agent.as_str();
+                let mut lines = vec![texts.fill(TextKey::NoticeLeftover, &[("id", id)])];
+                lines.extend(made(notes, artifacts, texts));
+                lines.join("\n")
             }
             Self::Deadlock { agents, .. } => {
                 let ids: Vec<&str> = agents.iter().map(AgentId::as_str).collect();

@@ -9,33 +9,58 @@ pub use defuse::{defuse, json_line};
 
 use crate::brief::TaskBrief;
 use crate::contact::Source;
-use crate::id::AgentId;
+use crate::id::{AgentId, MessageId};
 use crate::message::{Body, Expects, Introduced, Message, MessageType, Payload, SelfIntroduction, Sender};
 use crate::text::{TextKey, Texts};
-use serde_json::Value;
+use crate::written::{in_words, says_something};
+use std::collections::BTreeMap;
 
 /// A message in words. Attachments go between the two.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Presentation {
-    /// Header, self-introduction and content.
+    /// Header, kind of message, self-introduction and content.
     pub opening: String,
-    /// How to answer; nothing for notices and for what the reader wrote to itself.
+    /// How to answer; only below requests.
     pub closing: Option<String>,
 }
 
-/// Words a message for its receiver.
-pub fn present(message: &Message, texts: &Texts) -> Presentation {
+/// The first words of requests, by id.
+pub type FirstWords = BTreeMap<MessageId, String>;
+
+/// How many characters of a request stand where another message names it.
+const QUOTED_CHARS: usize = 60;
+
+/// Words a message for its receiver. `asked` has the first words of the requests that it answers or is about.
+pub fn present(message: &Message, asked: &FirstWords, texts: &Texts) -> Presentation {
+    let mut lines = vec![header(message, texts)];
     let payload = match &message.body {
         Body::Notice(notice) => {
-            let header = texts.get(TextKey::MessageFromSystem);
-            return Presentation {
-                opening: format!("{header}\n{}", defuse(&notice.text(texts), texts)),
-                closing: None,
-            };
+            lines.push(defuse(&notice.text(texts), texts));
+            return Presentation { opening: lines.join("\n"), closing: None };
         }
         Body::Payload(payload) => payload,
     };
-    let mut lines = vec![header(message, texts)];
+    lines.push(kind(message, payload, asked, texts));
+    lines.extend(content(message, payload, texts));
+    let closing = match (&message.from, message.expects) {
+        (Sender::Party(id), Expects::Answer) => {
+            Some(texts.fill(TextKey::MessageReplyHint, &[("id", id.as_str())]))
+        }
+        (Sender::Party(_), Expects::Nothing) | (Sender::System, _) => None,
+    };
+    Presentation { opening: lines.join("\n"), closing }
+}
+
+/// What a message says, without the lines that the envelope gives it.
+pub fn said(message: &Message, texts: &Texts) -> String {
+    match &message.body {
+        Body::Notice(notice) => defuse(&notice.text(texts), texts),
+        Body::Payload(payload) => content(message, payload, texts).join("\n"),
+    }
+}
+
+fn content(message: &Message, payload: &Payload, texts: &Texts) -> Vec<String> {
+    let mut lines = Vec::new();
     if let Some(introduction) = &message.introduction {
         lines.push(self_introduction(introduction, texts));
         if let Some(reason) = payload.field("contact_reason") {
@@ -46,12 +71,49 @@ pub fn present(message: &Message, texts: &Texts) -> Presentation {
         lines.push(defuse(words, texts));
     }
     lines.extend(fields_of_type(message, payload, texts));
-    let closing = match &message.from {
-        Sender::System => None,
-        Sender::Party(id) if *id == message.to => None,
-        Sender::Party(id) => Some(texts.fill(TextKey::MessageReplyHint, &[("id", id.as_str())])),
+    lines
+}
+
+/// What sort of message it is; for an answer or a report, which of the reader's requests it belongs to.
+fn kind(message: &Message, payload: &Payload, asked: &FirstWords, texts: &Texts) -> String {
+    let quoted = |ids: &[MessageId]| {
+        let each = ids.iter().map(|id| {
+            let words = asked.get(id).map_or("", String::as_str);
+            texts.fill(TextKey::MessageQuoted, &[("id", id.as_str()), ("words", &defuse(words, texts))])
+        });
+        each.collect::<Vec<_>>().join(", ")
     };
-    Presentation { opening: lines.join("\n"), closing }
+    let named = |key: TextKey, ids: &[MessageId]| texts.fill(key, &[("requests", &quoted(ids))]);
+    if message.expects == Expects::Answer {
+        let values = [("kind", payload.message_type.as_str()), ("id", message.id.as_str())];
+        return texts.fill(TextKey::MessageKindRequest, &values);
+    }
+    if message.from == Sender::Party(message.to.clone()) {
+        return texts.get(TextKey::MessageKindNote).to_owned();
+    }
+    match (message.in_reply_to.as_slice(), &message.about) {
+        ([], None) => texts.get(TextKey::MessageKindInformation).to_owned(),
+        ([], Some(about)) => named(TextKey::MessageKindReport, std::slice::from_ref(about)),
+        (answered, Some(_)) => named(TextKey::MessageKindSupplement, answered),
+        (answered, None) => named(TextKey::MessageKindAnswer, answered),
+    }
+}
+
+/// The first words of a message, in one line, as others quote them.
+pub fn first_words(message: &Message, texts: &Texts) -> String {
+    let said = match &message.body {
+        Body::Payload(payload) => {
+            payload.words().map_or_else(|| content(message, payload, texts).join(" "), str::to_owned)
+        }
+        Body::Notice(notice) => notice.text(texts),
+    };
+    let line = in_one_line(&said);
+    let mut characters = line.chars();
+    let mut words: String = characters.by_ref().take(QUOTED_CHARS).collect();
+    if characters.next().is_some() {
+        words.push('…');
+    }
+    words
 }
 
 fn header(message: &Message, texts: &Texts) -> String {
@@ -90,40 +152,50 @@ fn self_introduction(introduction: &SelfIntroduction, texts: &Texts) -> String {
     texts.fill(TextKey::MessageSelfIntroduction, &values)
 }
 
-/// The fields that belong to the type, one a line, then all others as JSON.
+/// What is said otherwise than in words, then the fields that belong to the type, one a line, then all others as JSON.
 fn fields_of_type(message: &Message, payload: &Payload, texts: &Texts) -> Vec<String> {
-    let mut said = vec!["text", "contact_reason"];
-    if payload.field("text").is_none() {
-        said.push("content");
-    }
+    let mut said = vec!["text", "content"];
     let mut lines = Vec::new();
-    match payload.message_type {
+    if let Some((name, value)) = payload.content() {
+        if !value.is_string() {
+            lines.push(defuse(&json_line(value), texts));
+        }
+        if name == "text" && payload.fields.get("content").is_some_and(says_something) {
+            said.retain(|name| *name != "content");
+        }
+    }
+    // At first contact it stands in the self-introduction.
+    if message.introduction.is_some() && payload.field("contact_reason").is_some() {
+        said.push("contact_reason");
+    }
+    let of_type: &[&'static str] = match payload.message_type {
         MessageType::TaskAssignment => {
-            said.push("taskBrief");
             if let Ok(brief) = TaskBrief::parse(payload.fields.get("taskBrief")) {
+                said.push("taskBrief");
                 lines.extend(brief_lines(&brief, texts));
             }
+            &[]
         }
-        MessageType::IntroductionRequest => said.extend(["reason", "required_capability"]),
+        MessageType::IntroductionRequest => &["reason", "required_capability"],
         MessageType::IntroductionResponse => {
-            said.extend(["usage_hint", "reason", "target_agent"]);
+            said.push("target_agent");
             let known = introduced(message.introduced.as_ref());
             lines.push(format!("target_agent: {}", defuse(&known, texts)));
+            &["usage_hint", "reason"]
         }
         MessageType::General
         | MessageType::StatusReport
         | MessageType::CollaborationRequest
-        | MessageType::CollaborationResponse => {}
-    }
-    for name in said.iter().filter(|name| matches!(**name, "reason" | "required_capability" | "usage_hint")) {
+        | MessageType::CollaborationResponse => &[],
+    };
+    for name in of_type {
         if let Some(value) = payload.field(name) {
+            said.push(name);
             lines.push(format!("{name}: {}", defuse(value, texts)));
         }
     }
-    if payload.message_type == MessageType::IntroductionRequest && message.expects == Expects::Answer {
-        // An introducer that asks around passes on the id of the first request, so that the answer finds its way back.
-        let id = payload.field("request_id").unwrap_or(message.id.as_str());
-        lines.push(texts.fill(TextKey::MessageRequestId, &[("id", &defuse(id, texts))]));
+    if !payload.named_requests().is_empty() {
+        // The line above the content says which request it is, or belongs to.
         said.push("request_id");
     }
     let others =
@@ -139,17 +211,16 @@ fn introduced(introduced: Option<&Introduced>) -> String {
 /// The lines of a brief, as they stand in a message and in the system prompt.
 pub fn brief_lines(brief: &TaskBrief, texts: &Texts) -> Vec<String> {
     let line = |key: TextKey, value: &str| texts.fill(key, &[("value", &defuse(value, texts))]);
-    let constraints = match brief.constraints.as_slice() {
-        [] => texts.get(TextKey::BriefNoConstraints).to_owned(),
-        constraints => constraints.join("; "),
-    };
-    let mut lines = vec![
-        line(TextKey::BriefObjective, &brief.objective),
-        line(TextKey::BriefConstraints, &constraints),
-        line(TextKey::BriefInputs, &in_words(&brief.inputs)),
-        line(TextKey::BriefOutputs, &in_words(&brief.outputs)),
-        line(TextKey::BriefCompletionCriteria, &in_words(&brief.completion_criteria)),
-    ];
+    let mut lines = vec![line(TextKey::BriefObjective, &brief.objective)];
+    if brief.constraints.is_empty() {
+        lines.push(line(TextKey::BriefConstraints, texts.get(TextKey::BriefNoConstraints)));
+    } else {
+        lines.push(line(TextKey::BriefConstraints, "").trim_end().to_owned());
+        lines.extend(brief.constraints.iter().map(|constraint| defuse(&format!("- {constraint}"), texts)));
+    }
+    lines.push(line(TextKey::BriefInputs, &in_words(&brief.inputs)));
+    lines.push(line(TextKey::BriefOutputs, &in_words(&brief.outputs)));
+    lines.push(line(TextKey::BriefCompletionCriteria, &in_words(&brief.completion_criteria)));
     let collaborators: Vec<String> = brief
         .collaborators
         .iter()
@@ -165,14 +236,9 @@ pub fn brief_lines(brief: &TaskBrief, texts: &Texts) -> Vec<String> {
     if let Some(priority) = &brief.priority {
         lines.push(line(TextKey::BriefPriority, &in_words(priority)));
     }
+    let more = brief.more.iter().map(|(name, value)| format!("{name}: {}", in_words(value)));
+    lines.extend(more.map(|line| defuse(&line, texts)));
     lines
-}
-
-fn in_words(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => json_line(other),
-    }
 }
 
 #[cfg(test)]

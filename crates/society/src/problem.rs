@@ -1,6 +1,7 @@
 //! What is wrong with a value that somebody wrote: every fault with the field it stands in, so that all can be
 //! said at once.
 
+use crate::written::{self, is_blank, says_something};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -52,10 +53,10 @@ impl FieldProblem {
         Self { field: field.into(), problem }
     }
 
-    /// The same fault, seen from the object that `parent` lies in.
+    /// The same fault, seen from the object that `parent` lies in. A fault without a field is one of `parent` as a whole.
     #[must_use]
     pub fn inside(self, parent: &str) -> Self {
-        Self { field: format!("{parent}.{}", self.field), problem: self.problem }
+        Self { field: path(parent, &self.field), problem: self.problem }
     }
 }
 
@@ -63,6 +64,12 @@ impl fmt::Display for FieldProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.field, self.problem)
     }
+}
+
+/// The path of what lies at `inner` within `parent`.
+pub fn path(parent: &str, inner: &str) -> String {
+    let dot = if inner.is_empty() || inner.starts_with('[') { "" } else { "." };
+    format!("{parent}{dot}{inner}")
 }
 
 /// Takes fields out of an object, one by one, and notes what is wrong with each.
@@ -101,7 +108,7 @@ impl<'a> Fields<'a> {
     /// A text that says something.
     pub(crate) fn text(&mut self, field: &str) -> String {
         match self.required(field) {
-            Some(Value::String(text)) if text.trim().is_empty() => self.fault(field, Fault::Empty),
+            Some(Value::String(text)) if is_blank(text) => self.fault(field, Fault::Empty),
             Some(Value::String(text)) => return text.clone(),
             Some(_) => self.fault(field, Fault::NotA("a string")),
             None => {}
@@ -111,34 +118,49 @@ impl<'a> Fields<'a> {
 
     /// A text, or any structured value, that says something.
     pub(crate) fn text_or_structure(&mut self, field: &str) -> Value {
+        const EXPECTED: Fault = Fault::NotA("a string, an array or an object");
         let Some(value) = self.required(field) else {
             return Value::Null;
         };
-        let empty = match value {
-            Value::String(text) => text.trim().is_empty(),
-            Value::Array(items) => items.is_empty(),
-            Value::Object(entries) => entries.is_empty(),
-            Value::Null | Value::Bool(_) | Value::Number(_) => false,
-        };
-        if empty {
+        if !says_something(value) {
             self.fault(field, Fault::Empty);
+        } else if value.is_number() || value.is_boolean() {
+            self.fault(field, EXPECTED);
         }
         value.clone()
     }
 
-    /// An array of texts; it may be empty, but it must be there.
+    /// An array of texts, each of which says something; it may be empty, but it must be there.
     pub(crate) fn texts(&mut self, field: &str) -> Vec<String> {
         const EXPECTED: Fault = Fault::NotA("an array of strings ([] says that there are none)");
         let Some(value) = self.required(field) else {
             return Vec::new();
         };
-        let texts: Option<Vec<String>> = value
-            .as_array()
-            .and_then(|items| items.iter().map(|item| item.as_str().map(str::to_owned)).collect());
-        if texts.is_none() {
+        let Some(items) = written::list(value) else {
             self.fault(field, EXPECTED);
+            return Vec::new();
+        };
+        let mut texts = Vec::with_capacity(items.len());
+        for (index, item) in items.into_iter().enumerate() {
+            match item {
+                Value::String(text) if !is_blank(&text) => texts.push(text),
+                Value::String(_) => self.fault(&format!("{field}[{index}]"), Fault::Empty),
+                _ => self.fault(&format!("{field}[{index}]"), Fault::NotA("a string")),
+            }
         }
-        texts.unwrap_or_default()
+        texts
+    }
+
+    /// Whether nothing was wrong so far.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    /// The fields that are there, say something, and are none of these.
+    pub(crate) fn others(&self, known: &[&str]) -> Vec<String> {
+        let is_other =
+            |(name, value): &(&String, &Value)| !value.is_null() && !known.contains(&name.as_str());
+        self.object.iter().filter(is_other).map(|(name, _)| name.clone()).collect()
     }
 
     /// Notes the problems of something inside this object.

@@ -2,11 +2,12 @@
 
 use crate::contact::KnownParty;
 use crate::problem::FieldProblem;
+use crate::role::Role;
 use crate::text::{TextKey, Texts};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// A contact as a refusal names it.
+/// A contact as a refusal names it; of a role its id and name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ContactLine {
     /// Its id.
@@ -21,6 +22,12 @@ impl From<&KnownParty> for ContactLine {
     }
 }
 
+impl From<&Role> for ContactLine {
+    fn from(role: &Role) -> Self {
+        Self { id: role.id.to_string(), role: role.name.to_string() }
+    }
+}
+
 /// A refusal. Nothing has changed when one is given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
@@ -30,6 +37,13 @@ pub enum Refusal {
         meant: String,
         /// Whom the asker does know, the likeliest first.
         contacts: Vec<ContactLine>,
+    },
+    /// A name fits more than one of those that the asker may name.
+    AmbiguousName {
+        /// The name.
+        meant: String,
+        /// Those whom it fits.
+        candidates: Vec<ContactLine>,
     },
     /// The brief lacks something.
     InvalidTaskBrief(Vec<FieldProblem>),
@@ -97,6 +111,7 @@ impl Refusal {
     pub fn code(&self) -> &'static str {
         match self {
             Self::UnknownContact { .. } => "unknown_contact",
+            Self::AmbiguousName { .. } => "ambiguous_name",
             Self::InvalidTaskBrief(_) => "invalid_task_brief",
             Self::InvalidMessage(_) => "invalid_message",
             Self::InvalidArguments(_) => "invalid_arguments",
@@ -117,6 +132,9 @@ impl Refusal {
         match self {
             Self::UnknownContact { meant, .. } => {
                 texts.fill(TextKey::RefusalUnknownContact, &[("id", meant)])
+            }
+            Self::AmbiguousName { meant, .. } => {
+                texts.fill(TextKey::RefusalAmbiguousName, &[("name", meant)])
             }
             Self::InvalidTaskBrief(_) => texts.get(TextKey::RefusalInvalidTaskBrief).to_owned(),
             Self::InvalidMessage(_) => texts.get(TextKey::RefusalInvalidMessage).to_owned(),
@@ -154,6 +172,10 @@ impl Refusal {
             Self::UnknownContact { meant, contacts } => {
                 object["to"] = json!(meant);
                 object["contacts"] = json!(contacts);
+            }
+            Self::AmbiguousName { meant, candidates } => {
+                object["name"] = json!(meant);
+                object["candidates"] = json!(candidates);
             }
             Self::InvalidTaskBrief(details)
             | Self::InvalidMessage(details)

@@ -3,6 +3,7 @@
 use crate::id::{AgentId, RoleId, ServiceId, TaskId};
 use crate::name::Name;
 use crate::problem::{Fault, FieldProblem, Fields};
+use crate::written;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -70,18 +71,27 @@ pub struct InterfaceSpec {
 }
 
 impl InterfaceSpec {
+    const FIELDS: [&'static str; 4] = ["services", "input_format", "output_format", "examples"];
+
     /// Reads a spec that a model wrote. All four fields are needed where a spec is given.
     pub fn parse(value: &Value) -> Result<Self, Vec<FieldProblem>> {
-        let Some(object) = value.as_object() else {
-            return Err(vec![FieldProblem::new("interface_spec", Fault::NotA("an object"))]);
+        Self::read(value, &mut Vec::new())
+    }
+
+    /// As [`Self::parse`]; the fields that a spec does not have are named in `ignored`.
+    pub fn read(value: &Value, ignored: &mut Vec<String>) -> Result<Self, Vec<FieldProblem>> {
+        let Some(object) = written::object(value) else {
+            return Err(vec![FieldProblem::new("", Fault::NotA("an object"))]);
         };
-        let mut fields = Fields::new(object);
+        let object = written::with_names(object, &Self::FIELDS);
+        let mut fields = Fields::new(&object);
         let spec = Self {
             services: fields.text_or_structure("services"),
             input_format: fields.text_or_structure("input_format"),
             output_format: fields.text_or_structure("output_format"),
             examples: fields.text_or_structure("examples"),
         };
+        ignored.extend(fields.others(&Self::FIELDS));
         fields.finish(spec)
     }
 }
@@ -99,5 +109,16 @@ mod tests {
         let problems = InterfaceSpec::parse(&json!({"services": "read", "examples": ""})).unwrap_err();
         let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
         assert_eq!(said, ["input_format: missing", "output_format: missing", "examples: empty"]);
+        let problems = InterfaceSpec::parse(&json!(7)).unwrap_err();
+        assert_eq!(problems, [FieldProblem::new("", Fault::NotA("an object"))]);
+    }
+
+    #[test]
+    fn a_spec_is_understood_in_another_style_and_what_it_does_not_have_is_named() {
+        let wanted = json!({"services": "read", "inputFormat": "a file", "outputFormat": "text", "examples": "…", "price": 3, "note": null});
+        let mut ignored = Vec::new();
+        let spec = InterfaceSpec::read(&json!(wanted.to_string()), &mut ignored).unwrap();
+        assert_eq!((spec.input_format, spec.output_format), (json!("a file"), json!("text")));
+        assert_eq!(ignored, ["price"]);
     }
 }

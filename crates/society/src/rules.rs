@@ -3,13 +3,19 @@
 mod closing;
 mod door;
 mod hire;
+mod rest;
 mod roles;
 mod waiting;
+mod work;
 
-pub use closing::{Beginning, Closing, ClosingFacts, LastWord, Nudge, OpenRequest, closing};
+pub use closing::{
+    Address, Closing, ClosingFacts, Earlier, LastWord, Prompting, Subject, Timing, WorkedOn, address, closing,
+};
 pub use door::{
-    Acquaintance, Answering, DoorFacts, Draft, PAIR_LIMIT, Waiting, admit, introduce_person, notice,
+    Acquaintance, Admitted, Answering, DoorFacts, Draft, PAIR_LIMIT, admit, introduce_person, notice,
 };
 pub use hire::{Descendant, HireFacts, HireWish, check_hire, end_subtree, hire};
-pub use roles::{RoleWish, create_role};
+pub use rest::{Cause, Due, Held, Owed, Provisional, Reminded, RestFacts, Unnamed, due};
+pub use roles::{RoleWish, create_role, find_role};
 pub use waiting::{Deadlock, Wait, deadlocks};
+pub use work::{OpenRequest, Pending, RequestRow, named, subjects, works_on};

@@ -36,8 +36,20 @@ text_keys! {
     MessageFromSystem = "message.from_system" [];
     /// The last line: how to answer.
     MessageReplyHint = "message.reply_hint" ["id"];
-    /// Names the request's id, for those who ask around for an introduction.
-    MessageRequestId = "message.request_id" ["id"];
+    /// The second line of a request: its type, and the id that an answer can name.
+    MessageKindRequest = "message.kind_request" ["kind", "id"];
+    /// The second line of an answer: which of the reader's requests it answers.
+    MessageKindAnswer = "message.kind_answer" ["requests"];
+    /// The second line of a text that follows an answer.
+    MessageKindSupplement = "message.kind_supplement" ["requests"];
+    /// The second line of a report: the request that it is about, if there is one.
+    MessageKindReport = "message.kind_report" ["requests"];
+    /// The second line of a message to oneself.
+    MessageKindNote = "message.kind_note" [];
+    /// The second line of what asks for nothing and answers nothing.
+    MessageKindInformation = "message.kind_information" [];
+    /// A request as other texts name it: its id and its first words.
+    MessageQuoted = "message.quoted" ["id", "words"];
     /// Stands before a line of content that looks like a header.
     MessageQuoteMark = "message.quote_mark" [];
     /// How lines of the system begin in every language that a reader may know them in, one a line; `…` stands for anything.
@@ -135,10 +147,18 @@ text_keys! {
     AttachmentSuggestion = "attachment.suggestion" ["agents"];
     /// Said where the reader knows no such agent, with how to get one.
     AttachmentNoSuggestion = "attachment.no_suggestion" ["capability", "name"];
+    /// The server has refused this.
+    AttachmentRefused = "attachment.refused" [];
+    /// Said where an agent on this service could read it.
+    AttachmentHireOn = "attachment.hire_on" ["kind", "service"];
+    /// Said where no other service takes it.
+    AttachmentNobody = "attachment.nobody" ["kind", "capability", "name"];
     /// The store could not give the bytes.
     AttachmentReadFailed = "attachment.read_failed" [];
     /// One line in place of an old medium that no longer fits into a request.
-    AttachmentOld = "attachment.old" ["filename", "reference", "type", "size"];
+    AttachmentOld = "attachment.old" ["filename", "reference", "type", "size", "limit"];
+    /// One line in place of a medium whose message has more media than fit into a request.
+    AttachmentTogether = "attachment.together" ["filename", "reference", "type", "size", "limit"];
     /// Follows text that was cut: how much was shown, and how to read on.
     AttachmentTextCut = "attachment.text_cut" ["filename", "reference", "shown", "total", "offset"];
     /// Stands before the text that was got out of a document.
@@ -166,8 +186,25 @@ text_keys! {
     /// … files.
     CapabilityFile = "attachment.capability_file" [];
 
-    /// Stands for an artifact that the model of the reader cannot take.
-    Unreadable = "unreadable.artifact" ["filename", "reference", "type", "size"];
+    /// Stands for an artifact that is not shown.
+    Unreadable = "unreadable.artifact" ["filename", "reference", "type", "size", "advice"];
+    /// Its advice where another agent could read it.
+    UnreadableHire = "unreadable.hire" [];
+    /// … the beginning of other advice: the model cannot read this.
+    UnreadableUnsupported = "unreadable.unsupported" [];
+    /// No model gets a file: it is more than the media of one request may be.
+    LeftOutTooLarge = "left_out.too_large" ["encoded", "limit"];
+    /// … a picture: it has more pixels than are decoded.
+    LeftOutPixels = "left_out.pixels" ["width", "height", "limit", "edge"];
+    /// … a picture: it cannot be made to fit.
+    LeftOutCannotFit = "left_out.cannot_fit" ["limit"];
+    /// … a picture: its format cannot be converted.
+    LeftOutFormat = "left_out.format" [];
+    /// … a picture: it cannot be decoded.
+    LeftOutDamaged = "left_out.damaged" [];
+
+    /// With the result of `create_role`: what the role requires and its service has not.
+    RoleUnmet = "role.unmet" ["service", "unmet"];
 
     /// Stands for an artifact whose bytes the store could not give.
     FailureFile = "failure.file" ["filename"];
@@ -176,6 +213,8 @@ text_keys! {
 
     /// Advice with `unknown_contact`.
     RefusalUnknownContact = "refusal.unknown_contact" ["id"];
+    /// … with `ambiguous_name`.
+    RefusalAmbiguousName = "refusal.ambiguous_name" ["name"];
     /// … with `invalid_task_brief`.
     RefusalInvalidTaskBrief = "refusal.invalid_task_brief" [];
     /// … with `invalid_message`.
@@ -207,6 +246,20 @@ text_keys! {
     NoticeParked = "notice.parked" ["id", "role", "reason"];
     /// To the sender of a request: the person stopped its receiver.
     NoticeStopped = "notice.stopped" ["id", "message"];
+    /// The reader owes somebody an answer.
+    NoticeReminder = "notice.reminder" ["id", "requests"];
+    /// … it wrote something that they never got.
+    NoticeReminderNote = "notice.reminder_note" ["id", "text"];
+    /// … it stored something for them without naming it.
+    NoticeReminderArtifacts = "notice.reminder_artifacts" ["id", "refs"];
+    /// An agent gave no answer although it was reminded.
+    NoticeUnanswered = "notice.unanswered" ["id", "requests"];
+    /// An agent made more for the reader than it delivered.
+    NoticeLeftover = "notice.leftover" ["id"];
+    /// … what it wrote.
+    NoticeMadeText = "notice.made_text" ["text"];
+    /// … what it stored.
+    NoticeMadeArtifacts = "notice.made_artifacts" ["refs"];
     /// Agents wait for each other.
     NoticeDeadlock = "notice.deadlock" ["ids"];
     /// Two agents write to each other without end.

@@ -147,7 +147,9 @@ fn text_of(body: &str) -> String {
     let body: Value = serde_json::from_str(body).expect("a body");
     let text = [&body["text"], &body["payload"]["text"], &body["Payload"]["text"]];
     let text = text.into_iter().find_map(Value::as_str);
-    text.unwrap_or_else(|| panic!("no words in {body}")).to_owned()
+    // Below what a worker says it names what it stored.
+    let text = text.unwrap_or_else(|| panic!("no words in {body}"));
+    text.lines().next().unwrap_or_default().to_owned()
 }
 
 fn artifacts(database: &mut Database, agents: &Agents) {

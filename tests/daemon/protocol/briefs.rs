@@ -46,7 +46,7 @@ fn a_brief_that_lacks_anything_hires_nobody_and_all_that_it_lacks_is_said() {
     let mut attempts: Vec<(Value, Vec<&str>)> =
         vec![(json!({"roleId": "worker", "initialMessage": "begin"}), REQUIRED.to_vec())];
     for field in REQUIRED {
-        for gap in [Value::Null, json!(""), json!(" ")] {
+        for gap in [Value::Null, json!(""), json!(" "), json!(0), json!(7), json!(false)] {
             let mut brief = brief("work");
             brief[field] = gap;
             attempts.push((
@@ -93,6 +93,9 @@ fn all_of_the_brief_is_in_every_request_of_the_child() {
         "completion_criteria": ["opens in a browser", "有标题"],
         "references": ["https://example.invalid/style", {"book": 7}],
         "priority": "high",
+        "globalConstraints": ["no tracking"],
+        "context": "a shop",
+        "deliverables": {"page": 1},
     });
     let performed = Play::default()
         .part("root", vec![role("worker"), spawn_with("worker", move |_| full.clone())])
@@ -108,12 +111,18 @@ fn all_of_the_brief_is_in_every_request_of_the_child() {
             lines.lines().collect::<Vec<_>>(),
             [
                 "目标：一个产品页",
-                "技术约束：静态网页; Python 不可用; no framework",
+                "技术约束：",
+                "- 静态网页",
+                "- Python 不可用",
+                "- no framework",
                 "输入说明：{\"copy\":\"in the message\"}",
                 "输出要求：index.html",
                 "完成标准：[\"opens in a browser\",\"有标题\"]",
                 "参考资料：https://example.invalid/style; {\"book\":7}",
                 "优先级：high",
+                "globalConstraints: [\"no tracking\"]",
+                "context: a shop",
+                "deliverables: {\"page\":1}",
             ]
         );
     }

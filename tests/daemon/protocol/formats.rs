@@ -1,6 +1,6 @@
 //! The forms of messages: their types, what each needs, who they are from, and how they look to the receiver.
 
-use polity_tests::{Answer, Call, Conversation, Heard, ScriptedServer, Sender};
+use polity_tests::{Answer, Call, Conversation, ScriptedServer, Sender};
 use serde_json::{Value, json};
 
 use crate::support::hiring::{brief, hired};
@@ -22,19 +22,35 @@ fn send_message_parameters(asked: &Conversation) -> Value {
     tool["function"]["parameters"].clone()
 }
 
-/// A whole payload of each type.
-fn whole(message_type: &str) -> Value {
-    let mut payload = json!({"message_type": message_type, "text": format!("a {message_type}")});
-    let more = match message_type {
-        "task_assignment" => json!({"taskBrief": brief("the next page")}),
-        "introduction_request" => json!({"reason": "a picture", "required_capability": "vision"}),
-        "introduction_response" => json!({"target_agent": {"id": "user"}, "usage_hint": "be polite"}),
-        _ => json!({}),
+/// A whole payload of each type, and the lines that its receiver reads one below the other. The type's name stands in
+/// none of them.
+fn whole(message_type: &str) -> (Value, &'static str) {
+    let (fields, lines) = match message_type {
+        "task_assignment" => (
+            json!({"text": "page two", "taskBrief": brief("the next page")}),
+            "page two\n目标：the next page\n技术约束：无\n输入说明：the first message\n",
+        ),
+        "status_report" => (json!({"text": "half done", "pages": 2}), "half done\npages: 2"),
+        "introduction_request" => (
+            json!({"text": "who sees?", "reason": "a picture", "required_capability": "vision"}),
+            "who sees?\nreason: a picture\nrequired_capability: vision\n",
+        ),
+        "introduction_response" => (
+            json!({"text": "this one", "target_agent": {"id": "user"}, "usage_hint": "be polite"}),
+            "this one\ntarget_agent: {\"id\":\"user\",\"roleName\":\"user\"",
+        ),
+        "collaboration_request" => (
+            json!({"content": {"polish": ["a", 7]}, "deadline": "noon"}),
+            "{\"polish\":[\"a\",7]}\ndeadline: \"noon\"",
+        ),
+        "collaboration_response" => {
+            (json!({"text": "polished", "content": {"words": 180}}), "polished\ncontent: {\"words\":180}")
+        }
+        other => panic!("{other}"),
     };
-    for (key, value) in more.as_object().expect("fields") {
-        payload[key] = value.clone();
-    }
-    payload
+    let mut payload = json!({"message_type": message_type});
+    payload.as_object_mut().expect("fields").extend(fields.as_object().expect("fields").clone());
+    (payload, lines)
 }
 
 /// Seed agent-communication, 3.8, 8.1, 8.2, 8.3 and 8.4: each type that the seed names is taken, and its fields arrive.
@@ -48,7 +64,7 @@ fn every_type_of_message_arrives_with_its_fields() {
                 spawn("worker"),
                 batch(|asked| {
                     let worker = hired(asked, "worker").expect("hired");
-                    TYPES.iter().map(|message_type| send(worker.as_str(), whole(message_type))).collect()
+                    TYPES.iter().map(|message_type| send(worker.as_str(), whole(message_type).0)).collect()
                 }),
             ],
         )
@@ -61,26 +77,16 @@ fn every_type_of_message_arrives_with_its_fields() {
     let sent = performed.last_of("root").results_of("send_message");
     assert!(sent.iter().all(|result| result.error().is_none()), "{sent:#?}");
     let heard = performed.last_of("worker").heard();
-    let of_type = |message_type: &str| {
-        let words = format!("a {message_type}\n");
-        let is_it = |heard: &&Heard| heard.text.contains(&words);
-        heard.iter().find(is_it).unwrap_or_else(|| panic!("{message_type} in {heard:#?}")).text.clone()
-    };
     for message_type in TYPES {
-        of_type(message_type);
+        let (_, lines) = whole(message_type);
+        assert!(!lines.contains(message_type), "{lines}");
+        let is_there = heard.iter().any(|heard| heard.text.contains(lines));
+        assert!(is_there, "{message_type}: {lines:?} in {heard:#?}");
     }
-    assert!(
-        of_type("task_assignment")
-            .contains("\n目标：the next page\n技术约束：无\n输入说明：the first message\n")
-    );
-    let request = of_type("introduction_request");
-    assert!(
-        request.contains("\nreason: a picture\nrequired_capability: vision\n请求编号 request_id: m0"),
-        "{request}"
-    );
-    let answer = of_type("introduction_response");
-    assert!(answer.contains("\ntarget_agent: {\"id\":\"user\",\"roleName\":\"user\""), "{answer}");
-    assert!(answer.contains("\nusage_hint: be polite\n"), "{answer}");
+    let hint = heard
+        .iter()
+        .any(|heard| heard.text.contains("this one") && heard.text.contains("\nusage_hint: be polite"));
+    assert!(hint, "{heard:#?}");
 }
 
 /// Seed agent-communication, 3.2, 8.2, 8.3, 8.4 and 8.5: what does not fit its type is refused, each gap named, and nothing comes.
@@ -118,6 +124,19 @@ fn what_does_not_fit_its_type_is_refused_and_nothing_is_delivered() {
         ),
         (json!({"text": "wrong", "attachments": ["../../etc/passwd"]}), &["attachments[0]"]),
         (json!({}), &["text"]),
+        (json!({"text": ""}), &["text"]),
+        (json!({"content": {}}), &["content"]),
+        (json!({"message_type": "collaboration_request"}), &["text"]),
+        (json!({"contact_reason": "wrong"}), &["text"]),
+        (
+            json!({"message_type": "task_assignment", "taskBrief": {"objective": "wrong", "constraints": [""], "inputs": 0, "outputs": false, "completion_criteria": [""]}}),
+            &[
+                "taskBrief.constraints[0]",
+                "taskBrief.inputs",
+                "taskBrief.outputs",
+                "taskBrief.completion_criteria",
+            ],
+        ),
         (json!(["wrong"]), &["payload"]),
     ];
     let expected: Vec<&[&str]> = wrong.iter().map(|(_, fields)| *fields).collect();
@@ -221,16 +240,22 @@ fn a_message_is_a_header_its_content_and_a_hint() {
         .perform();
     let writer = performed.id("写手");
     let root = performed.last_of("root");
-    assert_eq!(message(&root, "go"), "【来自用户的消息】\ngo\n如需回复，请使用 send_message(to='user', ...)");
     assert_eq!(
-        message(&root, "三段"),
-        format!(
-            "【来自 写手（{writer}）的消息】\n第一段\n\n三段\n如需回复，请使用 send_message(to='{writer}', ...)"
-        )
+        message(&root, "go"),
+        "【来自用户的消息】\n（消息类型）请求 general，request_id: m000000001\ngo\n如需回复，请使用 send_message(to='user', ...)"
     );
+    let answer = message(&root, "三段");
+    let (header, below) = answer.split_once('\n').expect("lines");
+    let (kind, content) = below.split_once('\n').expect("lines");
+    assert_eq!(header, format!("【来自 写手（{writer}）的消息】"));
+    assert!(kind.starts_with("（消息类型）答复你的请求 m0"), "{kind}");
+    assert_eq!(content, "第一段\n\n三段", "an answer asks for no reply");
+    let request = asked_for(&performed.last_of("写手"), "再短些");
     assert_eq!(
         message(&performed.last_of("写手"), "再短些"),
-        "【来自 根智能体（root）的消息】\n再短些\npages: 2\n如需回复，请使用 send_message(to='root', ...)"
+        format!(
+            "【来自 根智能体（root）的消息】\n（消息类型）请求 general，request_id: {request}\n再短些\npages: 2\n如需回复，请使用 send_message(to='root', ...)"
+        )
     );
 }
 
@@ -258,19 +283,30 @@ fn the_same_in_english() {
     let writer = hired(&root, "writer").expect("hired");
     assert_eq!(
         message(&root, "go"),
-        "【Message from the user】\ngo\nTo reply, use send_message(to='user', ...)"
+        "【Message from the user】\n(Message type) request (general), request_id: m000000001\ngo\nTo reply, use send_message(to='user', ...)"
     );
+    let request = asked_for(&asked_by(&server, &writer).pop().expect("a request"), "begin");
     assert_eq!(
         message(&root, "three lines"),
         format!(
-            "【Message from writer ({writer})】\nthree lines\nTo reply, use send_message(to='{writer}', ...)"
+            "【Message from writer ({writer})】\n(Message type) answer to your request {request} “begin”\nthree lines"
         )
     );
     let of_writer = asked_by(&server, &writer).pop().expect("a request");
     assert_eq!(
         message(&of_writer, "begin"),
-        "【Message from root agent (root)】\nbegin\nTo reply, use send_message(to='root', ...)"
+        format!(
+            "【Message from root agent (root)】\n(Message type) request (general), request_id: {request}\nbegin\nTo reply, use send_message(to='root', ...)"
+        )
     );
+}
+
+/// The id that the message with these words shows.
+#[track_caller]
+fn asked_for(asked: &Conversation, words: &str) -> String {
+    let shown = message(asked, words);
+    let (_, after) = shown.split_once("request_id: ").expect("a request");
+    after.lines().next().expect("an id").to_owned()
 }
 
 fn spec() -> Value {

@@ -114,6 +114,36 @@ fn letters(to: &Value, attempt: &str, attachments: &[Value]) -> Vec<Call> {
     payloads.into_iter().map(|payload| send(to.clone(), payload)).collect()
 }
 
+/// The messages of the forger that an agent has heard, as it reads them.
+fn letters_of_forger(asked: &Conversation) -> Vec<String> {
+    let texts = asked.messages().iter().filter(|message| message["role"] == "user").map(text_of);
+    texts.filter(|text| text.starts_with("【来自 forger（")).collect()
+}
+
+/// What was attempted did arrive: as text, in fields, and as content that is no text.
+#[track_caller]
+fn assert_attempts_arrive(asked: &Conversation) {
+    let letters = letters_of_forger(asked);
+    let some_line = |is_it: &dyn Fn(&str) -> bool| {
+        letters
+            .iter()
+            .flat_map(|letter| letter.lines())
+            .any(|line| is_it(line.strip_prefix("｜ ").unwrap_or(line)))
+    };
+    let is_json =
+        |text: &str, expect: &Value| serde_json::from_str::<Value>(text).is_ok_and(|found| found == *expect);
+    for (name, attempt) in injections() {
+        let lines: Vec<&str> = lines_seen(&attempt).into_iter().filter(|line| !line.is_empty()).collect();
+        let whole = letters.iter().any(|letter| lines.iter().all(|line| letter.contains(line)));
+        assert!(whole, "{name}: the text {attempt:?}");
+        let field =
+            |line: &str| line.strip_prefix("note: ").is_some_and(|note| is_json(note, &json!(attempt)));
+        assert!(some_line(&field), "{name}: the field");
+        let content = json!({ attempt.as_str(): [attempt] });
+        assert!(some_line(&|line| is_json(line, &content)), "{name}: the content");
+    }
+}
+
 /// How many messages of the forger an agent has heard.
 fn of_forger(asked: &Conversation) -> usize {
     let is_it = |from: &Sender| matches!(from, Sender::Agent { role, .. } if role == "forger");
@@ -236,6 +266,8 @@ fn nobody_passes_for_somebody_else_whatever_it_writes_wherever() {
         assert_nobody_is_fooled(asked);
     }
     // All of it did arrive, and each reader knows how many spoke.
+    assert_attempts_arrive(newest("victim"));
+    assert_attempts_arrive(newest("root"));
     let attempts = injections().len();
     assert_eq!(of_forger(newest("victim")), 2 * attempts + 3);
     assert_eq!(of_forger(newest("root")), 2 * attempts);

@@ -79,6 +79,44 @@ fn every_wrong_argument_is_named() {
     assert_eq!(fields, ["completion_criteria", "constraints", "inputs", "objective", "outputs"]);
 }
 
+#[test]
+fn every_fault_of_a_call_is_named_with_its_path() {
+    let arguments = json!({"toolGroups": 7, "interface_spec": {"services": "x", "input_format": "x", "output_format": "x"}});
+    let asked = called(Call::new("create_role", arguments));
+    let refused = asked.tool_results().remove(0);
+    assert_eq!(refused.error(), Some("invalid_arguments"), "{}", refused.text);
+    let details = refused.value["details"].as_array().expect("details");
+    let fields: Vec<&str> = details.iter().filter_map(|detail| detail["field"].as_str()).collect();
+    assert_eq!(fields, ["name", "rolePrompt", "interface_spec.examples", "toolGroups"]);
+}
+
+#[test]
+fn what_a_tool_does_not_know_is_named_in_its_result() {
+    let server = ScriptedServer::start(|asked| {
+        let stored = asked.results_of("put_artifact");
+        match (stored.first(), asked.has_called("get_artifact")) {
+            (None, _) => {
+                Answer::call("put_artifact", json!({"type": "note", "content": "all of it", "colour": "red"}))
+            }
+            (Some(stored), false) => {
+                Answer::call("get_artifact", json!({"ref": stored.value["ref"], "page": 2}))
+            }
+            (Some(_), true) => Answer::say("done"),
+        }
+    });
+    run(&home(&server, &json!({})), &["try"]).expect_code(0);
+    let asked = last_asked(&server);
+    let stored = asked.results_of("put_artifact").remove(0);
+    assert_eq!(stored.value["ignored"], json!(["colour"]), "{}", stored.text);
+    let opened = asked.results_of("get_artifact").remove(0);
+    assert_eq!(
+        (&opened.value["ignored"], &opened.value["content"]),
+        (&json!(["page"]), &json!("all of it")),
+        "{}",
+        opened.text
+    );
+}
+
 /// The answer of a server that gives two calls one id.
 fn doubled() -> serde_json::Value {
     let call =

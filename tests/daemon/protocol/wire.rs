@@ -75,11 +75,11 @@ fn a_server_that_asks_for_patience_is_asked_again() {
 
 #[test]
 fn what_a_server_refuses_is_not_asked_again() {
-    for status in [400, 401, 403, 404, 422] {
+    for (status, code) in [(400, 3), (401, 5), (403, 5), (404, 5), (422, 3)] {
         let server = ScriptedServer::start(move |_| {
             Answer::error(status, json!({"error": {"message": "I will not"}}))
         });
-        let ended = run(&home(&server, &json!({})), &["ask"]).expect_code(5);
+        let ended = run(&home(&server, &json!({})), &["ask"]).expect_code(code);
         assert_eq!(server.requests().len(), 1, "{status}");
         assert!(ended.stdout.contains("I will not"), "{}", ended.stdout);
     }
@@ -117,6 +117,54 @@ fn a_picture_that_is_refused_is_described() {
     assert_eq!(events(&lines, "model_failed")[0]["next"], "describe_media");
     assert_eq!(server.requests().len(), 2);
     assert!(last_asked(&server).text_contains("picture.png"));
+}
+
+#[test]
+fn a_refusal_of_media_in_any_words_is_followed_by_a_description() {
+    for (status, words) in [
+        (400, "messages[1].content must be a string"),
+        (413, "payload too large"),
+        (415, "no"),
+        (422, "Input should be a valid string"),
+        (404, "Images cannot be used here"),
+        (500, "This model can't handle pictures"),
+    ] {
+        let server = ScriptedServer::start(move |asked| match asked.image_urls().is_empty() {
+            true => Answer::say("I read about it"),
+            false => Answer::error(status, json!({"error": {"message": words}})),
+        });
+        let polity = home_with(&server, &["text", "vision"]);
+        let path = write(&polity, "picture.png", PICTURE);
+        let ended = run(&polity, &["look", "--attach", &path, "--json"]).expect_code(0);
+        let lines = json_lines(&ended.stdout);
+        let failed = &events(&lines, "model_failed")[0];
+        assert_eq!(
+            (&failed["next"], &failed["suspects"]),
+            (&json!("describe_media"), &json!(["vision"])),
+            "{words}"
+        );
+        assert_eq!(server.requests().len(), 2, "{words}");
+    }
+}
+
+/// The second request is refused too, so nothing is known against the picture: the next task shows it again.
+#[test]
+fn a_refusal_for_another_reason_makes_no_picture_distrusted() {
+    let server = ScriptedServer::start(|asked| match asked.text_contains("einmal") {
+        true => Answer::say("seen"),
+        false => Answer::error(400, json!({"error": {"message": "the moon is full"}})),
+    });
+    let polity = home_with(&server, &["text", "vision"]);
+    let mut daemon = polity.spawn(&["serve", "--data", "data", "--listen", "127.0.0.1:0"]);
+    daemon.stderr_line("ready");
+    let path = write(&polity, "picture.png", PICTURE);
+    let refused = run(&polity, &["look", "--attach", &path, "--json"]).expect_code(3);
+    assert_eq!(server.requests().len(), 2);
+    let lines = json_lines(&refused.stdout);
+    let task = events(&lines, "task_started")[0]["task"].as_str().expect("a task").to_owned();
+    polity.run(&["send", "--data", "data", "--wait", "--task", &task, "noch einmal"]).expect_code(0);
+    assert!(!last_asked(&server).image_urls().is_empty(), "the picture is shown");
+    assert!(!daemon.has_ended());
 }
 
 #[test]

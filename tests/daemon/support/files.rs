@@ -70,6 +70,24 @@ pub(crate) fn from_data_url(url: &str, mime_type: &str) -> Vec<u8> {
 /// How long a run of base64 may be before it counts as the bytes themselves.
 const RUN: usize = 64;
 
+/// Encodes as programmers write bytes down.
+pub(crate) fn hexadecimal(bytes: &[u8], before: &str, between: &str) -> String {
+    let bytes: Vec<String> = bytes.iter().map(|byte| format!("{before}{byte:02x}")).collect();
+    bytes.join(between)
+}
+
+/// The first run of 64 characters of the file's base64 or hexadecimal that stands anywhere, whatever JSON has escaped.
+pub(crate) fn run_of(haystack: &[u8], file: &[u8]) -> Option<String> {
+    let (plain, hexadecimal) = (base64(file), hexadecimal(file, "", ""));
+    let for_addresses = plain.replace('+', "-").replace('/', "_");
+    let forms = [plain, for_addresses, hexadecimal.to_uppercase(), hexadecimal];
+    let runs: HashSet<&[u8]> = forms.iter().flat_map(|form| form.as_bytes().windows(RUN)).collect();
+    let bare: Vec<u8> = haystack.iter().copied().filter(|byte| *byte != b'\\').collect();
+    let mut windows = haystack.windows(RUN).chain(bare.windows(RUN));
+    let found = windows.find(|window| runs.contains(window))?;
+    Some(String::from_utf8_lossy(found).into_owned())
+}
+
 /// Whether 64 characters of the file's base64 stand together anywhere.
 pub(crate) fn holds_base64_of(haystack: &[u8], file: &[u8]) -> bool {
     let encoded = base64(file);

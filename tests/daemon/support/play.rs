@@ -191,8 +191,10 @@ pub(crate) fn send(to: impl Into<Value>, payload: Value) -> Call {
 #[track_caller]
 pub(crate) fn request_id(asked: &Conversation) -> String {
     let heard = asked.heard();
-    let lines = heard.iter().rev().flat_map(|heard| heard.text.lines());
-    let id = lines.filter_map(|line| line.strip_prefix("请求编号 request_id: ")).next();
+    let kinds = heard.iter().rev().map(|heard| heard.kind.as_str());
+    let id = kinds
+        .filter_map(|kind| kind.strip_prefix("（消息类型）请求 introduction_request，request_id: "))
+        .next();
     id.unwrap_or_else(|| panic!("no request for an introduction in {heard:#?}")).to_owned()
 }
 

@@ -56,6 +56,9 @@ pub(crate) fn in_words(event: &Event) -> Option<String> {
                 dim(&format!("{kept} entries stay"))
             )
         }
+        Event::AnswerSettled { agent, message, .. } => {
+            format!("{} {}", name(agent.as_str()), dim(&format!("{message} is its answer")))
+        }
         Event::DeadlockFound { agents, .. } => {
             let agents: Vec<String> = agents.iter().map(|agent| name(agent.as_str())).collect();
             format!("{} wait for each other; each was told", agents.join(", "))
@@ -178,7 +181,7 @@ mod tests {
             message_type: "general".to_owned(),
             text: text.to_owned(),
             attachments: vec![ArtifactId::new("abc")],
-            in_reply_to: None,
+            in_reply_to: Vec::new(),
             finality: Finality::Final,
         }
     }

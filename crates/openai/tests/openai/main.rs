@@ -253,7 +253,7 @@ async fn what_root_asks_is_answered_and_then_it_answers() {
 #[tokio::test]
 async fn the_answer_is_what_is_said_last_in_a_turn() {
     let says =
-        [Say::Send("status_report", "先说一点"), Say::Send("status_report", "再说一点"), Say::Text("说完了")];
+        [Say::Send("general", "先说一点"), Say::Send("status_report", "再说一点"), Say::Text("说完了")];
     let world = World::with(Arc::new(Script::new(says))).await;
     let filter = || MessageFilter { to: Some(AgentId::user()), ..MessageFilter::default() };
     let answer = world.chat(json!([user("说")])).await;

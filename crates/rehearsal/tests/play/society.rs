@@ -247,14 +247,16 @@ impl Society {
                 None => {}
             }
         }
-        if payload["message_type"] == "introduction_request" {
-            fields.push(self.texts.fill(TextKey::MessageRequestId, &[("id", "m000000007")]));
-        }
         let references = payload["attachments"].as_array().cloned().unwrap_or_default();
         let attachments: Vec<String> =
             references.iter().filter_map(Value::as_str).map(str::to_owned).collect();
         let text = payload["text"].as_str().unwrap_or_default().to_owned();
-        self.deliver(to, from, header, &text, fields, &attachments);
+        let kind = payload["message_type"].as_str().unwrap_or("general");
+        let kind = match kind.ends_with("_response") {
+            true => self.texts.get(TextKey::MessageKindInformation).to_owned(),
+            false => self.texts.fill(TextKey::MessageKindRequest, &[("kind", kind), ("id", "m000000007")]),
+        };
+        self.deliver(to, from, format!("{header}\n{kind}"), &text, fields, &attachments);
     }
 
     fn deliver(

@@ -1,13 +1,14 @@
 //! The request for one attempt, made for the service as it is configured now.
 
 use super::{Scene, Wanted};
-use crate::door::known;
+use crate::door::{known, service_for};
 use crate::event::{Event, Shown};
 use crate::fetch::{All, fetch};
 use crate::handles::Handles;
 use crate::policy::Sent;
-use crate::render::{self, MediaUse, Sight, SystemFacts};
+use crate::render::{self, MediaUse, Sight, SystemFacts, Taker};
 use crate::room::{self, Compaction};
+use crate::store::contacts::ContactRow;
 use crate::tools;
 use crate::trust::OfAll;
 use crate::turn::Tools;
@@ -72,6 +73,11 @@ async fn answer_request(
 ) -> Made {
     let limits = &room::within(&snapshot.settings.limits, service);
     let distrust = handles.trusts.distrust(snapshot, &service.id);
+    let service_of =
+        |contact: &ContactRow| service_for(&snapshot.catalogue, contact.agent.service.as_ref()).id.clone();
+    let contact_services =
+        scene.contacts.iter().map(|contact| (contact.agent.id.clone(), service_of(contact))).collect();
+    let services: Vec<Taker> = snapshot.catalogue.services().iter().map(|service| taker(service)).collect();
     let contacts = known(scene.contacts.clone(), &snapshot.catalogue);
     let (file_types, _) = FileTypes::parse(&service.file_types);
     let sight = Sight {
@@ -85,6 +91,8 @@ async fn answer_request(
         limits,
         texts: &snapshot.prompts.texts,
         contacts: &contacts,
+        contact_services: &contact_services,
+        services: &services,
         media: if distrust.of_all == OfAll::Yes { MediaUse::Described } else { media },
         refused: &distrust.refused,
     };
@@ -120,6 +128,14 @@ async fn answer_request(
     };
     let request = Request { messages, tools: offered, tool_choice };
     Made { request, shown: rendered.shown, costs, unreadable }
+}
+
+fn taker(service: &Service) -> Taker {
+    Taker {
+        id: service.id.clone(),
+        capabilities: service.capabilities.clone(),
+        file_types: FileTypes::parse(&service.file_types).0,
+    }
 }
 
 fn summary_request(compaction: &Compaction, snapshot: &Snapshot) -> Made {

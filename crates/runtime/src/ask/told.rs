@@ -26,6 +26,7 @@ pub(super) fn model_failed(
         service: service.id.clone(),
         attempt,
         kind: failure.kind,
+        status: failure.status,
         reason: failure.message.clone(),
         next: match next {
             Next::Again { .. } => NextAttempt::Retry,
@@ -56,17 +57,45 @@ pub(super) fn service_skipped(
 
 /// The end of a call whose last attempt failed so. `pause` is how long its service is left alone now.
 pub(super) fn failed(service: &Service, failure: &CallError, pause: Option<Duration>) -> Asked {
-    let mut reason = match failure.kind {
-        // Where nobody answers, the address is what one looks at first.
-        FailureKind::Unreachable | FailureKind::TimedOut => {
-            format!("{failure} ({})", service.endpoint.base_url)
-        }
-        _ => failure.to_string(),
-    };
+    let mut reason = failure.to_string();
+    if let Some(advice) = advice(service, failure) {
+        reason.push_str(&format!(" ({advice})"));
+    }
     if let Some(pause) = pause {
         reason.push_str(&format!("; {}", may_be_asked_again(pause, Timestamp::now())));
     }
     Asked::Failed { service: service.id.clone(), kind: failure.kind, reason }
+}
+
+/// What helps to find the cause of a failure, and to mend it.
+fn advice(service: &Service, failure: &CallError) -> Option<String> {
+    let id = &service.id;
+    let answered = match failure.status {
+        None => return is_silent(failure.kind).then(|| service.endpoint.base_url.clone()),
+        // An answer that began well.
+        Some(200) => "was reached".to_owned(),
+        Some(status) => format!("was reached and answered with HTTP {status}"),
+    };
+    match (failure.kind, failure.status) {
+        (FailureKind::Unauthorized, _) => {
+            Some(format!("the server of {id} {answered}: check apiKey of this service in llmservices.json"))
+        }
+        (FailureKind::Refused, Some(404)) => Some(format!(
+            "the server of {id} {answered}: check model and baseURL of this service in llmservices.json"
+        )),
+        (FailureKind::Refused | FailureKind::MediaRefused | FailureKind::ContextOverflow, _) => {
+            Some(format!(
+                "the server of {id} {answered}: it refuses this request again; change the request, \
+                 the settings of this service in llmservices.json, or the service"
+            ))
+        }
+        _ => None,
+    }
+}
+
+/// Whether nobody has answered: then the address is what one looks at first.
+fn is_silent(kind: FailureKind) -> bool {
+    matches!(kind, FailureKind::Unreachable | FailureKind::TimedOut)
 }
 
 /// The end of a call that was not let in, where nobody else can be asked.

@@ -1,6 +1,6 @@
 //! The transaction of a turn: what happened, and all that follows from it without asking anybody.
 
-use super::bytes::{TakenOut, prepare_pending, put_on_disk};
+use super::bytes::{prepare_pending, put_on_disk};
 use super::closing;
 use super::outside::outside_tool;
 use super::service_of;
@@ -9,6 +9,7 @@ use crate::event::Event;
 use crate::handles::Handles;
 use crate::mint;
 use crate::record::{Record, Replied, ToolResult};
+use crate::rest;
 use crate::room;
 use crate::store::messages::{self, Settled};
 use crate::store::turns::{self, OpenTurn};
@@ -21,6 +22,7 @@ use polity_llm::ToolCall;
 use polity_registry::Snapshot;
 use polity_society::id::ServiceId;
 use polity_society::notice::Notice;
+use polity_society::present::json_line;
 use polity_society::refusal::Refusal;
 use serde_json::{Number, json};
 use std::collections::HashMap;
@@ -36,12 +38,19 @@ pub(super) enum Happened {
         replied: Replied,
         event: Box<Event>,
         served: usage::Served,
-        taken_out: TakenOut,
+        /// What was in it, on disk.
+        stored: Vec<Prepared>,
         #[expect(dead_code, reason = "held until what the answer cost is written, then given back")]
         reservation: Arc<Reservation>,
     },
     /// A tool that reaches outside came to its end.
-    ToolEnded { call: ToolCall, result: ToolResult, refused: Option<&'static str> },
+    ToolEnded {
+        call: ToolCall,
+        result: ToolResult,
+        refused: Option<&'static str>,
+        /// What was in the result, on disk.
+        stored: Vec<Prepared>,
+    },
     /// The model gave no answer, for good.
     Failed { service: ServiceId, reason: String },
     /// A limit of the task was reached.
@@ -122,19 +131,14 @@ impl Advance {
     async fn take_down(&self, tx: &mut Tx, turn: &mut Turn, happened: Happened) -> Result<(), Error> {
         match happened {
             Happened::Nothing => Ok(()),
-            Happened::Replied { replied, event, served, taken_out, reservation: _ } => {
+            Happened::Replied { replied, event, served, stored, reservation: _ } => {
                 usage::insert(tx, &self.conversation, self.open.id, &served).await?;
                 events::append(tx, &event).await?;
-                for prepared in taken_out.stored {
-                    tools::store(tx, &self.conversation, prepared).await?;
-                }
-                self.record(tx, turn, Record::Replied(replied)).await?;
-                for (call, refusal) in &taken_out.refused {
-                    self.refuse(tx, turn, call, refusal).await?;
-                }
-                Ok(())
+                self.store(tx, stored).await?;
+                self.record(tx, turn, Record::Replied(replied)).await
             }
-            Happened::ToolEnded { call, result, refused } => {
+            Happened::ToolEnded { call, result, refused, stored } => {
+                self.store(tx, stored).await?;
                 self.finish_call(tx, turn, &call, result, refused).await
             }
             Happened::Failed { service, reason } => {
@@ -145,10 +149,23 @@ impl Advance {
         }
     }
 
+    async fn store(&self, tx: &mut Tx, stored: Vec<Prepared>) -> Result<(), Error> {
+        for prepared in stored {
+            tools::store(tx, &self.conversation, prepared).await?;
+        }
+        Ok(())
+    }
+
     /// Does one step that needs nobody outside the database.
     async fn step(&self, tx: &mut Tx, turn: &mut Turn, step: &Step) -> Result<Go, Error> {
         match step {
             Step::CallModel(_) | Step::Ended => Ok(Go::Stop),
+            Step::RunTool(call) if turn.refused(call).is_some() => {
+                let result = turn.refused(call).cloned().unwrap_or_default();
+                let code = result["error"].as_str().unwrap_or_default().to_owned();
+                self.finish_call(tx, turn, call, ToolResult::Json(result), Some(&code)).await?;
+                Ok(Go::On)
+            }
             Step::RunTool(call) if outside_tool(&self.handles, call).is_some() => Ok(Go::Stop),
             Step::RunTool(call) => {
                 self.run_society_tool(tx, turn, call).await?;
@@ -242,7 +259,7 @@ impl Advance {
         turn: &mut Turn,
         call: &ToolCall,
         result: ToolResult,
-        refused: Option<&'static str>,
+        refused: Option<&str>,
     ) -> Result<(), Error> {
         let event = Event::ToolCalled {
             task: self.conversation.task.clone(),
@@ -262,7 +279,7 @@ impl Advance {
         let service = service_of(tx, &self.snapshot, &self.conversation).await?;
         let limits = room::within(&self.snapshot.settings.limits, &service);
         let limit = usize::try_from(limits.tool_result_chars).unwrap_or(usize::MAX);
-        let text = value.to_string();
+        let text = json_line(value);
         let characters = text.chars().count();
         if characters <= limit {
             return Ok(result);
@@ -282,7 +299,7 @@ impl Advance {
         loop {
             let beginning: String = text.chars().take(shown_characters).collect();
             let shown = json!({"ref": reference, "characters": characters, "beginning": beginning});
-            if shown_characters == 0 || shown.to_string().chars().count() <= limit {
+            if shown_characters == 0 || json_line(&shown).chars().count() <= limit {
                 return Ok(ToolResult::Json(shown));
             }
             shown_characters /= 2;
@@ -312,6 +329,7 @@ impl Advance {
         self.record(tx, turn, Record::Stopped { reason: reason.clone() }).await?;
         messages::settle(tx, self.open.id, Settled::Failed).await?;
         turns::end(tx, self.open.id, turns::Ended::Stopped).await?;
+        rest::after_waits(tx, &self.snapshot).await?;
         closing::note_end(tx, &self.conversation, Some(reason)).await?;
         if tasks::stop(tx, &self.conversation.task, limit).await? {
             self.note_limit(tx, reached).await?;

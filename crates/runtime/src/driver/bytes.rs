@@ -4,95 +4,198 @@ use super::outside::outside_tool;
 use super::{FIRST_PAUSE, LONGEST_PAUSE};
 use crate::handles::Handles;
 use crate::in_full;
-use crate::inline::{self, Written};
+use crate::inline::{self, Fragments, Written};
 use crate::mint;
 use crate::record::Replied;
-use crate::store::Error;
-use crate::tools::{self, Incoming};
+use crate::store::{Conversation, Error, artifacts};
+use crate::tools::{self, CONTENT, Incoming, PUT_ARTIFACT};
 use crate::turn::Turn;
 use polity_artifacts::{NewArtifact, Prepared, prepare};
 use polity_llm::{Arguments, ToolCall};
 use polity_registry::Snapshot;
+use polity_society::content::Kind;
 use polity_society::id::ArtifactId;
 use polity_society::limits::Limits;
 use polity_society::refusal::Refusal;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::HashMap;
 
-/// What was taken out of an answer.
-#[derive(Clone, Default)]
-pub(super) struct TakenOut {
-    /// The bytes, on disk; their rows are to be written with the answer.
-    pub(super) stored: Vec<Prepared>,
-    /// The calls that cannot have what they want stored. They are answered with the record of the answer, because what
-    /// was wrong with them is not in it.
-    pub(super) refused: Vec<(ToolCall, Refusal)>,
-}
+/// How much of what an agent may open is compared with what its model writes, in bytes.
+const COMPARED: u64 = 16 * 1024 * 1024;
+
+/// How many artifacts of an agent are looked at for that, the newest first.
+const COMPARED_ARTIFACTS: u32 = 200;
 
 /// Bytes that a model wrote into its answer are stored, and references take their place before anything is recorded.
+/// Gives what is on disk now; its rows are to be written with the answer.
 pub(super) async fn take_bytes_out(
     handles: &Handles,
+    conversation: &Conversation,
     snapshot: &Snapshot,
     replied: &mut Replied,
-) -> Result<TakenOut, Error> {
+) -> Result<Vec<Prepared>, Error> {
     let limits = &snapshot.settings.limits;
-    let (found, refused) = find(replied, limits);
+    let (mut found, refused) = find(replied, limits);
+    let mut known = Fragments::default();
+    for artifact in &found {
+        known.know(&artifact.1.bytes);
+    }
+    if is_suspicious(replied) {
+        know_what_one_may_open(handles, conversation, &mut known).await?;
+    }
+    leave_fragments_out(replied, &known, limits, &mut found);
+    let texts = &snapshot.prompts.texts;
+    replied.refused = refused.into_iter().map(|(call, refusal)| (call, refusal.to_json(texts))).collect();
+    store(handles, found).await
+}
+
+/// The same for what a tool that reaches outside gives.
+pub(super) async fn take_result_out(
+    handles: &Handles,
+    conversation: &Conversation,
+    snapshot: &Snapshot,
+    result: &mut Value,
+) -> Result<Vec<Prepared>, Error> {
+    let mut found = Found::new();
+    inline::replace_in(result, &mut keeper(&mut found, &snapshot.settings.limits));
+    if inline::is_suspicious(result) {
+        let mut known = Fragments::default();
+        know_what_one_may_open(handles, conversation, &mut known).await?;
+        known.leave_out_in(result);
+    }
+    store(handles, found).await
+}
+
+async fn store(handles: &Handles, found: Found) -> Result<Vec<Prepared>, Error> {
     let mut stored = Vec::with_capacity(found.len());
     for (id, artifact) in found {
         stored.push(keep_trying(handles, id, artifact).await?);
     }
-    Ok(TakenOut { stored, refused })
+    Ok(stored)
+}
+
+/// A piece out of the middle of a file gives no sign of what it is: it is compared with what its writer may open.
+async fn know_what_one_may_open(
+    handles: &Handles,
+    conversation: &Conversation,
+    known: &mut Fragments,
+) -> Result<(), Error> {
+    let Conversation { agent, task } = conversation;
+    let mut reader = handles.store.reader().await?;
+    let stored = artifacts::list(&mut reader, agent, task, COMPARED_ARTIFACTS).await?;
+    drop(reader);
+    let mut room = COMPARED;
+    for stored in stored.into_iter().filter(|stored| stored.artifact.kind != Kind::Text) {
+        let Some(left) = room.checked_sub(stored.artifact.size) else { continue };
+        // What cannot be read is told where it is opened.
+        if let Ok(bytes) = handles.blobs.read(&stored.blob).await {
+            room = left;
+            known.know(&bytes);
+        }
+    }
+    Ok(())
 }
 
 /// What is to be stored, and under which id.
 type Found = Vec<(ArtifactId, NewArtifact)>;
 
+/// The calls that cannot have what they want stored, and why. What was wrong with them is not in their record, so it is
+/// found out here.
+type Refused = Vec<(String, Refusal)>;
+
 /// Leaves an answer without bytes; gives what was in it, and the calls that are refused.
-fn find(replied: &mut Replied, limits: &Limits) -> (Found, Vec<(ToolCall, Refusal)>) {
+fn find(replied: &mut Replied, limits: &Limits) -> (Found, Refused) {
     let mut found = Found::new();
-    let mut refused = Vec::new();
-    if let Some(text) = &replied.text
+    let mut refused = Refused::new();
+    if let Some(text) = &mut replied.text
         && let Some(replaced) = inline::replace(text, &mut keeper(&mut found, limits))
     {
-        replied.text = Some(replaced);
+        *text = replaced;
     }
     take_fields_out(replied, limits, &mut found);
     for call in &mut replied.calls {
-        call.extra.retain(|_, value| holds_no_bytes(value));
-        match tools::incoming(call, limits) {
-            Some(Ok(Incoming::Bytes(artifact))) => {
-                let id = mint::artifact();
-                if let Arguments::Object(arguments) = &mut call.arguments {
-                    arguments.insert("content".to_owned(), Value::String(id.reference()));
-                    arguments.remove("encoding");
-                }
-                found.push((id, artifact));
+        let may_stay = |name: &str, value: &Value| !inline::holds_bytes(&json!({ name: value }));
+        call.extra.retain(|name, value| may_stay(name, value));
+        for name in [&mut call.id, &mut call.name] {
+            if let Some(other) = inline::replace(name, &mut |_| Some(mint::artifact().to_string())) {
+                *name = other;
             }
-            // A text comes back byte for byte, whatever is in it.
-            Some(Ok(Incoming::Text(_) | Incoming::Reference)) => {}
-            Some(Err(refusal)) => {
-                leave_bytes_out(call);
-                refused.push((call.clone(), refusal));
+        }
+        if call.name == PUT_ARTIFACT {
+            find_content(call, limits, &mut found, &mut refused);
+            continue;
+        }
+        match &mut call.arguments {
+            Arguments::Object(arguments) => {
+                inline::replace_in_object(arguments, &mut keeper(&mut found, limits));
             }
-            None => match &mut call.arguments {
-                Arguments::Object(arguments) => {
-                    inline::replace_in_object(arguments, &mut keeper(&mut found, limits));
-                }
-                Arguments::Malformed(_) => leave_bytes_out(call),
-            },
+            Arguments::Malformed(text) => *text = inline::without_bytes(std::mem::take(text)),
         }
     }
     (found, refused)
+}
+
+/// What a `put_artifact` call brings is stored as it is: bytes as bytes, and a text byte for byte, whatever is in it. An
+/// artifact of text is a file, and not a text of the society's own; but its call is, and there a reference takes the
+/// place of a text with bytes in it. Whoever opens it is shown it as it was stored: that is what it was stored for.
+fn find_content(call: &mut ToolCall, limits: &Limits, found: &mut Found, refused: &mut Refused) {
+    if let Arguments::Object(arguments) = &mut call.arguments {
+        let others = arguments.iter_mut().filter(|(name, _)| *name != CONTENT);
+        others.for_each(|(_, value)| inline::replace_in(value, &mut keeper(found, limits)));
+    }
+    match tools::incoming(call, limits) {
+        Some(Ok(Incoming::Bytes(artifact))) => refer_to(call, artifact, found),
+        Some(Ok(Incoming::Text(artifact))) if content_of(call).is_some_and(inline::holds_bytes) => {
+            refer_to(call, artifact, found);
+        }
+        Some(Ok(Incoming::Text(_) | Incoming::Reference)) | None => {}
+        Some(Err(refusal)) => {
+            leave_content_out(call);
+            refused.push((call.id.clone(), refusal));
+        }
+    }
+}
+
+fn content_of(call: &ToolCall) -> Option<&Value> {
+    match &call.arguments {
+        Arguments::Object(arguments) => arguments.get(CONTENT),
+        Arguments::Malformed(_) => None,
+    }
+}
+
+/// Notes what a call brings; what is recorded of the call names it.
+fn refer_to(call: &mut ToolCall, artifact: NewArtifact, found: &mut Found) {
+    let id = mint::artifact();
+    if let Arguments::Object(arguments) = &mut call.arguments {
+        arguments.insert(CONTENT.to_owned(), Value::String(id.reference()));
+        arguments.shift_remove("encoding");
+    }
+    found.push((id, artifact));
+}
+
+/// Leaves out of a refused call what was to be stored, where it is bytes or was meant to be.
+fn leave_content_out(call: &mut ToolCall) {
+    match &mut call.arguments {
+        Arguments::Object(arguments) => {
+            let is_text = arguments.get("encoding").is_none_or(|encoding| encoding == "utf-8");
+            match arguments.get_mut(CONTENT) {
+                Some(content) if is_text => inline::replace_in(content, &mut |_| None),
+                Some(content) => inline::leave_out_in(content),
+                None => {}
+            }
+        }
+        Arguments::Malformed(text) => *text = inline::leave_out(text),
+    }
 }
 
 /// Fields that only the server understands may hold what the model made (`images`, say). They are not kept with bytes in
 /// them: what they hold is stored, and the text names it.
 fn take_fields_out(replied: &mut Replied, limits: &Limits, found: &mut Found) {
     let before = found.len();
-    replied.extra.retain(|_, value| {
-        let none_yet = found.len();
+    replied.extra.retain(|name, value| {
+        let has_bytes = inline::holds_bytes(&json!({ name.as_str(): &*value }));
         inline::replace_in(value, &mut keeper(found, limits));
-        found.len() == none_yet
+        !has_bytes
     });
     for (id, _) in &found[before..] {
         let text = replied.text.get_or_insert_default();
@@ -103,19 +206,40 @@ fn take_fields_out(replied: &mut Replied, limits: &Limits, found: &mut Found) {
     }
 }
 
-fn holds_no_bytes(value: &Value) -> bool {
-    let mut found = 0;
-    inline::replace_in(&mut value.clone(), &mut |_| {
-        found += 1;
-        None
-    });
-    found == 0
+/// Whether an answer holds what could be a piece of something. What only the server understands is its own affair: it
+/// is sealed, and goes to nobody else.
+fn is_suspicious(replied: &Replied) -> bool {
+    let in_arguments = |call: &ToolCall| match &call.arguments {
+        Arguments::Object(arguments) => arguments.values().any(inline::is_suspicious),
+        Arguments::Malformed(text) => inline::is_suspicious(&json!(text)),
+    };
+    replied.text.as_ref().is_some_and(|text| inline::is_suspicious(&json!(text)))
+        || replied.calls.iter().any(in_arguments)
 }
 
-fn leave_bytes_out(call: &mut ToolCall) {
-    match &mut call.arguments {
-        Arguments::Object(arguments) => arguments.values_mut().for_each(inline::leave_out_in),
-        Arguments::Malformed(text) => *text = inline::leave_out(text),
+/// Leaves pieces of known bytes out of an answer; a text that is to be stored stays whole, as in [`find_content`].
+fn leave_fragments_out(replied: &mut Replied, known: &Fragments, limits: &Limits, found: &mut Found) {
+    if let Some(text) = &mut replied.text {
+        known.leave_out(text);
+    }
+    for call in &mut replied.calls {
+        if let Some(content) = content_of(call).filter(|_| call.name == PUT_ARTIFACT)
+            && let Some(Ok(Incoming::Text(artifact))) = tools::incoming(call, limits)
+        {
+            let mut without = content.clone();
+            known.leave_out_in(&mut without);
+            if without != *content {
+                refer_to(call, artifact, found);
+            }
+        }
+        let is_to_be_stored = |name: &str| call.name == PUT_ARTIFACT && name == CONTENT;
+        match &mut call.arguments {
+            Arguments::Object(arguments) => {
+                let others = arguments.iter_mut().filter(|(name, _)| !is_to_be_stored(name));
+                others.for_each(|(_, value)| known.leave_out_in(value));
+            }
+            Arguments::Malformed(text) => known.leave_out(text),
+        }
     }
 }
 
@@ -127,12 +251,7 @@ fn keeper<'f>(found: &'f mut Found, limits: &'f Limits) -> impl FnMut(Written) -
         }
         let id = mint::artifact();
         let reference = id.reference();
-        let artifact = NewArtifact {
-            bytes: written.bytes.into(),
-            declared_mime: written.mime,
-            ..NewArtifact::default()
-        };
-        found.push((id, artifact));
+        found.push((id, written.into()));
         Some(reference)
     }
 }
@@ -169,7 +288,10 @@ pub(super) async fn prepare_pending(
     turn: &Turn,
 ) -> Result<HashMap<String, Result<Prepared, Refusal>>, Error> {
     let mut prepared = HashMap::new();
-    for call in turn.pending().take_while(|call| outside_tool(handles, call).is_none()) {
+    // A tool that was started has come to its end by then, or is given up: what stands behind it is next.
+    let next = turn.pending().skip_while(|call| turn.has_started(call));
+    let within = next.take_while(|call| outside_tool(handles, call).is_none());
+    for call in within.filter(|call| turn.refused(call).is_none()) {
         match tools::incoming(call, &snapshot.settings.limits) {
             Some(Ok(Incoming::Text(artifact) | Incoming::Bytes(artifact))) => {
                 let stored = put_on_disk(handles, mint::artifact(), artifact).await?;

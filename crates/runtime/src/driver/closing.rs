@@ -8,9 +8,10 @@ use crate::event::Event;
 use crate::handles::Handles;
 use crate::mint;
 use crate::record::Record;
+use crate::rest;
 use crate::store::messages::{self, Settled};
 use crate::store::turns::{self, OpenTurn};
-use crate::store::{Conversation, Error, Tx, agents, apply, events, holds, records, usage};
+use crate::store::{Conversation, Error, Tx, agents, apply, events, holds, notes, records, usage};
 use crate::tools;
 use crate::turn::{self, Turn};
 use polity_artifacts::NewArtifact;
@@ -18,11 +19,12 @@ use polity_registry::Snapshot;
 use polity_routing::inline_text;
 use polity_society::content::Artifact;
 use polity_society::id::{AgentId, MessageId, ServiceId};
-use polity_society::message::{Body, Expects, Message, Payload};
+use polity_society::message::{Body, Expects, Payload};
 use polity_society::notice::Notice;
 use polity_society::refusal::Refusal;
 use polity_society::rules::{
-    self, Answering, Beginning, Closing, ClosingFacts, Draft, LastWord, Nudge, OpenRequest,
+    self, Address, Answering, Closing, ClosingFacts, Draft, LastWord, OpenRequest, Prompting, Timing,
+    WorkedOn,
 };
 use std::collections::BTreeSet;
 
@@ -48,9 +50,11 @@ pub(crate) async fn finish(
     turns::end(tx, open.id, turns::Ended::Done).await?;
     if let Some(Unsaid { to, request, reason }) = unsaid {
         messages::fail(tx, &request).await?;
-        let notice = Notice::ReceiverFailed { agent: conversation.agent.clone(), message: request, reason };
-        apply::tell(tx, snapshot, &conversation.task, &to, notice).await?;
+        let notice =
+            Notice::ReceiverFailed { agent: conversation.agent.clone(), message: request.clone(), reason };
+        apply::tell(tx, snapshot, &conversation.task, &to, notice, Some(request)).await?;
     }
+    rest::after_turn(tx, snapshot, conversation).await?;
     polity_points::point!("closing::finished");
     note_end(tx, conversation, None).await
 }
@@ -70,28 +74,35 @@ async fn say(
     open: &OpenTurn,
     text: &str,
 ) -> Result<Option<Unsaid>, Error> {
-    let Some(began_by) = messages::get(&mut tx.connection, &open.began_by).await? else {
-        return Ok(None);
+    let address = rules::address(&facts(tx, conversation, open).await?);
+    let earlier = match &address {
+        Some(Address { to, subject, .. }) => {
+            messages::said_before(&mut tx.connection, conversation, to, subject.requests(), text).await?
+        }
+        None => None,
     };
-    let mut waits_for = messages::awaited(&mut tx.connection, conversation).await?;
-    waits_for.extend(messages::unheard(&mut tx.connection, conversation).await?);
-    let facts = ClosingFacts {
-        beginning: beginning(&began_by),
-        open_requests: messages::open_requests(&mut tx.connection, conversation).await?,
-        sent_to: messages::sent_in(&mut tx.connection, conversation, open.id).await?,
-        waits_for,
-        circle: circle(&began_by),
-    };
-    let (to, request, last_word) = match rules::closing(&facts) {
-        Closing::Answer { to, request, last_word } => (to, request, last_word),
+    let Address { to, subject, timing } = match rules::closing(address, earlier) {
+        Closing::Said(address) => address,
+        Closing::Repeated { earlier, answers } => {
+            rest::settle(tx, conversation, &earlier, &answers).await?;
+            notes::drop(tx, conversation, &answers).await?;
+            return Ok(None);
+        }
         Closing::Note => return Ok(None),
     };
-    let request_or_beginning = request.clone().unwrap_or(began_by.id);
-    let answering = request.map_or(Answering::Nothing, Answering::This);
+    let request = open.works_on.clone().or_else(|| subject.requests().first().cloned());
+    if let (Timing::Held, Some(request)) = (timing, &request) {
+        let text = bounded(tx, handles, snapshot, conversation, text).await?;
+        notes::hold(tx, conversation, request, subject.requests(), &text).await?;
+        return Ok(None);
+    }
+    // What is said now stands for what was held before.
+    notes::drop(tx, conversation, &[subject.requests(), request.as_slice()].concat()).await?;
+    let last_word = last_word(tx, open).await?;
     let draft = |text: &str| Draft {
         to: to.to_string(),
         payload: Payload::text(text),
-        answering: answering.clone(),
+        answering: Answering::Closing(subject.clone()),
         due_at: None,
     };
     let mut refusal = match door::send(tx, snapshot, conversation, draft(text), last_word).await? {
@@ -114,7 +125,39 @@ async fn say(
     }
     tracing::warn!(agent = %conversation.agent, %to, code = refusal.code(), "a closing text was refused");
     let reason = refusal.message(&snapshot.prompts.texts);
-    Ok(Some(Unsaid { to, request: request_or_beginning, reason }))
+    Ok(request.map(|request| Unsaid { to, request, reason }))
+}
+
+/// What decides to whom the text of a turn goes.
+async fn facts(tx: &mut Tx, conversation: &Conversation, open: &OpenTurn) -> Result<ClosingFacts, Error> {
+    let worked_on = messages::requests(&mut tx.connection, open.works_on.iter()).await?;
+    let mut pending = messages::pending(&mut tx.connection, conversation).await?;
+    pending.extend(messages::unheard(&mut tx.connection, conversation).await?);
+    Ok(ClosingFacts {
+        works_on: worked_on.into_iter().next().map(|request| WorkedOn { id: request.id, from: request.from }),
+        prompting: prompting(tx, open).await?,
+        open_requests: messages::open_requests(&mut tx.connection, conversation).await?,
+        pending,
+    })
+}
+
+/// A text that a message and a notice have room for: a longer one is stored, and stands there as its beginning.
+async fn bounded(
+    tx: &mut Tx,
+    handles: &Handles,
+    snapshot: &Snapshot,
+    conversation: &Conversation,
+    text: &str,
+) -> Result<String, Error> {
+    let limits = &snapshot.settings.limits;
+    // In JSON a character may take six.
+    let most = limits.inline_text_chars.min(limits.max_message_chars / 6);
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    if text.chars().nth(most).is_none() {
+        return Ok(text.to_owned());
+    }
+    let whole = keep_whole(tx, handles, conversation, text).await?;
+    Ok(inline_text(text, &whole, most, &snapshot.prompts.texts).into_owned())
 }
 
 /// Stores a text that is too long for a message, for its writer and whoever is told of it.
@@ -139,27 +182,19 @@ async fn keep_whole(
 
 /// Whether what a turn tells the person is final in any case: it is where the system has reminded the agent.
 pub(crate) async fn last_word(tx: &mut Tx, open: &OpenTurn) -> Result<LastWord, Error> {
-    let began_by = messages::get(&mut tx.connection, &open.began_by).await?;
-    Ok(match began_by.map(|message| beginning(&message).nudge) {
-        Some(Nudge::Yes) => LastWord::Yes,
-        Some(Nudge::No) | None => LastWord::UnlessWaiting,
+    Ok(match prompting(tx, open).await? {
+        Prompting::Nudge => LastWord::Yes,
+        Prompting::Ordinary | Prompting::Deadlock => LastWord::UnlessWaiting,
     })
 }
 
-/// Those who wait for each other, where that is what the message says.
-fn circle(message: &Message) -> BTreeSet<AgentId> {
-    match &message.body {
-        Body::Notice(Notice::Deadlock { agents, .. }) => agents.iter().cloned().collect(),
-        Body::Notice(_) | Body::Payload(_) => BTreeSet::new(),
-    }
-}
-
-fn beginning(message: &Message) -> Beginning {
-    let nudge = match &message.body {
-        Body::Notice(Notice::Nudge) => Nudge::Yes,
-        Body::Notice(_) | Body::Payload(_) => Nudge::No,
-    };
-    Beginning { id: message.id.clone(), from: message.from.clone(), expects: message.expects, nudge }
+async fn prompting(tx: &mut Tx, open: &OpenTurn) -> Result<Prompting, Error> {
+    let began_by = messages::get(&mut tx.connection, &open.began_by).await?;
+    Ok(match began_by.map(|message| message.body) {
+        Some(Body::Notice(Notice::Nudge)) => Prompting::Nudge,
+        Some(Body::Notice(Notice::Deadlock { .. })) => Prompting::Deadlock,
+        Some(Body::Notice(_) | Body::Payload(_)) | None => Prompting::Ordinary,
+    })
 }
 
 /// Ends a turn that could not go on: its messages have failed, and the parent, or the person, is told.
@@ -184,7 +219,8 @@ pub(crate) async fn fail(
     if failures >= snapshot.settings.limits.max_failed_turns
         && holds::insert(tx, conversation, reason).await?
     {
-        tell_parked(tx, snapshot, conversation, reason).await?;
+        let about = oldest_of(&asked, &parent);
+        tell_parked(tx, snapshot, conversation, reason, about).await?;
         return tell_askers(tx, snapshot, conversation, asked, &parent, reason).await;
     }
     let failed = Notice::AgentFailed {
@@ -193,8 +229,14 @@ pub(crate) async fn fail(
         service: service.clone(),
         reason: reason.to_owned(),
     };
-    apply::tell(tx, snapshot, &conversation.task, &parent, failed).await?;
+    let about = oldest_of(&asked, &parent);
+    apply::tell(tx, snapshot, &conversation.task, &parent, failed, about).await?;
     tell_askers(tx, snapshot, conversation, asked, &parent, reason).await
+}
+
+/// The oldest request of one asker.
+fn oldest_of(asked: &[OpenRequest], asker: &AgentId) -> Option<MessageId> {
+    asked.iter().find(|request| request.from == *asker).map(|request| request.id.clone())
 }
 
 /// Whoever asked, in a turn that failed or before it, waits no longer; the person can still be answered. `parent` knows.
@@ -206,21 +248,23 @@ async fn tell_askers(
     parent: &AgentId,
     reason: &str,
 ) -> Result<(), Error> {
+    let mut told = BTreeSet::from([parent.clone(), conversation.agent.clone()]);
     for request in asked {
         if request.from.is_user() {
             continue;
         }
         messages::fail(tx, &request.id).await?;
-        if request.from != *parent && request.from != conversation.agent {
+        if told.insert(request.from.clone()) {
             let notice = Notice::ReceiverFailed {
                 agent: conversation.agent.clone(),
-                message: request.id,
+                message: request.id.clone(),
                 reason: reason.to_owned(),
             };
-            apply::tell(tx, snapshot, &conversation.task, &request.from, notice).await?;
+            apply::tell(tx, snapshot, &conversation.task, &request.from, notice, Some(request.id)).await?;
         }
     }
-    Ok(())
+    rest::hand_over(tx, snapshot, conversation).await?;
+    rest::after_waits(tx, snapshot).await
 }
 
 /// Ends a turn because the person said so: every call has a result, and what it took in has failed.
@@ -235,6 +279,8 @@ pub(crate) async fn stop(
     records::append(tx, conversation, open.id, &Record::Stopped { reason: reason.clone() }).await?;
     messages::settle(tx, open.id, Settled::Failed).await?;
     turns::end(tx, open.id, turns::Ended::Stopped).await?;
+    notes::forget_all(tx, conversation).await?;
+    rest::after_waits(tx, snapshot).await?;
     note_end(tx, conversation, Some(reason)).await
 }
 
@@ -266,6 +312,7 @@ pub(super) async fn tell_parked(
     snapshot: &Snapshot,
     conversation: &Conversation,
     reason: &str,
+    about: Option<MessageId>,
 ) -> Result<(), Error> {
     let Conversation { agent, task } = conversation.clone();
     let reason = reason.to_owned();
@@ -274,7 +321,7 @@ pub(super) async fn tell_parked(
     let row = agents::get(&mut tx.connection, &agent).await?;
     let (parent, role) = row.map(|row| (row.parent, row.role_name)).unwrap_or_default();
     let notice = Notice::Parked { agent, role, reason };
-    apply::tell(tx, snapshot, &task, &parent.unwrap_or_else(AgentId::user), notice).await
+    apply::tell(tx, snapshot, &task, &parent.unwrap_or_else(AgentId::user), notice, about).await
 }
 
 /// Tells the person that a limit stopped the task, and which branch used how much.
@@ -291,7 +338,7 @@ pub(super) async fn tell_limit(
         value: reached.value.to_string(),
         branches: branches(&shares, &parents),
     };
-    apply::tell(tx, snapshot, &conversation.task, &AgentId::user(), notice).await
+    apply::tell(tx, snapshot, &conversation.task, &AgentId::user(), notice, None).await
 }
 
 /// Notes that a turn has ended.

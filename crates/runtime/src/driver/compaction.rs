@@ -6,7 +6,7 @@ use crate::ask::{Asked, ask_for_summary};
 use crate::event::{Event, SummarySource};
 use crate::handles::Handles;
 use crate::history::bounded;
-use crate::inline::leave_out;
+use crate::inline::without_bytes;
 use crate::policy::Tried;
 use crate::record::{Keeps, Record};
 use crate::room::{Compaction, without_a_model};
@@ -43,7 +43,8 @@ pub(super) async fn compact(
     let source = if text.is_some() { SummarySource::Model } else { SummarySource::Entries };
     let text = text.unwrap_or_else(|| without_a_model(compaction, &handles.registry.current()));
     let record = Record::Compacted {
-        summary: leave_out(&bounded(&text, compaction.summary_tokens.saturating_mul(2))),
+        // Before it is bounded: what is cut off at its end gives no sign any more of what it is.
+        summary: bounded(&without_bytes(text), compaction.summary_tokens.saturating_mul(2)),
         keep_recent: compaction.keep,
         keeps: Keeps::Newest,
     };

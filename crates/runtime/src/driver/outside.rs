@@ -1,12 +1,12 @@
 //! Tools that reach outside: that one starts is committed before it runs.
 
 use super::advance::Happened;
+use super::bytes::take_result_out;
 use super::goes_on;
 use crate::handles::Handles;
 use crate::record::{Record, ToolResult};
 use crate::store::turns::OpenTurn;
 use crate::store::{Conversation, Error, records};
-use crate::tools;
 use crate::tools::outside::{Invocation, OutsideTool};
 use crate::turn::Turn;
 use polity_llm::{Arguments, ToolCall};
@@ -77,12 +77,10 @@ pub(super) async fn run_outside(
         }
     };
     polity_points::point!("outside::ran");
-    let (result, refused) = match done {
-        Ok(value) => (ToolResult::Json(value), None),
-        Err(refusal) => {
-            let done = tools::Done::refused(&refusal, &snapshot);
-            (done.result, done.refused)
-        }
+    let (mut result, refused) = match done {
+        Ok(value) => (value, None),
+        Err(refusal) => (refusal.to_json(&snapshot.prompts.texts), Some(refusal.code())),
     };
-    Ok(Happened::ToolEnded { call: call.clone(), result, refused })
+    let stored = take_result_out(handles, conversation, &snapshot, &mut result).await?;
+    Ok(Happened::ToolEnded { call: call.clone(), result: ToolResult::Json(result), refused, stored })
 }

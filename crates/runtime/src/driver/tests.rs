@@ -24,6 +24,8 @@ enum Say {
     Text(&'static str),
     /// It calls a tool.
     Call(&'static str, Value),
+    /// It calls several.
+    Calls(Vec<(&'static str, Value)>),
     /// Somebody writes to somebody while it thinks; then it closes the turn.
     Meanwhile { from: &'static str, to: &'static str, text: &'static str },
     /// It refuses for good.
@@ -47,13 +49,11 @@ impl ChatModel for Script {
             match say {
                 Say::Text(said) => text(said),
                 Say::Call(name, arguments) => {
-                    let call = ToolCall {
-                        id: String::new(),
-                        name: name.to_owned(),
-                        arguments: Arguments::Object(arguments.as_object().unwrap().clone()),
-                        extra: Map::new(),
-                    };
-                    Ok(Reply { tool_calls: vec![call], ..Reply::default() })
+                    Ok(Reply { tool_calls: vec![tool_call(name, &arguments)], ..Reply::default() })
+                }
+                Say::Calls(calls) => {
+                    let calls = calls.iter().map(|(name, arguments)| tool_call(name, arguments));
+                    Ok(Reply { tool_calls: calls.collect(), ..Reply::default() })
                 }
                 Say::Meanwhile { from, to, text: said } => {
                     (self.door)(from, to, said).await;
@@ -68,6 +68,11 @@ impl ChatModel for Script {
             }
         })
     }
+}
+
+fn tool_call(name: &str, arguments: &Value) -> ToolCall {
+    let arguments = Arguments::Object(arguments.as_object().unwrap().clone());
+    ToolCall { id: String::new(), name: name.to_owned(), arguments, extra: Map::new() }
 }
 
 /// Every call is answered before anybody else speaks.
@@ -100,7 +105,7 @@ fn script(world: &World, says: Vec<Say>) -> Arc<Script> {
                     let draft = Draft {
                         to: to.to_owned(),
                         payload: Payload::text(text),
-                        answering: Answering::Oldest,
+                        answering: Answering::AsWritten,
                         due_at: None,
                     };
                     let last_word = LastWord::UnlessWaiting;
@@ -123,7 +128,8 @@ async fn drive_root(world: &World, says: Vec<Say>, outside: Vec<OutsideTool>) ->
 
 async fn results(world: &World) -> Vec<Value> {
     let mut reader = world.store.reader().await.unwrap();
-    let history = records::history(&mut reader, &world.of("root")).await.unwrap();
+    let history =
+        records::history(&mut reader, &world.of("root"), &world.snapshot.prompts.texts).await.unwrap();
     let results = history.records.into_iter().filter_map(|(_, record)| match record {
         Record::ToolFinished { result: ToolResult::Json(value), .. } => Some(value),
         _ => None,
@@ -201,7 +207,7 @@ async fn the_person_is_answered_even_after_a_turn_that_failed() {
     drive_root(&world, vec![Say::Text("here it is")], Vec::new()).await;
     let mail = world.mail("user").await;
     let answer = mail.last().unwrap();
-    assert_eq!(answer.in_reply_to, Some(world.mail("root").await[0].id.clone()));
+    assert_eq!(answer.in_reply_to, [world.mail("root").await[0].id.clone()]);
     assert_eq!((answer.expects, answer.finality), (Expects::Nothing, Finality::Final));
     let mut connection = world.store.reader().await.unwrap();
     let standing = tasks::standing(&mut connection, &world.task).await.unwrap().unwrap();
@@ -338,22 +344,22 @@ async fn a_result_that_is_too_long_becomes_an_artifact() {
 async fn what_is_sent_after_a_reminder_is_final_even_while_others_are_awaited() {
     let world = World::new().await;
     world.say("user", "root", json!("do it")).await;
-    let reader = world.hire("root", "reader", json!({})).await;
-    world.say("root", &reader, json!("read")).await;
-    drive_root(&world, vec![Say::Text("waiting")], Vec::new()).await;
+    let reader: &'static str = world.hire("root", "reader", json!({})).await.leak();
+    let ask = json!({"to": reader, "payload": "read"});
+    drive_root(&world, vec![Say::Call("send_message", ask), Say::Text("waiting")], Vec::new()).await;
     let (task, snapshot) = (world.task.clone(), Arc::clone(&world.snapshot));
     world
         .write(move |tx| {
             Box::pin(async move {
                 let nudge = polity_society::notice::Notice::Nudge;
-                crate::store::apply::tell(tx, &snapshot, &task, &AgentId::root(), nudge).await
+                crate::store::apply::tell(tx, &snapshot, &task, &AgentId::root(), nudge, None).await
             })
         })
         .await;
     let send = json!({"to": "user", "payload": "this is all"});
     drive_root(&world, vec![Say::Call("send_message", send), Say::Text("done")], Vec::new()).await;
     let finality: Vec<Finality> = world.mail("user").await.iter().map(|message| message.finality).collect();
-    assert_eq!(finality, [Finality::Interim, Finality::Final]);
+    assert_eq!(finality, [Finality::Interim, Finality::Final, Finality::Final]);
     let mut connection = world.store.reader().await.unwrap();
     let standing = tasks::standing(&mut connection, &world.task).await.unwrap().unwrap();
     assert!(!standing.unanswered, "{standing:?}");
@@ -395,6 +401,133 @@ async fn bytes_that_are_said_reach_the_giver_as_an_artifact() {
     assert_eq!(opened["opened"], json!(id.reference()));
 }
 
+/// A batch in which calls are refused for all sorts of reasons, some before they are run; and what each is answered with.
+fn batch_with_refusals() -> (Vec<(&'static str, Value)>, Vec<Value>) {
+    let png = [b"\x89PNG\r\n\x1a\n".as_slice(), &[1; 192]].concat();
+    let base64 = base64::engine::general_purpose::STANDARD.encode(png);
+    let (calls, codes): (Vec<_>, Vec<_>) = [
+        (("list_contacts", json!({})), Value::Null),
+        (
+            ("put_artifact", json!({"type": "a", "content": base64, "encoding": "base64"})),
+            json!("limit_reached"),
+        ),
+        (("put_artifact", json!({"type": "a", "content": "words"})), Value::Null),
+        (("put_artifact", json!({"type": "a", "content": base64})), json!("limit_reached")),
+        (("no_such_tool", json!({})), json!("unknown_tool")),
+        (("put_artifact", json!({"content": base64})), json!("invalid_arguments")),
+        (("get_artifact", json!({"ref": "artifact:nobody"})), json!("artifact_not_found")),
+        (
+            ("put_artifact", json!({"type": "a", "content": "?", "encoding": "base64"})),
+            json!("invalid_arguments"),
+        ),
+        (("list_artifacts", json!({})), Value::Null),
+    ]
+    .into_iter()
+    .unzip();
+    (calls, codes)
+}
+
+/// The calls of an answer, and the calls that were answered, each in order, as they were written.
+async fn order_of_calls(world: &World) -> (Vec<String>, Vec<String>) {
+    let mut reader = world.store.reader().await.unwrap();
+    let history =
+        records::history(&mut reader, &world.of("root"), &world.snapshot.prompts.texts).await.unwrap();
+    let (mut called, mut answered) = (Vec::new(), Vec::new());
+    for (_, record) in history.records {
+        match record {
+            Record::Replied(replied) => called.extend(replied.calls.into_iter().map(|call| call.id)),
+            Record::ToolFinished { call, .. } => answered.push(call.to_string()),
+            _ => {}
+        }
+    }
+    (called, answered)
+}
+
+/// Contract section 8: results are written in the order of the calls.
+#[tokio::test]
+async fn results_are_written_in_the_order_of_the_calls_whatever_is_refused() {
+    let world = World::with(&json!({"maxArtifactBytes": 100})).await;
+    world.say("user", "root", json!("do it")).await;
+    let (calls, codes) = batch_with_refusals();
+    drive_root(&world, vec![Say::Calls(calls), Say::Text("done")], Vec::new()).await;
+    let (called, answered) = order_of_calls(&world).await;
+    assert_eq!(answered, called);
+    let said: Vec<Value> = results(&world).await.iter().map(|result| result["error"].clone()).collect();
+    assert_eq!(said, codes);
+}
+
+/// What was wrong with a call is not in its record, and still is what it is answered with after a new start.
+#[tokio::test]
+async fn a_refusal_that_waits_for_a_tool_before_it_survives_a_new_start() {
+    let world = World::with(&json!({"maxArtifactBytes": 100})).await;
+    world.say("user", "root", json!("do it")).await;
+    let (tool, _, reached) = stuck_once(Repeat::Safe);
+    let (mut calls, mut codes) = batch_with_refusals();
+    calls.insert(0, ("pay", json!({})));
+    codes.insert(0, Value::Null);
+    let handles = world.handles(script(&world, vec![Say::Calls(calls)]), vec![tool.clone()]);
+    let (root, never) = (world.of("root"), CancellationToken::new());
+    tokio::select! {
+        ended = run(&handles, &root, &never) => panic!("the tool never ends: {ended:?}"),
+        () = reached.notified() => {}
+    }
+    assert_eq!(order_of_calls(&world).await.1, Vec::<String>::new());
+    drive_root(&world, vec![Say::Text("done")], vec![tool]).await;
+    let (called, answered) = order_of_calls(&world).await;
+    assert_eq!(answered, called);
+    let said: Vec<Value> = results(&world).await.iter().map(|result| result["error"].clone()).collect();
+    assert_eq!(said, codes);
+}
+
+/// What a tool brings from outside is looked through like what a model writes.
+#[tokio::test]
+async fn bytes_in_the_result_of_an_outside_tool_become_an_artifact() {
+    let world = World::new().await;
+    world.say("user", "root", json!("look")).await;
+    let bytes = [b"\x89PNG\r\n\x1a\n".as_slice(), &(0..=255).collect::<Vec<u8>>()].concat();
+    let base64 = base64::engine::general_purpose::STANDARD.encode(&bytes);
+    let tool = |name: &str, answer: Result<Value, String>| OutsideTool {
+        tool: Tool { name: name.to_owned(), description: String::new(), parameters: json!({}) },
+        repeat: Repeat::Safe,
+        run: Arc::new(move |_| {
+            let answer = answer.clone();
+            async move { answer }.boxed()
+        }),
+    };
+    let shown = json!({"content": [{"type": "image", "data": base64, "mimeType": "image/png"}]});
+    let printed = json!({"stdout": format!("```\n{base64}\n```"), "rest": base64[100..200]});
+    let tools =
+        vec![tool("show", Ok(shown)), tool("print", Ok(printed)), tool("fail", Err(format!("no: {base64}")))];
+    let calls = ["show", "print", "fail"].map(|name| (name, json!({})));
+    let script = drive_root(&world, vec![Say::Calls(calls.into()), Say::Text("done")], tools).await;
+    let everything = format!("{:?}{:?}", world.dump().await, script.asked.lock().unwrap());
+    assert_eq!(crate::inline::forms::run_left(&everything, &bytes), None);
+    let results = results(&world).await;
+    let image = results[0]["content"][0]["data"].as_str().unwrap();
+    assert_eq!(world.call("root", "get_artifact", json!({"ref": image})).await["opened"], image);
+    assert_eq!(results[2]["error"], "tool_failed");
+    for blob in world.query("SELECT blob FROM artifacts").await {
+        assert_eq!(world.blobs.read(&polity_artifacts::BlobHash::new(blob)).await.unwrap(), bytes);
+    }
+}
+
+/// Without its beginning nothing tells what a piece of base64 is, but the agent could open what it is a piece of.
+#[tokio::test]
+async fn a_piece_of_what_the_agent_may_open_is_left_out_of_what_it_says() {
+    let world = World::new().await;
+    world.say("user", "root", json!("look")).await;
+    let bytes = [b"\x89PNG\r\n\x1a\n".as_slice(), &(0..=255).collect::<Vec<u8>>()].concat();
+    let base64 = base64::engine::general_purpose::STANDARD.encode(&bytes);
+    let put = json!({"type": "picture", "content": base64, "encoding": "base64"});
+    let piece: &'static str = Box::leak(format!("it ends with {}", &base64[150..]).into_boxed_str());
+    let other: &'static str = Box::leak(format!("it is {}", "0aB3".repeat(20)).into_boxed_str());
+    drive_root(&world, vec![Say::Call("put_artifact", put), Say::Text(piece)], Vec::new()).await;
+    world.say("user", "root", json!("again")).await;
+    drive_root(&world, vec![Say::Text(other)], Vec::new()).await;
+    let said = world.query("SELECT body FROM messages WHERE receiver = 'user'").await;
+    assert_eq!(said, [json!({"text": "it ends with …"}).to_string(), json!({"text": other}).to_string()]);
+}
+
 /// A reader whom root has asked something, ready to answer.
 async fn asked_reader(limits: &Value) -> (World, String) {
     let world = World::with(limits).await;
@@ -419,7 +552,7 @@ async fn an_answer_that_is_too_long_for_a_message_is_answered_by_its_beginning_a
     drive_agent(&world, &reader, vec![Say::Text(long)]).await;
     let mail = world.mail("root").await;
     let answer = mail.last().unwrap();
-    assert!(answer.in_reply_to.is_some());
+    assert_eq!(answer.in_reply_to.len(), 1);
     let polity_society::message::Body::Payload(payload) = &answer.body else { panic!("{answer:?}") };
     assert!(payload.words().unwrap().starts_with("\"page\"\n"));
     let id = polity_society::id::ArtifactId::all_in(payload.words().unwrap()).remove(0);
@@ -443,7 +576,7 @@ async fn check_the_asker_is_told(world: &World) {
     });
     assert_eq!(told.collect::<Vec<_>>(), request);
     let mut reader = world.store.reader().await.unwrap();
-    assert_eq!(messages::awaited(&mut reader, &world.of("root")).await.unwrap(), BTreeSet::new());
+    assert_eq!(messages::pending(&mut reader, &world.of("root")).await.unwrap(), []);
 }
 
 #[tokio::test]
@@ -485,9 +618,12 @@ async fn a_failed_turn_fails_what_was_asked_before_it_too() {
     drive_agent(&world, &reader, vec![Say::Fail]).await;
     assert_eq!(world.query("SELECT state FROM messages WHERE sender = 'root'").await, ["failed"]);
     let mut connection = world.store.reader().await.unwrap();
-    assert_eq!(messages::awaited(&mut connection, &world.of("root")).await.unwrap(), BTreeSet::new());
-    let told = world.query("SELECT receiver FROM messages WHERE sender = 'system'").await;
-    assert_eq!(told, ["root"], "an answer asked for nothing, so the writer is not told");
+    assert_eq!(messages::pending(&mut connection, &world.of("root")).await.unwrap(), []);
+    let told = world
+        .query("SELECT receiver || ' ' || (body ->> 'notice') FROM messages WHERE sender = 'system' ORDER BY seq")
+        .await;
+    // The writer was asked and has answered. What the reader had written for root so far is handed over.
+    assert_eq!(told, ["root agent_failed", "root leftover"]);
 }
 
 /// How many of the long messages each request shows for the first time.

@@ -47,6 +47,7 @@ impl Event {
                 };
                 format!("{from} → {to}{interim}: {}{with}", beginning(text))
             }
+            Self::AnswerSettled { agent, message, .. } => format!("{agent}: {message} is its answer"),
             Self::MessageBounced { message, to } => format!("{message} to {to} came back: {to} has ended"),
             Self::ArtifactStored { artifact, owner, mime_type, size, filename, .. } => {
                 let called = filename.as_deref().unwrap_or(mime_type);
@@ -110,7 +111,7 @@ mod tests {
             message_type: "general".to_owned(),
             text: text.to_owned(),
             attachments: Vec::new(),
-            in_reply_to: None,
+            in_reply_to: Vec::new(),
             finality: Finality::Final,
         }
     }

@@ -61,11 +61,62 @@ fn what_follows_a_failure() {
     let described = Tried { media: MediaUse::Described, ..after(1) };
     check(FailureKind::MediaRefused, &described, media, Next::GiveUp);
     check(FailureKind::MediaRefused, &after(1), ALONE, Next::GiveUp);
+    let said = |kind, status: u16, message: &str| CallError {
+        message: message.to_owned(),
+        status: Some(status),
+        ..failure(kind, None)
+    };
+    let check_said = |failure: &CallError, tried: &Tried, situation, expect| {
+        assert_eq!(next(failure, tried, situation, &retry(), 1.0), expect, "{failure:?}");
+    };
+    for status in [400, 413, 415, 422] {
+        let refused = said(FailureKind::Refused, status, "content must be a string");
+        check_said(&refused, &after(1), media, Next::DescribeMedia);
+        check_said(
+            &refused,
+            &after(1),
+            Situation { fallback: Fallback::Untried, ..media },
+            Next::DescribeMedia,
+        );
+        check_said(&refused, &described, media, Next::GiveUp);
+        check_said(&refused, &after(1), ALONE, Next::GiveUp);
+        check_said(&refused, &after(6), media, Next::GiveUp);
+    }
+    check_said(&said(FailureKind::Refused, 404, "no such model"), &after(1), media, Next::GiveUp);
+    let blamed = said(FailureKind::Refused, 404, "Images cannot be sent to this model");
+    check_said(&blamed, &after(1), media, Next::DescribeMedia);
+    let failed = said(FailureKind::Passing, 500, "This model can't handle multi-modal input");
+    check_said(&failed, &after(1), media, Next::DescribeMedia);
+    check_said(&failed, &after(1), ALONE, again(500));
+    check_said(&said(FailureKind::Passing, 503, "loading model"), &after(1), media, again(500));
+    let long = said(FailureKind::ContextOverflow, 400, "too long");
+    check_said(&long, &after(1), Situation { room: Room::Untouched, ..media }, Next::Compact);
+    check_said(&long, &after(1), media, Next::DescribeMedia);
     let room = |room| Situation { room, ..WITH_FALLBACK };
     check(FailureKind::ContextOverflow, &after(1), room(Room::Untouched), Next::Compact);
     check(FailureKind::ContextOverflow, &after(1), room(Room::Made), Next::Compact);
     check(FailureKind::ContextOverflow, &after(1), room(Room::Exhausted), Next::Fallback);
     check(FailureKind::ContextOverflow, &after(6), room(Room::Untouched), Next::GiveUp);
+}
+
+#[test]
+fn media_are_blamed_only_by_the_configuration_that_was_refused_and_not_for_a_long_history() {
+    let picture = || vec![ArtifactId::new("a")];
+    let check = |kind, revision, expect: Vec<ArtifactId>| {
+        let mut tried = after(1);
+        tried.describe_media(&failure(kind, None), picture(), 1);
+        assert_eq!(tried.media, MediaUse::Described);
+        assert_eq!(tried.convicted(revision), expect);
+        assert_eq!(tried.convicted(revision), [], "once");
+    };
+    check(FailureKind::Refused, 1, picture());
+    check(FailureKind::MediaRefused, 1, picture());
+    check(FailureKind::Refused, 2, Vec::new());
+    check(FailureKind::ContextOverflow, 1, Vec::new());
+    let mut tried = after(1);
+    tried.describe_media(&failure(FailureKind::Refused, None), picture(), 1);
+    tried.turn_to(ServiceId::new("second"));
+    assert_eq!(tried.convicted(1), [], "another service has refused it");
 }
 
 #[test]
@@ -128,9 +179,11 @@ fn happens() -> impl Strategy<Value = Happens> {
     let asked =
         prop::option::weighted(0.3, prop::sample::select(vec![0, 1, 29, 31, 899, 901, 3_600, 1 << 40]));
     let rooms = prop::sample::select(vec![Room::Untouched, Room::Exhausted]);
-    (prop::sample::select(KINDS.to_vec()), asked, any::<bool>(), rooms, prop::bool::weighted(0.2)).prop_map(
-        |(kind, asked, media, room, open)| Happens {
-            failure: failure(kind, asked),
+    let statuses = prop::sample::select(vec![None, Some(200), Some(400), Some(404), Some(413), Some(500)]);
+    let kinds = (prop::sample::select(KINDS.to_vec()), statuses);
+    (kinds, asked, any::<bool>(), rooms, prop::bool::weighted(0.2)).prop_map(
+        |((kind, status), asked, media, room, open)| Happens {
+            failure: CallError { status, ..failure(kind, asked) },
             sent: if media { Sent::Media } else { Sent::Text },
             room,
             open,
@@ -249,9 +302,11 @@ proptest! {
         for pair in asked.windows(2) {
             let again = pair[0].service == pair[1].service;
             match pair[0].kind {
-                FailureKind::Refused | FailureKind::Unauthorized | FailureKind::Misconfigured => prop_assert!(!again),
-                FailureKind::MediaRefused => prop_assert!(!again || pair[0].followed_by == Next::DescribeMedia),
-                FailureKind::ContextOverflow => prop_assert!(!again || pair[0].followed_by == Next::Compact),
+                FailureKind::Misconfigured => prop_assert!(!again),
+                FailureKind::Refused | FailureKind::Unauthorized | FailureKind::MediaRefused => prop_assert!(!again || pair[0].followed_by == Next::DescribeMedia),
+                FailureKind::ContextOverflow => {
+                    prop_assert!(!again || matches!(pair[0].followed_by, Next::Compact | Next::DescribeMedia));
+                }
                 _ => {}
             }
         }

@@ -1,25 +1,25 @@
 //! Shows artifacts within a conversation: as themselves where the model takes them, in words where it does not.
 
-use super::{Fetch, Fetched, Sight, route_of};
+use super::{Crowded, Fetch, Fetched, Sight, route_of_fetched};
 use crate::event::Shown;
 use polity_llm::{AudioFormat, Data, Media, Part};
 use polity_routing::{
-    AttachmentBlock, BlockReason, Material, Metadata, Page, Route, RouteResult, Routed, artifact_not_found,
-    cut_text, describe_old, describe_unreadable, inline_text, route_result, tool_message,
+    AttachmentBlock, BlockReason, Excerpt, Help, Material, Metadata, Reason, Route, RouteResult, Routed,
+    artifact_not_found, bounded_message, describe_old, describe_together, describe_unreadable, inline_text,
+    page_message, route_result,
 };
 use polity_society::agent::Standing;
 use polity_society::content::{Artifact, Kind};
 use polity_society::id::{AgentId, ArtifactId, CallId};
-use polity_society::present::{defuse, json_line};
+use polity_society::present::defuse;
 use polity_society::text::{TextKey, Texts};
-use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 pub(super) struct Content<'a> {
     sight: &'a Sight<'a>,
     fetched: &'a HashMap<ArtifactId, Fetched>,
-    /// Where media stand that no longer fit.
-    old: BTreeSet<usize>,
+    /// Where media stand that do not fit with others.
+    old: BTreeMap<usize, Crowded>,
     shown: Vec<Shown>,
 }
 
@@ -27,7 +27,7 @@ impl<'a> Content<'a> {
     pub(super) fn new(
         sight: &'a Sight<'a>,
         fetched: &'a HashMap<ArtifactId, Fetched>,
-        old: BTreeSet<usize>,
+        old: BTreeMap<usize, Crowded>,
     ) -> Self {
         Self { sight, fetched, old, shown: Vec::new() }
     }
@@ -52,12 +52,11 @@ impl<'a> Content<'a> {
         let values = [("filename", self.shown_name(artifact)), ("reference", artifact.id.reference())];
         let values = values.each_ref().map(|(name, value)| (*name, value.as_str()));
         let label = texts.fill(TextKey::AttachmentLabel, &values);
-        let route = route_of(artifact, self.sight);
+        let route = route_of_fetched(fetched, self.sight);
         match (&route, &fetched.bytes) {
-            (Route::Describe(_), extracted) => {
+            (Route::Describe(reason), extracted) => {
                 self.note(id, "described");
-                let block =
-                    described(BlockReason::Unsupported { forward_to: self.readers_of(artifact.kind) });
+                let block = described(BlockReason::of(reason, self.help(artifact, reason)));
                 let Fetch::Extracted(text) = extracted else { return block };
                 block.into_iter().chain([Part::Text(self.extracted(artifact, text))]).collect()
             }
@@ -67,10 +66,11 @@ impl<'a> Content<'a> {
                 vec![Part::Text(format!("{label}\n{}", self.inline(artifact, &text)))]
             }
             (Route::Image | Route::Audio(_) | Route::File, Fetch::Medium(..))
-                if self.old.contains(&position) =>
+                if let Some(crowded) = self.old.get(&position) =>
             {
+                let line = self.crowded_out(artifact, *crowded);
                 self.note(id, "described");
-                vec![Part::Text(describe_old(artifact, texts))]
+                vec![Part::Text(line)]
             }
             (Route::Image | Route::Audio(_) | Route::File, Fetch::Medium(mime_type, data)) => {
                 let Some(part) = medium(&route, artifact, mime_type, data) else {
@@ -109,12 +109,23 @@ impl<'a> Content<'a> {
         defuse(&name.replace(['\n', '\r'], " "), self.sight.texts)
     }
 
-    /// The page of a text that `get_artifact` asks for.
-    fn page<'t>(&self, text: &'t str, (offset, limit): (u64, Option<u64>)) -> Page<'t> {
+    /// The message for the part of a text that `get_artifact` asks for, with `lead` before it.
+    fn page(
+        &self,
+        artifact: &Artifact,
+        lead: &str,
+        text: &str,
+        (offset, limit): (u64, Option<u64>),
+    ) -> String {
         let most = self.sight.limits.inline_text_chars;
-        let limit = limit.unwrap_or(most).min(most);
-        let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        cut_text(text, size(offset), size(limit))
+        let limit = size(limit.unwrap_or(most).min(most));
+        let excerpt = Excerpt { lead, text, offset: size(offset), limit };
+        page_message(artifact, &excerpt, self.most())
+    }
+
+    /// How long the result of a tool may be.
+    fn most(&self) -> usize {
+        size(self.sight.limits.tool_result_chars)
     }
 
     /// The result of `get_artifact`: the text of the `tool` message, and the medium that goes with it.
@@ -131,31 +142,38 @@ impl<'a> Content<'a> {
             return (artifact_not_found(&id.reference(), texts).to_string(), Vec::new());
         };
         let artifact = &fetched.artifact;
-        let route = route_of(artifact, self.sight);
-        if self.old.contains(&position) {
+        let route = route_of_fetched(fetched, self.sight);
+        if let (Some(crowded), Route::Image | Route::Audio(_) | Route::File) =
+            (self.old.get(&position), &route)
+        {
+            let routed = Routed::Text { content: self.crowded_out(artifact, *crowded), next_offset: None };
             self.note(id, "described");
-            let routed = Routed::Text { content: describe_old(artifact, texts), next_offset: None };
-            return (whole_result(artifact, routed), Vec::new());
+            let content_type = artifact.kind.into();
+            let result = RouteResult { content_type, routed, metadata: Metadata::of(artifact) };
+            return (bounded_message(&result, self.most()), Vec::new());
         }
-        if let (Route::Describe(_), Fetch::Extracted(text)) = (&route, &fetched.bytes) {
-            self.note(id, "described");
-            let page = self.page(text, wanted);
-            let heading = self.extracted_heading(artifact);
-            let content = format!("{}\n{heading}\n{}", describe_unreadable(artifact, texts), page.text);
-            let routed = Routed::Text { content, next_offset: page.next_offset };
-            return (whole_result(artifact, routed), Vec::new());
-        }
-        let text: Cow<'_, str>;
+        let help = match &route {
+            Route::Describe(reason) => self.help(artifact, reason),
+            Route::Text | Route::Image | Route::Audio(_) | Route::File => Help::Nobody,
+        };
         let material = match (&route, &fetched.bytes) {
-            (Route::Describe(_), _) => Material::Withheld,
-            (Route::Text, Fetch::Text(bytes)) => {
-                text = String::from_utf8_lossy(bytes);
-                Material::Text(self.page(&text, wanted))
+            (Route::Describe(reason), Fetch::Extracted(text)) => {
+                self.note(id, "described");
+                let heading = self.extracted_heading(artifact);
+                let described = describe_unreadable(artifact, &BlockReason::of(reason, help), texts);
+                let lead = format!("{described}\n{heading}\n");
+                return (self.page(artifact, &lead, text, wanted), Vec::new());
             }
+            (Route::Text, Fetch::Text(bytes)) => {
+                self.note(id, routing(&route));
+                // A text is shown as it was stored, whatever is in it: that is what a text artifact is for.
+                return (self.page(artifact, "", &String::from_utf8_lossy(bytes), wanted), Vec::new());
+            }
+            (Route::Describe(_), _) => Material::Withheld,
             (Route::Image | Route::Audio(_) | Route::File, Fetch::Medium(..)) => Material::Withheld,
             (Route::Text | Route::Image | Route::Audio(_) | Route::File, _) => Material::Unreadable,
         };
-        let result = route_result(&route, artifact, material, texts);
+        let result = route_result(&route, artifact, material, &help, texts);
         let mut media = Vec::new();
         if let Fetch::Medium(mime_type, data) = &fetched.bytes
             && let Some(part) = medium(&route, artifact, mime_type, data)
@@ -169,16 +187,42 @@ impl<'a> Content<'a> {
             media.push(Media { label: texts.fill(TextKey::ToolMediaLabel, &values), part });
         }
         self.note(id, if material == Material::Unreadable { "described" } else { routing(&route) });
-        (json_line(&tool_message(&result)), media)
+        (bounded_message(&result, self.most()), media)
     }
 
-    /// The reader's contacts whose model can read that kind.
-    fn readers_of(&self, kind: Kind) -> Vec<AgentId> {
-        let can = |party: &polity_society::agent::Party| {
-            party.standing == Standing::Active && !party.id.is_user() && party.capabilities.reads(kind)
+    /// The line in place of a medium that does not fit with others.
+    fn crowded_out(&self, artifact: &Artifact, crowded: Crowded) -> String {
+        let (limit, texts) = (self.sight.media_bytes, self.sight.texts);
+        match crowded {
+            Crowded::Out => describe_old(artifact, limit, texts),
+            Crowded::Together => describe_together(artifact, limit, texts),
+        }
+    }
+
+    /// Who could read what the reader cannot: contacts whose service takes it, else agents that could be made.
+    fn help(&self, artifact: &Artifact, reason: &Reason) -> Help {
+        let others: Vec<_> = self
+            .sight
+            .services
+            .iter()
+            .filter(|service| service.id != *self.sight.service && service.takes(artifact))
+            .collect();
+        let takes = |id: &AgentId| {
+            let service = self.sight.contact_services.get(id);
+            service.is_some_and(|service| others.iter().any(|other| other.id == *service))
         };
-        let contacts = self.sight.contacts.iter().filter(|contact| can(&contact.party));
-        contacts.map(|contact| contact.party.id.clone()).collect()
+        let can = |party: &polity_society::agent::Party| {
+            party.standing == Standing::Active && !party.id.is_user() && takes(&party.id)
+        };
+        let contacts = self.sight.contacts.iter().map(|contact| &contact.party).filter(|party| can(party));
+        let contacts: Vec<AgentId> = contacts.map(|party| party.id.clone()).collect();
+        match (contacts.is_empty(), others.first(), reason) {
+            (false, _, _) => Help::Contacts(contacts),
+            (true, None, _) => Help::Nobody,
+            (true, Some(_), Reason::MissingCapability(_)) => Help::Hire,
+            // A service that has the capability is not enough: the reader's own has it too.
+            (true, Some(other), _) => Help::HireOn(other.id.clone()),
+        }
     }
 
     fn note(&mut self, id: &ArtifactId, routing: &str) {
@@ -208,10 +252,8 @@ fn routing(route: &Route) -> &'static str {
     }
 }
 
-/// The `tool` message for text that stands for an artifact.
-fn whole_result(artifact: &Artifact, routed: Routed) -> String {
-    let content_type = artifact.kind.into();
-    json_line(&tool_message(&RouteResult { content_type, routed, metadata: Metadata::of(artifact) }))
+fn size(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 /// The part that a route wants for a medium; none where it wants words.

@@ -1,3 +1,5 @@
+mod answering;
+mod opened_to_read;
 mod reading;
 mod services;
 mod writing;

@@ -6,6 +6,7 @@ use crate::budget::{self, Reached};
 use crate::door::{self, service_for};
 use crate::event::Event;
 use crate::handles::Handles;
+use crate::inline;
 use crate::mint;
 use crate::store::posts::{self, Post as Kept};
 use crate::store::view::artifacts::shown;
@@ -23,6 +24,7 @@ use polity_society::message::{MessageState, Payload};
 use polity_society::problem::{Fault, FieldProblem};
 use polity_society::refusal::{ContactLine, Refusal};
 use polity_society::rules::{Answering, Draft, LastWord, introduce_person};
+use polity_society::written::is_blank;
 use serde_json::{Number, Value, json};
 use sqlx::SqliteConnection;
 use std::sync::Arc;
@@ -230,9 +232,15 @@ async fn write(handles: &Arc<Handles>, post: Post) -> Result<Posted, WriteError>
     if post.service.is_some() && !begins {
         return Err(WriteError::invalid("service", "is chosen where a new task is begun"));
     }
-    let parsed = Payload::parse(&with_attachments(&post));
+    // What is attached need not be named, and is enough to say.
+    let parse = if post.attachments.is_empty() { Payload::parse } else { Payload::parse_accompanied };
+    let parsed = match &post.payload {
+        // What a person writes is text, whatever it looks like; only a model that writes JSON means an object.
+        Value::String(text) if !is_blank(text) => Ok((Payload::text(text), Vec::new())),
+        payload => parse(payload),
+    };
     let (mut payload, _) =
-        parsed.map_err(|problems| WriteError::refused(Refusal::InvalidMessage(problems), &snapshot))?;
+        parsed.map_err(|problems| WriteError::refused(invalid_message(problems), &snapshot))?;
     let key = post.key.clone().map(|key| (key, fingerprint(&post, &payload)));
     if let Some(key) = &key {
         // Whoever tries again is told that it was taken, though the service may have gone since, or a limit been lowered.
@@ -245,12 +253,17 @@ async fn write(handles: &Arc<Handles>, post: Post) -> Result<Posted, WriteError>
         check_service(id, &snapshot)?;
     }
     let mut prepared = Vec::new();
+    for (id, artifact) in bytes_in(&mut payload) {
+        // It is shown like any other attachment; the text names it where it stood.
+        prepared.push(prepare_bounded(handles, &snapshot, artifact, id.clone()).await?);
+        payload.attachments.push(id);
+    }
     for attachment in &post.attachments {
         match attachment {
             Attachment::Stored(id) if payload.attachments.contains(id) => {}
             Attachment::Stored(id) => payload.attachments.push(id.clone()),
             Attachment::New(new) => {
-                let stored = prepare_bounded(handles, &snapshot, new.clone()).await?;
+                let stored = prepare_bounded(handles, &snapshot, new.clone(), mint::artifact()).await?;
                 payload.attachments.push(stored.artifact.id.clone());
                 prepared.push(stored);
             }
@@ -265,27 +278,40 @@ async fn write(handles: &Arc<Handles>, post: Post) -> Result<Posted, WriteError>
 }
 
 /// The payload as it was written; one that consists of attachments alone says so.
-fn with_attachments(post: &Post) -> Value {
-    match &post.payload {
-        Value::String(text) if text.trim().is_empty() && !post.attachments.is_empty() => {
-            // Parsed without them, because new ones have no name yet: what is said is that they are there.
-            json!({"text": ""})
-        }
-        Value::Object(fields) if fields.is_empty() && !post.attachments.is_empty() => json!({"text": ""}),
-        other => other.clone(),
-    }
+/// A fault of the payload as a whole is one of the field that it came in.
+fn invalid_message(problems: Vec<FieldProblem>) -> Refusal {
+    let named = |problem: FieldProblem| {
+        if problem.field.is_empty() { problem.inside("payload") } else { problem }
+    };
+    Refusal::InvalidMessage(problems.into_iter().map(named).collect())
+}
+
+/// The files that a person has written into a message as a text, which names them then. A message is a text of the
+/// society, and goes to models as one; a text that the person wants kept byte for byte is sent as a file.
+fn bytes_in(payload: &mut Payload) -> Vec<(ArtifactId, NewArtifact)> {
+    let mut found = Vec::new();
+    inline::replace_in_object(&mut payload.fields, &mut |written| {
+        let id = mint::artifact();
+        let reference = id.reference();
+        found.push((id, written.into()));
+        Some(reference)
+    });
+    found
 }
 
 async fn prepare_bounded(
     handles: &Handles,
     snapshot: &Snapshot,
     new: NewArtifact,
+    id: ArtifactId,
 ) -> Result<Prepared, WriteError> {
     let (size, limit) = (new.bytes.len() as u64, snapshot.settings.limits.max_artifact_bytes);
     if size > limit {
         return Err(WriteError::TooLarge { filename: new.filename.unwrap_or_default(), size, limit });
     }
-    let prepared = prepare(&handles.blobs, new, mint::artifact(), crate::clock::now()).await;
+    // Bytes come before their row, which would be refused.
+    handles.store.check_writable()?;
+    let prepared = prepare(&handles.blobs, new, id, crate::clock::now()).await;
     prepared.map_err(|error| WriteError::Store(Error::Blob(error)))
 }
 
@@ -378,10 +404,10 @@ impl Writing {
         }
         let to = agent.map_or_else(|| self.post.to.clone(), |agent| agent.to_string());
         let payload = self.payload.clone();
-        let draft = Draft { to, payload, answering: Answering::Oldest, due_at: None };
+        let draft = Draft { to, payload, answering: Answering::AsWritten, due_at: None };
         let sent = door::send(tx, &self.snapshot, &user, draft, LastWord::UnlessWaiting).await?;
         let id = match sent {
-            Ok(id) => id,
+            Ok(sent) => sent.id,
             Err(refusal) => return Ok(Err(WriteError::refused(refusal, &self.snapshot))),
         };
         if let Some((key, content)) = &self.key {
@@ -470,7 +496,7 @@ async fn put_artifact(
     task: Option<TaskId>,
 ) -> Result<ArtifactView, WriteError> {
     let snapshot = handles.registry.current();
-    let prepared = prepare_bounded(handles, &snapshot, artifact).await?;
+    let prepared = prepare_bounded(handles, &snapshot, artifact, mint::artifact()).await?;
     let stored = handles.store.write(move |tx| {
         Box::pin(async move {
             if let Some(task) = &task
@@ -547,6 +573,11 @@ fn put<T: PartialEq>(old: &mut T, new: Option<T>) -> bool {
 fn check_patch(patch: &RolePatch, snapshot: &Snapshot) -> Result<(), WriteError> {
     if patch.prompt.as_ref().is_some_and(|prompt| prompt.trim().is_empty()) {
         return Err(WriteError::Invalid(FieldProblem::new("prompt", Fault::Empty)));
+    }
+    let texts = json!({"prompt": patch.prompt, "interfaceSpec": patch.interface_spec});
+    if inline::holds_bytes(&texts) {
+        let rule = "a file, as base64 or in hexadecimal, is not stored in the text of a role; send it with a message";
+        return Err(WriteError::invalid("prompt", rule));
     }
     let empty = |names: &Vec<String>| names.iter().any(|name| name.trim().is_empty());
     if patch.required_capabilities.as_ref().is_some_and(empty) {

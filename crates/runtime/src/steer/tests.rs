@@ -406,7 +406,7 @@ async fn what_came_in_the_same_commit_as_a_stop_is_heard() {
                 let draft = polity_society::rules::Draft {
                     to: "root".to_owned(),
                     payload: polity_society::message::Payload::text("second"),
-                    answering: polity_society::rules::Answering::Oldest,
+                    answering: polity_society::rules::Answering::AsWritten,
                     due_at: None,
                 };
                 let last_word = polity_society::rules::LastWord::UnlessWaiting;

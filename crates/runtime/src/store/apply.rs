@@ -9,8 +9,8 @@ use crate::supervisor::Bell;
 use polity_registry::Snapshot;
 use polity_society::agent::Standing;
 use polity_society::change::Change;
-use polity_society::id::{AgentId, TaskId};
-use polity_society::message::{Body, Message, Sender};
+use polity_society::id::{AgentId, MessageId, TaskId};
+use polity_society::message::{Body, Expects, Message, Sender};
 use polity_society::notice::Notice;
 use polity_society::rules;
 
@@ -129,9 +129,10 @@ async fn return_mail(tx: &mut Tx, snapshot: &Snapshot, agent: &AgentId) -> Resul
     for message in messages::bounce_all(tx, agent).await? {
         let event = Event::MessageBounced { message: message.id.clone(), to: agent.clone() };
         events::append(tx, &event).await?;
+        let about = (message.expects == Expects::Answer).then(|| message.id.clone());
         let notice = Notice::Bounced { to: agent.clone(), message: message.id };
         if let Sender::Party(sender) = &message.from {
-            tell(tx, snapshot, &message.task, sender, notice).await?;
+            tell(tx, snapshot, &message.task, sender, notice, about).await?;
         }
     }
     Ok(())
@@ -151,26 +152,27 @@ async fn close_requests(
         if let Sender::Party(asker) = &request.from
             && asker != by
         {
-            tell(tx, snapshot, &request.task, asker, notice).await?;
+            tell(tx, snapshot, &request.task, asker, notice, Some(request.id)).await?;
         }
     }
     Ok(())
 }
 
-/// Has the system say something to somebody, if they can still hear it.
+/// Has the system say something to somebody, if they can still hear it. `about` is the request that it concerns.
 pub(crate) async fn tell(
     tx: &mut Tx,
     snapshot: &Snapshot,
     task: &TaskId,
     to: &AgentId,
     notice: Notice,
+    about: Option<MessageId>,
 ) -> Result<(), Error> {
     let row = agents::get(&mut tx.connection, to).await?;
     if row.is_none_or(|row| row.standing == Standing::Ended) {
         return Ok(());
     }
     let id = messages::next_id(tx).await?;
-    accept(tx, snapshot, &rules::notice(id, task.clone(), to.clone(), notice)).await
+    accept(tx, snapshot, &rules::notice(id, task.clone(), to.clone(), notice, about)).await
 }
 
 fn excerpt(text: &str) -> String {

@@ -104,18 +104,28 @@ fn findings(verdict: &str) -> impl Iterator<Item = &str> {
 
 /// Opens a database for reading, also while a daemon writes to it and where nobody can write.
 pub(crate) async fn open_to_read(file: &Path) -> Result<SqliteConnection, Error> {
+    open_to_read_with_options(file).await.map(|(_, connection)| connection)
+}
+
+/// The same, with the options by which more connections are opened.
+pub(super) async fn open_to_read_with_options(
+    file: &Path,
+) -> Result<(SqliteConnectOptions, SqliteConnection), Error> {
     let options = SqliteConnectOptions::new()
         .filename(file)
         .read_only(true)
         .busy_timeout(Duration::from_secs(5))
         .disable_statement_logging();
-    match open_with(&options).await {
+    let (options, opened) = match open_with(&options).await {
         // A log cannot be begun beside the file. Where there is none, the file alone is the database.
         Err(error) if matches!(code(&error), Some(CANTOPEN | READONLY)) && !has_log(file) => {
-            open_with(&options.immutable(true)).await.map_err(|error| Error::of_file(file, error))
+            let options = options.immutable(true);
+            let opened = open_with(&options).await;
+            (options, opened)
         }
-        opened => opened.map_err(|error| Error::of_file(file, error)),
-    }
+        opened => (options, opened),
+    };
+    opened.map(|connection| (options, connection)).map_err(|error| Error::of_file(file, error))
 }
 
 async fn open_with(options: &SqliteConnectOptions) -> Result<SqliteConnection, sqlx::Error> {

@@ -5,7 +5,9 @@ use crate::intake::{Intake, Size};
 use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
 use polity_society::message::{Body, Expects, Finality, Message, MessageState, MessageType, Payload, Sender};
 use polity_society::notice::Notice;
-use polity_society::rules::{OpenRequest, Wait};
+use polity_society::rules::{
+    Earlier, OpenRequest, Owed, Pending, Provisional, Reminded, RequestRow, Wait, subjects,
+};
 use sqlx::sqlite::SqliteRow;
 use sqlx::types::Json;
 use sqlx::{Row, SqliteConnection};
@@ -16,8 +18,8 @@ const NEXT: &str = "SELECT max(coalesce((SELECT max(seq) FROM messages), 0),
     coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'messages'), 0)) + 1";
 const INSERT: &str =
     "INSERT INTO messages (seq, id, task, sender, sender_role, receiver, type, body, attachments,
-    in_reply_to, expects, finality, introduction, introduced, due_at, state, created_at, sent_in)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
+    in_reply_to, about, on_behalf_of, expects, finality, introduction, introduced, due_at, state, created_at, sent_in)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
     (SELECT id FROM turns WHERE agent = ?4 AND task = ?3 AND state = 'open'))";
 const GET: &str = "SELECT * FROM messages WHERE id = ?1";
 // Indexes are named where SQLite would take one over the whole past of an agent.
@@ -50,24 +52,55 @@ const MAIL: &str = "WITH counted (seq, unseen) AS (
 const TAKE_THROUGH: &str = "UPDATE messages INDEXED BY messages_waiting SET state = 'in_turn', turn = ?3
     WHERE receiver = ?1 AND task = ?2 AND state = 'queued' AND seq <= ?4 RETURNING seq, id";
 const SETTLE: &str = "UPDATE messages SET state = ?2 WHERE turn = ?1 AND state = 'in_turn'";
-const ANSWER: &str = "UPDATE messages SET answered_by = ?2 WHERE id = ?1 AND answered_by IS NULL";
+/// An answer that is given in the middle of a turn ends no wait before that turn ends.
+const ANSWER: &str = "UPDATE messages SET answered_by = ?2, answered_in = (SELECT turns.id FROM turns
+        WHERE turns.agent = messages.receiver AND turns.task = messages.task AND turns.state = 'open')
+    WHERE id = ?1 AND answered_by IS NULL";
+const RELEASE: &str =
+    "UPDATE messages INDEXED BY messages_answered_in SET answered_in = NULL WHERE answered_in = ?1
+    RETURNING sender, task";
+const GIVE_UP: &str = "UPDATE messages SET state = 'unanswered'
+    WHERE id = ?1 AND answered_by IS NULL AND state IN ('in_turn', 'done', 'failed')";
+const MARK_REMINDED: &str = "UPDATE messages SET reminded = 1 WHERE id IN (SELECT value FROM json_each(?1))";
+const SETTLE_INTERIM: &str = "UPDATE messages SET finality = 'final' WHERE id = ?1 AND finality = 'interim'";
 const FAIL: &str = "UPDATE messages SET state = 'failed'
     WHERE id = ?1 AND answered_by IS NULL AND state IN ('in_turn', 'done')";
 /// What was not read yet cannot be answered; whether the person has read something nobody knows. The person can still be
 /// answered where a turn has failed.
-const OPEN_TO: &str =
-    "SELECT id, sender, CASE WHEN json_valid(body) THEN json_extract(body, '$.request_id') END AS passes_on
-    FROM messages INDEXED BY messages_open_requests
+const OPEN_TO: &str = "SELECT id, sender, on_behalf_of FROM messages INDEXED BY messages_open_requests
     WHERE receiver = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL
     AND (state IN ('in_turn', 'done') OR state = 'failed' AND sender = 'user' OR state = 'queued' AND receiver = 'user')
     ORDER BY seq";
-const AWAITED: &str = "SELECT receiver FROM messages INDEXED BY messages_asked
+const REQUESTS: &str = "SELECT id, sender, receiver, on_behalf_of FROM messages
+    WHERE id IN (SELECT value FROM json_each(?1)) ORDER BY seq";
+const CHAIN: &str = "WITH RECURSIVE chain (id, depth) AS (
+        SELECT on_behalf_of, 1 FROM messages WHERE id = ?1
+        UNION ALL SELECT m.on_behalf_of, chain.depth + 1 FROM messages m JOIN chain ON m.id = chain.id WHERE chain.depth < 100)
+    SELECT id FROM chain WHERE id IS NOT NULL ORDER BY depth";
+/// The open requests of an agent, those that were answered in a turn that goes on, and what it has sent to itself for
+/// later: on whose behalf each is.
+const PENDING: &str = "SELECT on_behalf_of AS request FROM messages INDEXED BY messages_asked
     WHERE sender = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL AND receiver <> ?1
     AND state IN ('delayed', 'queued', 'in_turn', 'done')
-    UNION SELECT receiver FROM messages INDEXED BY messages_delayed
+    UNION SELECT on_behalf_of FROM messages INDEXED BY messages_still_awaited
+    WHERE sender = ?1 AND task = ?2 AND answered_in IS NOT NULL
+    UNION SELECT about FROM messages INDEXED BY messages_delayed
     WHERE state = 'delayed' AND sender = ?1 AND receiver = ?1 AND task = ?2";
-const UNHEARD: &str = "SELECT DISTINCT sender FROM messages INDEXED BY messages_unheard
-    WHERE receiver = ?1 AND task = ?2 AND state = 'queued' AND (in_reply_to IS NOT NULL OR sender = 'system')";
+/// The answers, reports and notices in a mailbox, by the request that its owner made.
+const UNHEARD: &str = "SELECT DISTINCT (SELECT asked.on_behalf_of FROM messages asked
+        WHERE asked.id = coalesce(news.in_reply_to ->> 0, news.about) AND asked.sender = news.receiver) AS request
+    FROM messages news INDEXED BY messages_unheard
+    WHERE news.receiver = ?1 AND news.task = ?2 AND news.state = 'queued'
+    AND (news.in_reply_to IS NOT NULL OR news.about IS NOT NULL OR news.sender = 'system')";
+/// What one has told the other since a message was accepted.
+const TOLD_SINCE: &str = "SELECT * FROM messages INDEXED BY messages_between
+    WHERE task = ?3 AND sender = ?1 AND receiver = ?2 AND seq > ?4 ORDER BY seq DESC LIMIT 1000";
+const OWED: &str = "SELECT id, sender, reminded FROM messages INDEXED BY messages_unanswered
+    WHERE receiver = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL
+    AND state IN ('in_turn', 'done') AND state = 'done' ORDER BY seq";
+const PROVISIONAL: &str = "SELECT * FROM messages INDEXED BY messages_between
+    WHERE task = ?2 AND sender = ?1 AND receiver = 'user' AND expects = 'nothing' AND type <> 'status_report'
+    ORDER BY seq DESC LIMIT 1";
 /// The newest message from one agent to another.
 const NEWEST_BETWEEN: &str = "SELECT seq FROM messages INDEXED BY messages_between
     WHERE task = ?3 AND sender = ?1 AND receiver = ?2 ORDER BY seq DESC LIMIT 1";
@@ -97,8 +130,6 @@ const WAITS: &str = "SELECT m.sender, m.receiver, m.id FROM messages m INDEXED B
 const BUSY: &str = "SELECT agent FROM turns WHERE task = ?1 AND state = 'open'
     UNION SELECT receiver FROM messages INDEXED BY messages_unread
     WHERE task = ?1 AND state IN ('queued', 'delayed')";
-const SENT_IN: &str =
-    "SELECT DISTINCT receiver FROM messages WHERE sender = ?1 AND task = ?2 AND sent_in = ?3";
 /// Accepted later than it is now: the clock was set back. How much of the delay is over nobody knows, so it begins again.
 const REDATE: &str = "UPDATE messages SET due_at = ?1 + (due_at - created_at), created_at = ?1
     WHERE state = 'delayed' AND created_at > ?1";
@@ -135,10 +166,19 @@ pub(super) const STATEMENTS: &[&str] = &[
     TAKE_THROUGH,
     SETTLE,
     ANSWER,
+    RELEASE,
+    GIVE_UP,
+    MARK_REMINDED,
+    SETTLE_INTERIM,
     FAIL,
     OPEN_TO,
-    AWAITED,
+    REQUESTS,
+    CHAIN,
+    PENDING,
     UNHEARD,
+    TOLD_SINCE,
+    OWED,
+    PROVISIONAL,
     NEWEST_BETWEEN,
     SENT_ELSEWHERE,
     HEARD_ELSEWHERE,
@@ -147,7 +187,6 @@ pub(super) const STATEMENTS: &[&str] = &[
     TOLD,
     WAITS,
     BUSY,
-    SENT_IN,
     REDATE,
     DUE,
     NEXT_DUE,
@@ -190,7 +229,9 @@ pub(crate) async fn insert(tx: &mut Tx, message: &Message) -> Result<(), Error> 
         .bind(message_type)
         .bind(body)
         .bind(Json(attachments))
-        .bind(message.in_reply_to.as_ref().map(MessageId::as_str))
+        .bind((!message.in_reply_to.is_empty()).then(|| Json(&message.in_reply_to)))
+        .bind(message.about.as_ref().map(MessageId::as_str))
+        .bind(message.on_behalf_of.as_ref().map(MessageId::as_str))
         .bind(match message.expects {
             Expects::Answer => "answer",
             Expects::Nothing => "nothing",
@@ -357,51 +398,155 @@ pub(crate) async fn fail(tx: &mut Tx, id: &MessageId) -> Result<(), Error> {
     Ok(())
 }
 
+/// Notes that a turn has ended: what was answered in it is awaited no longer. Gives those who still waited.
+pub(crate) async fn release(tx: &mut Tx, turn: i64) -> Result<Vec<Conversation>, Error> {
+    let rows = sqlx::query(RELEASE).bind(turn).fetch_all(&mut tx.connection).await?;
+    polity_points::point!("messages::released");
+    let read = |row: &SqliteRow| Conversation {
+        agent: AgentId::new(row.get::<String, _>("sender")),
+        task: TaskId::new(row.get::<String, _>("task")),
+    };
+    Ok(rows.iter().map(read).collect())
+}
+
+/// Notes that a request stays without an answer.
+pub(crate) async fn give_up(tx: &mut Tx, id: &MessageId) -> Result<(), Error> {
+    sqlx::query(GIVE_UP).bind(id.as_str()).execute(&mut tx.connection).await?;
+    polity_points::point!("messages::given_up");
+    Ok(())
+}
+
+/// Notes that the receiver of these requests was reminded of them.
+pub(crate) async fn mark_reminded(tx: &mut Tx, ids: &BTreeSet<MessageId>) -> Result<(), Error> {
+    sqlx::query(MARK_REMINDED).bind(Json(ids)).execute(&mut tx.connection).await?;
+    polity_points::point!("messages::reminded");
+    Ok(())
+}
+
+/// Notes that what the person was told as interim is the last word.
+pub(crate) async fn settle_interim(tx: &mut Tx, id: &MessageId) -> Result<(), Error> {
+    sqlx::query(SETTLE_INTERIM).bind(id.as_str()).execute(&mut tx.connection).await?;
+    polity_points::point!("messages::interim_settled");
+    Ok(())
+}
+
 /// The open requests that an agent has read in a task, oldest first.
 pub(crate) async fn open_requests(
     connection: &mut SqliteConnection,
     mailbox: &Conversation,
 ) -> Result<Vec<OpenRequest>, Error> {
     let query = sqlx::query(OPEN_TO).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
-    let rows = query.fetch_all(connection).await?;
-    let read = |row: &SqliteRow| OpenRequest {
+    let rows = query.fetch_all(&mut *connection).await?;
+    let mut requests = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let id: String = row.get("id");
+        let chain: Vec<String> = match row.get::<Option<String>, _>("on_behalf_of") {
+            Some(_) => sqlx::query_scalar(CHAIN).bind(&id).fetch_all(&mut *connection).await?,
+            None => Vec::new(),
+        };
+        requests.push(OpenRequest {
+            id: MessageId::new(id),
+            from: AgentId::new(row.get::<String, _>("sender")),
+            chain: chain.into_iter().map(MessageId::new).collect(),
+        });
+    }
+    Ok(requests)
+}
+
+/// The requests of these ids, oldest first.
+pub(crate) async fn requests<'i>(
+    connection: &mut SqliteConnection,
+    ids: impl Iterator<Item = &'i MessageId>,
+) -> Result<Vec<RequestRow>, Error> {
+    let ids: Vec<&MessageId> = ids.collect();
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows = sqlx::query(REQUESTS).bind(Json(ids)).fetch_all(connection).await?;
+    let read = |row: &SqliteRow| RequestRow {
         id: MessageId::new(row.get::<String, _>("id")),
         from: AgentId::new(row.get::<String, _>("sender")),
-        // What is no text names no message.
-        passes_on: row.try_get::<Option<String>, _>("passes_on").ok().flatten().map(MessageId::new),
+        to: AgentId::new(row.get::<String, _>("receiver")),
+        on_behalf_of: row.get::<Option<String>, _>("on_behalf_of").map(MessageId::new),
     };
     Ok(rows.iter().map(read).collect())
 }
 
-/// Those to whom an agent has open requests in a task; itself where it has sent itself something that is not due yet.
-pub(crate) async fn awaited(
+/// What an agent waits for in a task.
+pub(crate) async fn pending(
     connection: &mut SqliteConnection,
     asker: &Conversation,
-) -> Result<BTreeSet<AgentId>, Error> {
-    let query = sqlx::query(AWAITED).bind(asker.agent.as_str()).bind(asker.task.as_str());
-    let rows = query.fetch_all(connection).await?;
-    Ok(rows.iter().map(|row| AgentId::new(row.get::<String, _>("receiver"))).collect())
+) -> Result<Vec<Pending>, Error> {
+    waits_of(connection, PENDING, asker).await
 }
 
-/// Those whose answers, or notices, wait in an agent's mailbox: what it says now, it says without knowing them.
+/// The answers, reports and notices that wait in an agent's mailbox: what it says now, it says without knowing them.
 pub(crate) async fn unheard(
     connection: &mut SqliteConnection,
     mailbox: &Conversation,
-) -> Result<BTreeSet<AgentId>, Error> {
-    let query = sqlx::query(UNHEARD).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
-    let rows = query.fetch_all(connection).await?;
-    Ok(rows.iter().map(|row| AgentId::new(row.get::<String, _>("sender"))).collect())
+) -> Result<Vec<Pending>, Error> {
+    waits_of(connection, UNHEARD, mailbox).await
 }
 
-/// To whom an agent has written in a turn.
-pub(crate) async fn sent_in(
+async fn waits_of(
+    connection: &mut SqliteConnection,
+    statement: &'static str,
+    of: &Conversation,
+) -> Result<Vec<Pending>, Error> {
+    let query = sqlx::query_scalar(statement).bind(of.agent.as_str()).bind(of.task.as_str());
+    let requests: Vec<Option<String>> = query.fetch_all(connection).await?;
+    Ok(requests.into_iter().map(|request| Pending { on_behalf_of: request.map(MessageId::new) }).collect())
+}
+
+/// The newest message with this text that was sent for all of these requests, or about them.
+pub(crate) async fn said_before(
     connection: &mut SqliteConnection,
     sender: &Conversation,
-    turn: i64,
-) -> Result<BTreeSet<AgentId>, Error> {
-    let query = sqlx::query(SENT_IN).bind(sender.agent.as_str()).bind(sender.task.as_str()).bind(turn);
+    to: &AgentId,
+    requests: &[MessageId],
+    text: &str,
+) -> Result<Option<Earlier>, Error> {
+    let Some(first) = requests.iter().filter_map(MessageId::sequence).min() else { return Ok(None) };
+    let query = sqlx::query(TOLD_SINCE).bind(sender.agent.as_str()).bind(to.as_str());
+    let rows = query.bind(sender.task.as_str()).bind(first).fetch_all(connection).await?;
+    for row in &rows {
+        let message = read(row)?;
+        let concerns = requests.iter().all(|request| subjects(&message).any(|subject| subject == request));
+        let Body::Payload(payload) = &message.body else { continue };
+        if concerns && payload.words().is_some_and(|words| words.trim() == text.trim()) {
+            return Ok(Some(Earlier { id: message.id, finality: message.finality }));
+        }
+    }
+    Ok(None)
+}
+
+/// The requests that an agent has heard in turns that are over, and has not answered, oldest first.
+pub(crate) async fn owed(
+    connection: &mut SqliteConnection,
+    mailbox: &Conversation,
+) -> Result<Vec<Owed>, Error> {
+    let query = sqlx::query(OWED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
     let rows = query.fetch_all(connection).await?;
-    Ok(rows.iter().map(|row| AgentId::new(row.get::<String, _>("receiver"))).collect())
+    let read = |row: &SqliteRow| Owed {
+        request: MessageId::new(row.get::<String, _>("id")),
+        asker: AgentId::new(row.get::<String, _>("sender")),
+        reminded: if row.get("reminded") { Reminded::Yes } else { Reminded::No },
+    };
+    Ok(rows.iter().map(read).collect())
+}
+
+/// What an agent last told the person in a task.
+pub(crate) async fn last_told_user(
+    connection: &mut SqliteConnection,
+    sender: &Conversation,
+) -> Result<Option<Provisional>, Error> {
+    let query = sqlx::query(PROVISIONAL).bind(sender.agent.as_str()).bind(sender.task.as_str());
+    let message = query.fetch_optional(connection).await?.as_ref().map(read).transpose()?;
+    Ok(message.map(|message| Provisional {
+        message: message.id,
+        finality: message.finality,
+        requests: message.in_reply_to,
+    }))
 }
 
 /// Puts what is due into the mailboxes; says which. Where the clock was set back, delays begin anew.
@@ -579,7 +724,11 @@ pub(in crate::store) fn read(row: &SqliteRow) -> Result<Message, Error> {
         from_role: text("sender_role"),
         to: AgentId::new(text("receiver")),
         body,
-        in_reply_to: optional("in_reply_to").map(MessageId::new),
+        in_reply_to: optional("in_reply_to")
+            .map_or(Ok(Vec::new()), |text| serde_json::from_str(&text))
+            .map_err(bad)?,
+        about: optional("about").map(MessageId::new),
+        on_behalf_of: optional("on_behalf_of").map(MessageId::new),
         expects: if text("expects") == "answer" { Expects::Answer } else { Expects::Nothing },
         finality: if text("finality") == "interim" { Finality::Interim } else { Finality::Final },
         introduction: optional("introduction")

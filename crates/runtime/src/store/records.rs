@@ -5,8 +5,13 @@ use crate::history::History;
 use crate::record::{Keeps, Record};
 use polity_society::id::MessageId;
 use polity_society::message::Message;
+use polity_society::present::{FirstWords, first_words};
+use polity_society::rules::subjects;
+use polity_society::text::Texts;
 use sqlx::sqlite::SqliteRow;
+use sqlx::types::Json;
 use sqlx::{Row, SqliteConnection};
+use std::collections::{BTreeSet, HashMap};
 
 const INSERT: &str =
     "INSERT INTO records (agent, task, turn, message, body, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
@@ -20,6 +25,7 @@ const OPEN: &str = "SELECT r.seq, r.turn, r.body, m.id FROM messages m INDEXED B
     CROSS JOIN records r INDEXED BY records_heard ON r.message = m.id
     WHERE m.receiver = ?1 AND m.task = ?2 AND m.expects = 'answer' AND m.answered_by IS NULL
     AND m.state IN ('in_turn', 'done') AND r.agent = ?1 ORDER BY m.seq LIMIT ?3";
+const ASKED: &str = "SELECT * FROM messages WHERE id IN (SELECT value FROM json_each(?1))";
 const NEWEST_SUMMARIES: &str = "SELECT seq, turn, body FROM records
     WHERE agent = ?1 AND task = ?2 AND substr(body, 1, 21) = '{\"record\":\"compacted\"'
     ORDER BY seq DESC LIMIT ?3";
@@ -38,6 +44,7 @@ pub(super) const STATEMENTS: &[&str] = &[
     OF_CONVERSATION,
     MESSAGES_OF,
     OPEN,
+    ASKED,
     NEWEST_SUMMARIES,
     BEGINS_TURN,
     SO_MANY_BEFORE,
@@ -81,6 +88,7 @@ const OPEN_REQUESTS: i64 = 1_000;
 pub(crate) async fn history(
     connection: &mut SqliteConnection,
     conversation: &Conversation,
+    texts: &Texts,
 ) -> Result<History, Error> {
     let (agent, task) = (conversation.agent.as_str(), conversation.task.as_str());
     let first = first_told(connection, conversation).await?;
@@ -100,11 +108,31 @@ pub(crate) async fn history(
     for row in &rows {
         history.records.push(with_turn(row)?);
     }
-    let rows = sqlx::query(MESSAGES_OF).bind(agent).bind(task).bind(first).fetch_all(connection).await?;
+    let rows =
+        sqlx::query(MESSAGES_OF).bind(agent).bind(task).bind(first).fetch_all(&mut *connection).await?;
     for row in &rows {
         history.messages.extend([by_id(messages::read(row)?)]);
     }
+    history.asked = asked(connection, &history.messages, texts).await?;
     Ok(history)
+}
+
+/// The first words of the requests that messages answer or are about.
+async fn asked(
+    connection: &mut SqliteConnection,
+    heard: &HashMap<String, Message>,
+    texts: &Texts,
+) -> Result<FirstWords, Error> {
+    let named: BTreeSet<&MessageId> = heard.values().flat_map(subjects).collect();
+    if named.is_empty() {
+        return Ok(FirstWords::new());
+    }
+    let rows = sqlx::query(ASKED).bind(Json(named)).fetch_all(connection).await?;
+    let read = |row: &SqliteRow| {
+        let request = messages::read(row)?;
+        Ok((request.id.clone(), first_words(&request, texts)))
+    };
+    rows.iter().map(read).collect()
 }
 
 fn by_id(message: Message) -> (String, Message) {

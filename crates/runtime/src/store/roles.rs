@@ -20,8 +20,7 @@ const USABLE: &str = "WITH RECURSIVE above (role, agent) AS (
         SELECT id, creator FROM roles WHERE task = ?2 AND (id = ?3 OR name = ?3)
         UNION SELECT above.role, agents.parent FROM above JOIN agents ON agents.id = above.agent
         WHERE agents.parent IS NOT NULL)
-    SELECT roles.* FROM above JOIN roles ON roles.id = above.role WHERE above.agent = ?1
-    ORDER BY roles.id = ?3 DESC, roles.creator = ?1 DESC LIMIT 2";
+    SELECT roles.* FROM above JOIN roles ON roles.id = above.role WHERE above.agent = ?1 ORDER BY roles.id";
 
 /// Every statement of this file.
 #[cfg(test)]
@@ -81,22 +80,16 @@ pub(crate) async fn made_by(
     row.as_ref().map(read).transpose()
 }
 
-/// The role that an agent means and may hire into: by id, else by name where only one has it. Its own come first.
+/// The roles of that id or name that an agent may hire into.
 pub(crate) async fn usable(
     connection: &mut SqliteConnection,
     agent: &AgentId,
     task: &TaskId,
     meant: &str,
-) -> Result<Option<Role>, Error> {
+) -> Result<Vec<Role>, Error> {
     let query = sqlx::query(USABLE).bind(agent.as_str()).bind(task.as_str()).bind(meant.trim());
     let rows = query.fetch_all(connection).await?;
-    let roles: Vec<Role> = rows.iter().map(read).collect::<Result<_, _>>()?;
-    let decided = |role: &Role| role.id.as_str() == meant.trim() || role.creator == *agent;
-    Ok(match roles.as_slice() {
-        [only] => Some(only.clone()),
-        [first, ..] if decided(first) => Some(first.clone()),
-        _ => None,
-    })
+    rows.iter().map(read).collect()
 }
 
 pub(crate) async fn exists(connection: &mut SqliteConnection, id: &str) -> Result<bool, Error> {

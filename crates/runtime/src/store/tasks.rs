@@ -36,10 +36,16 @@ const STANDINGS: &str = "SELECT t.id, t.state = 'open' AS open, t.nudged, t.stop
             AND NOT EXISTS (SELECT 1 FROM messages said INDEXED BY messages_between WHERE said.task = t.id
                 AND said.sender = asked.receiver AND said.receiver = 'user' AND said.finality = 'final'
                 AND said.seq > asked.seq AND said.sent_in >= asked.turn)) AS unanswered,
+    coalesce((SELECT said.finality FROM messages said INDEXED BY messages_between WHERE said.task = t.id
+        AND said.sender = 'root' AND said.receiver = 'user' AND said.expects = 'nothing' AND said.type <> 'status_report'
+        ORDER BY said.seq DESC LIMIT 1) = 'interim', 0) AS expectant,
     EXISTS (SELECT 1 FROM messages WHERE task = t.id AND receiver = 'user' AND expects = 'answer'
             AND answered_by IS NULL AND state <> 'failed') AS asks_user,
     (SELECT state FROM turns WHERE task = t.id AND agent = 'root' ORDER BY id DESC LIMIT 1) = 'failed' AS root_failed,
-    EXISTS (SELECT 1 FROM model_calls WHERE task = t.id) AS model_answered
+    EXISTS (SELECT 1 FROM model_calls WHERE task = t.id)
+        OR EXISTS (SELECT 1 FROM events WHERE task = t.id AND kind = 'model_failed'
+            AND json_extract(body, '$.kind') IN ('refused', 'media_refused', 'context_overflow')
+            AND coalesce(json_extract(body, '$.status'), 404) <> 404) AS model_reached
     FROM tasks t WHERE t.id IN (SELECT value FROM json_each(?1))";
 
 /// Every statement of this file.
@@ -69,12 +75,15 @@ pub(crate) struct Standing {
     pub(crate) mail: bool,
     /// The person has asked for something, and whoever was asked has said nothing final since it heard it.
     pub(crate) unanswered: bool,
+    /// The last thing that root has told the person was that more is to come.
+    pub(crate) expectant: bool,
     /// An agent has asked the person something.
     pub(crate) asks_user: bool,
     /// The last thing that root did was to fail, or it is parked: nothing more is to be heard from it.
     pub(crate) root_failed: bool,
-    /// Some model has answered some call of it.
-    pub(crate) model_answered: bool,
+    /// The last turn of root failed, and no model was ever reached: none has answered a call of the task, nor refused a
+    /// request. A server that refuses the key, or has no such model, reaches none.
+    pub(crate) unreached: bool,
 }
 
 pub(crate) async fn insert(tx: &mut Tx, id: &TaskId, service: Option<&ServiceId>) -> Result<(), Error> {
@@ -130,6 +139,7 @@ pub(crate) async fn standings(
         return Ok(HashMap::new());
     }
     let rows = sqlx::query(STANDINGS).bind(serde_json::json!(ids).to_string()).fetch_all(connection).await?;
+    let turn_failed = |row: &SqliteRow| row.get::<Option<bool>, _>("root_failed").unwrap_or_default();
     let read = |row: &SqliteRow| Standing {
         open: row.get("open"),
         nudged: row.get("nudged"),
@@ -138,9 +148,10 @@ pub(crate) async fn standings(
         turning: row.get("turning"),
         mail: row.get("mail"),
         unanswered: row.get("unanswered"),
+        expectant: row.get("expectant"),
         asks_user: row.get("asks_user"),
-        root_failed: row.get::<Option<bool>, _>("root_failed").unwrap_or_default() || row.get("root_parked"),
-        model_answered: row.get("model_answered"),
+        root_failed: turn_failed(row) || row.get("root_parked"),
+        unreached: turn_failed(row) && !row.get::<bool, _>("model_reached"),
     };
     Ok(rows.iter().map(|row| (TaskId::new(row.get::<String, _>("id")), read(row))).collect())
 }

@@ -19,6 +19,7 @@ const STATEMENTS: &[&[&str]] = &[
     maintenance::forget::STATEMENTS,
     maintenance::unneeded::STATEMENTS,
     messages::STATEMENTS,
+    notes::STATEMENTS,
     posts::STATEMENTS,
     records::STATEMENTS,
     roles::STATEMENTS,
@@ -99,6 +100,7 @@ fn every_statement_is_in_the_list_of_its_file() {
     check("forget", include_str!("maintenance/forget.rs"), maintenance::forget::STATEMENTS);
     check("unneeded", include_str!("maintenance/unneeded.rs"), maintenance::unneeded::STATEMENTS);
     check("messages", include_str!("messages.rs"), messages::STATEMENTS);
+    check("notes", include_str!("notes.rs"), notes::STATEMENTS);
     check("posts", include_str!("posts.rs"), posts::STATEMENTS);
     check("records", include_str!("records.rs"), records::STATEMENTS);
     check("roles", include_str!("roles.rs"), roles::STATEMENTS);
@@ -435,7 +437,8 @@ async fn no_more_open_requests_are_read_in_spite_of_a_summary_than_fill_a_window
         })
         .await;
     let mut reader = world.store.reader().await.unwrap();
-    let history = records::history(&mut reader, &world.of("root")).await.unwrap();
+    let history =
+        records::history(&mut reader, &world.of("root"), &world.snapshot.prompts.texts).await.unwrap();
     let told: Vec<&str> = history
         .told()
         .pinned

@@ -1,13 +1,14 @@
 //! Table `turns`.
 
-use super::{Conversation, Error, Tx};
+use super::{Conversation, Error, Tx, messages};
 use polity_society::id::{AgentId, MessageId, TaskId};
 use sqlx::{Row, SqliteConnection};
 
 const INSERT: &str =
-    "INSERT INTO turns (agent, task, began_by, state, created_at) VALUES (?1, ?2, ?3, 'open', ?4)
+    "INSERT INTO turns (agent, task, began_by, works_on, state, created_at) VALUES (?1, ?2, ?3, ?4, 'open', ?5)
     RETURNING id";
-const OPEN: &str = "SELECT id, began_by FROM turns WHERE agent = ?1 AND task = ?2 AND state = 'open'";
+const OPEN: &str =
+    "SELECT id, began_by, works_on FROM turns WHERE agent = ?1 AND task = ?2 AND state = 'open'";
 const ALL_OPEN: &str = "SELECT agent, task FROM turns WHERE state = 'open'";
 const END: &str = "UPDATE turns SET state = ?2 WHERE id = ?1 AND state = 'open'";
 const OPEN_OF: &str = "SELECT id FROM turns WHERE agent = ?1 AND state = 'open'";
@@ -26,6 +27,8 @@ pub(super) const STATEMENTS: &[&str] = &[INSERT, OPEN, ALL_OPEN, END, OPEN_OF, F
 pub(crate) struct OpenTurn {
     pub(crate) id: i64,
     pub(crate) began_by: MessageId,
+    /// The request that it works on.
+    pub(crate) works_on: Option<MessageId>,
 }
 
 /// How a turn ended.
@@ -40,15 +43,17 @@ pub(crate) async fn begin(
     tx: &mut Tx,
     conversation: &Conversation,
     message: &MessageId,
+    works_on: Option<MessageId>,
 ) -> Result<OpenTurn, Error> {
     let query = sqlx::query(INSERT)
         .bind(conversation.agent.as_str())
         .bind(conversation.task.as_str())
         .bind(message.as_str())
+        .bind(works_on.as_ref().map(MessageId::as_str))
         .bind(tx.now);
     let id = query.fetch_one(&mut tx.connection).await?.get("id");
     polity_points::point!("turns::begun");
-    Ok(OpenTurn { id, began_by: message.clone() })
+    Ok(OpenTurn { id, began_by: message.clone(), works_on })
 }
 
 pub(crate) async fn open(
@@ -60,6 +65,7 @@ pub(crate) async fn open(
     Ok(row.map(|row| OpenTurn {
         id: row.get("id"),
         began_by: MessageId::new(row.get::<String, _>("began_by")),
+        works_on: row.get::<Option<String>, _>("works_on").map(MessageId::new),
     }))
 }
 
@@ -84,6 +90,9 @@ pub(crate) async fn end(tx: &mut Tx, turn: i64, ended: Ended) -> Result<(), Erro
     if hit != 1 {
         return Err(Error::WrongRows { what: "ending a turn", expected: 1, hit });
     }
+    // Whoever still waited for what this turn has answered is looked at before the transaction ends.
+    let released = messages::release(tx, turn).await?;
+    tx.released.extend(released);
     Ok(())
 }
 

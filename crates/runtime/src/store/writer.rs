@@ -1,8 +1,8 @@
 //! The one task that writes. Jobs that wait become one transaction, a savepoint each; their callers are answered, and
 //! bells rung, after the commit and only then.
 
-use super::Error;
 use super::trouble::Trouble;
+use super::{Conversation, Error};
 use crate::supervisor::Bell;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -19,6 +19,8 @@ pub(crate) struct Tx {
     pub(crate) connection: SqliteConnection,
     /// The time of this transaction, in milliseconds since 1970.
     pub(crate) now: i64,
+    /// The conversations that waited for a turn which has ended in this job: `rest` looks at them before the job ends.
+    pub(crate) released: Vec<Conversation>,
     bells: Vec<Bell>,
     newest_event: i64,
 }
@@ -39,12 +41,18 @@ impl Tx {
     /// Begins a part that can be undone by itself. A part within another needs another name.
     pub(crate) async fn savepoint(&mut self, name: &'static str) -> Result<Savepoint, sqlx::Error> {
         self.execute(format!("SAVEPOINT {name}")).await?;
-        Ok(Savepoint { name, bells: self.bells.len(), newest_event: self.newest_event })
+        Ok(Savepoint {
+            name,
+            bells: self.bells.len(),
+            released: self.released.len(),
+            newest_event: self.newest_event,
+        })
     }
 
     /// Undoes all since the beginning of a part: what was written, and what would have been told of it.
     pub(crate) async fn undo(&mut self, since: &Savepoint) -> Result<(), sqlx::Error> {
         self.bells.truncate(since.bells);
+        self.released.truncate(since.released);
         self.newest_event = since.newest_event;
         self.execute(format!("ROLLBACK TO {}", since.name)).await
     }
@@ -64,6 +72,7 @@ impl Tx {
 pub(crate) struct Savepoint {
     name: &'static str,
     bells: usize,
+    released: usize,
     newest_event: i64,
 }
 
@@ -95,7 +104,8 @@ enum Order {
 
 #[derive(Clone, Debug)]
 pub(super) struct Handle {
-    orders: mpsc::Sender<Order>,
+    /// None where nothing is ever written.
+    orders: Option<mpsc::Sender<Order>>,
 }
 
 impl std::fmt::Debug for Order {
@@ -108,11 +118,26 @@ impl std::fmt::Debug for Order {
 }
 
 impl Handle {
+    /// The handle of a database that is open for reading alone.
+    pub(super) fn none() -> Self {
+        Self { orders: None }
+    }
+
+    /// Fails where nothing is ever written.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        self.orders().map(drop)
+    }
+
+    fn orders(&self) -> Result<&mpsc::Sender<Order>, Error> {
+        self.orders.as_ref().ok_or(Error::ReadOnly)
+    }
+
     pub(super) async fn run<T, F>(&self, job: F) -> Result<T, Error>
     where
         T: Send + 'static,
         F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, Error>> + Send + 'static,
     {
+        let orders = self.orders()?;
         let (sender, receiver) = oneshot::channel();
         let job: Job = Box::new(move |tx| {
             Box::pin(async move {
@@ -132,13 +157,14 @@ impl Handle {
                 Ran { outcome, answer: Box::new(answer) }
             })
         });
-        self.orders.send(Order::Run(job)).await.map_err(|_| Error::Closed)?;
+        orders.send(Order::Run(job)).await.map_err(|_| Error::Closed)?;
         receiver.await.map_err(|_| Error::Closed)?
     }
 
     pub(super) async fn close(&self) {
+        let Ok(orders) = self.orders() else { return };
         let (sender, receiver) = oneshot::channel();
-        if self.orders.send(Order::Close(sender)).await.is_ok() {
+        if orders.send(Order::Close(sender)).await.is_ok() {
             // An error means that the writer ended already.
             let _ = receiver.await;
         }
@@ -149,9 +175,9 @@ pub(super) fn start(connection: SqliteConnection, newest_event: i64) -> (Handle,
     let (orders, waiting) = mpsc::channel(QUEUE);
     let (bells, rung) = mpsc::unbounded_channel();
     let (events, seen) = watch::channel(newest_event);
-    let tx = Tx { connection, now: 0, bells: Vec::new(), newest_event };
+    let tx = Tx { connection, now: 0, released: Vec::new(), bells: Vec::new(), newest_event };
     tokio::spawn(Writer { tx, waiting, bells, events, failed: 0 }.run());
-    (Handle { orders }, super::Signals { bells: rung, events: seen })
+    (Handle { orders: Some(orders) }, super::Signals { bells: rung, events: seen })
 }
 
 struct Writer {
@@ -268,6 +294,8 @@ impl Writer {
         if ran.outcome == Outcome::Undo {
             self.tx.undo(&savepoint).await?;
         }
+        debug_assert_eq!(self.tx.released, [], "somebody who waited was not looked at");
+        self.tx.released.clear();
         self.tx.release(savepoint).await
     }
 }

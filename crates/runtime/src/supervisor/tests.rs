@@ -99,7 +99,7 @@ async fn a_conversation_whose_records_cannot_be_read_is_parked_and_another_task_
     let other = Conversation { agent: AgentId::user(), task: TaskId::new("t-2") };
     world.call_in(other, "send_message", json!({"to": "root", "payload": "another thing"})).await;
     let (world, outcomes, asked) = run_until_idle(world, &["t-1", "t-2"]).await;
-    assert_eq!((outcomes, asked), (vec![Outcome::NoModel, Outcome::Answered], 1));
+    assert_eq!((outcomes, asked), (vec![Outcome::Unanswered, Outcome::Answered], 1));
     assert_eq!(world.query("SELECT agent || task FROM holds").await, ["roott-1"]);
     let told = world.query("SELECT body FROM messages WHERE receiver = 'user' AND task = 't-1'").await;
     assert!(told.len() == 1 && told[0].contains("parked"), "{told:?}");

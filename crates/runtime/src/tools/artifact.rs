@@ -2,12 +2,13 @@
 //!
 //! Bytes are on disk before the transaction that writes their row begins: [`incoming`] says what to put there.
 
-use super::arguments::{Call, Encoding, GetArtifact, PutArtifact};
+use super::arguments::{Call, Encoding, GetArtifact, Meta, PutArtifact};
 use super::{Context, Done, Ran};
+use crate::door;
 use crate::event::Event;
 use crate::inline;
 use crate::record::ToolResult;
-use crate::store::{Conversation, Error, Tx, agents, artifacts, events};
+use crate::store::{Conversation, Error, Tx, agents, artifacts, events, notes};
 use bytes::Bytes;
 use polity_artifacts::index::NO_TASK;
 use polity_artifacts::{NewArtifact, Prepared};
@@ -22,6 +23,12 @@ use serde_json::{Map, Value, json};
 /// How many artifacts `list_artifacts` shows, the newest first.
 const LIST_LIMIT: u32 = 200;
 
+/// The name of the tool that stores something.
+pub(crate) const PUT_ARTIFACT: &str = "put_artifact";
+
+/// Its argument that is stored.
+pub(crate) const CONTENT: &str = "content";
+
 /// What a `put_artifact` call brings.
 pub(crate) enum Incoming {
     /// Text, which stays in the call as it is.
@@ -34,10 +41,10 @@ pub(crate) enum Incoming {
 
 /// What a call wants stored, or why it cannot be. `None` for other tools.
 pub(crate) fn incoming(call: &ToolCall, limits: &Limits) -> Option<Result<Incoming, Refusal>> {
-    if call.name != "put_artifact" {
+    if call.name != PUT_ARTIFACT {
         return None;
     }
-    Some(match Call::parse(call) {
+    Some(match Call::parse(call, None).call {
         Ok(Call::PutArtifact(arguments)) => read(arguments, limits),
         // Cannot happen: the name says which arguments were read.
         Ok(_) => return None,
@@ -46,17 +53,14 @@ pub(crate) fn incoming(call: &ToolCall, limits: &Limits) -> Option<Result<Incomi
 }
 
 fn read(arguments: PutArtifact, limits: &Limits) -> Result<Incoming, Refusal> {
-    let invalid = |fault: Fault| Refusal::InvalidArguments(vec![FieldProblem::new("content", fault)]);
-    let meta = match arguments.meta {
-        Some(Value::Object(meta)) => meta,
-        _ => Map::new(),
-    };
+    let invalid = |fault: Fault| Refusal::InvalidArguments(vec![FieldProblem::new(CONTENT, fault)]);
+    let meta = arguments.meta.map_or_else(Map::new, |Meta(meta)| meta);
     let said = |names: [&str; 2]| {
         names.iter().find_map(|name| meta.get(*name)).and_then(Value::as_str).map(str::to_owned)
     };
     let mut declared_mime = said(["mimeType", "mime_type"]);
     let filename = said(["filename", "name"]);
-    let written = match (arguments.encoding, &arguments.content) {
+    let written = match (arguments.encoding, &arguments.content.0) {
         (Some(Encoding::Base64), Value::String(text)) => {
             let decoded = inline::decode(text);
             Some(decoded.map_err(|error| invalid(Fault::Rule(format!("not base64: {error}"))))?)
@@ -68,7 +72,7 @@ fn read(arguments: PutArtifact, limits: &Limits) -> Result<Incoming, Refusal> {
         (None | Some(Encoding::Utf8), _) => None,
     };
     let encoded = written.is_some();
-    let bytes = match (written, arguments.content) {
+    let bytes = match (written, arguments.content.0) {
         (Some(written), _) => {
             declared_mime = declared_mime.or(written.mime);
             written.bytes
@@ -138,11 +142,15 @@ pub(super) async fn put(
             Err(refusal) => return Ok(Err(refusal.clone())),
         };
         let shown = show(&prepared.artifact);
+        let artifact = prepared.artifact.id.clone();
         store(tx, context.caller, prepared).await?;
+        if let Some(request) = door::worked_on(&mut tx.connection, context.caller).await? {
+            notes::made(tx, context.caller, &request, &artifact).await?;
+        }
         return Ok(Ok(Done::json(shown)));
     }
     // Nothing was put on disk for this call, so what it holds is a reference.
-    let reference = arguments.content.as_str().unwrap_or_default();
+    let reference = arguments.content.0.as_str().unwrap_or_default();
     Ok(open(tx, context, reference).await?.map(|artifact| Done::json(show(&artifact))))
 }
 
@@ -151,7 +159,8 @@ pub(super) async fn get(tx: &mut Tx, context: &Context<'_>, arguments: &GetArtif
         Ok(artifact) => artifact.id,
         Err(refusal) => return Ok(Err(refusal)),
     };
-    let result = ToolResult::Artifact { artifact, offset: arguments.offset, limit: arguments.limit };
+    let offset = arguments.offset.unwrap_or_default();
+    let result = ToolResult::Artifact { artifact, offset, limit: arguments.limit, ignored: Vec::new() };
     Ok(Ok(Done { result, refused: None, record: None }))
 }
 

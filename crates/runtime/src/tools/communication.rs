@@ -7,10 +7,7 @@ use crate::record::{Keeps, Record};
 use crate::store::{Conversation, Error, Tx, agents};
 use polity_society::agent::{Party, Standing};
 use polity_society::contact::{self, KnownParty};
-use polity_society::content::{Capability, Direction};
-use polity_society::message::Payload;
-use polity_society::problem::{Fault, FieldProblem};
-use polity_society::refusal::Refusal;
+use polity_society::content::Direction;
 use polity_society::rules::{Answering, Draft};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -23,13 +20,8 @@ pub(super) async fn send_message(
     context: &Context<'_>,
     arguments: SendMessage,
 ) -> Result<Ran, Error> {
-    let (payload, ignored) = match Payload::parse(&arguments.payload) {
-        Ok(parsed) => parsed,
-        Err(problems) => return Ok(Err(Refusal::InvalidMessage(problems))),
-    };
-    if arguments.to.0.is_empty() {
-        return Ok(Err(Refusal::InvalidArguments(vec![FieldProblem::new("to", Fault::Empty)])));
-    }
+    let payload = arguments.payload;
+    let mut ignored: Vec<String> = Vec::new();
     let due_at = arguments.delay_ms.map(|delay| tx.now.saturating_add_unsigned(delay));
     let contacts =
         door::known_parties(&mut tx.connection, &context.snapshot.catalogue, context.caller).await?;
@@ -37,14 +29,19 @@ pub(super) async fn send_message(
     let mut sent = Vec::new();
     let mut refused = Vec::new();
     for to in arguments.to.0 {
-        // The same agent may be named by its id and by its role.
-        let receiver = contact::find(&contacts, &to).map_or(to.as_str(), |known| known.party.id.as_str());
+        // The same agent may be named by its id and by its role; a name that is refused stands for itself.
+        let known = contact::find(&contacts, &to).ok().flatten();
+        let receiver = known.map_or(to.as_str(), |known| known.party.id.as_str());
         if !receivers.insert(receiver.to_owned()) {
             continue;
         }
-        let draft = Draft { to: to.clone(), payload: payload.clone(), answering: Answering::Oldest, due_at };
+        let draft =
+            Draft { to: to.clone(), payload: payload.clone(), answering: Answering::AsWritten, due_at };
         match door::send(tx, context.snapshot, context.caller, draft, context.last_word).await? {
-            Ok(id) => sent.push(json!({"to": to, "id": id})),
+            Ok(accepted) => {
+                sent.push(json!({"to": to, "id": accepted.id}));
+                ignored.extend(accepted.ignored.iter().map(|id| format!("payload.request_id: {id}")));
+            }
             Err(refusal) => refused.push((to, refusal)),
         }
     }
@@ -63,10 +60,7 @@ pub(super) async fn send_message(
         });
         result["refused"] = each.collect();
     }
-    if !ignored.is_empty() {
-        result["ignored"] = json!(ignored);
-    }
-    Ok(Ok(Done::json(result)))
+    Ok(Ok(Done::json(result).naming(ignored)))
 }
 
 pub(super) async fn list_contacts(tx: &mut Tx, context: &Context<'_>) -> Result<Ran, Error> {
@@ -103,12 +97,10 @@ fn show(contact: &KnownParty) -> Value {
 pub(super) async fn find_capable(
     tx: &mut Tx,
     context: &Context<'_>,
-    arguments: &FindCapableAgents,
+    arguments: FindCapableAgents,
 ) -> Result<Ran, Error> {
-    let Some(capability) = Capability::new(&arguments.capability) else {
-        return Ok(Err(Refusal::InvalidArguments(vec![FieldProblem::new("capability", Fault::Empty)])));
-    };
-    let direction = arguments.direction.unwrap_or(Direction::Input);
+    let FindCapableAgents { capability, direction } = arguments;
+    let direction = direction.unwrap_or(Direction::Input);
     let catalogue = &context.snapshot.catalogue;
     let caller = context.caller;
     let can = |party: &Party| {
@@ -148,7 +140,7 @@ pub(super) async fn find_capable(
 /// The summary takes the place of what came before it; the record says from where on the history stays as it was.
 pub(super) fn compress(arguments: CompressContext) -> Done {
     let keep_recent = arguments.keep_recent_count.unwrap_or(KEEP_RECENT);
-    let record = Record::Compacted { summary: arguments.summary, keep_recent, keeps: Keeps::Turn };
+    let record = Record::Compacted { summary: arguments.summary.0, keep_recent, keeps: Keeps::Turn };
     let mut done = Done::json(json!({"status": "success", "keepRecentCount": keep_recent}));
     done.record = Some(record);
     done

@@ -5,17 +5,16 @@ use super::arguments::{CreateRole, FindRoleByName, SpawnAgent, SpawnAgentWithTas
 use super::{Context, Done, Ran};
 use crate::door::{self, service_for};
 use crate::mint;
+use crate::rest;
 use crate::store::{Error, Tx, agents, apply, contacts, roles};
 use polity_registry::{Catalogue, ServiceWish};
 use polity_society::agent::Standing;
-use polity_society::brief::TaskBrief;
-use polity_society::id::{AgentId, ArtifactId, ServiceId};
-use polity_society::message::{MessageType, Payload};
-use polity_society::name::Name;
-use polity_society::problem::{Fault, FieldProblem};
+use polity_society::id::{AgentId, ArtifactId};
+use polity_society::message::Payload;
 use polity_society::refusal::Refusal;
-use polity_society::role::{InterfaceSpec, Role};
+use polity_society::role::Role;
 use polity_society::rules::{self, Answering, Descendant, Draft, HireFacts, HireWish, LastWord, RoleWish};
+use polity_society::text::TextKey;
 use serde_json::{Value, json};
 
 pub(super) async fn create_role(
@@ -24,10 +23,9 @@ pub(super) async fn create_role(
     arguments: CreateRole,
 ) -> Result<Ran, Error> {
     let catalogue = &context.snapshot.catalogue;
-    let (wish, service_id) = match read_role_wish(arguments, catalogue) {
-        Ok(read) => read,
-        Err(problems) => return Ok(Err(Refusal::InvalidArguments(problems))),
-    };
+    let CreateRole { name, role_prompt, interface_spec, service_id, required_capabilities, tool_groups } =
+        arguments;
+    let wish = RoleWish { name, prompt: role_prompt.0, interface_spec, required_capabilities, tool_groups };
     let chosen = catalogue
         .choose(ServiceWish { service_id: service_id.as_ref(), required: &wish.required_capabilities })
         .service
@@ -37,6 +35,7 @@ pub(super) async fn create_role(
     let existing =
         roles::made_by(&mut tx.connection, &caller.agent, &caller.task, wish.name.as_str()).await?;
     let is_new = existing.is_none();
+    let required = wish.required_capabilities.clone();
     let id = mint::role(&mut tx.connection).await?;
     let creator = (caller.agent.clone(), caller.task.clone());
     let (role, changes) = rules::create_role(wish, existing, creator, id, chosen);
@@ -45,40 +44,22 @@ pub(super) async fn create_role(
     if !is_new {
         shown["existing"] = json!(true);
     }
+    show_unmet(&mut shown, &role, &required, context);
     Ok(Ok(Done::json(shown)))
 }
 
-fn read_role_wish(
-    arguments: CreateRole,
-    catalogue: &Catalogue,
-) -> Result<(RoleWish, Option<ServiceId>), Vec<FieldProblem>> {
-    let mut problems = Vec::new();
-    let name =
-        Name::parse(&arguments.name).map_err(|fault| problems.push(FieldProblem::new("name", fault))).ok();
-    if arguments.role_prompt.trim().is_empty() {
-        problems.push(FieldProblem::new("rolePrompt", Fault::Empty));
+/// Says what is required of a role and its service has not, and what there is to require.
+fn show_unmet(shown: &mut Value, role: &Role, required: &[String], context: &Context<'_>) {
+    let catalogue = &context.snapshot.catalogue;
+    let service = service_for(catalogue, Some(&role.service));
+    let unmet = service.lacks(required);
+    if unmet.is_empty() {
+        return;
     }
-    let spec = arguments.interface_spec.as_ref().filter(|spec| !spec.is_null()).map(InterfaceSpec::parse);
-    let interface_spec = spec.transpose().unwrap_or_else(|inner| {
-        problems.extend(inner.into_iter().map(|problem| problem.inside("interface_spec")));
-        None
-    });
-    let service_id = arguments.service_id.filter(|id| !id.trim().is_empty()).map(ServiceId::new);
-    if service_id.as_ref().is_some_and(|id| catalogue.service(id).is_none()) {
-        let known = catalogue.services().iter().map(|service| service.id.to_string()).collect();
-        problems.push(FieldProblem::new("serviceId", Fault::NotOneOf(known)));
-    }
-    let Some(name) = name.filter(|_| problems.is_empty()) else {
-        return Err(problems);
-    };
-    let wish = RoleWish {
-        name,
-        prompt: arguments.role_prompt,
-        interface_spec,
-        required_capabilities: arguments.required_capabilities,
-        tool_groups: arguments.tool_groups,
-    };
-    Ok((wish, service_id))
+    let values = [("service", service.id.as_str()), ("unmet", &*unmet.join(", "))];
+    shown["message"] = json!(context.snapshot.prompts.texts.fill(TextKey::RoleUnmet, &values));
+    shown["unmet"] = json!(unmet);
+    shown["available"] = json!(catalogue.available());
 }
 
 fn show_role(role: &Role, catalogue: &Catalogue) -> Value {
@@ -100,10 +81,23 @@ pub(super) async fn find_role(
     context: &Context<'_>,
     arguments: &FindRoleByName,
 ) -> Result<Ran, Error> {
-    let caller = context.caller;
-    let role = roles::usable(&mut tx.connection, &caller.agent, &caller.task, &arguments.name).await?;
+    let role = match role_of(tx, context, &arguments.name).await? {
+        Ok(role) => role,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
     let shown = role.map_or(Value::Null, |role| show_role(&role, &context.snapshot.catalogue));
     Ok(Ok(Done::json(shown)))
+}
+
+/// The role that the caller means, if it may hire into it.
+async fn role_of(
+    tx: &mut Tx,
+    context: &Context<'_>,
+    meant: &str,
+) -> Result<Result<Option<Role>, Refusal>, Error> {
+    let caller = context.caller;
+    let usable = roles::usable(&mut tx.connection, &caller.agent, &caller.task, meant).await?;
+    Ok(rules::find_role(usable, &caller.agent, meant))
 }
 
 /// An agent that was hired, and what the caller is told of it.
@@ -112,38 +106,25 @@ struct Hired {
     shown: Value,
 }
 
-async fn hire(
-    tx: &mut Tx,
-    context: &Context<'_>,
-    role: String,
-    brief: Option<&Value>,
-    name: Option<&str>,
-) -> Result<Result<Hired, Refusal>, Error> {
+async fn hire(tx: &mut Tx, context: &Context<'_>, wish: HireWish) -> Result<Result<Hired, Refusal>, Error> {
     let caller = context.caller;
-    let brief = match TaskBrief::parse(brief) {
-        Ok(brief) => brief,
-        Err(problems) => return Ok(Err(Refusal::InvalidTaskBrief(problems))),
-    };
-    let name = match name.filter(|name| !name.trim().is_empty()).map(Name::parse).transpose() {
-        Ok(name) => name,
-        Err(fault) => {
-            return Ok(Err(Refusal::InvalidArguments(vec![FieldProblem::new("name", fault)])));
-        }
+    let role = match role_of(tx, context, &wish.role).await? {
+        Ok(role) => role,
+        Err(refusal) => return Ok(Err(refusal)),
     };
     let Some(parent) = agents::get(&mut tx.connection, &caller.agent).await? else {
         return Err(Error::Damaged { table: "agents", what: format!("{} is missing", caller.agent) });
     };
-    let mentioned = ArtifactId::all_in(&json!(brief).to_string());
+    let mentioned = ArtifactId::all_in(&json!(wish.brief).to_string());
     let facts = HireFacts {
         task: caller.task.clone(),
         parent: parent.party(&context.snapshot.catalogue),
         contacts: door::known_parties(&mut tx.connection, &context.snapshot.catalogue, caller).await?,
-        role: roles::usable(&mut tx.connection, &caller.agent, &caller.task, &role).await?,
+        role,
         children: agents::count_children(&mut tx.connection, &caller.agent, &caller.task).await?,
         agents: agents::count_of_task(&mut tx.connection, &caller.task).await?,
         openable: door::openable(&mut tx.connection, caller, &mentioned).await?,
     };
-    let wish = HireWish { role, brief, name };
     let limits = &context.snapshot.settings.limits;
     if let Err(refusal) = rules::check_hire(&wish, &facts, limits) {
         return Ok(Err(refusal));
@@ -169,7 +150,7 @@ async fn hire(
 
 pub(super) async fn spawn(tx: &mut Tx, context: &Context<'_>, arguments: SpawnAgent) -> Result<Ran, Error> {
     let SpawnAgent { role_id, task_brief, name } = arguments;
-    let hired = hire(tx, context, role_id, task_brief.as_ref(), name.as_deref()).await?;
+    let hired = hire(tx, context, HireWish { role: role_id, brief: task_brief, name }).await?;
     Ok(hired.map(|hired| Done::json(hired.shown)))
 }
 
@@ -179,21 +160,10 @@ pub(super) async fn spawn_with_task(
     context: &Context<'_>,
     arguments: SpawnAgentWithTask,
 ) -> Result<Ran, Error> {
-    let SpawnAgentWithTask { role_id, task_brief, mut initial_message, name } = arguments;
-    // A message that is lent the brief would be blamed for its faults.
-    if let Err(problems) = TaskBrief::parse(task_brief.as_ref()) {
-        return Ok(Err(Refusal::InvalidTaskBrief(problems)));
-    }
-    lend_brief(&mut initial_message, task_brief.as_ref());
-    let payload = match Payload::parse(&initial_message) {
-        Ok((payload, _)) => payload,
-        Err(problems) => {
-            let problems = problems.into_iter().map(|problem| problem.inside("initialMessage")).collect();
-            return Ok(Err(Refusal::InvalidMessage(problems)));
-        }
-    };
+    let SpawnAgentWithTask { role_id, task_brief, initial_message, name } = arguments;
+    let wish = HireWish { role: role_id, brief: task_brief, name };
     let savepoint = tx.savepoint("hire").await?;
-    let ran = hire_and_write(tx, context, role_id, task_brief, name, payload).await?;
+    let ran = hire_and_write(tx, context, wish, initial_message).await?;
     if ran.is_err() {
         tx.undo(&savepoint).await?;
     }
@@ -204,31 +174,21 @@ pub(super) async fn spawn_with_task(
 async fn hire_and_write(
     tx: &mut Tx,
     context: &Context<'_>,
-    role: String,
-    brief: Option<Value>,
-    name: Option<String>,
+    wish: HireWish,
     payload: Payload,
 ) -> Result<Ran, Error> {
-    let hired = match hire(tx, context, role, brief.as_ref(), name.as_deref()).await? {
+    let hired = match hire(tx, context, wish).await? {
         Ok(hired) => hired,
         Err(refusal) => return Ok(Err(refusal)),
     };
-    let draft = Draft { to: hired.id.to_string(), payload, answering: Answering::Oldest, due_at: None };
+    let draft = Draft { to: hired.id.to_string(), payload, answering: Answering::AsWritten, due_at: None };
     let sent = door::send(tx, context.snapshot, context.caller, draft, LastWord::UnlessWaiting).await?;
-    Ok(sent.map(|message| {
+    Ok(sent.map(|sent| {
         let mut shown = hired.shown;
-        shown["messageId"] = json!(message);
-        Done::json(shown)
+        shown["messageId"] = json!(sent.id);
+        let ignored = sent.ignored.iter().map(|id| format!("initialMessage.request_id: {id}"));
+        Done::json(shown).naming(ignored.collect())
     }))
-}
-
-/// A task assignment that is sent along with the hiring need not say the brief twice.
-fn lend_brief(message: &mut Value, brief: Option<&Value>) {
-    let assigns =
-        message.get("message_type").and_then(Value::as_str) == Some(MessageType::TaskAssignment.as_str());
-    if let (true, Some(brief), Some(object)) = (assigns, brief, message.as_object_mut()) {
-        object.entry("taskBrief").or_insert_with(|| brief.clone());
-    }
 }
 
 pub(super) async fn terminate(
@@ -239,20 +199,21 @@ pub(super) async fn terminate(
     let caller = context.caller;
     let below = agents::below(&mut tx.connection, &caller.agent, &caller.task).await?;
     let descendants: Vec<Descendant> = below
-        .iter()
-        .map(|row| Descendant { id: row.id.clone(), parent: row.parent.clone(), standing: row.standing })
+        .into_iter()
+        .map(|row| Descendant {
+            id: row.id,
+            parent: row.parent,
+            role_name: row.role_name,
+            standing: row.standing,
+        })
         .collect();
-    let meant = arguments.agent_id.trim();
-    let mut by_role = below.iter().filter(|row| row.standing == Standing::Active && row.role_name == meant);
-    let unique = by_role.next().filter(|_| by_role.next().is_none());
-    let is_id = below.iter().any(|row| row.id.as_str() == meant);
-    let meant = if is_id { meant } else { unique.map_or(meant, |row| row.id.as_str()) };
     let reason = arguments.reason.as_deref().unwrap_or_default();
-    match rules::end_subtree(&caller.agent, meant, reason, &descendants) {
-        Ok(changes) => {
+    match rules::end_subtree(&caller.agent, &arguments.agent_id, reason, &descendants) {
+        Ok((id, changes)) => {
             let ended = changes.len();
             apply::apply(tx, context.snapshot, changes).await?;
-            Ok(Ok(Done::json(json!({"status": "success", "id": meant, "ended": ended}))))
+            rest::after_waits(tx, context.snapshot).await?;
+            Ok(Ok(Done::json(json!({"status": "success", "id": id, "ended": ended}))))
         }
         Err(refusal) => Ok(Err(refusal)),
     }

@@ -9,3 +9,4 @@ mod refusals;
 mod roles;
 mod schemas;
 mod sending;
+mod understood;

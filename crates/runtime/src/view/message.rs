@@ -33,9 +33,15 @@ pub struct MessageView {
     pub payload: Option<Map<String, Value>>,
     /// Its artifacts.
     pub attachments: Vec<ArtifactView>,
-    /// The request that it answers.
+    /// The requests that it answers, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub in_reply_to: Vec<MessageId>,
+    /// The request that a report or a notice is about, or that a supplement belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub in_reply_to: Option<MessageId>,
+    pub about: Option<MessageId>,
+    /// For a request: the request that its sender worked on when it asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_behalf_of: Option<MessageId>,
     /// Whether it asks for an answer.
     pub expects: Expects,
     /// Whether it is the last word.

@@ -11,10 +11,14 @@ use unicode_normalization::UnicodeNormalization;
 const COMPARED_CHARS: usize = 160;
 
 /// The lines that only the system writes, beside those that begin with a lenticular bracket anyway.
-const OF_THE_SYSTEM: [TextKey; 5] = [
+const OF_THE_SYSTEM: [TextKey; 9] = [
     TextKey::MessageFromAgent,
     TextKey::MessageFromUser,
     TextKey::MessageFromSystem,
+    TextKey::MessageKindRequest,
+    TextKey::MessageKindAnswer,
+    TextKey::MessageKindSupplement,
+    TextKey::MessageKindReport,
     TextKey::MessageSelfIntroduction,
     TextKey::MessageReplyHint,
 ];

@@ -6,12 +6,13 @@ use crate::contact::{self, Contact, KnownParty, Source};
 use crate::id::{AgentId, ArtifactId, MessageId, TaskId};
 use crate::limits::Limits;
 use crate::message::{
-    Answers, Body, Expects, Finality, Introduced, Message, MessageType, Payload, SelfIntroduction, Sender,
+    Answers, Bearing, Body, Expects, Finality, Introduced, Message, MessageType, Payload, SelfIntroduction,
+    Sender,
 };
 use crate::notice::Notice;
 use crate::problem::{Fault, FieldProblem};
 use crate::refusal::{ContactLine, Refusal};
-use crate::rules::OpenRequest;
+use crate::rules::{LastWord, OpenRequest, Pending, Subject, named};
 use std::collections::BTreeSet;
 
 /// Something that somebody wants sent.
@@ -21,21 +22,19 @@ pub struct Draft {
     pub to: String,
     /// What it says.
     pub payload: Payload,
-    /// Which request it answers.
+    /// How it relates to the open requests of its receiver.
     pub answering: Answering,
     /// When it is due, in milliseconds since 1970, if not at once.
     pub due_at: Option<i64>,
 }
 
-/// How the request that a draft answers is found.
+/// How the requests that a draft answers are found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answering {
-    /// The one it names, else the oldest that the receiver has open.
-    Oldest,
-    /// This one: a closing text knows whom it answers.
-    This(MessageId),
-    /// None, and it asks for nothing: a last word when nothing is open any more.
-    Nothing,
+    /// Those that its `request_id` names, else the oldest that the receiver has open.
+    AsWritten,
+    /// A closing text knows what it is said to. It asks for nothing.
+    Closing(Subject),
 }
 
 /// Whether the receiver has the sender among its contacts.
@@ -45,15 +44,6 @@ pub enum Acquaintance {
     Known,
     /// This would be the first it hears of the sender.
     New,
-}
-
-/// Whether the sender has open requests to others than the receiver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waiting {
-    /// It has.
-    ForOthers,
-    /// It has none.
-    ForNobody,
 }
 
 /// What the door needs to know.
@@ -67,10 +57,14 @@ pub struct DoorFacts {
     pub contacts: Vec<KnownParty>,
     /// Whether the receiver knows the sender.
     pub acquaintance: Acquaintance,
-    /// The receiver's open requests to the sender, oldest first.
+    /// The open requests that the sender has heard, whoever asked, oldest first.
     pub open_requests: Vec<OpenRequest>,
-    /// Whether the sender waits.
-    pub waiting: Waiting,
+    /// The request that the sender works on.
+    pub works_on: Option<MessageId>,
+    /// What the sender waits for.
+    pub pending: Vec<Pending>,
+    /// Whether what the person is told stays the last word although the sender waits.
+    pub last_word: LastWord,
     /// How many messages wait in the receiver's mailbox.
     pub queued: u64,
     /// How often the two have answered each other in a row, while neither did anything else.
@@ -82,18 +76,22 @@ pub struct DoorFacts {
 /// The name of the limit on exchanges between one pair.
 pub const PAIR_LIMIT: &str = "maxPairExchanges";
 
+/// A draft that was let in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Admitted {
+    /// What is to be written.
+    pub changes: Vec<Change>,
+    /// The ids in `request_id` that name no open request of the receiver.
+    pub ignored: Vec<MessageId>,
+}
+
 /// Lets a draft in, or refuses it.
-pub fn admit(
-    draft: Draft,
-    facts: &DoorFacts,
-    id: MessageId,
-    limits: &Limits,
-) -> Result<Vec<Change>, Refusal> {
+pub fn admit(draft: Draft, facts: &DoorFacts, id: MessageId, limits: &Limits) -> Result<Admitted, Refusal> {
     let unknown = |meant: &str| Refusal::UnknownContact {
         meant: meant.to_owned(),
         contacts: contact::nearest_first(&facts.contacts, meant).into_iter().map(ContactLine::from).collect(),
     };
-    let known = contact::find(&facts.contacts, &draft.to);
+    let known = contact::find(&facts.contacts, &draft.to)?;
     let to_itself = known.is_none() && draft.to.trim() == facts.sender.id.as_str();
     let receiver = match known {
         Some(known) => &known.party,
@@ -137,20 +135,23 @@ pub fn admit(
         changes.push(Change::AccessGranted { agent: receiver.id.clone(), artifact: artifact.clone() });
     }
 
-    let in_reply_to = answered_request(&draft, facts);
-    let answers = if in_reply_to.is_some() { Answers::ARequest } else { Answers::Nothing };
-    // A note to oneself asks for nothing: nobody would answer it.
+    let relation =
+        if to_itself { Relation::to_oneself(facts) } else { relation(&draft, facts, &receiver.id) };
+    let answers = if relation.in_reply_to.is_empty() { Answers::Nothing } else { Answers::ARequest };
+    // A note to oneself asks for nothing: nobody would answer it. Nor does a closing text.
     let asks =
-        !to_itself && draft.answering != Answering::Nothing && draft.payload.message_type.asks(answers);
-    // To an agent an answer is an answer; only what the person is told can be provisional.
-    let interim = receiver.id.is_user() && !asks && facts.waiting == Waiting::ForOthers;
+        !to_itself && draft.answering == Answering::AsWritten && draft.payload.message_type.asks(answers);
+    let on_behalf_of = if asks { on_behalf_of(&draft.payload, facts) } else { None };
+    let interim = receiver.id.is_user() && !asks && is_interim(&draft, facts, &relation);
     let message = Message {
         id: id.clone(),
         task: facts.task.clone(),
         from: Sender::Party(facts.sender.id.clone()),
         from_role: facts.sender.role_name.clone(),
         to: receiver.id.clone(),
-        in_reply_to: in_reply_to.clone(),
+        in_reply_to: relation.in_reply_to,
+        about: relation.about,
+        on_behalf_of,
         expects: if asks { Expects::Answer } else { Expects::Nothing },
         finality: if interim { Finality::Interim } else { Finality::Final },
         introduction: first_contact.then(|| self_introduction(&facts.sender, known)),
@@ -159,14 +160,105 @@ pub fn admit(
         body: Body::Payload(draft.payload),
     };
     changes.push(Change::MessageAccepted(Box::new(message)));
-    if let Some(request) = in_reply_to.filter(|_| !interim) {
-        changes.push(Change::RequestAnswered { request, answer: id });
+    if !interim {
+        let answered = |request| Change::RequestAnswered { request, answer: id.clone() };
+        changes.extend(relation.answers.into_iter().map(answered));
     }
-    Ok(changes)
+    Ok(Admitted { changes, ignored: relation.ignored })
+}
+
+/// How a message relates to the open requests of its receiver.
+#[derive(Debug, Default)]
+struct Relation {
+    /// What it answers or follows.
+    in_reply_to: Vec<MessageId>,
+    /// Which of these are open, and are not any more once it is accepted.
+    answers: Vec<MessageId>,
+    /// What it is about.
+    about: Option<MessageId>,
+    /// Ids in `request_id` that name nothing open.
+    ignored: Vec<MessageId>,
+}
+
+impl Relation {
+    /// A message to oneself carries the request worked on.
+    fn to_oneself(facts: &DoorFacts) -> Self {
+        Self { about: facts.works_on.clone(), ..Self::default() }
+    }
+}
+
+fn relation(draft: &Draft, facts: &DoorFacts, receiver: &AgentId) -> Relation {
+    match &draft.answering {
+        Answering::Closing(Subject::Open(requests)) => {
+            Relation { in_reply_to: requests.clone(), answers: requests.clone(), ..Relation::default() }
+        }
+        // A supplement says both: to which request it belongs, and that another message has answered it.
+        Answering::Closing(Subject::Settled(request)) => Relation {
+            in_reply_to: vec![request.clone()],
+            about: Some(request.clone()),
+            ..Relation::default()
+        },
+        Answering::Closing(Subject::Nothing) => Relation::default(),
+        Answering::AsWritten => as_written(&draft.payload, facts, receiver),
+    }
+}
+
+fn as_written(payload: &Payload, facts: &DoorFacts, receiver: &AgentId) -> Relation {
+    let bearing = payload.message_type.bearing();
+    let has_asked = facts.open_requests.iter().any(|request| request.from == *receiver);
+    let answers = if has_asked { Answers::ARequest } else { Answers::Nothing };
+    // An answer belongs to a request of its receiver; a request may pass on what anybody has asked.
+    let asks = payload.message_type.asks(answers);
+    let open = facts.open_requests.iter();
+    let among = open.filter(|request| asks || request.from == *receiver);
+    let mut meant: Vec<MessageId> = Vec::new();
+    let mut ignored = Vec::new();
+    for id in payload.named_requests() {
+        match named(among.clone(), &id) {
+            Some(request) if meant.contains(&request.id) => {}
+            Some(request) => meant.push(request.id.clone()),
+            None => ignored.push(id),
+        }
+    }
+    if asks {
+        return Relation { ignored, ..Relation::default() };
+    }
+    if meant.is_empty() {
+        meant.extend(among.clone().next().map(|request| request.id.clone()));
+    }
+    meant.sort();
+    match bearing {
+        Bearing::Reports => Relation { about: meant.into_iter().next(), ignored, ..Relation::default() },
+        Bearing::Answers | Bearing::None => {
+            Relation { in_reply_to: meant.clone(), answers: meant, about: None, ignored }
+        }
+    }
+}
+
+/// The request that a new request is made for: the one that it passes on, else the one that its sender works on.
+fn on_behalf_of(payload: &Payload, facts: &DoorFacts) -> Option<MessageId> {
+    let named = payload.named_requests().into_iter().find_map(|id| named(facts.open_requests.iter(), &id));
+    named.map(|request| request.id.clone()).or_else(|| facts.works_on.clone())
+}
+
+/// Whether more is to come after what the person is told: a report is never the last word, and nothing is while a
+/// request that was made on behalf of the person's is open.
+fn is_interim(draft: &Draft, facts: &DoorFacts, relation: &Relation) -> bool {
+    if facts.last_word == LastWord::Yes {
+        return false;
+    }
+    let reports =
+        draft.answering == Answering::AsWritten && draft.payload.message_type.bearing() == Bearing::Reports;
+    let waits = facts.pending.iter().any(|pending| {
+        let of = pending.on_behalf_of.as_ref();
+        of.is_some_and(|of| relation.in_reply_to.contains(of) || facts.works_on.as_ref() == Some(of))
+    });
+    reports || waits
 }
 
 /// A notice of the system. It passes no check, because it needs no contact and nobody wrote it.
-pub fn notice(id: MessageId, task: TaskId, to: AgentId, notice: Notice) -> Message {
+/// `about` is the request that it concerns: one that its reader has made, or one that its reader owes.
+pub fn notice(id: MessageId, task: TaskId, to: AgentId, notice: Notice, about: Option<MessageId>) -> Message {
     Message {
         id,
         task,
@@ -174,7 +266,9 @@ pub fn notice(id: MessageId, task: TaskId, to: AgentId, notice: Notice) -> Messa
         from_role: String::new(),
         to,
         body: Body::Notice(notice),
-        in_reply_to: None,
+        in_reply_to: Vec::new(),
+        about,
+        on_behalf_of: None,
         expects: Expects::Nothing,
         finality: Finality::Final,
         introduction: None,
@@ -212,7 +306,7 @@ fn introduced_party<'a>(
     let Some(meant) = payload.introduced() else {
         return Ok(None);
     };
-    let target = match contact::find(&facts.contacts, meant) {
+    let target = match contact::find(&facts.contacts, meant)? {
         Some(known) => &known.party,
         None if meant.trim() == facts.sender.id.as_str() => &facts.sender,
         None => return Err(unknown(meant)),
@@ -225,25 +319,6 @@ fn introduced_party<'a>(
         return Err(Refusal::AgentTerminated { agent: target.id.to_string() });
     }
     Ok(Some(target))
-}
-
-fn answered_request(draft: &Draft, facts: &DoorFacts) -> Option<MessageId> {
-    match &draft.answering {
-        Answering::This(request) => return Some(request.clone()),
-        Answering::Nothing => return None,
-        Answering::Oldest => {}
-    }
-    if !draft.payload.message_type.may_answer() {
-        return None;
-    }
-    let named = draft.payload.field("request_id").map(MessageId::new);
-    let open = &facts.open_requests;
-    // Whoever asks around passes the id of the first request on: an answer that names it is one to the last.
-    let meant = named.and_then(|named| {
-        let itself = open.iter().find(|request| request.id == named);
-        itself.or_else(|| open.iter().find(|request| request.passes_on.as_ref() == Some(&named)))
-    });
-    meant.or_else(|| open.first()).map(|request| request.id.clone())
 }
 
 fn self_introduction(sender: &Party, known: Option<&KnownParty>) -> SelfIntroduction {
@@ -264,3 +339,6 @@ fn describe(target: &Party) -> Introduced {
         output: target.capabilities.output.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -56,7 +56,7 @@ pub fn check_hire(wish: &HireWish, facts: &HireFacts, limits: &Limits) -> Result
         return Err(Refusal::LimitReached { limit, value });
     }
     for collaborator in &wish.brief.collaborators {
-        if contact::find(&facts.contacts, &collaborator.agent_id).is_none() {
+        if contact::find(&facts.contacts, &collaborator.agent_id)?.is_none() {
             let near = contact::nearest_first(&facts.contacts, &collaborator.agent_id);
             return Err(Refusal::UnknownContact {
                 meant: collaborator.agent_id.clone(),
@@ -81,7 +81,7 @@ pub fn hire(wish: HireWish, facts: &HireFacts, id: AgentId, limits: &Limits) -> 
     let mut presets = Vec::new();
     for collaborator in &mut brief.collaborators {
         // Cannot be missing: `check_hire` found each. What the model called it by becomes its id.
-        let Some(known) = contact::find(&facts.contacts, &collaborator.agent_id) else {
+        let Some(known) = contact::find(&facts.contacts, &collaborator.agent_id)? else {
             continue;
         };
         collaborator.agent_id = known.party.id.to_string();
@@ -117,23 +117,23 @@ pub struct Descendant {
     pub id: AgentId,
     /// Who hired it.
     pub parent: Option<AgentId>,
+    /// The name of its role.
+    pub role_name: String,
     /// Whether it still takes part.
     pub standing: Standing,
 }
 
-/// Ends a descendant and everybody below it who still takes part. `descendants` are all of the caller's, parents before
-/// children.
+/// Ends a descendant and everybody below it who still takes part; gives its id too, because it may be named by its role.
+/// `descendants` are all of the caller's, parents before children.
 pub fn end_subtree(
     by: &AgentId,
     meant: &str,
     reason: &str,
     descendants: &[Descendant],
-) -> Result<Vec<Change>, Refusal> {
-    let Some(target) = descendants.iter().find(|descendant| descendant.id.as_str() == meant) else {
-        return Err(Refusal::NotDescendant { agent: meant.to_owned() });
-    };
+) -> Result<(AgentId, Vec<Change>), Refusal> {
+    let target = descendant(meant.trim(), descendants)?;
     if target.standing == Standing::Ended {
-        return Err(Refusal::AgentTerminated { agent: meant.to_owned() });
+        return Err(Refusal::AgentTerminated { agent: target.id.to_string() });
     }
     let mut subtree = vec![target];
     for descendant in descendants {
@@ -148,5 +148,30 @@ pub fn end_subtree(
         by: by.clone(),
         reason: reason.to_owned(),
     };
-    Ok(active.map(end).collect())
+    Ok((target.id.clone(), active.map(end).collect()))
 }
+
+/// The descendant that is meant: by id, else by the role of those who still take part.
+fn descendant<'a>(meant: &str, descendants: &'a [Descendant]) -> Result<&'a Descendant, Refusal> {
+    if let Some(by_id) = descendants.iter().find(|descendant| descendant.id.as_str() == meant) {
+        return Ok(by_id);
+    }
+    let is_meant =
+        |descendant: &&Descendant| descendant.standing == Standing::Active && descendant.role_name == meant;
+    let by_role: Vec<&Descendant> = descendants.iter().filter(is_meant).collect();
+    match by_role.as_slice() {
+        [] => Err(Refusal::NotDescendant { agent: meant.to_owned() }),
+        [only] => Ok(only),
+        several => Err(Refusal::AmbiguousName {
+            meant: meant.to_owned(),
+            candidates: several.iter().map(|descendant| candidate(descendant)).collect(),
+        }),
+    }
+}
+
+fn candidate(descendant: &Descendant) -> ContactLine {
+    ContactLine { id: descendant.id.to_string(), role: descendant.role_name.clone() }
+}
+
+#[cfg(test)]
+mod tests;

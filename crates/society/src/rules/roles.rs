@@ -3,6 +3,7 @@
 use crate::change::Change;
 use crate::id::{AgentId, RoleId, ServiceId, TaskId};
 use crate::name::Name;
+use crate::refusal::{ContactLine, Refusal};
 use crate::role::{InterfaceSpec, Role, ToolGroup};
 
 /// A role that somebody wants.
@@ -44,4 +45,119 @@ pub fn create_role(
         tool_groups: wish.tool_groups,
     };
     (role.clone(), vec![Change::RoleCreated(role)])
+}
+
+/// Finds the role that an agent means among those that it may hire into: by id, else by name, its own before those that
+/// its descendants have made. A name that several of those have is refused.
+pub fn find_role(usable: Vec<Role>, agent: &AgentId, meant: &str) -> Result<Option<Role>, Refusal> {
+    let meant = meant.trim();
+    if let Some(by_id) = usable.iter().find(|role| role.id.as_str() == meant) {
+        return Ok(Some(by_id.clone()));
+    }
+    let named: Vec<Role> = usable.into_iter().filter(|role| role.name.as_str() == meant).collect();
+    if let Some(own) = named.iter().find(|role| role.creator == *agent) {
+        return Ok(Some(own.clone()));
+    }
+    match named.as_slice() {
+        [] => Ok(None),
+        [only] => Ok(Some(only.clone())),
+        several => Err(Refusal::AmbiguousName {
+            meant: meant.to_owned(),
+            candidates: several.iter().map(ContactLine::from).collect(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn role(id: &str, creator: &str, name: &str) -> Role {
+        Role {
+            id: RoleId::new(id),
+            task: TaskId::new("t-1"),
+            creator: AgentId::new(creator),
+            name: Name::parse(name).unwrap(),
+            prompt: "read".to_owned(),
+            interface_spec: None,
+            service: ServiceId::new("words"),
+            required_capabilities: Vec::new(),
+            tool_groups: Vec::new(),
+        }
+    }
+
+    fn wish(name: &str) -> RoleWish {
+        RoleWish {
+            name: Name::parse(name).unwrap(),
+            prompt: "write".to_owned(),
+            interface_spec: None,
+            required_capabilities: vec!["vision".to_owned()],
+            tool_groups: vec![ToolGroup::Context],
+        }
+    }
+
+    #[test]
+    fn a_role_is_made_as_it_was_wished() {
+        let creator = (AgentId::root(), TaskId::new("t-2"));
+        let (made, changes) =
+            create_role(wish("reader"), None, creator, RoleId::new("role-9"), ServiceId::new("eyes"));
+        assert_eq!(changes, [Change::RoleCreated(made.clone())]);
+        let expect = Role {
+            task: TaskId::new("t-2"),
+            prompt: "write".to_owned(),
+            service: ServiceId::new("eyes"),
+            required_capabilities: vec!["vision".to_owned()],
+            tool_groups: vec![ToolGroup::Context],
+            ..role("role-9", "root", "reader")
+        };
+        assert_eq!(made, expect);
+    }
+
+    #[test]
+    fn a_role_that_is_there_already_stays_as_it_was() {
+        let there = role("role-1", "root", "reader");
+        let creator = (AgentId::root(), TaskId::new("t-1"));
+        let made = create_role(
+            wish("reader"),
+            Some(there.clone()),
+            creator,
+            RoleId::new("role-9"),
+            ServiceId::new("eyes"),
+        );
+        assert_eq!(made, (there, Vec::new()));
+    }
+
+    #[test]
+    fn a_role_is_found_by_id_then_by_ones_own_name_then_by_a_name_that_only_one_has() {
+        let roles = || {
+            vec![
+                role("role-1", "lead-1", "reader"),
+                role("role-2", "root", "reader"),
+                role("role-3", "lead-1", "writer"),
+                role("role-4", "lead-2", "writer"),
+                role("role-5", "lead-2", "role-1"),
+                role("role-6", "lead-2", "singer"),
+            ]
+        };
+        let found = |agent: &str, meant: &str| {
+            find_role(roles(), &AgentId::new(agent), meant).map(|role| role.map(|role| role.id.to_string()))
+        };
+        let check = |agent: &str, meant: &str, expect: Option<&str>| {
+            assert_eq!(found(agent, meant), Ok(expect.map(str::to_owned)), "{agent}: {meant}");
+        };
+        check("root", "role-4", Some("role-4"));
+        check("root", " role-4 ", Some("role-4"));
+        check("root", "role-1", Some("role-1"));
+        check("root", "reader", Some("role-2"));
+        check("lead-1", "reader", Some("role-1"));
+        check("lead-1", "writer", Some("role-3"));
+        check("root", " singer ", Some("role-6"));
+        check("root", "painter", None);
+        check("root", "read", None);
+        let candidates = [("role-3", "writer"), ("role-4", "writer")];
+        let candidates =
+            candidates.map(|(id, role)| ContactLine { id: id.to_owned(), role: role.to_owned() });
+        let refusal = Refusal::AmbiguousName { meant: "writer".to_owned(), candidates: candidates.to_vec() };
+        assert_eq!(found("root", "writer"), Err(refusal));
+    }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::inline::forms::{FORMS, SURROUNDINGS, files, other_texts, run_left};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use proptest::prelude::*;
@@ -176,6 +177,7 @@ proptest! {
             Becomes::Refused(code) => {
                 prop_assert!(found.is_empty());
                 prop_assert_eq!(refused.iter().map(|(_, refusal)| refusal.code()).collect::<Vec<_>>(), [code]);
+                prop_assert_eq!(&refused[0].0, "call_1");
             }
             Becomes::LeftOut => prop_assert!(found.is_empty() && refused.is_empty()),
         }
@@ -196,17 +198,116 @@ proptest! {
     }
 }
 
-#[test]
-fn a_text_that_holds_a_data_url_is_stored_as_it_is() {
-    let page = format!("<img src='data:image/png;base64,{}'>", STANDARD.encode(picture(&[1; 90])));
-    let mut replied = with_call(call(
-        "put_artifact",
-        object(json!({"type": "page", "content": page, "encoding": "utf-8"})),
-    ));
-    let before = replied.clone();
+/// A place of an answer in which a text with bytes in it may stand.
+type TextPlace = (&'static str, fn(&str) -> Replied);
+
+const TEXT_PLACES: [TextPlace; 11] = [
+    ("closing text", |text| Replied { text: Some(text.to_owned()), ..Replied::default() }),
+    ("message", |text| {
+        with_call(call("send_message", object(json!({"to": "root", "payload": {"text": text}}))))
+    }),
+    ("message that is an object in a text", |text| {
+        let payload = json!({"content": {"picture": text}}).to_string();
+        with_call(call("send_message", object(json!({"to": "root", "payload": payload}))))
+    }),
+    ("brief", |text| {
+        let brief = json!({"objective": "draw", "inputs": {"picture": [text]}, text: "a name"});
+        with_call(call("spawn_agent", object(json!({"roleId": "r", "taskBrief": brief}))))
+    }),
+    ("role prompt", |text| {
+        with_call(call("create_role", object(json!({"name": "painter", "rolePrompt": text}))))
+    }),
+    ("summary", |text| with_call(call("compress_context", object(json!({"summary": text}))))),
+    ("tool that there is not", |text| with_call(call("draw", object(json!({"picture": text}))))),
+    ("arguments that break off", |text| {
+        let text = json!({"to": "root", "payload": text}).to_string();
+        with_call(call("send_message", Arguments::Malformed(text[..text.len() - 1].to_owned())))
+    }),
+    ("metadata of what is stored", |text| {
+        let meta = json!({"filename": "a.txt", "thumbnail": text});
+        with_call(call("put_artifact", object(json!({"type": "a", "content": "words", "meta": meta}))))
+    }),
+    ("a field that only the server understands", |text| {
+        let extra = Map::from_iter([("reasoning_content".to_owned(), json!([{ "text": text }]))]);
+        Replied { extra, ..Replied::default() }
+    }),
+    ("a field of a call", |text| {
+        let mut call = call("list_contacts", object(json!({})));
+        call.extra.insert("thought".to_owned(), json!(text));
+        with_call(call)
+    }),
+];
+
+/// All that is found in an answer, and what is left of it to be recorded.
+fn taken_out(mut replied: Replied) -> (Found, String) {
     let (found, refused) = find(&mut replied, &Limits::default());
-    assert!(found.is_empty() && refused.is_empty());
-    assert_eq!(replied, before);
+    (found, serde_json::to_string(&replied).unwrap() + &format!("{refused:?}"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1024))]
+
+    /// Contract section 3: no run of 64 characters of base64 or hexadecimal of a file is left, whatever stands around it
+    /// and wherever a model writes it.
+    #[test]
+    fn no_run_of_a_file_is_left_in_an_answer(
+        bytes in files(),
+        form in select(FORMS.to_vec()),
+        surroundings in select(SURROUNDINGS.to_vec()),
+        place in select(TEXT_PLACES.to_vec()),
+    ) {
+        let text = (surroundings.1)(&(form.1)(&bytes));
+        let (_, recorded) = taken_out((place.1)(&text));
+        prop_assert_eq!(
+            run_left(&recorded, &bytes), None, "{} in {}, {}: {}", form.0, surroundings.0, place.0, recorded
+        );
+    }
+
+    /// A text that is stored is a file, byte for byte; what is recorded of the call names it where there are bytes in it.
+    #[test]
+    fn a_text_with_bytes_in_it_is_stored_as_it_is_and_recorded_nowhere(
+        bytes in files(),
+        form in select(FORMS.to_vec()),
+        surroundings in select(SURROUNDINGS.to_vec()),
+    ) {
+        let text = format!("<!-- a page -->{}", (surroundings.1)(&(form.1)(&bytes)));
+        let page = json!({"type": "page", "content": text, "encoding": "utf-8"});
+        let (found, recorded) = taken_out(with_call(call("put_artifact", object(page))));
+        prop_assert_eq!(found.len(), 1);
+        prop_assert_eq!(&found[0].1.bytes, &text.as_bytes());
+        prop_assert!(recorded.contains(&found[0].0.reference()));
+        prop_assert_eq!(run_left(&recorded, &bytes), None);
+    }
+
+    /// An answer without bytes is recorded byte for byte.
+    #[test]
+    fn an_answer_without_bytes_stays_as_it_is(text in other_texts(), place in select(TEXT_PLACES.to_vec())) {
+        let replied = (place.1)(&text);
+        let mut same = replied.clone();
+        let (found, _) = find(&mut same, &Limits::default());
+        prop_assert!(found.is_empty(), "{}", place.0);
+        prop_assert_eq!(same, replied, "{}", place.0);
+    }
+
+    /// A piece out of the middle of what is known is left out, wherever it stands, and nothing else.
+    #[test]
+    fn no_piece_of_what_is_known_is_left_in_an_answer(
+        bytes in proptest::collection::vec(any::<u8>(), 300..900),
+        from in 0usize..200,
+        place in select(TEXT_PLACES[..8].to_vec()),
+        form in select(FORMS[..4].to_vec()),
+    ) {
+        let written = (form.1)(&bytes);
+        let text = format!("a piece: {}, which is known", &written[from..from + 120]);
+        let mut known = Fragments::default();
+        known.know(&bytes);
+        let mut replied = (place.1)(&text);
+        prop_assert!(is_suspicious(&replied));
+        leave_fragments_out(&mut replied, &known, &Limits::default(), &mut Found::new());
+        let recorded = serde_json::to_string(&replied).unwrap();
+        prop_assert_eq!(run_left(&recorded, &bytes), None, "{}", recorded);
+        prop_assert!(recorded.contains("which is known"));
+    }
 }
 
 #[test]

@@ -69,7 +69,9 @@ impl Story {
             from_role: "写手".to_owned(),
             to: AgentId::new("reader-7k2f"),
             body: Body::Payload(payload),
-            in_reply_to: None,
+            in_reply_to: Vec::new(),
+            about: None,
+            on_behalf_of: None,
             expects: Expects::Answer,
             finality: Finality::Final,
             introduction: None,
@@ -99,10 +101,16 @@ impl Story {
             text: text.map(str::to_owned),
             calls: calls.clone(),
             extra: Map::from_iter([("reasoning_content".to_owned(), json!("hm"))]),
+            refused: serde_json::Map::new(),
             service: Some(ServiceId::new(by)),
         }));
         for (call, artifact) in calls.into_iter().zip(artifacts) {
-            let result = ToolResult::Artifact { artifact: artifact.clone(), offset: 0, limit: None };
+            let result = ToolResult::Artifact {
+                artifact: artifact.clone(),
+                offset: 0,
+                limit: None,
+                ignored: Vec::new(),
+            };
             self.write(Record::ToolFinished { call: CallId::new(call.id), result });
         }
     }
@@ -112,20 +120,37 @@ impl Story {
     }
 
     pub(super) fn shown_to(&self, service: &Service, media_bytes: u64) -> Rendered {
-        let (file_types, _) = FileTypes::parse(&service.file_types);
-        let contacts = [contact("reader-9q9q", "看图员", service_capabilities("eyes"))];
-        let sight = Sight {
-            service: &service.id,
-            capabilities: &service.capabilities,
-            file_types: &file_types,
-            media_bytes,
-            limits: &SNAPSHOT.settings.limits,
-            texts: &SNAPSHOT.prompts.texts,
-            contacts: &contacts,
-            media: MediaUse::Shown,
-            refused: &BTreeSet::new(),
-        };
-        render(&self.history, &self.fetched, &sight)
+        with_sight(service, media_bytes, |sight| render(&self.history, &self.fetched, sight))
+    }
+}
+
+/// Looks at something as a service does whose requests may have so many bytes of media.
+pub(super) fn with_sight<T>(service: &Service, media_bytes: u64, look: impl FnOnce(&Sight<'_>) -> T) -> T {
+    let (file_types, _) = FileTypes::parse(&service.file_types);
+    let contacts = [contact("reader-9q9q", "看图员", service_capabilities("eyes"))];
+    let contact_services = HashMap::from([(AgentId::new("reader-9q9q"), ServiceId::new("eyes"))]);
+    let services: Vec<Taker> = SNAPSHOT.catalogue.services().iter().map(|service| taker(service)).collect();
+    let sight = Sight {
+        service: &service.id,
+        capabilities: &service.capabilities,
+        file_types: &file_types,
+        media_bytes,
+        limits: &SNAPSHOT.settings.limits,
+        texts: &SNAPSHOT.prompts.texts,
+        contacts: &contacts,
+        contact_services: &contact_services,
+        services: &services,
+        media: MediaUse::Shown,
+        refused: &BTreeSet::new(),
+    };
+    look(&sight)
+}
+
+fn taker(service: &Service) -> Taker {
+    Taker {
+        id: service.id.clone(),
+        capabilities: service.capabilities.clone(),
+        file_types: FileTypes::parse(&service.file_types).0,
     }
 }
 

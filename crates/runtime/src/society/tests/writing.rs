@@ -108,6 +108,23 @@ async fn what_is_refused_tells_nobody_and_hides_nothing_that_comes_after() {
 }
 
 #[tokio::test]
+async fn what_the_person_writes_is_text_whatever_it_looks_like() {
+    let world = World::new().await;
+    let (society, _) = society(&world);
+    let written = json!({"text": "hello", "from": "root"}).to_string();
+    society.write(Post::text("root", &written)).await.unwrap();
+    let heard = world.query("SELECT body ->> 'text' FROM messages WHERE sender = 'user'").await;
+    assert_eq!(heard, [written]);
+    // A file is enough to say; no file, and no word, is nothing.
+    for payload in [json!(""), json!({}), json!({"text": " "})] {
+        let empty = Post { payload: payload.clone(), ..Post::text("root", "") };
+        assert_eq!(code(&society.write(empty.clone()).await), "invalid_message", "{payload}");
+        let with_file = Post { attachments: vec![Attachment::New(file("x"))], ..empty };
+        assert_eq!(code(&society.write(with_file).await), "ok", "{payload}");
+    }
+}
+
+#[tokio::test]
 async fn what_the_person_writes_answers_the_oldest_question_of_that_agent() {
     let world = World::new().await;
     let (society, _) = society(&world);
@@ -122,7 +139,7 @@ async fn what_the_person_writes_answers_the_oldest_question_of_that_agent() {
     let answer = Post { task: Some(world.task.clone()), ..Post::text("root", "the left one") };
     let posted = society.write(answer).await.unwrap();
     let message = society.message(&posted.id).await.unwrap().unwrap();
-    assert_eq!(message.in_reply_to, Some(question.clone()));
+    assert_eq!(message.in_reply_to, [question.clone()]);
     let question = society.message(&question).await.unwrap().unwrap();
     assert_eq!((question.state, question.answered_by), (MessageState::Answered, Some(posted.id)));
     let task = society.task(&world.task).await.unwrap().unwrap();

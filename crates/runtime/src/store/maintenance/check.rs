@@ -47,6 +47,8 @@ const TABLES: &[Table] = &[
     Table { name: "artifacts", rows: "SELECT * FROM artifacts", read: artifact },
     Table { name: "artifact_grants", rows: "SELECT * FROM artifact_grants", read: |_| Ok(()) },
     Table { name: "model_calls", rows: "SELECT * FROM model_calls", read: |_| Ok(()) },
+    Table { name: "notes", rows: "SELECT * FROM notes", read: |_| Ok(()) },
+    Table { name: "outputs", rows: "SELECT * FROM outputs", read: |_| Ok(()) },
     Table { name: "events", rows: "SELECT * FROM events", read: |row| events::read(row).map(drop) },
     Table { name: "releases", rows: "SELECT * FROM releases", read: |_| Ok(()) },
     Table { name: "posts", rows: "SELECT * FROM posts", read: |_| Ok(()) },

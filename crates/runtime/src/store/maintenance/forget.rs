@@ -24,13 +24,15 @@ const HIRED: &str =
 const RELEASES: &str = "DELETE FROM releases WHERE task = ?1";
 const POSTS: &str = "DELETE FROM posts WHERE task = ?1";
 const EXCHANGES: &str = "DELETE FROM exchanges WHERE task = ?1";
+const NOTES: &str = "DELETE FROM notes WHERE task = ?1";
+const OUTPUTS: &str = "DELETE FROM outputs WHERE task = ?1";
 const TURNS: &str = "DELETE FROM turns WHERE task = ?1";
 
 /// Every statement of this file.
 #[cfg(test)]
 pub(in crate::store) const STATEMENTS: &[&str] = &[
     USED, OLDEST, STILL_OVER, FORGOTTEN, EVENTS, CALLS, RECORDS, MESSAGES, HIRED, RELEASES, POSTS, EXCHANGES,
-    TURNS,
+    NOTES, OUTPUTS, TURNS,
 ];
 
 /// How many bytes of the database hold something; what was freed is used again.
@@ -68,7 +70,9 @@ pub(crate) async fn forget(tx: &mut Tx, oldest: Oldest) -> Result<bool, Error> {
         return Ok(false);
     }
     unneeded::remove(tx, &artifacts).await?;
-    for statement in [EVENTS, CALLS, RECORDS, MESSAGES, HIRED, RELEASES, POSTS, EXCHANGES, TURNS] {
+    for statement in
+        [EVENTS, CALLS, RECORDS, MESSAGES, HIRED, RELEASES, POSTS, EXCHANGES, NOTES, OUTPUTS, TURNS]
+    {
         sqlx::query(statement).bind(&task).execute(&mut tx.connection).await?;
         polity_points::point!("forget::removed");
     }

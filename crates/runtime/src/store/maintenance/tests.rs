@@ -307,7 +307,7 @@ async fn what_is_removed_is_gone_with_its_grants_and_nothing_else() {
     let after = world.dump().await;
     let changed: Vec<&str> =
         before.keys().filter(|table| before[*table] != after[*table]).map(String::as_str).collect();
-    assert_eq!(changed, ["artifact_grants", "artifacts"]);
+    assert_eq!(changed, ["artifact_grants", "artifacts", "outputs"]);
     assert_eq!(world.problems().await, [""; 0]);
 }
 

@@ -25,6 +25,7 @@ const OTHER_TEXTS: &str = "WITH done (task) AS (SELECT value FROM json_each(?1))
     SELECT CAST(concat_ws(' ', body, attachments, introduction, introduced) AS BLOB) FROM messages
         WHERE task NOT IN done
     UNION ALL SELECT CAST(body AS BLOB) FROM records WHERE task NOT IN done
+    UNION ALL SELECT CAST(text AS BLOB) FROM notes WHERE task NOT IN done
     UNION ALL SELECT CAST(brief AS BLOB) FROM agents WHERE brief IS NOT NULL AND task NOT IN done
     UNION ALL SELECT CAST(concat_ws(' ', prompt, interface_spec) AS BLOB) FROM roles WHERE task NOT IN done
     UNION ALL SELECT CAST(concat_ws(' ', filename, label, meta) AS BLOB) FROM artifacts WHERE task NOT IN done";

@@ -210,7 +210,11 @@ fn show_damaged(row: &SqliteRow, error: &Error) -> MessageView {
         text: error.to_string(),
         payload: None,
         attachments: Vec::new(),
-        in_reply_to: optional("in_reply_to").map(MessageId::new),
+        in_reply_to: optional("in_reply_to")
+            .and_then(|ids| serde_json::from_str(&ids).ok())
+            .unwrap_or_default(),
+        about: optional("about").map(MessageId::new),
+        on_behalf_of: optional("on_behalf_of").map(MessageId::new),
         expects: if text("expects") == "answer" { Expects::Answer } else { Expects::Nothing },
         finality: if text("finality") == "interim" { Finality::Interim } else { Finality::Final },
         state: match optional("answered_by") {
@@ -261,6 +265,8 @@ fn show(
         payload,
         attachments,
         in_reply_to: message.in_reply_to,
+        about: message.about,
+        on_behalf_of: message.on_behalf_of,
         expects: message.expects,
         finality: message.finality,
         state: messages::state(row),

@@ -90,7 +90,7 @@ async fn send(
             let draft = Draft {
                 to: "root".to_owned(),
                 payload: Payload::parse(&payload).unwrap().0,
-                answering: Answering::Nothing,
+                answering: Answering::AsWritten,
                 due_at: None,
             };
             tx.ring(Bell::Mailbox(Conversation { agent: AgentId::root(), task: sender.task.clone() }));
@@ -161,21 +161,19 @@ fn what_comes_while_an_agent_works_is_heard_once_and_in_order() {
     let stage = RefCell::new(runtime.block_on(Stage::set()));
     let thoughts = proptest::collection::vec((0u8..40, any::<bool>()), 0..6);
     let pauses = proptest::collection::vec(proptest::collection::vec(0u8..40, 0..5), 3);
-    let played = TestRunner::new(ProptestConfig::with_cases(100)).run(
-        &(thoughts, pauses),
-        |(mut thoughts, pauses)| {
-            // Every turn comes to its end.
-            thoughts.push((1, false));
-            let shown = runtime.block_on(stage.borrow_mut().play(thoughts, &pauses));
-            let overlapped = stage.borrow().model.overlapped.load(Ordering::SeqCst);
-            prop_assert!(!overlapped, "two calls of one conversation at the same time");
-            for (sender, pauses) in pauses.iter().enumerate() {
-                let of_sender = shown.iter().filter(|(of, _)| *of == sender).map(|(_, number)| *number);
-                prop_assert_eq!(of_sender.collect::<Vec<_>>(), (0..pauses.len()).collect::<Vec<_>>());
-            }
-            Ok(())
-        },
-    );
+    let config = ProptestConfig { source_file: Some(file!()), ..ProptestConfig::with_cases(100) };
+    let played = TestRunner::new(config).run(&(thoughts, pauses), |(mut thoughts, pauses)| {
+        // Every turn comes to its end.
+        thoughts.push((1, false));
+        let shown = runtime.block_on(stage.borrow_mut().play(thoughts, &pauses));
+        let overlapped = stage.borrow().model.overlapped.load(Ordering::SeqCst);
+        prop_assert!(!overlapped, "two calls of one conversation at the same time");
+        for (sender, pauses) in pauses.iter().enumerate() {
+            let of_sender = shown.iter().filter(|(of, _)| *of == sender).map(|(_, number)| *number);
+            prop_assert_eq!(of_sender.collect::<Vec<_>>(), (0..pauses.len()).collect::<Vec<_>>());
+        }
+        Ok(())
+    });
     played.unwrap();
     let heard = "SELECT message FROM records WHERE message IS NOT NULL ORDER BY seq";
     let heard = runtime.block_on(stage.borrow().world.query(heard));

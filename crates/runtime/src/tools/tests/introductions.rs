@@ -2,7 +2,7 @@ use crate::testing::{World, code};
 use polity_society::contact::Source;
 use polity_society::id::AgentId;
 use polity_society::message::{Expects, Message};
-use polity_society::present::present;
+use polity_society::present::{FirstWords, present};
 use serde_json::{Value, json};
 
 fn introduction(target: &str) -> Value {
@@ -54,8 +54,8 @@ async fn an_introduction_makes_a_contact_and_tells_what_the_registry_knows() {
     );
 
     let told = &world.mail(&writer).await[0];
-    assert_eq!(told.in_reply_to, Some(world.mail("root").await[0].id.clone()));
-    let words = present(told, &world.snapshot.prompts.texts).opening;
+    assert_eq!(told.in_reply_to, [world.mail("root").await[0].id.clone()]);
+    let words = present(told, &FirstWords::new(), &world.snapshot.prompts.texts).opening;
     let line = words.lines().find(|line| line.starts_with("target_agent: ")).unwrap();
     let expect = json!({"id": reader, "roleName": "读者", "interface_spec": spec, "input": ["text", "vision"], "output": ["text", "tool_calling"]});
     assert_eq!(line, format!("target_agent: {expect}"));
@@ -74,9 +74,10 @@ async fn an_introduction_makes_a_contact_and_tells_what_the_registry_knows() {
         (Source::Introduction, Some(AgentId::root()))
     );
     assert_eq!((introduction.role.as_str(), introduction.duty.as_str()), ("写手", "读图"));
-    let words = present(heard, &world.snapshot.prompts.texts).opening;
+    let words = present(heard, &FirstWords::new(), &world.snapshot.prompts.texts).opening;
     insta::assert_snapshot!(words.replace(&writer, "writer-3m9q"), @"
     【来自 写手（writer-3m9q）的消息】
+    （消息类型）请求 general，request_id: m000000003
     （自我介绍）我是 写手。职责：读图。我经 root 介绍认识你。
     联系原因：有一张图
     请读这张图
@@ -113,22 +114,25 @@ async fn an_answer_comes_back_along_the_chain() {
     world.say(&writer, &lead, json!("另一件事")).await;
     let first = world.say(&writer, &lead, ask(None)).await["messageIds"][0]["id"].clone();
     world.begin_turn(&lead).await;
-    let shown = |mail: Vec<Message>, index: usize| present(&mail[index], texts).opening;
+    let shown = |mail: Vec<Message>, index: usize| present(&mail[index], &FirstWords::new(), texts).opening;
     let request_line = format!("request_id: {}", first.as_str().unwrap());
     assert!(shown(world.mail(&lead).await, 1).contains(&request_line));
 
     world.say(&lead, "root", ask(Some(&first))).await;
     world.begin_turn("root").await;
-    assert!(
-        shown(world.mail("root").await, 0).contains(&request_line),
-        "the id of the first request is passed on"
-    );
+    let passed_on = &world.mail("root").await[0];
+    assert_eq!(json!(passed_on.on_behalf_of), first, "it is made on behalf of the request that it names");
+    assert!(shown(world.mail("root").await, 0).contains(&format!("request_id: {}", passed_on.id)));
     let mut answer = introduction(&reader);
     answer["request_id"] = first.clone();
     assert_eq!(code(&world.say("root", &lead, answer.clone()).await), "ok");
     assert_eq!(code(&world.say(&lead, &writer, answer).await), "ok");
     let told = world.mail(&writer).await;
-    assert_eq!(json!(told[0].in_reply_to), first, "not the older question, which it could answer as well");
+    assert_eq!(
+        json!(told[0].in_reply_to),
+        json!([first]),
+        "not the older question, which it could answer as well"
+    );
     assert_eq!(told[0].expects, Expects::Nothing);
     let known = contacts(&world, &writer).await;
     assert!(known.contains(&format!("{reader} introduction {lead}")), "{known:?}");
@@ -145,6 +149,7 @@ async fn an_answer_that_names_the_first_request_is_one_to_the_request_that_passe
     world.say(&lead, "root", json!("什么时候交？")).await;
     world.say(&clerk, &lead, ask(Value::Null)).await;
     let first = world.mail(&lead).await[0].id.clone();
+    world.begin_turn(&lead).await;
     world.say(&lead, "root", ask(json!(first))).await;
     world.begin_turn("root").await;
     let mut answer = introduction(&reader);

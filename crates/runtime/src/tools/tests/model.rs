@@ -5,6 +5,7 @@
 //! rows have changed, [`invariants`] looks at those.
 
 mod choice;
+mod ending;
 mod invariants;
 mod mail;
 mod observed;
@@ -18,7 +19,7 @@ use crate::testing::World;
 use choice::{MAX_MESSAGE_CHARS, TASKS};
 use futures::future::BoxFuture;
 use operation::{Operation, Sequences};
-use play::{Outcomes, Play, Tracing};
+use play::{BY_THE_WAY, Outcomes, Play, Tracing};
 use polity_artifacts::{NewArtifact, prepare};
 use polity_llm::{CallError, ChatModel, Endpoint, Reply, Request};
 use polity_society::id::ArtifactId;
@@ -85,6 +86,7 @@ const REACHED: &[(&str, &[&str])] = &[
     ("list_artifacts", &["ok"]),
     ("list_contacts", &["ok"]),
     ("begin_turn", &["ok"]),
+    ("overtake", &["ok"]),
     ("take_mail", &["ok"]),
     ("end_turn", &["ok"]),
     ("fail_turn", &["ok"]),
@@ -92,6 +94,24 @@ const REACHED: &[(&str, &[&str])] = &[
     ("wait", &["ok"]),
     ("nudge", &["ok"]),
     ("restart", &["ok"]),
+    (
+        BY_THE_WAY,
+        &[
+            "reminder",
+            "given up",
+            "artifact handed over",
+            "text held",
+            "held text delivered",
+            "held supplement delivered",
+            "interim text settled",
+            "supplement",
+            "text repeated",
+            "repeated text is the answer",
+            "request_id ignored",
+            "several answered at once",
+            "answer found along the chain",
+        ],
+    ),
 ];
 
 /// Nobody asks it: turns are ended with what was drawn.
@@ -220,7 +240,7 @@ fn whatever_happens_the_contract_holds() {
     for (verb, codes) in REACHED {
         for code in *codes {
             let number = outcomes.get(&(*verb, (*code).to_owned()));
-            assert!(number.is_some_and(|number| *number >= 10), "{verb}, {code}: {number:?}");
+            assert!(number.is_some_and(|number| *number >= 10), "{verb}, {code}: {number:?} of {outcomes:?}");
         }
     }
 }

@@ -107,7 +107,9 @@ async fn world(snapshot: &Arc<Snapshot>, role_name: &str) -> World {
                 from_role: "x".to_owned(),
                 to: lead.agent.clone(),
                 body: Body::Payload(Payload::parse(&request).unwrap().0),
-                in_reply_to: None,
+                in_reply_to: Vec::new(),
+        about: None,
+        on_behalf_of: None,
                 expects: Expects::Answer,
                 finality: Finality::Final,
                 introduction: None,
@@ -139,7 +141,7 @@ async fn every_example_in_the_prompts_works() {
             if arguments["payload"]["request_id"].is_string() {
                 let answered =
                     world.query("SELECT in_reply_to FROM messages WHERE in_reply_to IS NOT NULL").await;
-                assert_eq!(answered, [MessageId::from_sequence(REQUEST).as_str()]);
+                assert_eq!(answered, [json!([MessageId::from_sequence(REQUEST)]).to_string()]);
             }
         }
     }

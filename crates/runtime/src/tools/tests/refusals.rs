@@ -142,7 +142,8 @@ fn no_refusal_changes_anything() {
     let cases = (callers, select(TOOLS.to_vec()), arguments());
     // The same cases at each run, so that what they reach is no matter of luck.
     let seed = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
-    let mut runner = TestRunner::new_with_rng(ProptestConfig::with_cases(600), seed);
+    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(600) };
+    let mut runner = TestRunner::new_with_rng(config, seed);
     let codes = std::cell::RefCell::new(&mut refused);
     runner
         .run(&cases, |(caller, tool, arguments)| {

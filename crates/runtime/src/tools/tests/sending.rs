@@ -136,8 +136,11 @@ async fn an_answer_is_no_request() {
     world.say(&reader, "root", json!("顺便问一句")).await;
     let (asked, mail) = (world.mail(&reader).await, world.mail("root").await);
     assert_eq!(asked[0].expects, Expects::Answer);
-    assert_eq!((mail[0].in_reply_to.as_ref(), mail[0].expects), (Some(&asked[0].id), Expects::Nothing));
-    assert_eq!((mail[1].in_reply_to.as_ref(), mail[1].expects), (None, Expects::Answer));
+    assert_eq!(
+        (mail[0].in_reply_to.as_slice(), mail[0].expects),
+        (&[asked[0].id.clone()][..], Expects::Nothing)
+    );
+    assert_eq!((mail[1].in_reply_to.as_slice(), mail[1].expects), (&[][..], Expects::Answer));
 }
 
 #[tokio::test]
@@ -148,13 +151,13 @@ async fn nobody_answers_what_it_has_not_read() {
     world.call("root", "send_message", json!({"to": reader, "payload": "以后再说", "delayMs": 60_000})).await;
     world.say(&reader, "root", json!("我可以开始了吗？")).await;
     let mail = world.mail("root").await;
-    assert_eq!((mail[0].in_reply_to.as_ref(), mail[0].expects), (None, Expects::Answer));
+    assert_eq!((mail[0].in_reply_to.as_slice(), mail[0].expects), (&[][..], Expects::Answer));
     world.begin_turn(&reader).await;
     world.say(&reader, "root", json!("三点")).await;
     world.say(&reader, "root", json!("还有一句")).await;
     let mail = world.mail("root").await;
-    assert_eq!(mail[1].in_reply_to, Some(world.mail(&reader).await[0].id.clone()));
-    assert_eq!(mail[2].in_reply_to, None, "the delayed one is not there yet");
+    assert_eq!(mail[1].in_reply_to, [world.mail(&reader).await[0].id.clone()]);
+    assert_eq!(mail[2].in_reply_to, [], "the delayed one is not there yet");
 }
 
 #[tokio::test]

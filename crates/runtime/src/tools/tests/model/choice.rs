@@ -1,11 +1,11 @@
 //! Who and what is meant: turns what was drawn into ids and arguments, by what the reference model knows.
 
-use super::operation::{Actor, Brief, Flaw, Hire, Payload, ROLE_NAMES, RoleMeant, Which, Whom};
+use super::operation::{Actor, Brief, Flaw, Hire, Named, Payload, ROLE_NAMES, RoleMeant, Said, Which, Whom};
 use super::society::{Code, Letter, Society, Wish};
 use crate::store::Conversation;
 use crate::testing;
 use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, TaskId};
-use polity_society::message::MessageType;
+use polity_society::message::{Finality, MessageType};
 use polity_society::name::Name;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -56,6 +56,10 @@ pub(super) fn actor(society: &Society, actor: Actor, callers: Callers) -> Conver
             number
         }
         Actor::Anybody(number) => number,
+        Actor::Person(number) => {
+            let task = TaskId::new(TASKS[usize::from(number) % TASKS.len()]);
+            return Conversation { agent: AgentId::user(), task };
+        }
     };
     let mut live: Vec<&AgentId> = society.everybody.iter().filter(|id| society.is_live(id)).collect();
     if callers == Callers::Agents {
@@ -119,7 +123,7 @@ pub(super) fn role_name(number: u8) -> &'static str {
 pub(super) fn role(society: &Society, by: &Conversation, role: RoleMeant) -> String {
     match role {
         RoleMeant::Usable(number) => {
-            let usable = |id: &&RoleId| society.usable_role(by, id.as_str()).is_some();
+            let usable = |id: &&RoleId| matches!(society.usable_role(by, id.as_str()), Ok(Some(_)));
             let usable: Vec<&RoleId> = society.all_roles.iter().filter(usable).collect();
             let name = pick(&usable, number).map(|id| society.rows.roles[*id].name.clone());
             name.unwrap_or_else(|| role_name(number).to_owned())
@@ -132,10 +136,15 @@ pub(super) fn role(society: &Society, by: &Conversation, role: RoleMeant) -> Str
 }
 
 /// Words that name an artifact, or none.
-fn words(society: &Society, by: &AgentId, mentions: Option<Which>) -> (String, BTreeSet<ArtifactId>) {
+fn words(
+    society: &Society,
+    by: &AgentId,
+    number: u8,
+    mentions: Option<Which>,
+) -> (String, BTreeSet<ArtifactId>) {
     let named: BTreeSet<ArtifactId> =
         mentions.into_iter().map(|mentioned| which(society, by, mentioned)).collect();
-    let mut words = "看".to_owned();
+    let mut words = format!("看{number}");
     for artifact in &named {
         words.push_str(&format!("（见 {}）", artifact.reference()));
     }
@@ -145,7 +154,7 @@ fn words(society: &Society, by: &AgentId, mentions: Option<Which>) -> (String, B
 /// The brief as it is written, and what the one who is hired is.
 pub(super) fn hire(society: &Society, by: &Conversation, hire: &Hire) -> (Value, Wish) {
     let Brief { flaw, collaborators, mentions } = &hire.brief;
-    let (words, named) = words(society, &by.agent, *mentions);
+    let (words, named) = words(society, &by.agent, 0, *mentions);
     let collaborators: Vec<String> =
         collaborators.iter().map(|collaborator| whom(society, by, *collaborator)).collect();
     let mut brief = testing::brief();
@@ -176,11 +185,12 @@ pub(super) fn payload(
 ) -> (Value, Result<Letter, Code>) {
     let attachments: Vec<ArtifactId> =
         payload.attachments.iter().map(|attached| which(society, &by.agent, *attached)).collect();
-    let (mut words, mut named) = words(society, &by.agent, payload.mentions);
+    let (mut words, mut named) = words(society, &by.agent, payload.words, payload.mentions);
     if payload.flaw == Flaw::Long {
         words.push_str(&"长".repeat(MAX_MESSAGE_CHARS));
     }
     let mut written = json!({"text": words});
+    let words_written = words;
     let mut is_whole = payload.flaw != Flaw::Incomplete;
     if payload.kind != MessageType::General {
         written["message_type"] = json!(payload.kind);
@@ -188,13 +198,12 @@ pub(super) fn payload(
     if !attachments.is_empty() {
         written["attachments"] = attachments.iter().map(|id| Value::from(id.reference())).collect();
     }
-    let request = payload.request.and_then(|number| {
-        let requests: Vec<&MessageId> = society.rows.messages.keys().collect();
-        let open = society.open_requests(by);
-        pick(&open, number).map(|request| &request.id).or_else(|| pick(&requests, number).copied())
-    });
-    if let Some(request) = request {
-        written["request_id"] = json!(request);
+    let requests: Vec<MessageId> =
+        payload.requests.iter().map(|meant| named_request(society, by, *meant)).collect();
+    match requests.as_slice() {
+        [] => {}
+        [one] => written["request_id"] = json!(one),
+        several => written["request_id"] = json!(several),
     }
     let mut target = None;
     match payload.kind {
@@ -237,22 +246,70 @@ pub(super) fn payload(
         attachments: unique,
         named,
         target,
-        request: request.cloned(),
+        requests,
+        words: words_written,
         is_long: payload.flaw == Flaw::Long,
     };
     (written, if is_whole { Ok(letter) } else { Err("invalid_message") })
 }
 
-/// What is said at the end of a turn.
-pub(super) fn closing_text(society: &Society, by: &AgentId, mentions: Option<Which>) -> (String, Letter) {
-    let (text, named) = words(society, by, mentions);
-    let letter = Letter {
-        kind: MessageType::General,
-        attachments: Vec::new(),
-        named,
-        target: None,
-        request: None,
-        is_long: false,
+/// The id that somebody names as that of a request.
+fn named_request(society: &Society, by: &Conversation, meant: Named) -> MessageId {
+    let open = society.open_requests(by);
+    let id = match meant {
+        Named::Open(number) => pick(&open, number).map(|request| request.id.clone()),
+        Named::PassedOn(number) => {
+            let passed_on: Vec<MessageId> =
+                open.iter().filter_map(|request| request.on_behalf_of.clone()).collect();
+            pick(&passed_on, number).map(|first| {
+                // The first of the chain for some, the nearest for others.
+                let further = society.rows.messages[first].on_behalf_of.as_ref();
+                further.filter(|_| number % 2 == 0).unwrap_or(first).clone()
+            })
+        }
+        Named::Any(number) => {
+            let all: Vec<&MessageId> = society.rows.messages.keys().collect();
+            pick(&all, number).map(|id| (*id).clone())
+        }
+        Named::Missing => None,
     };
-    (text, letter)
+    id.unwrap_or_else(|| MessageId::new("m-none"))
+}
+
+/// A request whose receiver is in a turn and whose asker is not, and holds a text meanwhile, or has told the person
+/// something provisional: who was asked, the request, and who asked.
+pub(super) fn overtaking(society: &Society, number: u8) -> Option<(Conversation, MessageId, Conversation)> {
+    let mut all = Vec::new();
+    for turn in society.open_turns() {
+        let asked = Conversation { agent: turn.agent.clone(), task: turn.task.clone() };
+        for request in society.open_requests(&asked) {
+            let asker = Conversation { agent: request.sender.clone(), task: request.task.clone() };
+            let holds = society.rows.notes.values().any(|note| note.agent == asker.agent);
+            let has_told = society
+                .rows
+                .messages
+                .values()
+                .any(|message| message.sender == asker.agent && message.finality == Finality::Interim);
+            let is_at_rest = !asker.agent.is_user() && society.open_turn(&asker).is_none();
+            if is_at_rest && society.is_live(&asker.agent) && (holds || has_told) {
+                all.push((asked.clone(), request.id.clone(), asker));
+            }
+        }
+    }
+    pick(&all, number).cloned()
+}
+
+/// What is said at the end of a turn.
+pub(super) fn closing_text(society: &Society, by: &Conversation, said: Said) -> Option<Letter> {
+    match said {
+        Said::Silence => None,
+        Said::Words(number, mentions) => Some(Letter::plain(words(society, &by.agent, number, mentions).0)),
+        Said::Again => {
+            let mut newest_first = society.rows.messages.values().rev();
+            let own = newest_first.find(|message| message.sender == by.agent && message.task == by.task);
+            let words = own.and_then(|message| message.words.as_ref());
+            // What stands around a text makes it no other.
+            Some(Letter::plain(words.map_or_else(|| "看".to_owned(), |words| format!("\n{} ", words.trim()))))
+        }
+    }
 }

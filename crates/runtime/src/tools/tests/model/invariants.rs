@@ -1,10 +1,10 @@
 //! What holds after each operation, whoever did what. It is looked for in what the database holds, not in what the
 //! reference model says.
 
-use super::observed::Changes;
-use super::rows::{Contact, Key, Message, Row, Rows};
+use super::observed::{Change, Changes};
+use super::rows::{Contact, Key, Message, Row, Rows, Turn};
 use polity_society::contact::Source;
-use polity_society::id::AgentId;
+use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
 use polity_society::message::{Expects, Finality, MessageState, MessageType};
 
 /// The rows before and after an operation.
@@ -32,12 +32,13 @@ pub(super) fn violations(step: &Step<'_>) -> Vec<String> {
                 must(step.live_before(&message.receiver), "nobody who has ended gets a message");
                 must(
                     step.reply_fits(message),
-                    "an answer is to an open request of its receiver to its sender",
+                    "an answer is to open requests of its receiver to its sender, or adds to a request that is settled",
                 );
+                must(step.says_something_new(message), "nobody is reminded twice of the same");
                 must(step.attachments_open(message), "what is attached opens for its sender");
                 must(
                     !message.is_of_system()
-                        || (message.expects == Expects::Nothing && message.in_reply_to.is_none()),
+                        || (message.expects == Expects::Nothing && message.in_reply_to.is_empty()),
                     "the system asks for nothing and answers nothing",
                 );
             }
@@ -47,6 +48,7 @@ pub(super) fn violations(step: &Step<'_>) -> Vec<String> {
                     "a request is answered at most once",
                 );
                 must(is_the_same(before, after), "a message stays what it was when it was accepted");
+                must(step.may_be_given_up(before, after), "a request is given up only after a reminder");
                 must(may_follow(before.state, after.state), "a message goes its way in one direction");
                 must(before.turn.is_none() || before.turn == after.turn, "a message is taken into one turn");
             }
@@ -56,8 +58,10 @@ pub(super) fn violations(step: &Step<'_>) -> Vec<String> {
                     artifact.owner == grant.agent || is_above(step.after, &grant.agent, &artifact.owner)
                 });
                 must(
-                    is_its_own || step.was_handed_on(grant.agent.clone(), grant.artifact.as_str()),
-                    "an artifact opens for its owner, those above, and those who were given it",
+                    is_its_own
+                        || step.was_handed_on(grant.agent.clone(), grant.artifact.as_str())
+                        || step.was_left_over(&grant.agent, &grant.artifact),
+                    "an artifact opens for its owner, those above, those who were given it, and whoever it was made for",
                 );
             }
             (None, Some(Row::Agent(_) | Row::Role(_) | Row::Artifact(_) | Row::Turn(_))) => {}
@@ -68,11 +72,31 @@ pub(super) fn violations(step: &Step<'_>) -> Vec<String> {
             (Some(Row::Turn(before)), Some(Row::Turn(_))) => {
                 must(before.state == "open", "a turn that has ended stays so");
             }
+            (None, Some(Row::Note(note))) => must(
+                step.is_asked(&note.request, &note.agent, &note.task).is_some(),
+                "a text is held for a request to who wrote it",
+            ),
+            (None, Some(Row::Output(output))) => {
+                let asker = step.is_asked(&output.request, &output.agent, &output.task);
+                let owner = step.after.artifacts.get(&output.artifact).map(|artifact| &artifact.owner);
+                must(
+                    asker == Some(&output.asker) && owner == Some(&output.agent),
+                    "an artifact is stored for a request to its owner",
+                );
+            }
+            (Some(Row::Note(note)), None) => {
+                must(
+                    step.was_said(&note.agent, &note.request),
+                    "a held text goes when something is said instead",
+                );
+            }
+            (Some(Row::Output(_)), None) => {}
             _ => must(false, "nothing else changes"),
         }
     }
     violations.extend(of_the_ended(step.after, step.changes));
     violations.extend(of_answers(step.after, step.changes));
+    violations.extend(of_turns(step.after, step.changes));
     violations
 }
 
@@ -147,12 +171,76 @@ impl Step<'_> {
         owner != agent && of_same_task && is_defined
     }
 
-    /// The request that an answer names was put by its receiver to its sender, was read, and had no answer.
+    /// The requests that an answer names were put by its receiver to its sender, were read, and had no answer; what adds
+    /// to an answer names one request, which is settled.
     fn reply_fits(&self, message: &Message) -> bool {
-        let Some(request) = &message.in_reply_to else { return true };
-        let Some(Row::Message(request)) = self.before(&Key::Message(request.clone())) else { return false };
-        let between = (&request.sender, &request.receiver) == (&message.receiver, &message.sender);
-        between && request.task == message.task && request.is_open() && message.expects == Expects::Nothing
+        message.in_reply_to.iter().all(|id| {
+            let Some(Row::Message(request)) = self.before(&Key::Message(id.clone())) else { return false };
+            let between = (&request.sender, &request.receiver) == (&message.receiver, &message.sender);
+            let fits = request.is_open() != message.is_supplement();
+            let of_task = request.task == message.task && request.expects == Expects::Answer;
+            between && of_task && fits && message.expects == Expects::Nothing
+        })
+    }
+
+    /// A reminder is of something that its reader was not reminded of before.
+    fn says_something_new(&self, message: &Message) -> bool {
+        let is_marked_now = |change: &Change| match (&change.before, &change.after) {
+            (Some(Row::Message(before)), Some(Row::Message(after))) => {
+                (before.reminded, after.reminded) == (0, 1) && after.receiver == message.receiver
+            }
+            _ => false,
+        };
+        message.notice.as_deref() != Some("reminder") || self.changes.rows.iter().any(is_marked_now)
+    }
+
+    /// A request stays without an answer if its receiver was reminded of it, or if nobody is there to hear the answer.
+    fn may_be_given_up(&self, before: &Message, after: &Message) -> bool {
+        let is_given_up = before.state != after.state && after.state == MessageState::Unanswered;
+        let was_left = before.reminded == 1 || !self.is_live(&after.sender);
+        !is_given_up || (after.answered_by.is_none() && was_left)
+    }
+
+    fn is_live(&self, id: &AgentId) -> bool {
+        self.after.agents.get(id).is_some_and(|agent| agent.ended_at.is_none())
+    }
+
+    /// Who put a request to somebody.
+    fn is_asked(&self, request: &MessageId, of: &AgentId, task: &TaskId) -> Option<&AgentId> {
+        let request = self.after.messages.get(request)?;
+        let is_its = request.receiver == *of && request.task == *task && request.expects == Expects::Answer;
+        is_its.then_some(&request.sender)
+    }
+
+    /// Whether whoever put a request to somebody, if they still hear, has been told something now, or has the answer now.
+    fn was_said(&self, by: &AgentId, request: &MessageId) -> bool {
+        let Some(request) = self.after.messages.get(request) else { return false };
+        let is_told = |message: &Message| {
+            let from = &message.sender == by || message.is_of_system();
+            from && message.receiver == request.sender && message.task == request.task
+        };
+        let has_answer = |change: &Change| match (&change.before, &change.after) {
+            (Some(Row::Message(before)), Some(Row::Message(after))) => {
+                before.answered_by.is_none() && after.answered_by.is_some() && after.sender == request.sender
+            }
+            _ => false,
+        };
+        !self.is_live(&request.sender)
+            || self.new_messages().any(is_told)
+            || self.changes.rows.iter().any(has_answer)
+    }
+
+    /// Whether an artifact was made for somebody, who has got it without being named it, and was told so.
+    fn was_left_over(&self, asker: &AgentId, artifact: &ArtifactId) -> bool {
+        let given_up = self.changes.rows.iter().any(|change| match (&change.before, &change.after) {
+            (Some(Row::Output(output)), None) => output.asker == *asker && output.artifact == *artifact,
+            _ => false,
+        });
+        let is_told = |message: &Message| {
+            let names = message.told.artifacts.iter().any(|handed| handed.id == artifact.as_str());
+            message.is_of_system() && message.receiver == *asker && names
+        };
+        given_up && (!self.is_live(asker) || self.new_messages().any(is_told))
     }
 
     fn attachments_open(&self, message: &Message) -> bool {
@@ -192,17 +280,23 @@ fn is_the_same(before: &Message, after: &Message) -> bool {
     let as_it_was = Message {
         state: before.state,
         answered_by: before.answered_by.clone(),
+        answered_in: before.answered_in,
+        reminded: before.reminded,
+        finality: before.finality,
         turn: before.turn,
         ..after.clone()
     };
-    as_it_was == *before
+    // What was provisional may turn out to be the last word, what somebody was reminded of stays so.
+    let goes_on = before.finality == Finality::Interim || after.finality == Finality::Final;
+    as_it_was == *before && goes_on && before.reminded <= after.reminded
 }
 
 fn may_follow(before: MessageState, after: MessageState) -> bool {
-    use MessageState::{Bounced, Delayed, Done, Failed, InTurn, Queued};
+    use MessageState::{Bounced, Delayed, Done, Failed, InTurn, Queued, Unanswered};
     match (before, after) {
         (Delayed, Queued) | (Queued | Delayed | InTurn, Bounced) | (Queued, InTurn | Done) => true,
-        (InTurn, Done | Failed) | (Done, Failed) => true,
+        // What happens to a message when a turn ends, and what follows from that, is one step.
+        (InTurn, Done | Failed | Unanswered) | (Done, Failed | Unanswered) => true,
         (before, after) => before == after,
     }
 }
@@ -237,19 +331,68 @@ fn of_answers(rows: &Rows, changes: &Changes) -> Vec<String> {
     for change in &changes.rows {
         let Some(Row::Message(message)) = &change.after else { continue };
         if let Some(answer) = &message.answered_by {
-            let names_it = rows
-                .messages
-                .get(answer)
-                .is_some_and(|answer| answer.in_reply_to.as_ref() == Some(&message.id));
+            // A report with the words of the closing text need not be repeated: it is about the request.
+            let names_it = rows.messages.get(answer).is_some_and(|answer| {
+                let between = (&answer.sender, &answer.receiver) == (&message.receiver, &message.sender);
+                let names =
+                    answer.in_reply_to.contains(&message.id) || answer.about.as_ref() == Some(&message.id);
+                between && names && answer.finality == Finality::Final
+            });
             if !names_it || message.expects != Expects::Answer {
                 violations.push(format!("what answers a request names it: {message:?}"));
             }
         }
-        if let Some(request) = &message.in_reply_to {
-            let answered = rows.messages.get(request).and_then(|request| request.answered_by.as_ref());
-            if (answered == Some(&message.id)) != (message.finality == Finality::Final) {
-                violations.push(format!("a final answer, and no other, answers its request: {message:?}"));
+        let answers = message.finality == Finality::Final && !message.is_supplement();
+        for request in message.in_reply_to.iter().filter(|_| answers) {
+            let answered = rows.messages.get(request).is_some_and(|request| request.answered_by.is_some());
+            if !answered {
+                violations.push(format!("a final answer leaves no request open: {message:?}"));
             }
+        }
+    }
+    violations
+}
+
+/// Who asked waits for an answer that was given until the turn in which it was given is over. After a turn that ended
+/// well, its agent owes nobody anything: it waits, or has mail, or all agents who asked were answered or told.
+fn of_turns(rows: &Rows, changes: &Changes) -> Vec<String> {
+    let mut violations = Vec::new();
+    let ended = |change: &Change| matches!(&change.after, Some(Row::Turn(turn)) if turn.state != "open");
+    let answered =
+        |change: &Change| matches!(&change.after, Some(Row::Message(m)) if m.answered_in.is_some());
+    if !changes.rows.iter().any(|change| ended(change) || answered(change)) {
+        return violations;
+    }
+    for request in rows.messages.values() {
+        let Some(turn) = request.answered_in else { continue };
+        let is_its = |turn: &Turn| turn.state == "open" && turn.agent == request.receiver;
+        if request.answered_by.is_none() || !rows.turns.get(&turn).is_some_and(is_its) {
+            violations.push(format!("nobody waits for a turn that is over: {request:?}"));
+        }
+    }
+    for change in &changes.rows {
+        let Some(Row::Turn(turn)) = &change.after else { continue };
+        if turn.state != "done" {
+            continue;
+        }
+        let of_agent =
+            |message: &&Message, agent: &AgentId| *agent == turn.agent && message.task == turn.task;
+        let goes_on = rows.messages.values().any(|message| {
+            let has_mail = of_agent(&message, &message.receiver) && message.state == MessageState::Queued;
+            let is_later = message.receiver == message.sender && message.state == MessageState::Delayed;
+            let waits = message.is_awaited() || message.answered_in.is_some() || is_later;
+            has_mail || (of_agent(&message, &message.sender) && waits)
+        });
+        let owes = rows.messages.values().any(|message| {
+            let is_owed = message.is_awaited() && message.state == MessageState::Done;
+            of_agent(&message, &message.receiver) && is_owed && !message.sender.is_user()
+        });
+        let has_made = rows
+            .outputs
+            .values()
+            .any(|output| output.agent == turn.agent && output.task == turn.task && !output.asker.is_user());
+        if !goes_on && (owes || has_made) {
+            violations.push(format!("nobody at rest owes anybody anything: {turn:?}"));
         }
     }
     violations

@@ -1,14 +1,31 @@
-//! The reference model, second part: messages, requests and their answers, turns.
+//! The reference model, second part: messages, requests and their answers, how turns begin.
 
-use super::rows::{Message, Turn};
+use super::rows::{Message, Output, Row, Told, Turn};
 use super::society::{Code, Letter, MAX_QUEUE, Society};
 use crate::store::Conversation;
 use polity_society::contact::Source;
-use polity_society::id::{AgentId, MessageId, TaskId};
+use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
 use polity_society::message::{Expects, Finality, MessageState, MessageType};
-use polity_society::rules::{Answering, LastWord};
+use polity_society::rules::{Answering, LastWord, Subject};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+
+/// A message that was accepted.
+pub(super) struct Sent {
+    pub(super) id: MessageId,
+    /// The requests that it names and that mean none.
+    pub(super) ignored: Vec<MessageId>,
+}
+
+/// How a message stands to requests.
+#[derive(Default)]
+struct Relation {
+    in_reply_to: Vec<MessageId>,
+    about: Option<MessageId>,
+    on_behalf_of: Option<MessageId>,
+    asks: bool,
+    ignored: Vec<MessageId>,
+}
 
 impl Society {
     /// The messages of which something holds, oldest first.
@@ -29,33 +46,59 @@ impl Society {
         self.rows.messages.values().filter(is_open).collect()
     }
 
-    /// Whom somebody waits for.
-    fn awaited(&self, by: &Conversation) -> BTreeSet<&AgentId> {
-        let asked = |message: &&Message| {
-            message.sender == by.agent && message.task == by.task && message.is_awaited()
-        };
-        let awaited = self.rows.messages.values().filter(asked).map(|message| &message.receiver);
-        let mut awaited: BTreeSet<&AgentId> = awaited.filter(|id| **id != by.agent).collect();
-        // A note to oneself that is not due yet is waited for as well.
-        awaited.extend(
-            self.rows
-                .messages
-                .values()
-                .filter(|note| {
-                    let is_own = note.sender == by.agent && note.receiver == by.agent && note.task == by.task;
-                    is_own && note.state == MessageState::Delayed
-                })
-                .map(|note| &note.receiver),
-        );
-        awaited
+    /// What somebody waits for: of each, the request on whose behalf it is awaited, if there is one.
+    pub(super) fn waits(&self, by: &Conversation) -> BTreeSet<Option<MessageId>> {
+        let own = |message: &&Message| message.sender == by.agent && message.task == by.task;
+        let mut waits = BTreeSet::new();
+        for message in self.rows.messages.values().filter(own) {
+            if message.receiver == by.agent {
+                // A note to oneself that is not due yet.
+                if message.state == MessageState::Delayed {
+                    waits.insert(message.about.clone());
+                }
+            } else if message.is_awaited() || message.answered_in.is_some() {
+                waits.insert(message.on_behalf_of.clone());
+            }
+        }
+        waits
     }
 
-    /// Whose answers, or notices, somebody has not read yet.
-    fn unheard(&self, by: &Conversation) -> BTreeSet<&AgentId> {
+    /// What somebody has been told and not heard yet, in the same way.
+    pub(super) fn unheard(&self, by: &Conversation) -> BTreeSet<Option<MessageId>> {
         let is_news = |message: &&Message| {
-            Self::is_waiting_for(message, by) && (message.in_reply_to.is_some() || message.is_of_system())
+            let tells = !message.in_reply_to.is_empty() || message.about.is_some() || message.is_of_system();
+            Self::is_waiting_for(message, by) && tells
         };
-        self.rows.messages.values().filter(is_news).map(|message| &message.sender).collect()
+        let on_behalf_of = |news: &Message| {
+            let subject = news.in_reply_to.first().or(news.about.as_ref())?;
+            let request = &self.rows.messages[subject];
+            if request.sender == by.agent { request.on_behalf_of.clone() } else { None }
+        };
+        self.rows.messages.values().filter(is_news).map(on_behalf_of).collect()
+    }
+
+    /// The request that an id means among these: itself, else the oldest that was made on its behalf.
+    fn meant<'m>(&self, among: &[&'m Message], id: &MessageId) -> Option<&'m Message> {
+        let itself = among.iter().find(|request| request.id == *id);
+        itself.or_else(|| among.iter().find(|request| self.is_on_behalf_of(request, id))).copied()
+    }
+
+    fn is_on_behalf_of(&self, request: &Message, id: &MessageId) -> bool {
+        let mut at = request.on_behalf_of.as_ref();
+        while let Some(above) = at {
+            if above == id {
+                return true;
+            }
+            at = self.rows.messages[above].on_behalf_of.as_ref();
+        }
+        false
+    }
+
+    /// The request that somebody works on in an open turn: the one that the turn began with, else the oldest.
+    pub(super) fn worked_on(&self, by: &Conversation) -> Option<Message> {
+        let turn = self.open_turn(by)?;
+        let began_with = turn.works_on.as_ref().map(|id| &self.rows.messages[id]);
+        began_with.or_else(|| self.open_requests(by).into_iter().next()).cloned()
     }
 
     fn accept(&mut self, message: Message) -> MessageId {
@@ -75,7 +118,11 @@ impl Society {
             kind: None,
             notice: None,
             attachments: Vec::new(),
-            in_reply_to: None,
+            words: None,
+            told: Told::default(),
+            in_reply_to: Vec::new(),
+            about: None,
+            on_behalf_of: None,
             expects: Expects::Nothing,
             finality: Finality::Final,
             met: None,
@@ -84,16 +131,25 @@ impl Society {
             due_at: None,
             state: MessageState::Queued,
             answered_by: None,
+            answered_in: None,
+            reminded: 0,
             sent_in: self.open_turn(&sender).map(|turn| turn.id),
             turn: None,
         }
     }
 
     /// The system says something to those who can still hear it.
-    pub(super) fn tell(&mut self, task: &TaskId, to: &AgentId, notice: &str) {
+    pub(super) fn tell(
+        &mut self,
+        task: &TaskId,
+        to: &AgentId,
+        notice: &str,
+        about: Option<MessageId>,
+        told: Told,
+    ) {
         if self.is_live(to) {
             let draft = self.draft(task, &AgentId::new(Message::SYSTEM), to);
-            self.accept(Message { notice: Some(notice.to_owned()), ..draft });
+            self.accept(Message { notice: Some(notice.to_owned()), about, told, ..draft });
         }
     }
 
@@ -105,7 +161,7 @@ impl Society {
         answering: &Answering,
         due_at: Option<i64>,
         last_word: LastWord,
-    ) -> Result<MessageId, Code> {
+    ) -> Result<Sent, Code> {
         let receiver = self.contact_or_self(by, to)?;
         if !self.is_live(&receiver) {
             return Err("agent_terminated");
@@ -131,45 +187,36 @@ impl Society {
         }
 
         let mut draft = self.draft(&by.task, &by.agent, &receiver);
-        let open = self.open_requests(by);
-        let open = open.into_iter().filter(|request| request.sender == receiver).map(|request| &request.id);
-        draft.in_reply_to = match (answering, letter.kind) {
-            (Answering::This(request), _) => Some(request.clone()),
-            (Answering::Nothing, _) => None,
-            (
-                Answering::Oldest,
-                MessageType::TaskAssignment
-                | MessageType::IntroductionRequest
-                | MessageType::CollaborationRequest,
-            ) => None,
-            (Answering::Oldest, _) => {
-                let open: Vec<&MessageId> = open.collect();
-                let itself = open.iter().find(|id| Some(**id) == letter.request.as_ref());
-                let passes_on = |id: &&&MessageId| {
-                    letter.request.is_some() && self.passed_on.get(**id) == letter.request.as_ref()
-                };
-                let meant = itself.or_else(|| open.iter().find(passes_on)).or(open.first());
-                meant.map(|id| (*id).clone())
+        let works_on = self.open_turn(by).and_then(|turn| turn.works_on.clone());
+        let Relation { in_reply_to, about, on_behalf_of, asks, ignored } = match answering {
+            Answering::AsWritten if receiver == by.agent => {
+                Relation { about: works_on.clone(), ..Relation::default() }
             }
+            Answering::AsWritten => self.as_written(by, &receiver, letter),
+            Answering::Closing(Subject::Open(requests)) => {
+                Relation { in_reply_to: requests.clone(), ..Relation::default() }
+            }
+            Answering::Closing(Subject::Settled(request)) => Relation {
+                in_reply_to: vec![request.clone()],
+                about: Some(request.clone()),
+                ..Relation::default()
+            },
+            Answering::Closing(Subject::Nothing) => Relation::default(),
         };
-        let asks = match letter.kind {
-            MessageType::TaskAssignment
-            | MessageType::IntroductionRequest
-            | MessageType::CollaborationRequest => true,
-            MessageType::General => draft.in_reply_to.is_none() && !matches!(answering, Answering::Nothing),
-            _ => false,
-        };
-        let asks = asks && receiver != by.agent;
-        let mut awaited = self.awaited(by);
-        if matches!(answering, Answering::This(_)) {
-            awaited.extend(self.unheard(by));
+        let mut waits = self.waits(by);
+        if matches!(answering, Answering::Closing(_)) {
+            waits.extend(self.unheard(by));
         }
-        let waits = awaited.iter().any(|id| **id != receiver) && last_word == LastWord::UnlessWaiting;
+        let concerns =
+            |request: &MessageId| in_reply_to.contains(request) || works_on.as_ref() == Some(request);
+        let more_comes = waits.iter().flatten().any(concerns) || letter.kind == MessageType::StatusReport;
         if asks {
             draft.expects = Expects::Answer;
-        } else if receiver.is_user() && waits {
+        } else if receiver.is_user() && more_comes && last_word == LastWord::UnlessWaiting {
             draft.finality = Finality::Interim;
         }
+        (draft.in_reply_to, draft.about, draft.on_behalf_of) = (in_reply_to, about, on_behalf_of);
+        draft.words = Some(letter.words.clone());
         let key = |owner: &AgentId, agent: &AgentId| (owner.clone(), agent.clone());
         let is_new = receiver != by.agent && !self.rows.contacts.contains_key(&key(&receiver, &by.agent));
         if is_new {
@@ -191,15 +238,89 @@ impl Society {
             self.introduce(&receiver, &by.agent, Source::FirstMessage, None);
         }
         self.pass_on(by, &letter.named, &receiver);
-        let (request, finality) = (draft.in_reply_to.clone(), draft.finality);
+        self.note_as_named(by, &letter.named, &receiver);
+        let answers = draft.finality == Finality::Final && !draft.is_supplement();
+        let requests = draft.in_reply_to.clone();
         let id = self.accept(draft);
-        if let Some(passed_on) = &letter.request {
-            self.passed_on.insert(id.clone(), passed_on.clone());
+        if answers {
+            self.answer(&requests, &id);
+            if requests.len() > 1 {
+                self.happened.push("several answered at once");
+            }
+            if !letter.requests.iter().all(|named| requests.contains(named) || ignored.contains(named)) {
+                self.happened.push("answer found along the chain");
+            }
         }
-        if let Some(request) = request.filter(|_| finality == Finality::Final) {
-            self.change(&request, |request| request.answered_by = Some(id.clone()));
+        Ok(Sent { id, ignored })
+    }
+
+    /// How a message stands to the requests that its sender has heard.
+    fn as_written(&self, by: &Conversation, receiver: &AgentId, letter: &Letter) -> Relation {
+        let open = self.open_requests(by);
+        let of_receiver: Vec<&Message> =
+            open.iter().filter(|request| request.sender == *receiver).copied().collect();
+        let asks = match letter.kind {
+            MessageType::TaskAssignment
+            | MessageType::IntroductionRequest
+            | MessageType::CollaborationRequest => true,
+            MessageType::General => of_receiver.is_empty(),
+            _ => false,
+        };
+        let among = if asks { &open } else { &of_receiver };
+        let (mut named, mut ignored) = (Vec::new(), Vec::new());
+        for id in &letter.requests {
+            match self.meant(among, id) {
+                Some(request) => named.push(request.id.clone()),
+                None => ignored.push(id.clone()),
+            }
         }
-        Ok(id)
+        if asks {
+            let works_on = self.open_turn(by).and_then(|turn| turn.works_on.clone());
+            let on_behalf_of = named.into_iter().next().or(works_on);
+            return Relation { on_behalf_of, asks, ignored, ..Relation::default() };
+        }
+        if named.is_empty() {
+            named.extend(of_receiver.first().map(|oldest| oldest.id.clone()));
+        }
+        named.sort();
+        named.dedup();
+        if letter.kind == MessageType::StatusReport {
+            return Relation { about: named.into_iter().next(), ignored, ..Relation::default() };
+        }
+        Relation { in_reply_to: named, ignored, ..Relation::default() }
+    }
+
+    /// These requests have their answer. The first answer counts; until the turn in which it was given has ended, who
+    /// asked waits on.
+    pub(super) fn answer(&mut self, requests: &[MessageId], answer: &MessageId) {
+        for id in requests {
+            let request = &self.rows.messages[id];
+            let by = Conversation { agent: request.receiver.clone(), task: request.task.clone() };
+            let turn = self.open_turn(&by).map(|turn| turn.id);
+            if request.answered_by.is_none() {
+                self.change(id, |request| {
+                    (request.answered_by, request.answered_in) = (Some(answer.clone()), turn);
+                });
+            }
+        }
+    }
+
+    /// What somebody stored for somebody else counts as delivered once it was named to them.
+    fn note_as_named(&mut self, by: &Conversation, named: &BTreeSet<ArtifactId>, to: &AgentId) {
+        let openable = |artifact: &&ArtifactId| self.may_open(&by.agent, artifact);
+        let named: BTreeSet<&ArtifactId> = named.iter().filter(openable).collect();
+        let outputs = self.outputs(by).into_iter();
+        let delivered: Vec<Output> =
+            outputs.filter(|output| output.asker == *to && named.contains(&output.artifact)).collect();
+        for output in delivered {
+            self.remove(Row::from(output).key());
+        }
+    }
+
+    /// What somebody stored for others and has not named to them.
+    pub(super) fn outputs(&self, of: &Conversation) -> Vec<Output> {
+        let is_its = |output: &&Output| output.agent == of.agent && output.task == of.task;
+        self.rows.outputs.values().filter(is_its).cloned().collect()
     }
 
     /// Sends to several: each has its own answer, and nobody gets it twice.
@@ -216,26 +337,35 @@ impl Society {
             return Err("invalid_arguments");
         }
         let mut receivers = BTreeSet::new();
-        let (mut sent, mut refused) = (Vec::new(), Vec::new());
+        let (mut sent, mut refused, mut ignored) = (Vec::new(), Vec::new(), Vec::new());
         // An introduction can tell nobody of more contacts of the sender's own, so who is meant does not change.
         for meant in to {
-            let receiver = self.contact(by, meant).map_or_else(|| meant.clone(), |id| id.to_string());
+            let known = self.contact(by, meant).ok().flatten();
+            let receiver = known.map_or_else(|| meant.clone(), |id| id.to_string());
             if !receivers.insert(receiver) {
                 continue;
             }
-            match self.send(by, meant, letter, &Answering::Oldest, due_at, last_word) {
-                Ok(id) => sent.push(json!({"to": meant, "id": id})),
+            match self.send(by, meant, letter, &Answering::AsWritten, due_at, last_word) {
+                Ok(message) => {
+                    sent.push(json!({"to": meant, "id": message.id}));
+                    ignored.extend(message.ignored);
+                }
                 Err(code) => refused.push((meant, code)),
             }
         }
-        match refused.first() {
-            Some((_, code)) if sent.is_empty() => Err(code),
-            None => Ok(json!({"messageIds": sent})),
-            Some(_) => {
-                let refused = refused.into_iter().map(|(to, code)| json!({"to": to, "error": code}));
-                Ok(json!({"messageIds": sent, "refused": refused.collect::<Value>()}))
-            }
+        if let (Some((_, code)), true) = (refused.first(), sent.is_empty()) {
+            return Err(code);
         }
+        let mut said = json!({"messageIds": sent});
+        if !refused.is_empty() {
+            let refused = refused.into_iter().map(|(to, code)| json!({"to": to, "error": code}));
+            said["refused"] = refused.collect();
+        }
+        if !ignored.is_empty() {
+            self.happened.push("request_id ignored");
+            said["ignored"] = ignored.iter().map(|id| json!(format!("payload.request_id: {id}"))).collect();
+        }
+        Ok(said)
     }
 
     /// What is due comes into the mailboxes.
@@ -265,8 +395,24 @@ impl Society {
     pub(super) fn begin_turn(&mut self, of: &Conversation, by: &MessageId) {
         self.turns += 1;
         let (agent, task) = (of.agent.clone(), of.task.clone());
-        self.put(Turn { id: self.turns, agent, task, began_by: by.clone(), state: "open".to_owned() });
+        let works_on = self.subject(&self.rows.messages[by]);
+        let turn =
+            Turn { id: self.turns, agent, task, began_by: by.clone(), works_on, state: "open".to_owned() };
+        self.put(turn);
         self.take(by, self.turns);
+    }
+
+    /// What its reader works on in a turn that a message begins: a request itself; with a reminder, what the reader owes;
+    /// with news of what the reader has asked, that on whose behalf it asked.
+    fn subject(&self, message: &Message) -> Option<MessageId> {
+        if message.expects == Expects::Answer {
+            return Some(message.id.clone());
+        }
+        let subjects: BTreeSet<&MessageId> = message.in_reply_to.iter().chain(&message.about).collect();
+        subjects.into_iter().find_map(|id| {
+            let request = &self.rows.messages[id];
+            if request.receiver == message.receiver { Some(id.clone()) } else { request.on_behalf_of.clone() }
+        })
     }
 
     pub(super) fn take(&mut self, id: &MessageId, turn: i64) {
@@ -279,90 +425,6 @@ impl Society {
         if nudged { LastWord::Yes } else { LastWord::UnlessWaiting }
     }
 
-    fn settle(&mut self, turn: &Turn, state: MessageState) {
-        for message in
-            self.mail(|message| message.turn == Some(turn.id) && message.state == MessageState::InTurn)
-        {
-            self.change(&message.id, |message| message.state = state);
-        }
-    }
-
-    /// Ends a turn; its text goes to the giver, or stays where it is.
-    pub(super) fn end_turn(&mut self, turn: &Turn, text: Option<&Letter>) {
-        let of = Conversation { agent: turn.agent.clone(), task: turn.task.clone() };
-        let mut undelivered = None;
-        if let (Some(letter), Some((giver, request))) = (text, text.and_then(|_| self.giver(turn))) {
-            let answering = request.clone().map_or(Answering::Nothing, Answering::This);
-            let sent = self.send(&of, giver.as_str(), letter, &answering, None, self.last_word(turn));
-            undelivered = sent.is_err().then(|| (giver, request.unwrap_or_else(|| turn.began_by.clone())));
-        }
-        self.settle(turn, MessageState::Done);
-        self.put(Turn { state: "done".to_owned(), ..turn.clone() });
-        if let Some((giver, request)) = undelivered {
-            let message = &self.rows.messages[&request];
-            if message.answered_by.is_none()
-                && matches!(message.state, MessageState::InTurn | MessageState::Done)
-            {
-                self.change(&request, |message| message.state = MessageState::Failed);
-            }
-            self.tell(&of.task, &giver, "receiver_failed");
-        }
-    }
-
-    /// To whom a closing text goes, and which request it answers; nobody where it stays a note.
-    fn giver(&self, turn: &Turn) -> Option<(AgentId, Option<MessageId>)> {
-        let of = Conversation { agent: turn.agent.clone(), task: turn.task.clone() };
-        let open = self.open_requests(&of);
-        let was_told = |id: &AgentId| {
-            self.rows
-                .messages
-                .values()
-                .any(|message| message.sent_in == Some(turn.id) && message.receiver == *id)
-        };
-        let user = AgentId::user();
-        if self.last_word(turn) == LastWord::Yes {
-            let request =
-                open.iter().find(|request| request.sender == user).map(|request| request.id.clone());
-            return (!was_told(&user)).then_some((user, request));
-        }
-        let began_by = &self.rows.messages[&turn.began_by];
-        let request = if began_by.expects == Expects::Answer {
-            open.into_iter().find(|request| request.id == began_by.id)?
-        } else {
-            open.into_iter().next()?
-        };
-        let giver = &request.sender;
-        let mut waits_for = self.awaited(&of);
-        waits_for.extend(self.unheard(&of));
-        waits_for.remove(giver);
-        if was_told(giver) || (!giver.is_user() && !waits_for.is_empty()) {
-            return None;
-        }
-        Some((giver.clone(), Some(request.id.clone())))
-    }
-
-    /// A turn cannot go on: its messages have failed, the parent is told, and those who wrote.
-    pub(super) fn fail_turn(&mut self, turn: &Turn) {
-        let of = Conversation { agent: turn.agent.clone(), task: turn.task.clone() };
-        let asked: Vec<(MessageId, AgentId)> = self
-            .open_requests(&of)
-            .into_iter()
-            .map(|asked| (asked.id.clone(), asked.sender.clone()))
-            .collect();
-        self.settle(turn, MessageState::Failed);
-        self.put(Turn { state: "failed".to_owned(), ..turn.clone() });
-        let parent = self.rows.agents[&turn.agent].parent.clone().unwrap_or_else(AgentId::user);
-        self.tell(&turn.task, &parent, "agent_failed");
-        for (request, sender) in asked.into_iter().filter(|(_, sender)| !sender.is_user()) {
-            if self.rows.messages[&request].state != MessageState::Failed {
-                self.change(&request, |request| request.state = MessageState::Failed);
-            }
-            if sender != parent && sender != turn.agent {
-                self.tell(&turn.task, &sender, "receiver_failed");
-            }
-        }
-    }
-
     pub(super) fn return_mail(&mut self, of: &AgentId) {
         for message in self.mail(|message| {
             let is_unread =
@@ -370,7 +432,8 @@ impl Society {
             message.receiver == *of && is_unread
         }) {
             self.change(&message.id, |message| message.state = MessageState::Bounced);
-            self.tell(&message.task, &message.sender, "bounced");
+            let about = (message.expects == Expects::Answer).then_some(message.id);
+            self.tell(&message.task, &message.sender, "bounced", about, Told::default());
         }
     }
 
@@ -380,7 +443,7 @@ impl Society {
         }) {
             self.change(&message.id, |message| message.state = MessageState::Failed);
             if message.sender != *by {
-                self.tell(&message.task, &message.sender, "terminated");
+                self.tell(&message.task, &message.sender, "terminated", Some(message.id), Told::default());
             }
         }
     }

@@ -14,6 +14,8 @@ pub(super) enum Actor {
     InTurn(u8),
     /// Somebody who has not ended; root, and the person where it can, in one of the tasks.
     Anybody(u8),
+    /// The person.
+    Person(u8),
 }
 
 /// Whom it is about, as the one who acts puts it.
@@ -68,8 +70,34 @@ pub(super) struct Payload {
     pub(super) mentions: Option<Which>,
     /// For an introduction: who is introduced.
     pub(super) target: Option<Whom>,
-    /// A request that it names.
-    pub(super) request: Option<u8>,
+    /// The requests that it names.
+    pub(super) requests: Vec<Named>,
+    /// Which words it has.
+    pub(super) words: u8,
+}
+
+/// A request that a message names in `request_id`.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Named {
+    /// One that its sender has heard and not answered.
+    Open(u8),
+    /// One on whose behalf such a request was made.
+    PassedOn(u8),
+    /// Any message.
+    Any(u8),
+    /// Nothing.
+    Missing,
+}
+
+/// What is said at the end of a turn.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Said {
+    /// Nothing.
+    Silence,
+    /// Some words, and perhaps an artifact that they name.
+    Words(u8, Option<Which>),
+    /// What one has said last.
+    Again,
 }
 
 /// What somebody is told who is hired.
@@ -150,12 +178,17 @@ pub(super) enum Operation {
     BeginTurn {
         mailbox: u8,
     },
+    /// Somebody answers in the middle of a turn whoever has said something already while waiting for the answer; who asked
+    /// reads it at once, and has nothing to add.
+    Overtake {
+        request: u8,
+    },
     TakeMail {
         turn: u8,
     },
     EndTurn {
         turn: u8,
-        text: Option<Option<Which>>,
+        text: Said,
     },
     FailTurn {
         turn: u8,
@@ -185,11 +218,16 @@ fn actor() -> impl Strategy<Value = Actor> {
     prop_oneof![1 => index().prop_map(Actor::Anybody), 1 => index().prop_map(Actor::InTurn)]
 }
 
+/// Mostly somebody whose turn is open: that is where agents write and store things.
+fn speaker() -> impl Strategy<Value = Actor> {
+    prop_oneof![1 => index().prop_map(Actor::Anybody), 3 => index().prop_map(Actor::InTurn)]
+}
+
 fn whom() -> impl Strategy<Value = Whom> {
     prop_oneof![
         10 => index().prop_map(Whom::Contact),
         2 => index().prop_map(Whom::RoleOfContact),
-        5 => index().prop_map(Whom::Asker),
+        8 => index().prop_map(Whom::Asker),
         4 => index().prop_map(Whom::Anybody),
         1 => index().prop_map(Whom::RoleOfAnybody),
         1 => Just(Whom::Itself),
@@ -209,6 +247,24 @@ fn flaw() -> impl Strategy<Value = Flaw> {
     prop_oneof![38 => Just(Flaw::None), 2 => Just(Flaw::Incomplete), 1 => Just(Flaw::Long)]
 }
 
+fn named() -> impl Strategy<Value = Named> {
+    prop_oneof![
+        6 => index().prop_map(Named::Open),
+        3 => index().prop_map(Named::PassedOn),
+        2 => index().prop_map(Named::Any),
+        1 => Just(Named::Missing),
+    ]
+}
+
+fn said() -> impl Strategy<Value = Said> {
+    let words = (any::<u8>(), proptest::option::weighted(0.2, which()));
+    prop_oneof![
+        5 => Just(Said::Silence),
+        6 => words.prop_map(|(words, mentions)| Said::Words(words, mentions)),
+        2 => Just(Said::Again),
+    ]
+}
+
 fn payload() -> impl Strategy<Value = Payload> {
     let kinds = [MessageType::ALL.as_slice(), &[MessageType::General, MessageType::General]].concat();
     let kinds = prop_oneof![3 => select(kinds), 1 => Just(MessageType::IntroductionResponse)];
@@ -218,15 +274,20 @@ fn payload() -> impl Strategy<Value = Payload> {
     ];
     let mentions = proptest::option::weighted(0.2, which());
     let target = proptest::option::weighted(0.9, whom());
-    let request = proptest::option::weighted(0.3, index());
-    (kinds, flaw(), attachments, mentions, target, request).prop_map(
-        |(kind, flaw, attachments, mentions, target, request)| Payload {
+    let requests = prop_oneof![
+        5 => Just(Vec::new()),
+        2 => named().prop_map(|one| vec![one]),
+        1 => proptest::collection::vec(named(), 2..4),
+    ];
+    (kinds, flaw(), attachments, mentions, target, requests, any::<u8>()).prop_map(
+        |(kind, flaw, attachments, mentions, target, requests, words)| Payload {
             kind,
             flaw,
             attachments,
             mentions,
             target,
-            request,
+            requests,
+            words,
         },
     )
 }
@@ -255,32 +316,50 @@ fn role() -> impl Strategy<Value = RoleMeant> {
     ]
 }
 
-fn operation() -> BoxedStrategy<Operation> {
-    let receivers = prop_oneof![
-        5 => whom().prop_map(|one| vec![one]),
-        1 => proptest::collection::vec(whom(), 0..4),
+/// How much goes on at once: where everybody has mail all the time, nobody comes to rest.
+#[derive(Clone, Copy, Debug)]
+enum Pace {
+    Busy,
+    Calm,
+}
+
+fn operation(pace: Pace) -> BoxedStrategy<Operation> {
+    let weight = |busy: u32, calm: u32| match pace {
+        Pace::Busy => busy,
+        Pace::Calm => calm,
+    };
+    let partners = prop_oneof![
+        4 => index().prop_map(Whom::Asker),
+        3 => index().prop_map(Whom::Descendant),
+        1 => index().prop_map(Whom::Contact),
     ];
+    let whom = prop_oneof![weight(1, 0) => whom(), weight(0, 1) => partners].boxed();
+    let receivers = prop_oneof![
+        5 => whom.clone().prop_map(|one| vec![one]),
+        1 => proptest::collection::vec(whom.clone(), 0..4),
+    ];
+    let writer = prop_oneof![4 => speaker(), 1 => index().prop_map(Actor::Person)];
     let delay = proptest::option::weighted(0.15, select(vec![0, 1_000, 60_000]));
-    let ends = prop_oneof![3 => index().prop_map(Whom::Descendant), 2 => whom()];
-    let text = proptest::option::weighted(0.85, proptest::option::weighted(0.2, which()));
+    let ends = prop_oneof![3 => index().prop_map(Whom::Descendant), 2 => whom];
     prop_oneof![
-        14 => (actor(), index(), flaw()).prop_map(|(by, name, flaw)| Operation::CreateRole { by, name, flaw }),
+        weight(14, 8) => (actor(), index(), flaw()).prop_map(|(by, name, flaw)| Operation::CreateRole { by, name, flaw }),
         3 => (actor(), role()).prop_map(|(by, role)| Operation::FindRole { by, role }),
-        30 => (actor(), hire()).prop_map(|(by, hire)| Operation::Spawn { by, hire }),
-        14 => (actor(), hire(), payload())
+        weight(30, 16) => (actor(), hire()).prop_map(|(by, hire)| Operation::Spawn { by, hire }),
+        weight(14, 10) => (actor(), hire(), payload())
             .prop_map(|(by, hire, message)| Operation::SpawnWithTask { by, hire, message }),
-        120 => (actor(), receivers, payload(), delay)
+        weight(120, 50) => (writer, receivers, payload(), delay)
             .prop_map(|(by, to, payload, delay)| Operation::Send { by, to, payload, delay }),
-        8 => (actor(), ends).prop_map(|(by, whom)| Operation::Terminate { by, whom }),
-        14 => actor().prop_map(|by| Operation::PutArtifact { by }),
+        weight(8, 2) => (actor(), ends).prop_map(|(by, whom)| Operation::Terminate { by, whom }),
+        14 => speaker().prop_map(|by| Operation::PutArtifact { by }),
         4 => (actor(), which()).prop_map(|(by, which)| Operation::PutReference { by, which }),
         14 => (actor(), which()).prop_map(|(by, which)| Operation::GetArtifact { by, which }),
         3 => actor().prop_map(|by| Operation::ListArtifacts { by }),
         3 => actor().prop_map(|by| Operation::ListContacts { by }),
-        56 => index().prop_map(|mailbox| Operation::BeginTurn { mailbox }),
-        20 => index().prop_map(|turn| Operation::TakeMail { turn }),
-        44 => (index(), text).prop_map(|(turn, text)| Operation::EndTurn { turn, text }),
-        6 => index().prop_map(|turn| Operation::FailTurn { turn }),
+        weight(56, 80) => index().prop_map(|mailbox| Operation::BeginTurn { mailbox }),
+        weight(6, 40) => index().prop_map(|request| Operation::Overtake { request }),
+        weight(20, 4) => index().prop_map(|turn| Operation::TakeMail { turn }),
+        weight(44, 80) => (index(), said()).prop_map(|(turn, text)| Operation::EndTurn { turn, text }),
+        weight(6, 1) => index().prop_map(|turn| Operation::FailTurn { turn }),
         8 => Just(Operation::Show),
         10 => (1i64..70_000).prop_map(|milliseconds| Operation::Wait { milliseconds }),
         3 => (0u8..2).prop_map(|task| Operation::Nudge { task }),
@@ -293,13 +372,14 @@ fn operation() -> BoxedStrategy<Operation> {
 /// single operations, then each operation that is left is made simpler.
 #[derive(Debug)]
 pub(super) struct Sequences {
-    operation: BoxedStrategy<Operation>,
+    /// Busy ones and calm ones.
+    operations: [BoxedStrategy<Operation>; 2],
     length: usize,
 }
 
 impl Sequences {
     pub(super) fn of(length: usize) -> Self {
-        Self { operation: operation(), length }
+        Self { operations: [operation(Pace::Busy), operation(Pace::Calm)], length }
     }
 }
 
@@ -308,7 +388,9 @@ impl Strategy for Sequences {
     type Value = Vec<Operation>;
 
     fn new_tree(&self, runner: &mut TestRunner) -> Result<Sequence, proptest::test_runner::Reason> {
-        let trees = (0..self.length).map(|_| self.operation.new_tree(runner));
+        let pace = runner.rng().random_range(0..self.operations.len());
+        let operation = &self.operations[pace];
+        let trees = (0..self.length).map(|_| operation.new_tree(runner));
         Ok(Sequence {
             operations: trees.collect::<Result<_, _>>()?,
             length: self.length,

@@ -5,8 +5,8 @@ use super::choice::{self, Callers, TASKS};
 use super::invariants::{self, Step};
 use super::observed::{Changes, Observed, read_all};
 use super::operation::{Flaw, Operation};
-use super::rows::{Key, Rows};
-use super::society::{Code, Society};
+use super::rows::{Key, Message, Rows, Told};
+use super::society::{Code, Letter, Society};
 use crate::driver::closing;
 use crate::handles::Handles;
 use crate::record::ToolResult;
@@ -19,7 +19,7 @@ use polity_registry::Snapshot;
 use polity_society::id::{AgentId, ArtifactId, RoleId, ServiceId, TaskId};
 use polity_society::message::MessageState;
 use polity_society::notice::Notice;
-use polity_society::rules::LastWord;
+use polity_society::rules::{self, LastWord};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -33,6 +33,9 @@ pub(super) enum Tracing {
 
 /// How often what came of which operation: `ok`, or the code of a refusal.
 pub(super) type Outcomes = BTreeMap<(&'static str, String), u32>;
+
+/// Under this stands what came of operations besides what was said.
+pub(super) const BY_THE_WAY: &str = "by the way";
 
 /// A society as it goes on: what it should be, and what it is.
 pub(super) struct Play {
@@ -118,6 +121,9 @@ impl Play {
     fn check(&mut self, played: &Played, changes: &Changes) -> Result<(), String> {
         let outcome = code(&played.said);
         *self.outcomes.entry((played.verb, outcome.to_owned())).or_default() += 1;
+        for happened in self.society.happened.drain(..) {
+            *self.outcomes.entry((BY_THE_WAY, happened.to_owned())).or_default() += 1;
+        }
         if self.tracing == Tracing::On {
             self.trace.push(format!("{} -> {}", played.what, played.said));
         }
@@ -161,7 +167,9 @@ impl Play {
                 let name = choice::role(&self.society, &by, *role);
                 let said = self.call(tx, &by, "find_role_by_name", json!({"name": name})).await?;
                 let role = self.society.usable_role(&by, &name);
-                let expected = role.map_or(Value::Null, |role| json!({"id": role.id, "name": role.name}));
+                let expected = role.map_or_else(refused, |role| {
+                    role.map_or(Value::Null, |role| json!({"id": role.id, "name": role.name}))
+                });
                 Ok(said.against(expected, &["id", "name"]))
             }
             Operation::Spawn { by, hire } => {
@@ -200,7 +208,7 @@ impl Play {
                 let last_word = turn.map_or(LastWord::UnlessWaiting, |turn| self.society.last_word(turn));
                 let letter = letter.as_ref().map_err(|code| *code);
                 let sent = self.society.send_to_each(&by, &to, letter, due_at, last_word);
-                Ok(said.against(sent.unwrap_or_else(refused), &["messageIds", "refused"]))
+                Ok(said.against(sent.unwrap_or_else(refused), &["messageIds", "refused", "ignored"]))
             }
             Operation::Terminate { by, whom } => {
                 let by = agent(*by);
@@ -253,6 +261,7 @@ impl Play {
             | Operation::TakeMail { .. }
             | Operation::EndTurn { .. }
             | Operation::FailTurn { .. } => self.turn(tx, operation).await,
+            Operation::Overtake { request } => self.overtake(tx, *request).await,
             Operation::Show => {
                 let waiting = self
                     .society
@@ -271,8 +280,11 @@ impl Play {
             }
             Operation::Nudge { task } => {
                 let task = TaskId::new(TASKS[usize::from(*task)]);
-                apply::tell(tx, &self.snapshot, &task, &AgentId::root(), Notice::Nudge).await?;
-                self.society.tell(&task, &AgentId::root(), "nudge");
+                let root = Conversation { agent: AgentId::root(), task: task.clone() };
+                let mut open = self.society.open_requests(&root).into_iter();
+                let about = open.find(|request| request.sender.is_user()).map(|request| request.id.clone());
+                apply::tell(tx, &self.snapshot, &task, &root.agent, Notice::Nudge, about.clone()).await?;
+                self.society.tell(&task, &root.agent, "nudge", about, Told::default());
                 Ok(Played::silent("nudge", format!("nudge root in {task}")))
             }
             // The database is closed and opened between two calls of `play`.
@@ -281,68 +293,115 @@ impl Play {
     }
 
     async fn turn(&mut self, tx: &mut Tx, operation: &Operation) -> Result<Played, Error> {
-        let society = &mut self.society;
-        if let Operation::BeginTurn { mailbox } = operation {
-            let can_begin = |of: &Conversation| {
-                let waits = |message| Society::is_waiting_for(message, of);
-                society.open_turn(of).is_none() && society.rows.messages.values().any(waits)
-            };
-            let Some(of) = choice::pick_conversation(society, *mailbox, can_begin) else {
-                return Ok(Played::nothing("begin_turn"));
-            };
-            let expected = society.mail(|message| Society::is_waiting_for(message, &of))[0].id.clone();
-            let first = messages::first_queued(&mut tx.connection, &of).await?.unwrap().id;
-            let open = turns::begin(tx, &of, &first).await?;
-            messages::take(tx, &first, open.id).await?;
-            society.begin_turn(&of, &expected);
-            return Ok(Played {
-                verb: "begin_turn",
-                what: format!("{} begin_turn in {}", of.agent, of.task),
-                said: json!({"message": first, "turn": open.id}),
-                expected: json!({"message": expected, "turn": society.turns}),
-            });
-        }
-        let (verb, number) = match operation {
-            Operation::TakeMail { turn } => ("take_mail", *turn),
-            Operation::EndTurn { turn, .. } => ("end_turn", *turn),
-            Operation::FailTurn { turn } => ("fail_turn", *turn),
+        let society = &self.society;
+        let can_begin = |of: &Conversation| {
+            let waits = |message| Society::is_waiting_for(message, of);
+            society.open_turn(of).is_none() && society.rows.messages.values().any(waits)
+        };
+        let is_open = |of: &Conversation| society.open_turn(of).is_some();
+        let (verb, of) = match operation {
+            Operation::BeginTurn { mailbox } => {
+                ("begin_turn", choice::pick_conversation(society, *mailbox, can_begin))
+            }
+            Operation::TakeMail { turn } => ("take_mail", choice::pick_conversation(society, *turn, is_open)),
+            Operation::EndTurn { turn, .. } => {
+                ("end_turn", choice::pick_conversation(society, *turn, is_open))
+            }
+            Operation::FailTurn { turn } => ("fail_turn", choice::pick_conversation(society, *turn, is_open)),
             _ => unreachable!("this is not about turns: {operation:?}"),
         };
-        let Some(of) = choice::pick_conversation(society, number, |of| society.open_turn(of).is_some())
-        else {
-            return Ok(Played::nothing(verb));
-        };
-        let turn = society.open_turn(&of).cloned().unwrap();
-        let open = turns::open(&mut tx.connection, &of).await?.unwrap();
-        let what = format!("{} {verb} in {}", of.agent, of.task);
-        match operation {
-            Operation::TakeMail { .. } => {
-                let taken = messages::take_through(tx, &of, open.id, i64::MAX).await?;
-                let waiting = society.mail(|message| Society::is_waiting_for(message, &of));
-                for message in &waiting {
-                    society.take(&message.id, turn.id);
-                }
-                let waiting: Vec<_> = waiting.into_iter().map(|message| message.id).collect();
-                Ok(Played { verb, what, said: json!(taken), expected: json!(waiting) })
-            }
+        let Some(of) = of else { return Ok(Played::nothing(verb)) };
+        let (said, expected) = match operation {
+            Operation::BeginTurn { .. } => self.begin_turn(tx, &of).await?,
+            Operation::TakeMail { .. } => self.take_mail(tx, &of).await?,
             Operation::EndTurn { text, .. } => {
-                let said = text.map(|mentions| choice::closing_text(society, &of.agent, mentions));
-                let (text, letter) = said.unzip();
-                let heard = society
-                    .mail(|message| message.turn == Some(turn.id) && message.state == MessageState::InTurn)
-                    .len() as u64;
-                closing::finish(tx, &self.handles, &self.snapshot, &of, &open, text.as_deref(), heard)
-                    .await?;
-                society.end_turn(&turn, letter.as_ref());
-                Ok(Played::silent(verb, format!("{what}, saying {text:?}")))
+                let letter = choice::closing_text(&self.society, &of, *text);
+                self.end_turn(tx, &of, letter.as_ref()).await?;
+                (Value::Null, Value::Null)
             }
             _ => {
+                let turn = self.society.open_turn(&of).cloned().unwrap();
+                let open = turns::open(&mut tx.connection, &of).await?.unwrap();
                 let service = ServiceId::new("words");
                 closing::fail(tx, &self.snapshot, &of, &open, &service, "x").await?;
-                society.fail_turn(&turn);
-                Ok(Played::silent(verb, what))
+                self.society.fail_turn(&turn);
+                (Value::Null, Value::Null)
             }
+        };
+        let what = match operation {
+            Operation::EndTurn { text, .. } => format!("{} {verb} in {}, saying {text:?}", of.agent, of.task),
+            _ => format!("{} {verb} in {}", of.agent, of.task),
+        };
+        Ok(Played { verb, what, said, expected })
+    }
+
+    /// Has somebody answer in the middle of a turn, and whoever asked read it at once.
+    async fn overtake(&mut self, tx: &mut Tx, number: u8) -> Result<Played, Error> {
+        let Some((by, request, asker)) = choice::overtaking(&self.society, number) else {
+            return Ok(Played::nothing("overtake"));
+        };
+        let words = "先答";
+        let arguments = json!({"to": asker.agent, "payload": {"text": words, "request_id": request}});
+        let said = self.call(tx, &by, "send_message", arguments).await?;
+        let letter = Letter { requests: vec![request], ..Letter::plain(words.to_owned()) };
+        let turn = self.society.open_turn(&by).unwrap();
+        let last_word = self.society.last_word(turn);
+        let to = [asker.agent.to_string()];
+        let sent = self.society.send_to_each(&by, &to, Ok(&letter), None, last_word);
+        let played = said.against(sent.unwrap_or_else(refused), &["messageIds", "refused", "ignored"]);
+        let mut said = vec![played.said];
+        let mut expected = vec![played.expected];
+        if self.society.rows.messages.values().any(|message| Society::is_waiting_for(message, &asker)) {
+            for (is, should_be) in [self.begin_turn(tx, &asker).await?, self.take_mail(tx, &asker).await?] {
+                said.push(is);
+                expected.push(should_be);
+            }
+            self.end_turn(tx, &asker, None).await?;
         }
+        let what = format!("{}, which {} reads at once", played.what, asker.agent);
+        Ok(Played { verb: "overtake", what, said: json!(said), expected: json!(expected) })
+    }
+
+    /// Begins a turn, as the driver does; gives what was said and what should have been.
+    async fn begin_turn(&mut self, tx: &mut Tx, of: &Conversation) -> Result<(Value, Value), Error> {
+        let society = &mut self.society;
+        let expected = society.mail(|message| Society::is_waiting_for(message, of))[0].id.clone();
+        let first = messages::first_queued(&mut tx.connection, of).await?.unwrap();
+        let subjects = messages::requests(&mut tx.connection, rules::subjects(&first)).await?;
+        let open = turns::begin(tx, of, &first.id, rules::works_on(&first, &subjects)).await?;
+        messages::take(tx, &first.id, open.id).await?;
+        society.begin_turn(of, &expected);
+        let said = json!({"message": first.id, "turn": open.id});
+        Ok((said, json!({"message": expected, "turn": society.turns})))
+    }
+
+    async fn take_mail(&mut self, tx: &mut Tx, of: &Conversation) -> Result<(Value, Value), Error> {
+        let turn = self.society.open_turn(of).unwrap().id;
+        let open = turns::open(&mut tx.connection, of).await?.unwrap();
+        let taken = messages::take_through(tx, of, open.id, i64::MAX).await?;
+        let waiting = self.society.mail(|message| Society::is_waiting_for(message, of));
+        for message in &waiting {
+            self.society.take(&message.id, turn);
+        }
+        let waiting: Vec<_> = waiting.into_iter().map(|message| message.id).collect();
+        Ok((json!(taken), json!(waiting)))
+    }
+
+    async fn end_turn(
+        &mut self,
+        tx: &mut Tx,
+        of: &Conversation,
+        letter: Option<&Letter>,
+    ) -> Result<(), Error> {
+        let turn = self.society.open_turn(of).cloned().unwrap();
+        let open = turns::open(&mut tx.connection, of).await?.unwrap();
+        let is_heard =
+            |message: &Message| message.turn == Some(turn.id) && message.state == MessageState::InTurn;
+        let heard = self.society.mail(is_heard).len() as u64;
+        let text = letter.map(|letter| letter.words.as_str());
+        closing::finish(tx, &self.handles, &self.snapshot, of, &open, text, heard).await?;
+        self.society.end_turn(&turn, letter);
+        Ok(())
     }
 
     fn opened(&self, by: &Conversation, id: &ArtifactId, field: &str) -> Value {

@@ -4,7 +4,7 @@
 use polity_society::contact::Source;
 use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, TaskId};
 use polity_society::message::{Expects, Finality, MessageState, MessageType};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 
 /// Declares a table: where its rows are kept, what a row holds, and the SQL that reads each field (`@` stands before
@@ -127,7 +127,12 @@ tables! {
         kind: Option<MessageType> = "nullif(@type, 'notice')",
         notice: Option<String> = "iif(@type = 'notice', json_extract(@body, '$.notice'), NULL)",
         attachments: Vec<ArtifactId> = "json(@attachments)",
-        in_reply_to: Option<MessageId> = "@in_reply_to",
+        words: Option<String> = "json_extract(@body, '$.text')",
+        told: Told = "json_object('notes', json_extract(@body, '$.notes'), 'artifacts', json_extract(@body, '$.artifacts'),
+            'requests', json_extract(@body, '$.requests'))",
+        in_reply_to: Vec<MessageId> = "json(coalesce(@in_reply_to, '[]'))",
+        about: Option<MessageId> = "@about",
+        on_behalf_of: Option<MessageId> = "@on_behalf_of",
         expects: Expects = "@expects",
         finality: Finality = "@finality",
         met: Option<Source> = "json_extract(@introduction, '$.source')",
@@ -136,6 +141,8 @@ tables! {
         due_at: Option<i64> = "@due_at",
         state: MessageState = "@state",
         answered_by: Option<MessageId> = "@answered_by",
+        answered_in: Option<i64> = "@answered_in",
+        reminded: u8 = "@reminded",
         sent_in: Option<i64> = "@sent_in",
         turn: Option<i64> = "@turn",
     }
@@ -144,7 +151,51 @@ tables! {
         agent: AgentId = "@agent",
         task: TaskId = "@task",
         began_by: MessageId = "@began_by",
+        works_on: Option<MessageId> = "@works_on",
         state: String = "@state",
+    }
+    notes: Note by i64 = |row| row.seq, {
+        seq: i64 = "@seq",
+        agent: AgentId = "@agent",
+        task: TaskId = "@task",
+        request: MessageId = "@request",
+        answers: Vec<MessageId> = "json(@answers)",
+        text: String = "@text",
+    }
+    outputs: Output by (AgentId, TaskId, AgentId, MessageId, ArtifactId) = |row| row.parts(), {
+        agent: AgentId = "@agent",
+        task: TaskId = "@task",
+        request: MessageId = "@request",
+        asker: AgentId = "@asker",
+        artifact: ArtifactId = "@artifact",
+    }
+}
+
+/// What a notice of the system hands on, as far as it is compared.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+pub(super) struct Told {
+    #[serde(default, deserialize_with = "or_nothing")]
+    pub(super) requests: Vec<Handed>,
+    #[serde(default, deserialize_with = "or_nothing")]
+    pub(super) notes: Vec<String>,
+    #[serde(default, deserialize_with = "or_nothing")]
+    pub(super) artifacts: Vec<Handed>,
+}
+
+/// A request or an artifact that a notice names.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub(super) struct Handed {
+    pub(super) id: String,
+}
+
+fn or_nothing<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Vec<T>, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or_default())
+}
+
+impl Output {
+    fn parts(&self) -> (AgentId, TaskId, AgentId, MessageId, ArtifactId) {
+        let Self { agent, task, request, asker, artifact } = self.clone();
+        (agent, task, asker, request, artifact)
     }
 }
 
@@ -168,6 +219,11 @@ impl Message {
             MessageState::Delayed | MessageState::Queued | MessageState::InTurn | MessageState::Done
         );
         self.expects == Expects::Answer && self.answered_by.is_none() && may_come
+    }
+
+    /// Whether it says something more about a request that is settled already.
+    pub(super) fn is_supplement(&self) -> bool {
+        self.in_reply_to.len() == 1 && self.about.as_ref() == self.in_reply_to.first()
     }
 
     /// A request that its receiver has read and can answer. The person can be answered after a failure, too, and nobody

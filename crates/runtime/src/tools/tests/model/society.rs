@@ -1,13 +1,13 @@
 //! The reference model: what a society does, told in plain maps from the contract alone. It shares no code with the
 //! rules that it is held against.
 
-use super::rows::{Agent, Artifact, Contact, Grant, Key, Message, Role, Row, Rows, Turn};
+use super::rows::{Agent, Artifact, Contact, Grant, Key, Message, Output, Role, Row, Rows};
 use crate::store::Conversation;
 use polity_society::contact::Source;
 use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId};
 use polity_society::message::MessageType;
 use polity_society::rules::{Answering, LastWord};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 pub(super) const MAX_AGENTS: usize = 8;
 pub(super) const MAX_DEPTH: u64 = 3;
@@ -25,8 +25,25 @@ pub(super) struct Letter {
     /// Every artifact that it names, attached or not.
     pub(super) named: BTreeSet<ArtifactId>,
     pub(super) target: Option<String>,
-    pub(super) request: Option<MessageId>,
+    /// The requests that it names.
+    pub(super) requests: Vec<MessageId>,
+    pub(super) words: String,
     pub(super) is_long: bool,
+}
+
+impl Letter {
+    /// A text and nothing else.
+    pub(super) fn plain(words: String) -> Self {
+        Self {
+            kind: MessageType::General,
+            attachments: Vec::new(),
+            named: ArtifactId::all_in(&words).into_iter().collect(),
+            target: None,
+            requests: Vec::new(),
+            words,
+            is_long: false,
+        }
+    }
 }
 
 /// Whom somebody wants to hire.
@@ -54,8 +71,11 @@ pub(super) struct Society {
     pub(super) now: i64,
     pub(super) turns: i64,
     pub(super) accepted: i64,
-    /// Which requests pass on another.
-    pub(super) passed_on: BTreeMap<MessageId, MessageId>,
+    pub(super) notes: i64,
+    /// All artifacts, in the order in which they were stored.
+    pub(super) stored: Vec<ArtifactId>,
+    /// What came of the operation at hand by the way.
+    pub(super) happened: Vec<&'static str>,
 }
 
 impl Society {
@@ -92,7 +112,9 @@ impl Society {
             now,
             turns: 0,
             accepted: 0,
-            passed_on: BTreeMap::new(),
+            notes: 0,
+            stored: Vec::new(),
+            happened: Vec::new(),
         }
     }
 
@@ -100,6 +122,11 @@ impl Society {
         let row = row.into();
         self.touched.insert(row.key());
         self.rows.put(row);
+    }
+
+    pub(super) fn remove(&mut self, key: Key) {
+        self.rows.remove(&key);
+        self.touched.insert(key);
     }
 
     pub(super) fn change(&mut self, id: &MessageId, change: impl FnOnce(&mut Message)) {
@@ -130,20 +157,20 @@ impl Society {
     }
 
     /// The contact that is meant: by id, else by a role that only one of them has.
-    pub(super) fn contact(&self, owner: &Conversation, meant: &str) -> Option<AgentId> {
+    pub(super) fn contact(&self, owner: &Conversation, meant: &str) -> Result<Option<AgentId>, Code> {
         let contacts: Vec<&AgentId> =
             self.contacts(owner).into_iter().map(|contact| &contact.agent).collect();
         if let Some(id) = contacts.iter().find(|id| id.as_str() == meant) {
-            return Some((*id).clone());
+            return Ok(Some((*id).clone()));
         }
         let of_role: Vec<_> = contacts.into_iter().filter(|id| self.role_name(id) == meant).collect();
-        if of_role.len() == 1 { Some(of_role[0].clone()) } else { None }
+        if of_role.len() > 1 { Err("ambiguous_name") } else { Ok(of_role.first().map(|id| (*id).clone())) }
     }
 
     /// A contact, or the one who asks.
     pub(super) fn contact_or_self(&self, owner: &Conversation, meant: &str) -> Result<AgentId, Code> {
         let itself = (owner.agent.as_str() == meant).then(|| owner.agent.clone());
-        self.contact(owner, meant).or(itself).ok_or("unknown_contact")
+        self.contact(owner, meant)?.or(itself).ok_or("unknown_contact")
     }
 
     fn is_above(&self, above: &AgentId, below: &AgentId) -> bool {
@@ -175,7 +202,7 @@ impl Society {
         grants.map(|((_, artifact), _)| artifact).collect()
     }
 
-    fn grant(&mut self, agent: &AgentId, artifact: &ArtifactId) {
+    pub(super) fn grant(&mut self, agent: &AgentId, artifact: &ArtifactId) {
         self.put(Grant { agent: agent.clone(), artifact: artifact.clone() });
     }
 
@@ -211,17 +238,20 @@ impl Society {
     }
 
     /// The role that somebody may hire into: its own, or one of those below it.
-    pub(super) fn usable_role(&self, by: &Conversation, meant: &str) -> Option<&Role> {
+    pub(super) fn usable_role(&self, by: &Conversation, meant: &str) -> Result<Option<&Role>, Code> {
         let may_use = |role: &&Role| {
             role.task == by.task && (role.creator == by.agent || self.is_above(&by.agent, &role.creator))
         };
         let usable: Vec<&Role> = self.rows.roles.values().filter(may_use).collect();
         if let Some(role) = usable.iter().find(|role| role.id.as_str() == meant) {
-            return Some(role);
+            return Ok(Some(role));
         }
         let named: Vec<&Role> = usable.into_iter().filter(|role| role.name == meant).collect();
-        let own = named.iter().find(|role| role.creator == by.agent);
-        if named.len() == 1 { named.first().copied() } else { own.copied() }
+        let own = named.iter().find(|role| role.creator == by.agent).copied();
+        if own.is_none() && named.len() > 1 {
+            return Err("ambiguous_name");
+        }
+        Ok(own.or(named.first().copied()))
     }
 
     pub(super) fn hire(&mut self, by: &Conversation, wish: &Wish, id: &AgentId) -> Result<RoleId, Code> {
@@ -229,7 +259,7 @@ impl Society {
             return Err("invalid_task_brief");
         }
         let name = wish.name.clone().transpose().map_err(|()| "invalid_arguments")?;
-        let role = self.usable_role(by, &wish.role).ok_or("not_child_role")?.id.clone();
+        let role = self.usable_role(by, &wish.role)?.ok_or("not_child_role")?.id.clone();
         let depth = self.rows.agents[&by.agent].depth + 1;
         let in_task = |agent: &&Agent| agent.task.as_ref() == Some(&by.task) && agent.ended_at.is_none();
         let agents: Vec<&Agent> = self.rows.agents.values().filter(in_task).collect();
@@ -237,8 +267,8 @@ impl Society {
         if depth > MAX_DEPTH || children >= MAX_CHILDREN || agents.len() >= MAX_AGENTS {
             return Err("limit_reached");
         }
-        let known = wish.collaborators.iter().map(|meant| self.contact(by, meant));
-        let known = known.collect::<Option<Vec<_>>>().ok_or("unknown_contact")?;
+        let known = wish.collaborators.iter().map(|meant| self.contact(by, meant)?.ok_or("unknown_contact"));
+        let known = known.collect::<Result<Vec<_>, _>>()?;
         self.put(Agent {
             id: id.clone(),
             task: Some(by.task.clone()),
@@ -272,8 +302,8 @@ impl Society {
         }
         let letter = letter?;
         let role = self.hire(by, wish, id)?;
-        match self.send(by, id.as_str(), letter, &Answering::Oldest, None, LastWord::UnlessWaiting) {
-            Ok(message) => Ok((role, message)),
+        match self.send(by, id.as_str(), letter, &Answering::AsWritten, None, LastWord::UnlessWaiting) {
+            Ok(sent) => Ok((role, sent.id)),
             Err(code) => {
                 for key in std::mem::take(&mut self.touched) {
                     self.rows.remove(&key);
@@ -294,7 +324,12 @@ impl Society {
     }
 
     pub(super) fn put_artifact(&mut self, by: &Conversation, id: &ArtifactId) {
+        self.stored.push(id.clone());
         self.put(Artifact { id: id.clone(), task: by.task.clone(), owner: by.agent.clone() });
+        if let Some(request) = self.worked_on(by) {
+            let (agent, task, artifact) = (by.agent.clone(), by.task.clone(), id.clone());
+            self.put(Output { agent, task, request: request.id, asker: request.sender, artifact });
+        }
         self.grant(&by.agent, id);
         for other in self.everybody.clone() {
             if self.is_above(&other, &by.agent) {
@@ -306,29 +341,35 @@ impl Society {
     /// Ends a descendant and all below it; says how many that were.
     pub(super) fn terminate(&mut self, by: &Conversation, meant: &str) -> Result<(AgentId, usize), Code> {
         let below = self.descendants(by);
-        let target = below.iter().find(|id| id.as_str() == meant).or_else(|| {
-            let mut of_role = below.iter().filter(|id| self.is_live(id) && self.role_name(id) == meant);
-            of_role.next().filter(|_| of_role.next().is_none())
-        });
-        let target = target.ok_or("not_descendant")?.clone();
+        let mut of_role = below.iter().filter(|id| self.is_live(id) && self.role_name(id) == meant);
+        let target = match below.iter().find(|id| id.as_str() == meant) {
+            Some(target) => target.clone(),
+            None => match (of_role.next(), of_role.next()) {
+                (Some(only), None) => only.clone(),
+                (None, _) => return Err("not_descendant"),
+                (Some(_), Some(_)) => return Err("ambiguous_name"),
+            },
+        };
         if !self.is_live(&target) {
             return Err("agent_terminated");
         }
         let mut ended: Vec<AgentId> = below;
         ended.retain(|id| self.is_live(id) && (*id == target || self.is_above(&target, id)));
         ended.sort_by_key(|id| self.rows.agents[id].depth);
+        let mut released = Vec::new();
         for id in &ended {
             let agent = Agent { ended_at: Some(self.now), ..self.rows.agents[id].clone() };
             self.put(agent);
             let open = self.rows.turns.values().find(|turn| turn.agent == *id && turn.state == "open");
             if let Some(turn) = open.cloned() {
-                self.put(Turn { state: "stopped".to_owned(), ..turn });
+                released.extend(self.close_turn(&turn, "stopped"));
             }
         }
         for id in &ended {
             self.return_mail(id);
             self.close_requests(id, &by.agent);
         }
+        self.look_at_those_who_waited(released);
         Ok((target, ended.len()))
     }
 }

@@ -1,0 +1,252 @@
+//! Where bytes stand in a text that somebody wrote down there. The time it takes grows with the length of the text and
+//! with nothing else.
+
+use super::hex;
+use super::known::{BEGINNING, HEAD, begins_file, is_known, may_begin_file};
+use super::stream::{LINE, LONG, Segment, Stream, gap};
+use super::symbol::{Symbol, symbol};
+use super::{Written, head};
+use std::ops::Range;
+
+/// How many digits of base64 make the bytes that are looked at.
+const HEAD_DIGITS: usize = HEAD.div_ceil(3) * 4;
+
+/// How far behind base64 that was found more of it may stand, in bytes.
+const NEAR: usize = 48;
+
+/// How far before the bytes a data URL may begin.
+const URL_HEAD: usize = 200;
+
+/// How often a place is taken for a beginning and is none, in bytes that were looked at: so many times the length of
+/// the text, and these besides. No text that means well comes near it.
+const PATIENCE: usize = 16;
+const LEAST_PATIENCE: usize = 1 << 16;
+
+/// Bytes that were found in a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    /// What of the text they take.
+    pub(super) range: Range<usize>,
+    /// The bytes.
+    pub(super) written: Written,
+}
+
+/// All bytes in a text, in order: data URLs of whatever kind, and base64 and hexadecimal of files of a known kind.
+pub(super) fn find(text: &str) -> Vec<Found> {
+    if text.len() < LONG {
+        return Vec::new();
+    }
+    let mut search =
+        Search { text: text.as_bytes(), patience: text.len() * PATIENCE + LEAST_PATIENCE, found: Vec::new() };
+    search.base64();
+    search.hexadecimal();
+    search.found.sort_by_key(|found| found.range.start);
+    search.found
+}
+
+/// Whether digits are the first of their lines. Formats that say late what they are are looked for there alone: in every
+/// line it would take too long.
+#[derive(Clone, Copy)]
+enum Standing {
+    First,
+    NextLine,
+}
+
+struct Search<'t> {
+    text: &'t [u8],
+    patience: usize,
+    found: Vec<Found>,
+}
+
+/// Where bytes begin.
+struct Place {
+    /// What goes with them: a data URL begins before its data.
+    from: usize,
+    /// The data.
+    start: usize,
+    /// The type that a data URL names.
+    mime: Option<String>,
+}
+
+impl Search<'_> {
+    fn base64(&mut self) {
+        let mut at = 0;
+        let mut line_end = None;
+        while let Some((what, length)) = symbol(self.text, at) {
+            if !matches!(what, Symbol::Digit(_)) {
+                at += length;
+                continue;
+            }
+            let segment = Segment::look(self.text, at, usize::MAX);
+            let standing = match line_end {
+                Some(end) if gap(self.text, end) == Some(at) => Standing::NextLine,
+                Some(_) | None => Standing::First,
+            };
+            line_end = (segment.length() >= LINE).then_some(segment.end());
+            at = match self.place(at, &segment, standing) {
+                Some(Place { from, start, mime }) => {
+                    let stream = self.whole(start);
+                    let range = from..stream.end;
+                    line_end = None;
+                    self.found.push(Found { range, written: Written { bytes: stream.bytes(), mime } });
+                    at.max(self.found.last().map_or(at, |found| found.range.end))
+                }
+                None => segment.end(),
+            };
+        }
+    }
+
+    /// What begins at a segment, or within it.
+    fn place(&mut self, start: usize, segment: &Segment, standing: Standing) -> Option<Place> {
+        if segment.length() < LINE {
+            return None;
+        }
+        if let Some((from, mime)) = url_before(self.text, start)
+            && Stream::read(self.text, start, LONG).digits.len() >= LONG
+        {
+            return Some(Place { from, start, mime });
+        }
+        if self.begins(start, standing) {
+            return Some(Place { from: start, start, mime: None });
+        }
+        // Something may stand before it without a blank.
+        let mut at = start;
+        while at < segment.end() {
+            if self.may_begin(at) && self.begins(at, Standing::NextLine) {
+                return Some(Place { from: at, start: at, mime: None });
+            }
+            at += symbol(self.text, at).map_or(1, |(_, length)| length);
+        }
+        None
+    }
+
+    fn may_begin(&self, at: usize) -> bool {
+        let digits = |most| Stream::read(self.text, at, most).bytes();
+        // Two digits are one byte, which mostly settles it.
+        let first = match (symbol(self.text, at), symbol(self.text, at + 1)) {
+            (Some((Symbol::Digit(first), 1)), Some((Symbol::Digit(second), 1))) => byte_of(first, second),
+            _ => digits(2).first().copied(),
+        };
+        first.is_some_and(may_begin_file) && begins_file(&digits(BEGINNING.div_ceil(3) * 4))
+    }
+
+    /// Whether base64 of a file of a known kind begins here.
+    fn begins(&mut self, start: usize, standing: Standing) -> bool {
+        if self.patience == 0 {
+            return false;
+        }
+        let beginning = Stream::read(self.text, start, LONG);
+        self.patience = self.patience.saturating_sub(LONG);
+        if beginning.digits.len() < LONG {
+            return false;
+        }
+        if is_known(&beginning.bytes()) {
+            return true;
+        }
+        match standing {
+            Standing::First => {
+                let head = Stream::read(self.text, start, HEAD_DIGITS);
+                self.patience = self.patience.saturating_sub(head.digits.len());
+                is_known(&head.bytes())
+            }
+            Standing::NextLine => false,
+        }
+    }
+
+    /// All of the base64 that begins here, and what belongs to it without following it: what stands shortly behind it
+    /// and is neither words nor a beginning.
+    fn whole(&mut self, start: usize) -> Stream {
+        let mut stream = Stream::read(self.text, start, usize::MAX);
+        while let Some(end) = self.rest_behind(stream.end) {
+            stream.end = end;
+        }
+        stream
+    }
+
+    fn rest_behind(&mut self, start: usize) -> Option<usize> {
+        let mut at = start;
+        while at < start + NEAR {
+            let (what, length) = symbol(self.text, at)?;
+            if !matches!(what, Symbol::Digit(_)) {
+                at += length;
+                continue;
+            }
+            let segment = Segment::look(self.text, at, usize::MAX);
+            if segment.length() >= LONG {
+                let is_rest = segment.is_mixed() && self.place(at, &segment, Standing::First).is_none();
+                return is_rest.then_some(segment.end());
+            }
+            at = segment.end();
+        }
+        None
+    }
+
+    fn hexadecimal(&mut self) {
+        let taken: Vec<Range<usize>> = self.found.iter().map(|found| found.range.clone()).collect();
+        let mut taken = taken.into_iter().peekable();
+        let mut at = 0;
+        while at < self.text.len() {
+            if let Some(range) = taken.next_if(|range| range.start <= at) {
+                at = range.end;
+                continue;
+            }
+            let until = taken.peek().map_or(self.text.len(), |range| range.start);
+            match self.hexadecimal_at(at, until) {
+                Some(found) => {
+                    at = found.range.end;
+                    self.found.push(found);
+                }
+                None => at += 1,
+            }
+        }
+    }
+
+    fn hexadecimal_at(&mut self, start: usize, until: usize) -> Option<Found> {
+        let text = self.text.get(..until)?;
+        if !hex::first(text, start).is_some_and(may_begin_file) {
+            return None;
+        }
+        let beginning = hex::read(text, start, BEGINNING);
+        if !begins_file(&beginning.bytes) {
+            return None;
+        }
+        self.patience = self.patience.checked_sub(HEAD)?;
+        let head = hex::read(text, start, HEAD);
+        if !head.is_long() || !is_known(&head.bytes) {
+            return None;
+        }
+        let whole = hex::read(text, start, usize::MAX);
+        let from = hex::with_prefix(text, start);
+        Some(Found { range: from..whole.end, written: Written { bytes: whole.bytes, mime: None } })
+    }
+}
+
+/// The first byte of four digits.
+fn byte_of(first: u8, second: u8) -> Option<u8> {
+    Some(value(first)? << 2 | value(second)? >> 4)
+}
+
+/// What a digit of base64 is worth.
+fn value(digit: u8) -> Option<u8> {
+    Some(match digit {
+        b'A'..=b'Z' => digit - b'A',
+        b'a'..=b'z' => digit - b'a' + 26,
+        b'0'..=b'9' => digit - b'0' + 52,
+        b'+' => 62,
+        b'/' => 63,
+        _ => return None,
+    })
+}
+
+/// Where the data URL begins whose data begin at `start`, and which type it names.
+fn url_before(text: &[u8], start: usize) -> Option<(usize, Option<String>)> {
+    let before = text.get(..start)?;
+    if !before.ends_with(b";base64,") {
+        return None;
+    }
+    let window = before.get(start.saturating_sub(URL_HEAD)..)?;
+    let from = start - window.len() + window.windows(5).rposition(|five| five == b"data:")?;
+    // Between two ASCII characters, so it is text.
+    let url = std::str::from_utf8(text.get(from..start)?).ok()?;
+    head(url).map(|(mime, _)| (from, mime))
+}

@@ -1,0 +1,110 @@
+//! Pieces of bytes that are known: without their beginning nothing but the bytes themselves tells what they are.
+
+use super::LEFT_OUT;
+use super::stream::{LONG, Segment, Stream};
+use super::symbol::{Symbol, symbol};
+use serde_json::Value;
+use std::collections::HashSet;
+use std::ops::Range;
+
+/// The bytes of a block. A run of 64 digits holds a whole block of what it is a piece of, in hexadecimal too.
+const BLOCK: usize = 16;
+
+/// Blocks with fewer different bytes are in many files, and in words.
+const LEAST_DIFFERENT: usize = 6;
+
+/// Bytes that are known, in blocks.
+#[derive(Default)]
+pub(crate) struct Fragments {
+    blocks: HashSet<[u8; BLOCK]>,
+}
+
+impl Fragments {
+    /// Takes bytes in.
+    pub(crate) fn know(&mut self, bytes: &[u8]) {
+        let (blocks, _) = bytes.as_chunks::<BLOCK>();
+        self.blocks.extend(blocks.iter().filter(|block| is_telling(block)));
+    }
+
+    /// Leaves what is known out of the texts of a value.
+    pub(crate) fn leave_out_in(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => self.leave_out(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.leave_out_in(item)),
+            Value::Object(object) => {
+                let fields = std::mem::take(object).into_iter();
+                object.extend(fields.map(|(mut name, mut value)| {
+                    self.leave_out(&mut name);
+                    self.leave_out_in(&mut value);
+                    (name, value)
+                }));
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// Leaves what is known out of a text.
+    pub(crate) fn leave_out(&self, text: &mut String) {
+        if self.blocks.is_empty() {
+            return;
+        }
+        let known: Vec<Range<usize>> = runs(text).filter(|run| self.holds(&text[run.clone()])).collect();
+        for run in known.into_iter().rev() {
+            text.replace_range(run, LEFT_OUT);
+        }
+    }
+
+    /// Whether a run is a piece of something known, wherever it was cut out.
+    fn holds(&self, run: &str) -> bool {
+        let digits = Stream::read(run.as_bytes(), 0, usize::MAX).digits;
+        let is_hexadecimal = run.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let phases = (0..4).map(|phase| Stream { digits: digits[phase..].to_vec(), end: 0 }.bytes());
+        let hexadecimal = (0..2).filter(|_| is_hexadecimal).map(|phase| from_hexadecimal(&run[phase..]));
+        let is_known =
+            |window: &[u8]| <&[u8; BLOCK]>::try_from(window).is_ok_and(|it| self.blocks.contains(it));
+        phases.chain(hexadecimal).any(|bytes| bytes.windows(BLOCK).any(is_known))
+    }
+}
+
+/// Whether a value holds a run that could be a piece of something.
+pub(crate) fn is_suspicious(value: &Value) -> bool {
+    match value {
+        Value::String(text) => runs(text).next().is_some(),
+        Value::Array(items) => items.iter().any(is_suspicious),
+        Value::Object(object) => {
+            object.iter().any(|(name, value)| runs(name).next().is_some() || is_suspicious(value))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// The runs of a text that are long, and no words.
+fn runs(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        while let Some((what, length)) = symbol(bytes, at) {
+            if !matches!(what, Symbol::Digit(_)) {
+                at += length;
+                continue;
+            }
+            let segment = Segment::look(bytes, at, usize::MAX);
+            let run = at..segment.end();
+            at = segment.end();
+            let is_hexadecimal = || bytes[run.clone()].iter().all(u8::is_ascii_hexdigit);
+            if segment.length() >= LONG && (segment.is_mixed() || is_hexadecimal()) {
+                return Some(run);
+            }
+        }
+        None
+    })
+}
+
+fn is_telling(block: &[u8; BLOCK]) -> bool {
+    block.iter().collect::<HashSet<_>>().len() >= LEAST_DIFFERENT
+}
+
+fn from_hexadecimal(digits: &str) -> Vec<u8> {
+    let (pairs, _) = digits.as_bytes().as_chunks::<2>();
+    pairs.iter().filter_map(|pair| super::hex::first(pair, 0)).collect()
+}

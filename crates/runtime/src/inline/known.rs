@@ -1,0 +1,121 @@
+//! What makes bytes a file of a known kind, and not a word that happens to decode.
+
+use polity_artifacts::{Extent, detect};
+use polity_society::content::Kind;
+
+/// How many bytes of a file are looked at: enough for the formats that say late what they are.
+pub(super) const HEAD: usize = 2048;
+
+/// How many bytes [`begins_file`] needs at most.
+pub(super) const BEGINNING: usize = 12;
+
+/// Formats that two or three bytes are enough for, and those of certificates, which are written in base64 to be read
+/// as text. Any path that begins with `/work` decodes to a picture of the first.
+const TOO_EASY: &[&str] = &[
+    "image/jxl",
+    "application/octet-stream",
+    "application/x-python-code",
+    "application/x-compress",
+    "application/x-x509-ca-cert",
+    "application/x-executable",
+];
+
+/// Whether bytes are the beginning of a file of a known kind: no text, and not just anything.
+pub(super) fn is_known(head: &[u8]) -> bool {
+    let head = head.get(..HEAD).unwrap_or(head);
+    let detected = detect(None, None, head, Extent::Head);
+    let is_easy = TOO_EASY.contains(&detected.mime_type.as_str())
+        && !head.starts_with(b"\0\0\0\x0cJXL ")
+        && !head.starts_with(b"\x7fELF");
+    match detected.kind {
+        Kind::Text => false,
+        // Its packets are told by one byte each.
+        Kind::Video if detected.mime_type == "video/mp2t" => head.len() > 3 * 192,
+        Kind::Image | Kind::Audio | Kind::Video | Kind::Document | Kind::Other => !is_easy,
+    }
+}
+
+/// Whether a file of a common format begins here for certain. In the middle of a run every place is looked at, so what
+/// three bytes say is not enough there.
+pub(super) fn begins_file(bytes: &[u8]) -> bool {
+    matches!(
+        bytes,
+        [0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, ..]
+            | [0xff, 0xd8, 0xff, 0xe0, _, _, b'J', b'F', ..]
+            | [0xff, 0xd8, 0xff, 0xe1, _, _, b'E' | b'h', b'x' | b't', ..]
+            | [0xff, 0xd8, 0xff, 0xe2, _, _, b'I', b'C', ..]
+            | [0xff, 0xd8, 0xff, 0xee, _, _, b'A', b'd', ..]
+            | [0xff, 0xd8, 0xff, 0xdb, 0, 0x43 | 0x84, ..]
+            | [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..]
+            | [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'A' | b'E', b'V' | b'B', ..]
+            | [b'R', b'I', b'F', b'F', _, _, _, _, b'A', b'V', b'I', ..]
+            | [b'F', b'O', b'R', b'M', _, _, _, _, b'A', b'I', b'F', ..]
+            | [b'%', b'P', b'D', b'F', b'-', ..]
+            | [b'P', b'K', 3, 4, _, 0, ..]
+            | [b'P', b'K', 5, 6, 0, 0, ..]
+            | [b'I', b'D', b'3', 2..=4, 0, ..]
+            | [b'O', b'g', b'g', b'S', 0, ..]
+            | [b'f', b'L', b'a', b'C', 0 | 0x80, 0, 0, ..]
+            | [b'M', b'T', b'h', b'd', 0, 0, 0, 6, ..]
+            | [0x1a, 0x45, 0xdf, 0xa3, ..]
+            | [0, 0, _, _, b'f', b't', b'y', b'p', ..]
+            | [b'I', b'I', 0x2a, 0, ..]
+            | [b'M', b'M', 0, 0x2a, ..]
+            | [b'B', b'M', _, _, _, _, 0, 0, 0, 0, ..]
+            // An icon: a count, and the first entry with its reserved byte and planes. A list of numbers has neither.
+            | [0, 0, 1, 0, 1..=16, 0, _, _, _, 0, 0 | 1, 0, ..]
+            | [0x1f, 0x8b, 8, 0..=0x1f, _, _, _, _, 0 | 2 | 4, 0..=13 | 255, ..]
+            | [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, ..]
+            | [0xfd, b'7', b'z', b'X', b'Z', 0, ..]
+            | [b'7', b'z', 0xbc, 0xaf, 0x27, 0x1c, ..]
+            | [b'R', b'a', b'r', b'!', 0x1a, 7, ..]
+            | [0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, ..]
+            | [b'S', b'Q', b'L', b'i', b't', b'e', b' ', ..]
+            | [0x7f, b'E', b'L', b'F', ..]
+            | [0, b'a', b's', b'm', 1, 0, ..]
+            | [b'w', b'O', b'F', b'F' | b'2', ..]
+            | [b'8', b'B', b'P', b'S', 0, ..]
+            | [b'{', b'\\', b'r', b't', b'f', ..]
+    )
+}
+
+/// Whether a file that [`begins_file`] knows may begin with this byte.
+pub(super) fn may_begin_file(byte: u8) -> bool {
+    matches!(
+        byte,
+        0x89 | 0xff
+            | b'G'
+            | b'R'
+            | b'F'
+            | b'%'
+            | b'P'
+            | b'I'
+            | b'O'
+            | b'f'
+            | b'M'
+            | 0x1a
+            | 0
+            | b'B'
+            | 0x1f
+            | 0xfd
+            | b'7'
+            | 0xd0
+            | b'S'
+            | 0x7f
+            | b'w'
+            | b'8'
+            | b'{'
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_icon_is_told_from_a_list_of_numbers() {
+        assert!(begins_file(&[0, 0, 1, 0, 1, 0, 16, 16, 0, 0, 1, 0]));
+        let numbers: Vec<u8> = (0u16..64).flat_map(u16::to_be_bytes).collect();
+        assert!(!numbers.windows(BEGINNING).any(begins_file));
+    }
+}

@@ -1,0 +1,204 @@
+//! Base64 as it stands in a text: in one run or in lines, which may be indented, quoted, or strings of their own.
+
+use super::LENIENT;
+use super::known::{BEGINNING, begins_file};
+use super::symbol::{Symbol, symbol};
+use base64::Engine;
+
+/// The shortest line that the same base64 may go on after.
+pub(super) const LINE: usize = 16;
+
+/// How many digits in a row belong to the base64 before them, whatever they look like.
+pub(super) const LONG: usize = 64;
+
+/// How many bytes may stand between two lines, and how many ends of lines among them: `\r\n` is two.
+const GAP: usize = 64;
+const GAP_BREAKS: usize = 4;
+
+/// Digits of base64, and where they end in the text.
+pub(super) struct Stream {
+    /// The digits, in the standard alphabet, without padding.
+    pub(super) digits: Vec<u8>,
+    /// Where the text goes on, behind the padding.
+    pub(super) end: usize,
+}
+
+impl Stream {
+    /// Reads the base64 that begins at `start`, `most` digits of it.
+    pub(super) fn read(text: &[u8], start: usize, most: usize) -> Self {
+        let mut stream = Self { digits: Vec::new(), end: start };
+        let mut at = start;
+        let mut last_gap = None;
+        loop {
+            let before = stream.digits.len();
+            while let Some((Symbol::Digit(digit), length)) = symbol(text, at) {
+                stream.digits.push(digit);
+                at += length;
+                stream.end = at;
+                if stream.digits.len() >= most {
+                    return stream;
+                }
+            }
+            if let Some((Symbol::Pad, _)) = symbol(text, at) {
+                stream.end = behind_padding(text, at);
+                return stream;
+            }
+            let line = stream.digits.len() - before;
+            let Some(next) = gap(text, at) else { return stream };
+            let apart = text.get(at..next).unwrap_or_default();
+            let segment = Segment::look(text, next, line.max(LONG) + 1);
+            let repeated = if last_gap == Some(apart) { Repeated::Yes } else { Repeated::No };
+            if !goes_on(line, stream.digits.len(), apart, repeated, &segment)
+                || begins_file(&beginning(text, next))
+            {
+                return stream;
+            }
+            last_gap = Some(apart);
+            at = next;
+        }
+    }
+
+    /// The bytes. A digit that stands alone at the end is of something that was cut off.
+    pub(super) fn bytes(mut self) -> Vec<u8> {
+        if self.digits.len() % 4 == 1 {
+            self.digits.pop();
+        }
+        // Cannot fail: all are digits, and as many as make bytes.
+        LENIENT.decode(self.digits).unwrap_or_default()
+    }
+}
+
+fn behind_padding(text: &[u8], mut at: usize) -> usize {
+    while let Some((Symbol::Pad, length)) = symbol(text, at) {
+        at += length;
+    }
+    at
+}
+
+/// Where the next digits are behind the end of a line; `None` where something else comes before.
+pub(super) fn gap(text: &[u8], start: usize) -> Option<usize> {
+    let mut at = start;
+    let mut breaks = 0;
+    loop {
+        let (what, length) = symbol(text, at)?;
+        match what {
+            Symbol::Break => breaks += 1,
+            Symbol::Between => {}
+            // What joins two strings, and what comments begin with.
+            Symbol::Digit(b'+' | b'/') if at > start => match joint(text, at) {
+                Some(behind) => {
+                    at = behind;
+                    continue;
+                }
+                None => return Some(at),
+            },
+            Symbol::Digit(_) => return (at > start).then_some(at),
+            Symbol::Pad | Symbol::Other => return None,
+        }
+        at += length;
+        if at - start > GAP || breaks > GAP_BREAKS {
+            return None;
+        }
+    }
+}
+
+/// The end of one `+` or up to three slashes with a blank behind them; `None` where none stands here as itself.
+fn joint(text: &[u8], start: usize) -> Option<usize> {
+    let rest = text.get(start..)?;
+    let length = rest.iter().take_while(|byte| matches!(byte, b'+' | b'/')).count();
+    let is_apart = matches!(rest.get(length), Some(b' ' | b'\n' | b'\r' | b'"' | b'\'' | b'\\'));
+    (matches!(length, 1..=3) && is_apart).then_some(start + length)
+}
+
+/// Digits without anything between them.
+pub(super) struct Segment {
+    length: usize,
+    upper: bool,
+    lower: bool,
+    numeral: bool,
+    /// How much padding follows.
+    padding: usize,
+    /// Whether no words follow on its line.
+    stands_alone: bool,
+    end: usize,
+}
+
+impl Segment {
+    /// Looks at the digits from `start` on, `most` of them.
+    pub(super) fn look(text: &[u8], start: usize, most: usize) -> Self {
+        let mut seen = Self {
+            length: 0,
+            upper: false,
+            lower: false,
+            numeral: false,
+            padding: 0,
+            stands_alone: false,
+            end: start,
+        };
+        while let Some((what, length)) = symbol(text, seen.end) {
+            match what {
+                Symbol::Digit(digit) if seen.length < most => {
+                    seen.upper |= digit.is_ascii_uppercase();
+                    seen.lower |= digit.is_ascii_lowercase();
+                    seen.numeral |= digit.is_ascii_digit();
+                    seen.length += 1;
+                    seen.end += length;
+                }
+                _ => break,
+            }
+        }
+        let mut at = seen.end;
+        while let Some((Symbol::Pad, length)) = symbol(text, at) {
+            seen.padding += 1;
+            at += length;
+        }
+        let behind = text.get(seen.end);
+        seen.stands_alone = behind.is_none_or(|byte| b"\n\r\"'\\)],".contains(byte));
+        seen
+    }
+
+    pub(super) fn length(&self) -> usize {
+        self.length
+    }
+
+    pub(super) fn end(&self) -> usize {
+        self.end
+    }
+
+    /// Whether capitals, small letters and numerals are mixed, as in all base64 that is not very regular.
+    pub(super) fn is_mixed(&self) -> bool {
+        self.upper && self.lower && self.numeral
+    }
+}
+
+/// The first bytes of what begins at `start`, without what stands on other lines.
+fn beginning(text: &[u8], start: usize) -> Vec<u8> {
+    let digits = BEGINNING.div_ceil(3) * 4;
+    let mut stream = Stream { digits: Vec::with_capacity(digits), end: start };
+    while let Some((Symbol::Digit(digit), length)) = symbol(text, stream.end)
+        && stream.digits.len() < digits
+    {
+        stream.digits.push(digit);
+        stream.end += length;
+    }
+    stream.bytes()
+}
+
+/// Whether the same stood between the lines before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Repeated {
+    Yes,
+    No,
+}
+
+/// Whether base64 goes on with the next digits, and not with words. It has `all` digits so far, `line` of them on its last
+/// line.
+fn goes_on(line: usize, all: usize, gap: &[u8], repeated: Repeated, next: &Segment) -> bool {
+    let is_line = next.length == line || next.length >= LONG;
+    let is_padded = next.padding > 0 && (all + next.length + next.padding).is_multiple_of(4);
+    let is_end = repeated == Repeated::Yes && next.stands_alone;
+    // What stands in a string of its own has a name, or is one.
+    let may_be_name = repeated == Repeated::No && gap.iter().any(|byte| matches!(byte, b'"' | b'\'' | b','));
+    let looks_so = next.length >= 4 && next.is_mixed() || next.length >= LINE && next.upper || is_padded;
+    line >= LINE && (is_line || is_end || looks_so && !may_be_name)
+}

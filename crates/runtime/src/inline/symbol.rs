@@ -1,0 +1,116 @@
+//! What the next characters of a text mean to somebody who looks for base64: plain, escaped as JSON does it, however
+//! often, or escaped as addresses do it.
+
+/// What stands at a place of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Symbol {
+    /// A digit of base64, in the standard alphabet.
+    Digit(u8),
+    /// Padding: nothing more of the same base64 follows.
+    Pad,
+    /// The end of a line.
+    Break,
+    /// What may stand between two lines of the same base64: blanks, quotation marks, commas.
+    Between,
+    /// Anything else.
+    Other,
+}
+
+/// The symbol at `at`, and how many bytes it takes: at least one. `None` behind the end.
+pub(super) fn symbol(text: &[u8], at: usize) -> Option<(Symbol, usize)> {
+    Some(match *text.get(at)? {
+        b'\\' => escaped(text, at),
+        b'%' => percent(text, at),
+        byte => (plain(byte), 1),
+    })
+}
+
+fn plain(byte: u8) -> Symbol {
+    match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'+' | b'/' => Symbol::Digit(byte),
+        b'-' => Symbol::Digit(b'+'),
+        b'_' => Symbol::Digit(b'/'),
+        b'=' => Symbol::Pad,
+        b'\n' | b'\r' => Symbol::Break,
+        b' ' | b'\t' | b'>' | b'|' | b'#' | b'*' | b'"' | b'\'' | b',' => Symbol::Between,
+        _ => Symbol::Other,
+    }
+}
+
+/// Backslashes, one for each time that JSON was put into JSON, and what they escape.
+fn escaped(text: &[u8], at: usize) -> (Symbol, usize) {
+    let rest = text.get(at..).unwrap_or_default();
+    let slashes = rest.iter().take_while(|byte| **byte == b'\\').count();
+    let rest = rest.get(slashes..).unwrap_or_default();
+    let coded = |digits: usize| {
+        let code = rest.get(1..=digits).and_then(hexadecimal);
+        code.map_or((Symbol::Other, slashes), |code| (of_code(code), slashes + 1 + digits))
+    };
+    match rest.first() {
+        Some(b'n' | b'r') => (Symbol::Break, slashes + 1),
+        Some(b't' | b'"' | b'\'') => (Symbol::Between, slashes + 1),
+        Some(b'/') => (Symbol::Digit(b'/'), slashes + 1),
+        Some(b'u') => coded(4),
+        Some(b'x') => coded(2),
+        // The line goes on.
+        Some(b'\n' | b'\r') => (Symbol::Between, slashes),
+        _ => (Symbol::Other, slashes),
+    }
+}
+
+/// `%2B`, or `%252B` where it was escaped twice.
+fn percent(text: &[u8], at: usize) -> (Symbol, usize) {
+    let mut start = at + 1;
+    while text.get(start..start + 2) == Some(b"25") {
+        start += 2;
+    }
+    match text.get(start..start + 2).and_then(hexadecimal) {
+        Some(code) => (of_code(code), start + 2 - at),
+        None => (Symbol::Other, 1),
+    }
+}
+
+fn of_code(code: u32) -> Symbol {
+    u8::try_from(code).map_or(Symbol::Other, plain)
+}
+
+fn hexadecimal(digits: &[u8]) -> Option<u32> {
+    digits.iter().try_fold(0, |code: u32, digit| Some(code << 4 | char::from(*digit).to_digit(16)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn symbols() {
+        let check = |text: &str, expect: Symbol, length: usize| {
+            assert_eq!(symbol(text.as_bytes(), 0), Some((expect, length)), "{text}");
+        };
+        check("A", Symbol::Digit(b'A'), 1);
+        check("-", Symbol::Digit(b'+'), 1);
+        check("_", Symbol::Digit(b'/'), 1);
+        check("\\/9j", Symbol::Digit(b'/'), 2);
+        check("\\\\\\/9j", Symbol::Digit(b'/'), 4);
+        check("\\u002b", Symbol::Digit(b'+'), 6);
+        check("\\\\u002Fx", Symbol::Digit(b'/'), 7);
+        check("%2Bx", Symbol::Digit(b'+'), 3);
+        check("%252fx", Symbol::Digit(b'/'), 5);
+        check("=", Symbol::Pad, 1);
+        check("%3D", Symbol::Pad, 3);
+        check("\\u003d", Symbol::Pad, 6);
+        check("\n", Symbol::Break, 1);
+        check("\\nAAAA", Symbol::Break, 2);
+        check("\\\\nAAAA", Symbol::Break, 3);
+        check("%0A", Symbol::Break, 3);
+        check("\\\"", Symbol::Between, 2);
+        check("\\\n", Symbol::Between, 1);
+        check("> ", Symbol::Between, 1);
+        check("%7B", Symbol::Other, 3);
+        check("%", Symbol::Other, 1);
+        check("\\", Symbol::Other, 1);
+        check("\\u00", Symbol::Other, 1);
+        check("图", Symbol::Other, 1);
+        assert_eq!(symbol(b"", 0), None);
+    }
+}

@@ -1,0 +1,314 @@
+//! What is left to do when an agent has come to rest: texts that it held are delivered, it is reminded of what it owes,
+//! and whoever asked gets what there is (contract section 7, "Nobody is left without an answer"). [`rules::due`] decides;
+//! here the facts are gathered and what is due is written, in the transaction that brought the agent to rest.
+
+use crate::door;
+use crate::event::Event;
+use crate::store::notes::{self, Left};
+use crate::store::{Conversation, Error, Tx, agents, apply, artifacts, events, messages, turns};
+use polity_registry::Snapshot;
+use polity_society::agent::Standing;
+use polity_society::id::{AgentId, MessageId, TaskId};
+use polity_society::message::Payload;
+use polity_society::notice::{Notice, Quoted};
+use polity_society::present::first_words;
+use polity_society::rules::{
+    self, Answering, Cause, Draft, Due, Held, LastWord, Owed, RestFacts, Subject, Unnamed,
+};
+use std::collections::BTreeSet;
+
+/// How much of a held text a reminder quotes, in characters: its writer has the whole in its history.
+const NOTE_CHARS: usize = 200;
+
+/// Looks at an agent whose turn has just ended, then at those who waited for that turn.
+pub(crate) async fn after_turn(
+    tx: &mut Tx,
+    snapshot: &Snapshot,
+    conversation: &Conversation,
+) -> Result<(), Error> {
+    look(tx, snapshot, conversation, Cause::TurnEnded).await?;
+    after_waits(tx, snapshot).await
+}
+
+/// Looks at those who waited for a turn that has ended in this transaction.
+pub(crate) async fn after_waits(tx: &mut Tx, snapshot: &Snapshot) -> Result<(), Error> {
+    while let Some(waited) = tx.released.pop() {
+        if !waited.agent.is_user() {
+            look(tx, snapshot, &waited, Cause::WaitEnded).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Does what is due for an agent, if it is at rest: whoever is in a turn, or has mail, is looked at when that is done.
+async fn look(
+    tx: &mut Tx,
+    snapshot: &Snapshot,
+    conversation: &Conversation,
+    cause: Cause,
+) -> Result<(), Error> {
+    // Whoever waited may have told the person something that now is the last word.
+    if cause == Cause::TurnEnded && notes::left(&mut tx.connection, conversation).await? == Left::Nothing
+        || turns::open(&mut tx.connection, conversation).await?.is_some()
+        || messages::any_queued(&mut tx.connection, conversation).await?
+        || !is_active(tx, &conversation.agent).await?
+    {
+        return Ok(());
+    }
+    loop {
+        let facts = facts(tx, conversation, cause).await?;
+        match rules::due(&facts) {
+            None => return Ok(()),
+            Some(Due::Deliver(held)) => deliver(tx, snapshot, conversation, &facts, &held).await?,
+            Some(Due::Settle(provisional)) => {
+                let open = facts.owed.iter().map(|owed| &owed.request);
+                let answers: Vec<MessageId> =
+                    open.filter(|request| provisional.requests.contains(request)).cloned().collect();
+                settle(tx, conversation, &provisional.message, &answers).await?;
+            }
+            Some(Due::Remind { asker, requests }) if is_active(tx, &asker).await? => {
+                return remind(tx, snapshot, conversation, &facts, &asker, &requests).await;
+            }
+            Some(Due::Remind { asker, .. } | Due::GiveUp { asker, .. }) => {
+                give_up(tx, snapshot, conversation, &facts, &asker).await?;
+            }
+        }
+    }
+}
+
+async fn is_active(tx: &mut Tx, agent: &AgentId) -> Result<bool, Error> {
+    let row = agents::get(&mut tx.connection, agent).await?;
+    Ok(row.is_some_and(|row| row.standing == Standing::Active))
+}
+
+async fn facts(tx: &mut Tx, of: &Conversation, cause: Cause) -> Result<RestFacts, Error> {
+    let told = match cause {
+        Cause::WaitEnded => messages::last_told_user(&mut tx.connection, of).await?,
+        Cause::TurnEnded => None,
+    };
+    Ok(RestFacts {
+        cause,
+        pending: messages::pending(&mut tx.connection, of).await?,
+        unnamed: notes::unnamed(&mut tx.connection, of).await?,
+        held: notes::held(&mut tx.connection, of).await?,
+        provisional: told,
+        owed: messages::owed(&mut tx.connection, of).await?,
+    })
+}
+
+/// Sends the texts that were held for a request, as one.
+async fn deliver(
+    tx: &mut Tx,
+    snapshot: &Snapshot,
+    from: &Conversation,
+    facts: &RestFacts,
+    held: &Held,
+) -> Result<(), Error> {
+    let Held { request, asker, answers } = held;
+    let owed = owed_to(&facts.owed, asker).map(|owed| owed.request.clone());
+    let open: Vec<MessageId> = owed.filter(|owed| answers.contains(owed)).collect();
+    let subject =
+        if open.is_empty() { Subject::Settled(request.clone()) } else { Subject::Open(open.clone()) };
+    let of = std::slice::from_ref(request);
+    let text = notes::of_requests(&mut tx.connection, from, of).await?.join("\n\n");
+    let draft = Draft {
+        to: asker.to_string(),
+        payload: Payload::text(text),
+        answering: Answering::Closing(subject),
+        due_at: None,
+    };
+    let sent = door::send(tx, snapshot, from, draft, LastWord::UnlessWaiting).await?;
+    notes::drop(tx, from, of).await?;
+    if let Err(refusal) = sent {
+        // As with any closing text that is refused: whoever waits for it must not wait for ever.
+        let reason = refusal.message(&snapshot.prompts.texts);
+        for request in &open {
+            messages::fail(tx, request).await?;
+        }
+        let notice = Notice::ReceiverFailed { agent: from.agent.clone(), message: request.clone(), reason };
+        apply::tell(tx, snapshot, &from.task, asker, notice, Some(request.clone())).await?;
+    }
+    polity_points::point!("rest::delivered");
+    Ok(())
+}
+
+/// Notes that a message which was sent before is the last word, and answers these requests.
+pub(crate) async fn settle(
+    tx: &mut Tx,
+    by: &Conversation,
+    message: &MessageId,
+    answers: &[MessageId],
+) -> Result<(), Error> {
+    messages::settle_interim(tx, message).await?;
+    for request in answers {
+        messages::answer(tx, request, message).await?;
+    }
+    polity_points::point!("rest::settled");
+    let event = Event::AnswerSettled {
+        task: by.task.clone(),
+        agent: by.agent.clone(),
+        message: message.clone(),
+        answers: answers.to_vec(),
+    };
+    events::append(tx, &event).await
+}
+
+fn owed_to<'f>(owed: &'f [Owed], asker: &'f AgentId) -> impl Iterator<Item = &'f Owed> {
+    owed.iter().filter(move |owed| owed.asker == *asker)
+}
+
+/// All requests of an asker that something is left of: open ones, and those for which something was written or stored.
+fn concerned(facts: &RestFacts, asker: &AgentId) -> BTreeSet<MessageId> {
+    let owed = owed_to(&facts.owed, asker).map(|owed| owed.request.clone());
+    let stored = facts.unnamed.iter().filter(|unnamed: &&Unnamed| unnamed.asker == *asker);
+    let written = facts.held.iter().filter(|held: &&Held| held.asker == *asker);
+    let made = stored.map(|unnamed| &unnamed.request).chain(written.map(|held| &held.request));
+    owed.chain(made.cloned()).collect()
+}
+
+async fn remind(
+    tx: &mut Tx,
+    snapshot: &Snapshot,
+    who: &Conversation,
+    facts: &RestFacts,
+    asker: &AgentId,
+    requests: &[MessageId],
+) -> Result<(), Error> {
+    let concerned = concerned(facts, asker);
+    let all: Vec<MessageId> = concerned.iter().cloned().collect();
+    let open: Vec<MessageId> = owed_to(&facts.owed, asker).map(|owed| owed.request.clone()).collect();
+    let notes = notes::of_requests(&mut tx.connection, who, &all).await?;
+    let notice = Notice::Reminder {
+        asker: asker.clone(),
+        requests: quoted(tx, snapshot, &open).await?,
+        notes: notes.into_iter().map(|note| beginning(&note)).collect(),
+        artifacts: notes::stored_for(&mut tx.connection, who, asker).await?,
+    };
+    messages::mark_reminded(tx, &concerned).await?;
+    polity_points::point!("rest::reminded");
+    apply::tell(tx, snapshot, &who.task, &who.agent, notice, requests.first().cloned()).await
+}
+
+fn beginning(note: &str) -> String {
+    match note.char_indices().nth(NOTE_CHARS) {
+        Some((end, _)) => format!("{}…", &note[..end]),
+        None => note.to_owned(),
+    }
+}
+
+async fn quoted(tx: &mut Tx, snapshot: &Snapshot, ids: &[MessageId]) -> Result<Vec<Quoted>, Error> {
+    let mut quoted = Vec::with_capacity(ids.len());
+    for id in ids {
+        if let Some(message) = messages::get(&mut tx.connection, id).await? {
+            quoted.push(Quoted { id: id.clone(), words: first_words(&message, &snapshot.prompts.texts) });
+        }
+    }
+    Ok(quoted)
+}
+
+/// Tells an asker that no more is to come, and gives it what there is. The person is told only where there is something.
+async fn give_up(
+    tx: &mut Tx,
+    snapshot: &Snapshot,
+    who: &Conversation,
+    facts: &RestFacts,
+    asker: &AgentId,
+) -> Result<(), Error> {
+    let open: Vec<MessageId> = owed_to(&facts.owed, asker).map(|owed| owed.request.clone()).collect();
+    let concerned: Vec<MessageId> = concerned(facts, asker).into_iter().collect();
+    let artifacts = notes::stored_for(&mut tx.connection, who, asker).await?;
+    let written = notes::of_requests(&mut tx.connection, who, &concerned).await?;
+    let requests = quoted(tx, snapshot, &open).await?;
+    for request in &open {
+        messages::give_up(tx, request).await?;
+    }
+    for artifact in &artifacts {
+        artifacts::grant(&mut tx.connection, asker, &artifact.id).await?;
+    }
+    notes::drop(tx, who, &concerned).await?;
+    notes::forget(tx, who, asker).await?;
+    polity_points::point!("rest::given_up");
+    if asker.is_user() && artifacts.is_empty() && written.is_empty() {
+        return Ok(());
+    }
+    let agent = who.agent.clone();
+    let notice = if requests.is_empty() {
+        Notice::Leftover { agent, notes: written, artifacts }
+    } else {
+        Notice::Unanswered { agent, requests, notes: written, artifacts }
+    };
+    apply::tell(tx, snapshot, &who.task, asker, notice, concerned.into_iter().next()).await
+}
+
+/// Reminds root that the person has heard nothing final.
+pub(crate) async fn nudge(tx: &mut Tx, snapshot: &Snapshot, task: &TaskId) -> Result<(), Error> {
+    let root = Conversation { agent: AgentId::root(), task: task.clone() };
+    let open = messages::open_requests(&mut tx.connection, &root).await?;
+    let about = match open.into_iter().find(|request| request.from.is_user()) {
+        Some(request) => Some(request.id),
+        // It was answered early, and the last thing said since promises more.
+        None => {
+            let told = messages::last_told_user(&mut tx.connection, &root).await?;
+            told.and_then(|told| told.requests.into_iter().next())
+        }
+    };
+    apply::tell(tx, snapshot, task, &root.agent, Notice::Nudge, about).await
+}
+
+/// Notes that what root has last told the person is its last word, although it promised more.
+pub(crate) async fn settle_last_word(tx: &mut Tx, task: &TaskId) -> Result<(), Error> {
+    let root = Conversation { agent: AgentId::root(), task: task.clone() };
+    let Some(told) = messages::last_told_user(&mut tx.connection, &root).await? else { return Ok(()) };
+    let owed = messages::owed(&mut tx.connection, &root).await?;
+    let user = AgentId::user();
+    let owed = owed_to(&owed, &user).map(|owed| owed.request.clone());
+    let answers: Vec<MessageId> = owed.filter(|request| told.requests.contains(request)).collect();
+    settle(tx, &root, &told.message, &answers).await
+}
+
+/// Hands what an agent has made to whoever asked for it: its turn has failed, so it will not do that itself.
+pub(crate) async fn hand_over(tx: &mut Tx, snapshot: &Snapshot, who: &Conversation) -> Result<(), Error> {
+    let facts = facts(tx, who, Cause::TurnEnded).await?;
+    let stored = facts.unnamed.iter().map(|unnamed| &unnamed.asker);
+    let askers: BTreeSet<&AgentId> = stored.chain(facts.held.iter().map(|held| &held.asker)).collect();
+    for asker in askers.into_iter().filter(|asker| !asker.is_user()) {
+        give_up(tx, snapshot, who, &facts, asker).await?;
+    }
+    Ok(())
+}
+
+/// Tells the person of all that was made for it and not delivered, when its task comes to its end.
+pub(crate) async fn tell_user_what_is_left(
+    tx: &mut Tx,
+    snapshot: &Snapshot,
+    task: &TaskId,
+) -> Result<(), Error> {
+    let user = AgentId::user();
+    for agent in notes::owe_user(&mut tx.connection, task).await? {
+        let conversation = Conversation { agent, task: task.clone() };
+        let facts = facts(tx, &conversation, Cause::TurnEnded).await?;
+        if !facts.pending.is_empty() {
+            continue;
+        }
+        // Whoever has its answer looks at what else was stored where it likes: nothing is printed behind an answer.
+        match owed_to(&facts.owed, &user).next() {
+            Some(_) => give_up(tx, snapshot, &conversation, &facts, &user).await?,
+            None => notes::forget(tx, &conversation, &user).await?,
+        }
+    }
+    Ok(())
+}
+
+/// Gives up one request of a circle of agents that wait for each other and were told so to no effect.
+pub(crate) async fn break_circle(
+    tx: &mut Tx,
+    snapshot: &Snapshot,
+    task: &TaskId,
+    request: &MessageId,
+) -> Result<(), Error> {
+    let rows = messages::requests(&mut tx.connection, std::iter::once(request)).await?;
+    let Some(row) = rows.into_iter().next() else { return Ok(()) };
+    let who = Conversation { agent: row.to, task: task.clone() };
+    let facts = facts(tx, &who, Cause::TurnEnded).await?;
+    give_up(tx, snapshot, &who, &facts, &row.from).await
+}

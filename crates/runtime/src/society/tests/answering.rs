@@ -1,0 +1,177 @@
+//! No result is lost: random societies of agents whose models follow the rules of answering, forget them or bend them,
+//! with crashes in between. Whatever was asked for and made reaches whoever asked.
+//!
+//! [`script`] is the models: what each says next depends on the seed and on what it sees, so a call that is made again
+//! gets the same answer. [`verdict`] reads the database at the end and says what does not hold.
+
+mod script;
+mod verdict;
+
+use super::*;
+use crate::store::Durability;
+use crate::testing::{app_registry, template};
+use script::Script;
+use std::path::PathBuf;
+use tempfile::TempDir;
+use tokio::runtime::{Builder, Runtime};
+
+/// How many societies are played, the first seed, and how many seeds at once.
+const SOCIETIES: u64 = 500;
+const FIRST_SEED: u64 = 1;
+const SHARES: u64 = 2;
+
+/// How long a society may take before it counts as one that hangs. It takes well under a second.
+const HANGS: Duration = Duration::from_secs(300);
+
+/// A society that is played, crashes included.
+struct Play {
+    seed: u64,
+    directory: TempDir,
+    registry: Arc<Registry>,
+    script: Arc<Script>,
+}
+
+/// Why a life of the process ended.
+#[derive(Debug, PartialEq, Eq)]
+enum End {
+    Crashed,
+    Idle,
+}
+
+fn life() -> Runtime {
+    Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+impl Play {
+    fn new(seed: u64, registry: &Arc<Registry>, template: &Path) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::copy(template, directory.path().join(DATABASE)).unwrap();
+        Self { seed, directory, registry: Arc::clone(registry), script: Arc::new(Script::new(seed)) }
+    }
+
+    async fn start(&self) -> Society {
+        let parts = Parts {
+            registry: Arc::clone(&self.registry),
+            model: self.script.clone(),
+            outside_tools: Vec::new(),
+            extractor: None,
+        };
+        Society::start(self.directory.path(), parts).await.unwrap()
+    }
+
+    /// Works until the task is over, or until the script has the process die.
+    async fn work(&self, society: &Society) -> End {
+        let mut newest = society.newest_event();
+        let idle = async {
+            loop {
+                newest.mark_unchanged();
+                if society.open_tasks().await.unwrap().is_empty() {
+                    return;
+                }
+                newest.changed().await.unwrap();
+            }
+        };
+        tokio::select! {
+            () = idle => End::Idle,
+            () = self.script.crashed() => End::Crashed,
+            () = tokio::time::sleep(HANGS) => panic!("seed {}: the society hangs", self.seed),
+        }
+    }
+
+    /// Plays to the end; gives what does not hold then.
+    fn play(&self) -> Vec<String> {
+        let first = life();
+        let mut end = first.block_on(async {
+            let society = self.start().await;
+            let prompt = Prompt { text: "go".to_owned(), attachments: Vec::new(), service: None };
+            society.prompt(prompt).await.unwrap();
+            self.work(&society).await
+        });
+        first.shutdown_background();
+        while end == End::Crashed {
+            self.wait_for_the_dead();
+            let next = life();
+            end = next.block_on(async {
+                let society = self.start().await;
+                self.work(&society).await
+            });
+            next.shutdown_background();
+        }
+        self.wait_for_the_dead();
+        life().block_on(async {
+            let (store, _signals) = Store::open(&self.file(), Durability::Normal).await.unwrap();
+            let violations = verdict::violations(&mut *store.reader().await.unwrap()).await;
+            store.close().await;
+            violations
+        })
+    }
+
+    fn file(&self) -> PathBuf {
+        self.directory.path().join(DATABASE)
+    }
+
+    /// A process that has died writes nothing more: here its last transaction is waited for.
+    fn wait_for_the_dead(&self) {
+        life().block_on(async {
+            use sqlx::{ConnectOptions, Connection};
+            let options = sqlx::sqlite::SqliteConnectOptions::new().filename(self.file());
+            let mut connection = options.busy_timeout(HANGS).connect().await.unwrap();
+            sqlx::query("BEGIN EXCLUSIVE").execute(&mut connection).await.unwrap();
+            sqlx::query("ROLLBACK").execute(&mut connection).await.unwrap();
+            connection.close().await.unwrap();
+        });
+    }
+}
+
+/// Plays many; gives what their models did, and panics with the seed where something does not hold.
+fn play(first: u64, societies: u64) -> script::Deeds {
+    let (registry, template, _kept) = life().block_on(async {
+        let (template, kept) = template().await;
+        (Arc::new(app_registry(&serde_json::json!({"synchronous": "normal"})).await), template, kept)
+    });
+    std::thread::scope(|scope| {
+        let share = |share: u64| {
+            let (registry, template) = (&registry, &template);
+            scope.spawn(move || {
+                let mut deeds = script::Deeds::default();
+                for seed in (first..first + societies).filter(|seed| seed % SHARES == share) {
+                    let play = Play::new(seed, registry, template);
+                    let violations = play.play();
+                    assert!(
+                        violations.is_empty(),
+                        "seed {seed}; play it again with POLITY_ANSWERING_FIRST={seed} and \
+                         POLITY_ANSWERING_SOCIETIES=1:\n{}",
+                        violations.join("\n")
+                    );
+                    deeds.add(&play.script.deeds());
+                }
+                deeds
+            })
+        };
+        let shares: Vec<_> = (0..SHARES).map(share).collect();
+        let mut all = script::Deeds::default();
+        for share in shares {
+            all.add(&share.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        all
+    })
+}
+
+fn from_environment(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().map_or(default, |value| value.parse().unwrap())
+}
+
+/// Every piece of work that was asked for and made reaches whoever asked, the person sees no text of root twice, the last
+/// final text holds the complete result, and nobody waits at the end.
+#[test]
+fn no_result_is_lost_however_models_keep_the_rules() {
+    let societies = from_environment("POLITY_ANSWERING_SOCIETIES", SOCIETIES);
+    let deeds = play(from_environment("POLITY_ANSWERING_FIRST", FIRST_SEED), societies);
+    println!("{societies} societies: {deeds:?}");
+    // What never comes to pass shows nothing.
+    if societies >= SOCIETIES {
+        for (deed, number) in deeds.all() {
+            assert!(number >= 20, "{deed}: {number}");
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! What must hold at the end, read from the rows. Which request a turn works on is found out anew from the messages
+//! themselves, not from what the rules have noted.
+
+use super::script::tokens;
+use serde_json::Value;
+use sqlx::{Row, SqliteConnection};
+use std::collections::{BTreeMap, BTreeSet};
+
+struct Message {
+    sender: String,
+    receiver: String,
+    body: String,
+    /// What it answers, else what it is about.
+    subject: Option<String>,
+    expects_answer: bool,
+    is_final: bool,
+    is_report: bool,
+    state: String,
+    is_answered: bool,
+    sent_in: Option<i64>,
+    /// The requests that its writer named.
+    named: Vec<String>,
+    words: Option<String>,
+}
+
+struct Turn {
+    agent: String,
+    began_by: String,
+    state: String,
+    text: Option<String>,
+    stored: Vec<String>,
+}
+
+struct Society {
+    /// By id, which sorts by acceptance.
+    messages: BTreeMap<String, Message>,
+    turns: BTreeMap<i64, Turn>,
+    ended: BTreeSet<String>,
+}
+
+async fn rows(connection: &mut SqliteConnection, sql: &'static str) -> Vec<sqlx::sqlite::SqliteRow> {
+    sqlx::query(sql).fetch_all(connection).await.unwrap()
+}
+
+async fn read(connection: &mut SqliteConnection) -> Society {
+    let mut messages = BTreeMap::new();
+    for row in rows(connection, "SELECT * FROM messages").await {
+        let text = |column: &str| row.get::<String, _>(column);
+        let optional = |column: &str| row.get::<Option<String>, _>(column);
+        let body: Value = serde_json::from_str(&text("body")).unwrap();
+        let answered: Vec<String> =
+            optional("in_reply_to").map_or_else(Vec::new, |ids| serde_json::from_str(&ids).unwrap());
+        let named = match &body["request_id"] {
+            Value::Array(ids) => ids.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            Value::String(id) => vec![id.clone()],
+            _ => Vec::new(),
+        };
+        let message = Message {
+            sender: text("sender"),
+            receiver: text("receiver"),
+            subject: answered.into_iter().next().or(optional("about")),
+            expects_answer: text("expects") == "answer",
+            is_final: text("finality") == "final",
+            is_report: text("type") == "status_report",
+            state: text("state"),
+            is_answered: optional("answered_by").is_some(),
+            sent_in: row.get("sent_in"),
+            named,
+            words: body["text"].as_str().map(str::to_owned),
+            body: format!("{body} {}", text("attachments")),
+        };
+        messages.insert(text("id"), message);
+    }
+    let mut turns = BTreeMap::new();
+    for row in rows(connection, "SELECT * FROM turns").await {
+        let turn = Turn {
+            agent: row.get("agent"),
+            began_by: row.get("began_by"),
+            state: row.get("state"),
+            text: None,
+            stored: Vec::new(),
+        };
+        turns.insert(row.get::<i64, _>("id"), turn);
+    }
+    for row in rows(connection, "SELECT turn, body FROM records ORDER BY seq").await {
+        let record: Value = serde_json::from_str(row.get("body")).unwrap();
+        let turn = turns.get_mut(&row.get("turn")).unwrap();
+        if record["record"] == "replied" && record["calls"].as_array().is_none_or(Vec::is_empty) {
+            turn.text = record["text"].as_str().map(str::to_owned).or(turn.text.take());
+        }
+        if let Some(reference) = record["result"]["json"]["ref"].as_str() {
+            turn.stored.push(reference.strip_prefix("artifact:").unwrap().to_owned());
+        }
+    }
+    let ended = rows(connection, "SELECT id FROM agents WHERE ended_at IS NOT NULL").await;
+    Society { messages, turns, ended: ended.iter().map(|row| row.get("id")).collect() }
+}
+
+impl Society {
+    /// The request that a turn works on.
+    fn works_on(&self, turn: &Turn) -> Option<&String> {
+        let (id, began_by) = self.messages.get_key_value(&turn.began_by)?;
+        if began_by.expects_answer {
+            return Some(id);
+        }
+        let (id, subject) = self.messages.get_key_value(began_by.subject.as_ref()?)?;
+        if subject.receiver == turn.agent { Some(id) } else { self.asked_for(subject) }
+    }
+
+    /// The request for which another one was made.
+    fn asked_for(&self, request: &Message) -> Option<&String> {
+        let passed_on = request.named.iter().find_map(|id| self.messages.get_key_value(id));
+        match passed_on {
+            Some((id, message)) if message.receiver == request.sender => Some(id),
+            // It was passed along from further away.
+            Some((id, _)) => {
+                let mut of_sender =
+                    self.messages.iter().filter(|(_, message)| message.receiver == request.sender);
+                of_sender.find(|(_, message)| message.named.contains(id)).map(|(id, _)| id)
+            }
+            None => self.works_on(self.turns.get(&request.sent_in?)?),
+        }
+    }
+
+    /// All that somebody was ever told.
+    fn heard_by(&self, party: &str) -> String {
+        let heard = self.messages.values().filter(|message| message.receiver == party);
+        heard.map(|message| message.body.as_str()).collect::<Vec<_>>().join("\n")
+    }
+
+    fn is_there(&self, party: &str) -> bool {
+        !self.ended.contains(party)
+    }
+}
+
+/// What does not hold.
+pub(super) async fn violations(connection: &mut SqliteConnection) -> Vec<String> {
+    let society = read(connection).await;
+    let mut violations = Vec::new();
+    for (id, turn) in &society.turns {
+        if turn.state == "open" {
+            violations.push(format!("turn {id} of {} is open", turn.agent));
+        }
+        let Some(request) = society.works_on(turn).and_then(|id| society.messages.get(id)) else { continue };
+        let asker = &request.sender;
+        if turn.state != "done" || !society.is_there(&turn.agent) || !society.is_there(asker) {
+            continue;
+        }
+        let heard = society.heard_by(asker);
+        let known = tokens(&heard);
+        let lost: Vec<String> =
+            turn.text.iter().flat_map(|text| tokens(text)).filter(|token| !known.contains(token)).collect();
+        if !lost.is_empty() {
+            violations.push(format!("turn {id}: {asker} never got {lost:?} of {}", turn.agent));
+        }
+        // The person, who has an answer, finds what was stored where it likes.
+        if asker == "user" {
+            continue;
+        }
+        for artifact in turn.stored.iter().filter(|artifact| !heard.contains(artifact.as_str())) {
+            violations.push(format!("turn {id}: {asker} never heard of {artifact} of {}", turn.agent));
+        }
+    }
+    violations.extend(of_waits(&society));
+    violations.extend(of_the_person(&society));
+    let left = "SELECT agent || ' still holds a text for ' || request AS what FROM notes
+        UNION ALL SELECT agent || ' never named ' || artifact || ' to ' || asker FROM outputs
+        UNION ALL SELECT 'an ended turn holds ' || id FROM messages WHERE answered_in IS NOT NULL";
+    for row in rows(connection, left).await {
+        let what: String = row.get("what");
+        if what.split(' ').all(|word| society.is_there(word)) {
+            violations.push(what);
+        }
+    }
+    if !violations.is_empty() {
+        violations.push(story(connection).await);
+    }
+    violations
+}
+
+/// Who wrote what to whom in which turn, for whoever looks for the cause.
+async fn story(connection: &mut SqliteConnection) -> String {
+    let messages = "SELECT format('%s %s → %s %s %s reply %s about %s for %s in %s turn %s %s by %s: %.90s', id, sender, receiver,
+            type, iif(expects = 'answer', '?', finality), in_reply_to, about, on_behalf_of, sent_in, turn, state, answered_by,
+            coalesce(body ->> 'text', body)) AS line FROM messages ORDER BY seq";
+    let turns = "SELECT format('turn %s of %s began with %s works on %s: %s', id, agent, began_by, works_on, state) AS line
+        FROM turns ORDER BY id";
+    let mut lines = Vec::new();
+    for sql in [messages, turns] {
+        lines.extend(rows(connection, sql).await.iter().map(|row| row.get::<String, _>("line")));
+    }
+    lines.join("\n")
+}
+
+/// Nobody waits for anybody but the person.
+fn of_waits(society: &Society) -> Vec<String> {
+    let waits = society.messages.iter().filter(|(_, message)| {
+        let is_open = matches!(message.state.as_str(), "delayed" | "queued" | "in_turn" | "done");
+        let among_agents = message.sender != "user" && message.receiver != "user";
+        message.expects_answer
+            && !message.is_answered
+            && is_open
+            && among_agents
+            && society.is_there(&message.receiver)
+    });
+    let waits = waits.map(|(id, message)| {
+        format!("{} waits for {}: {id} is {}", message.sender, message.receiver, message.state)
+    });
+    waits.collect()
+}
+
+/// The person sees no text of root twice, and the last final text holds all that root has said in the end.
+fn of_the_person(society: &Society) -> Vec<String> {
+    let mut violations = Vec::new();
+    let told =
+        society.messages.values().filter(|message| message.sender == "root" && message.receiver == "user");
+    let mut seen = BTreeSet::new();
+    for words in told.clone().filter_map(|message| message.words.as_deref()) {
+        if !seen.insert(words.trim()) {
+            violations.push(format!("the person sees twice: {words}"));
+        }
+    }
+    let of_root = society.turns.values().filter(|turn| turn.agent == "root" && turn.state == "done");
+    let for_user = of_root.filter(|turn| {
+        let request = society.works_on(turn).and_then(|id| society.messages.get(id));
+        request.is_some_and(|request| request.sender == "user")
+    });
+    let Some(last) = for_user.filter_map(|turn| turn.text.as_deref()).next_back() else { return violations };
+    let mut answers =
+        told.filter(|message| message.is_final && !message.is_report && !message.expects_answer);
+    let answer = answers.next_back().and_then(|message| message.words.as_deref()).unwrap_or_default();
+    let missing: Vec<String> = tokens(last).difference(&tokens(answer)).cloned().collect();
+    if !missing.is_empty() {
+        violations.push(format!("the last final text lacks {missing:?}: {answer}"));
+    }
+    violations
+}

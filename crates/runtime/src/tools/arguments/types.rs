@@ -1,0 +1,325 @@
+//! The types that arguments are of.
+
+use super::reading::{Argument, Blame, Reading};
+use polity_society::brief::TaskBrief;
+use polity_society::content::{Capability, Direction};
+use polity_society::id::ServiceId;
+use polity_society::message::{MessageType, Payload};
+use polity_society::name::Name;
+use polity_society::problem::{Fault, FieldProblem};
+use polity_society::role::{InterfaceSpec, ToolGroup};
+use polity_society::written;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::{Map, Value};
+
+type Read<T> = Result<T, Vec<FieldProblem>>;
+
+/// A fault of the value as a whole.
+fn fault<T>(fault: Fault) -> Read<T> {
+    Err(vec![FieldProblem::new("", fault)])
+}
+
+/// A blank text stands for nothing where something may be left out: models fill in every field that they see.
+impl<T: Argument> Argument for Option<T> {
+    const REQUIRED: bool = false;
+    const BLAME: Blame = T::BLAME;
+
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        T::schema(generator)
+    }
+
+    fn read(value: Value, reading: &mut Reading<'_>) -> Read<Self> {
+        if value.as_str().is_some_and(written::is_blank) {
+            return Ok(None);
+        }
+        T::read(value, reading).map(Some)
+    }
+
+    fn absent() -> Read<Self> {
+        Ok(None)
+    }
+}
+
+impl<T: Argument> Argument for Vec<T> {
+    const REQUIRED: bool = false;
+
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        let items = T::schema(generator);
+        json_schema!({"type": "array", "items": items})
+    }
+
+    fn read(value: Value, reading: &mut Reading<'_>) -> Read<Self> {
+        if value.as_str().is_some_and(written::is_blank) {
+            return Ok(Self::new());
+        }
+        let Some(items) = written::list(&value) else {
+            return fault(Fault::NotA("an array"));
+        };
+        let (mut read, mut problems) = (Self::with_capacity(items.len()), Vec::new());
+        for (index, item) in items.into_iter().enumerate() {
+            match T::read(item, reading) {
+                Ok(item) => read.push(item),
+                Err(inner) => {
+                    problems.extend(inner.into_iter().map(|problem| problem.inside(&format!("[{index}]"))));
+                }
+            }
+        }
+        if problems.is_empty() { Ok(read) } else { Err(problems) }
+    }
+
+    fn absent() -> Read<Self> {
+        Ok(Self::new())
+    }
+}
+
+impl Argument for String {
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string"})
+    }
+
+    fn read(value: Value, _: &mut Reading<'_>) -> Read<Self> {
+        match value {
+            Value::String(text) => Ok(text),
+            _ => fault(Fault::NotA("a string")),
+        }
+    }
+}
+
+/// A text that says something.
+pub(in crate::tools) struct Words(pub(in crate::tools) String);
+
+impl Argument for Words {
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        <String as Argument>::schema(generator)
+    }
+
+    fn read(value: Value, reading: &mut Reading<'_>) -> Read<Self> {
+        let text = String::read(value, reading)?;
+        if written::is_blank(&text) { fault(Fault::Empty) } else { Ok(Self(text)) }
+    }
+}
+
+impl Argument for u64 {
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "integer"})
+    }
+
+    /// A number in a string is one too.
+    fn read(value: Value, _: &mut Reading<'_>) -> Read<Self> {
+        let number = match &value {
+            Value::String(text) => serde_json::from_str(text.trim()).unwrap_or_default(),
+            other => other.clone(),
+        };
+        // A fraction of zero, as in `5.0`, changes nothing.
+        let whole = number.as_f64().filter(|number| number.fract() == 0.0 && (0.0..9e15).contains(number));
+        match number.as_u64().or(whole.map(|number| number as Self)) {
+            Some(number) => Ok(number),
+            None => fault(Fault::NotA("a whole number, 0 or more")),
+        }
+    }
+}
+
+impl Argument for Name {
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        <String as Argument>::schema(generator)
+    }
+
+    fn read(value: Value, reading: &mut Reading<'_>) -> Read<Self> {
+        Self::parse(&String::read(value, reading)?).or_else(fault)
+    }
+}
+
+impl Argument for ServiceId {
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        <String as Argument>::schema(generator)
+    }
+
+    fn read(value: Value, reading: &mut Reading<'_>) -> Read<Self> {
+        let id = Self::new(String::read(value, reading)?);
+        match reading.catalogue {
+            Some(catalogue) if catalogue.service(&id).is_none() => {
+                let known = catalogue.services().iter().map(|service| service.id.to_string()).collect();
+                fault(Fault::NotOneOf(known))
+            }
+            _ => Ok(id),
+        }
+    }
+}
+
+impl Argument for Capability {
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        <String as Argument>::schema(generator)
+    }
+
+    fn read(value: Value, reading: &mut Reading<'_>) -> Read<Self> {
+        Self::new(&String::read(value, reading)?).map_or_else(|| fault(Fault::Empty), Ok)
+    }
+}
+
+/// Reads one of the values that there are, in any case.
+fn one_of<T: Copy>(value: &Value, all: &[(&str, T)]) -> Read<T> {
+    let is_meant = |(name, _): &&(&str, T)| {
+        value.as_str().is_some_and(|written| written.trim().eq_ignore_ascii_case(name))
+    };
+    match all.iter().find(is_meant) {
+        Some((_, meant)) => Ok(*meant),
+        None => fault(Fault::NotOneOf(all.iter().map(|(name, _)| (*name).to_owned()).collect())),
+    }
+}
+
+impl Argument for ToolGroup {
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "enum": Self::ALL.map(Self::as_str)})
+    }
+
+    fn read(value: Value, _: &mut Reading<'_>) -> Read<Self> {
+        one_of(&value, &Self::ALL.map(|group| (group.as_str(), group)))
+    }
+}
+
+const DIRECTIONS: [(&str, Direction); 3] =
+    [("input", Direction::Input), ("output", Direction::Output), ("both", Direction::Both)];
+
+impl Argument for Direction {
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "enum": DIRECTIONS.map(|(name, _)| name)})
+    }
+
+    fn read(value: Value, _: &mut Reading<'_>) -> Read<Self> {
+        one_of(&value, &DIRECTIONS)
+    }
+}
+
+/// How the content of an artifact is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::tools) enum Encoding {
+    /// Text, as it stands.
+    Utf8,
+    /// Bytes, in base64.
+    Base64,
+}
+
+impl Argument for Encoding {
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "enum": ["utf-8", "base64"]})
+    }
+
+    fn read(value: Value, _: &mut Reading<'_>) -> Read<Self> {
+        let all =
+            [("utf-8", Self::Utf8), ("base64", Self::Base64), ("utf8", Self::Utf8), ("text", Self::Utf8)];
+        one_of(&value, &all)
+    }
+}
+
+/// Whom a message is for: one id, or several.
+pub(in crate::tools) struct Receivers(pub(in crate::tools) Vec<String>);
+
+impl Argument for Receivers {
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
+    }
+
+    fn read(value: Value, reading: &mut Reading<'_>) -> Read<Self> {
+        let ids = match written::list(&value) {
+            Some(items) => Vec::<String>::read(Value::Array(items), reading)?,
+            None if value.is_string() => vec![String::read(value, reading)?],
+            None => return fault(Fault::NotA("an id, or an array of ids")),
+        };
+        if ids.is_empty() {
+            return fault(Fault::Empty);
+        }
+        Ok(Self(ids.into_iter().map(|id| id.trim().to_owned()).collect()))
+    }
+}
+
+/// Any JSON.
+pub(in crate::tools) struct Content(pub(in crate::tools) Value);
+
+impl Argument for Content {
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"anyOf": [{"type": "string"}, {"type": "object"}, {"type": "array", "items": {}}]})
+    }
+
+    fn read(value: Value, _: &mut Reading<'_>) -> Read<Self> {
+        Ok(Self(value))
+    }
+}
+
+/// An object of whatever fields.
+pub(in crate::tools) struct Meta(pub(in crate::tools) Map<String, Value>);
+
+impl Argument for Meta {
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "object"})
+    }
+
+    fn read(value: Value, _: &mut Reading<'_>) -> Read<Self> {
+        written::object(&value).map_or_else(|| fault(Fault::NotA("an object")), |object| Ok(Self(object)))
+    }
+}
+
+impl Argument for InterfaceSpec {
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "object",
+            "properties": {
+                "services": {"type": "string"},
+                "input_format": {"type": "string"},
+                "output_format": {"type": "string"},
+                "examples": {"type": "string"},
+            },
+            "required": ["services", "input_format", "output_format", "examples"],
+        })
+    }
+
+    fn read(value: Value, reading: &mut Reading<'_>) -> Read<Self> {
+        Self::read(&value, &mut reading.ignored)
+    }
+}
+
+impl Argument for TaskBrief {
+    const BLAME: Blame = Blame::Brief;
+
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        Self::json_schema(generator)
+    }
+
+    fn read(value: Value, reading: &mut Reading<'_>) -> Read<Self> {
+        Self::read(Some(&value), &mut reading.ignored)
+    }
+
+    fn absent() -> Read<Self> {
+        Self::read(None, &mut Vec::new())
+    }
+}
+
+impl Argument for Payload {
+    const BLAME: Blame = Blame::Message;
+
+    /// A text alone is taken as a payload too; the schema shows the form that can say everything.
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        let types: Vec<&str> = MessageType::ALL.into_iter().map(MessageType::as_str).collect();
+        json_schema!({
+            "type": "object",
+            "properties": {
+                "message_type": {"type": "string", "enum": types},
+                "text": {"type": "string"},
+                "content": {"anyOf": [{"type": "string"}, {"type": "object"}, {"type": "array", "items": {}}]},
+                "attachments": {"type": "array", "items": {"type": "string"}},
+                "taskBrief": {"type": "object"},
+                "reason": {"type": "string"},
+                "required_capability": {"type": "string"},
+                "target_agent": {"anyOf": [{"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]}, {"type": "null"}]},
+                "usage_hint": {"type": "string"},
+                "request_id": {"type": "string"},
+                "contact_reason": {"type": "string"},
+            },
+        })
+    }
+
+    fn read(value: Value, reading: &mut Reading<'_>) -> Read<Self> {
+        let (payload, ignored) = Self::parse(&value)?;
+        reading.ignored.extend(ignored);
+        Ok(payload)
+    }
+}

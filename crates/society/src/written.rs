@@ -1,0 +1,155 @@
+//! What somebody wrote, taken as it was meant: names in another style, objects in a string, values that say nothing.
+//!
+//! Models write `role_id` for `roleId`, encode an object twice, and fill in `""` or `null` where they have nothing to
+//! say. One place decides what of this is understood, for every tool and every field.
+
+use crate::glyph::is_invisible;
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+
+/// Whether a text has nothing in it that a reader would see.
+pub fn is_blank(text: &str) -> bool {
+    text.chars()
+        .all(|character| character.is_whitespace() || character.is_control() || is_invisible(character))
+}
+
+/// Whether a value says something: blank texts, empty structures, lists of nothing else and `null` do not.
+pub fn says_something(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(_) | Value::Number(_) => true,
+        Value::String(text) => !is_blank(text),
+        Value::Array(items) => items.iter().any(says_something),
+        Value::Object(entries) => !entries.is_empty(),
+    }
+}
+
+/// A value in words: a text as it is, all else as JSON.
+pub(crate) fn in_words(value: &Value) -> String {
+    value.as_str().map_or_else(|| crate::present::json_line(value), str::to_owned)
+}
+
+/// The object that a value is, or that it holds as JSON text.
+pub fn object(value: &Value) -> Option<Map<String, Value>> {
+    match value {
+        Value::Object(object) => Some(object.clone()),
+        Value::String(text) => match encoded(text, '{')? {
+            Value::Object(object) => Some(object),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The list that a value is, or that it holds as JSON text.
+pub fn list(value: &Value) -> Option<Vec<Value>> {
+    match value {
+        Value::Array(items) => Some(items.clone()),
+        Value::String(text) => match encoded(text, '[')? {
+            Value::Array(items) => Some(items),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn encoded(text: &str, opening: char) -> Option<Value> {
+    if !text.trim_start().starts_with(opening) {
+        return None;
+    }
+    serde_json::from_str(text).ok()
+}
+
+/// An object with its fields under the names that they are known by, whatever style they were written in. Where a field
+/// is there under its own name too, that one counts, and the other stays as it is.
+pub fn with_names(object: Map<String, Value>, known: &[&'static str]) -> Map<String, Value> {
+    let is_there = |name: &&&str| object.get(**name).is_some_and(|value| !value.is_null());
+    let mut found: BTreeSet<&str> = known.iter().filter(is_there).copied().collect();
+    let mut named = Map::with_capacity(object.len());
+    for (key, value) in object {
+        let is_meant = |name: &&&str| !found.contains(**name) && is_same_name(&key, name);
+        let key = match known.iter().find(is_meant) {
+            Some(name) => {
+                if !value.is_null() {
+                    found.insert(name);
+                }
+                (*name).to_owned()
+            }
+            None => key,
+        };
+        // `null` says nothing, so it takes nothing away.
+        if !(value.is_null() && named.contains_key(&key)) {
+            named.insert(key, value);
+        }
+    }
+    named
+}
+
+/// Whether two names differ in style alone: `role_id`, `roleId`, `RoleID`, `role-id`.
+fn is_same_name(one: &str, other: &str) -> bool {
+    let letters = |name: &str| -> String {
+        name.chars()
+            .filter(|character| !matches!(character, '_' | '-' | ' '))
+            .flat_map(char::to_lowercase)
+            .collect()
+    };
+    letters(one) == letters(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn names_in_another_style_are_understood() {
+        let check = |given: Value, expect: Value| {
+            let named = with_names(given.as_object().unwrap().clone(), &["roleId", "name", "message_type"]);
+            assert_eq!(Value::Object(named), expect);
+        };
+        check(
+            json!({"role_id": 1, "Name": 2, "messageType": 3}),
+            json!({"roleId": 1, "name": 2, "message_type": 3}),
+        );
+        check(json!({"RoleID": 1, "message-type": 3}), json!({"roleId": 1, "message_type": 3}));
+        check(json!({"role": 1, "roleIds": 2}), json!({"role": 1, "roleIds": 2}));
+        // The name itself counts, wherever it stands; nothing is lost.
+        check(json!({"role_id": 1, "roleId": 2}), json!({"role_id": 1, "roleId": 2}));
+        check(json!({"role_id": 1, "ROLE_ID": 2}), json!({"roleId": 1, "ROLE_ID": 2}));
+        check(json!({"roleId": null, "role_id": 1}), json!({"roleId": 1}));
+        check(json!({"role_id": 1, "roleId": null}), json!({"roleId": 1}));
+        check(json!({"role_id": null}), json!({"roleId": null}));
+    }
+
+    #[test]
+    fn what_says_something() {
+        let check = |value: Value, expect: bool| assert_eq!(says_something(&value), expect, "{value}");
+        for nothing in [
+            json!(null),
+            json!(""),
+            json!(" \n\t"),
+            json!("\u{200B}\u{FEFF}"),
+            json!([]),
+            json!({}),
+            json!(["", [null]]),
+        ] {
+            check(nothing, false);
+        }
+        for something in [json!(0), json!(false), json!("."), json!("🙂"), json!(["", 0]), json!({"a": ""})]
+        {
+            check(something, true);
+        }
+    }
+
+    #[test]
+    fn objects_and_lists_in_a_string_are_understood() {
+        assert_eq!(object(&json!(" {\"a\": 1}")).map(Value::Object), Some(json!({"a": 1})));
+        assert_eq!(list(&json!("[1, 2]")), Some(vec![json!(1), json!(2)]));
+        for other in [json!("{a}"), json!("[1]"), json!("a"), json!(1), json!([{}])] {
+            assert_eq!(object(&other), None, "{other}");
+        }
+        for other in [json!("[a"), json!("{}"), json!("a"), json!(1), json!({})] {
+            assert_eq!(list(&other), None, "{other}");
+        }
+    }
+}
