@@ -82,7 +82,7 @@ pub(super) async fn advance(
         snapshot,
         prepared,
     };
-    handles.store.write(move |tx| Box::pin(async move { advance.run(tx, turn, happened).await })).await
+    handles.store.write(move |tx| Box::pin(advance.run(tx, turn, happened))).await
 }
 
 /// What a transaction of a turn works with.

@@ -229,7 +229,7 @@ pub(crate) async fn insert(tx: &mut Tx, message: &Message) -> Result<(), Error> 
         .bind(message_type)
         .bind(body)
         .bind(Json(attachments))
-        .bind((!message.in_reply_to.is_empty()).then(|| Json(&message.in_reply_to)))
+        .bind((!message.in_reply_to.is_empty()).then_some(Json(&message.in_reply_to)))
         .bind(message.about.as_ref().map(MessageId::as_str))
         .bind(message.on_behalf_of.as_ref().map(MessageId::as_str))
         .bind(match message.expects {

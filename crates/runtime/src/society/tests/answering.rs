@@ -100,7 +100,7 @@ impl Play {
         self.wait_for_the_dead();
         life().block_on(async {
             let (store, _signals) = Store::open(&self.file(), Durability::Normal).await.unwrap();
-            let violations = verdict::violations(&mut *store.reader().await.unwrap()).await;
+            let violations = verdict::violations(&mut store.reader().await.unwrap()).await;
             store.close().await;
             violations
         })

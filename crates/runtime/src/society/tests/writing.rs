@@ -139,7 +139,7 @@ async fn what_the_person_writes_answers_the_oldest_question_of_that_agent() {
     let answer = Post { task: Some(world.task.clone()), ..Post::text("root", "the left one") };
     let posted = society.write(answer).await.unwrap();
     let message = society.message(&posted.id).await.unwrap().unwrap();
-    assert_eq!(message.in_reply_to, [question.clone()]);
+    assert_eq!(message.in_reply_to, std::slice::from_ref(&question));
     let question = society.message(&question).await.unwrap().unwrap();
     assert_eq!((question.state, question.answered_by), (MessageState::Answered, Some(posted.id)));
     let task = society.task(&world.task).await.unwrap().unwrap();
