@@ -74,7 +74,8 @@ fn one_that_always_calls_tools_is_told_to_sum_up() {
 fn one_that_calls_tools_even_when_it_is_to_sum_up_is_stopped_all_the_same() {
     let server = ScriptedServer::start(beside_a_worker(|_| Answer::call("list_contacts", json!({}))));
     let ran = Ran::well(&server, &json!({"maxToolRounds": 20}));
-    assert_eq!(ran.reached("maxToolRounds").len(), 1);
+    // It says nothing, so it is reminded once of what it owes.
+    assert_eq!(ran.reached("maxToolRounds").len(), 2);
 }
 
 #[test]
