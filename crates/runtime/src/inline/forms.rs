@@ -130,7 +130,7 @@ pub(crate) fn other_texts() -> impl Strategy<Value = String> {
     let bare_digests = "([0-9a-f]{128}\n){0,8}";
     let numbers = "(-?[0-9]{1,20}(\\.[0-9]{1,9})?, ){0,60}";
     let addresses = "https://[a-z]{3,12}\\.example/[a-zA-Z0-9/_-]{40,200}\\?q=[a-zA-Z0-9%=&_-]{0,200}";
-    let paths = "(/work/main/[a-z]{3,12}/[a-zA-Z0-9/_-]{40,120}\n){0,6}";
+    let paths = "(/home/me/src/[a-z]{3,12}/[a-zA-Z0-9/_-]{40,120}\n){0,6}";
     let genes = "([ACGT]{60}\n){0,12}";
     let digits = "[0-9]{64,600}";
     let names = "[a-z]{4,10}([A-Z][a-z]{3,10}){8,30}";
