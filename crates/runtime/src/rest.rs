@@ -13,7 +13,7 @@ use polity_society::message::Payload;
 use polity_society::notice::{Notice, Quoted};
 use polity_society::present::first_words;
 use polity_society::rules::{
-    self, Answering, Cause, Draft, Due, Held, LastWord, Owed, RestFacts, Subject, Unnamed,
+    self, Answering, Cause, Draft, Due, Held, LastWord, Owed, Provisional, RestFacts, Subject, Unnamed,
 };
 use std::collections::BTreeSet;
 
@@ -61,10 +61,7 @@ async fn look(
             None => return Ok(()),
             Some(Due::Deliver(held)) => deliver(tx, snapshot, conversation, &facts, &held).await?,
             Some(Due::Settle(provisional)) => {
-                let open = facts.owed.iter().map(|owed| &owed.request);
-                let answers: Vec<MessageId> =
-                    open.filter(|request| provisional.requests.contains(request)).cloned().collect();
-                settle(tx, conversation, &provisional.message, &answers).await?;
+                settle_provisional(tx, conversation, &provisional).await?;
             }
             Some(Due::Remind { asker, requests }) if is_active(tx, &asker).await? => {
                 return remind(tx, snapshot, conversation, &facts, &asker, &requests).await;
@@ -96,7 +93,8 @@ async fn facts(tx: &mut Tx, of: &Conversation, cause: Cause) -> Result<RestFacts
     })
 }
 
-/// Sends the texts that were held for a request, as one.
+/// Sends the texts that were held for a request, and for those that they answer, as one. What the asker has already had
+/// for that request is not sent again.
 async fn deliver(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -109,17 +107,32 @@ async fn deliver(
     let open: Vec<MessageId> = owed.filter(|owed| answers.contains(owed)).collect();
     let subject =
         if open.is_empty() { Subject::Settled(request.clone()) } else { Subject::Open(open.clone()) };
-    let of = std::slice::from_ref(request);
-    let text = notes::of_requests(&mut tx.connection, from, of).await?.join("\n\n");
+    let concerned = [std::slice::from_ref(request), &open].concat();
+    let mut texts: Vec<String> = Vec::new();
+    let mut repeated = None;
+    for text in notes::of_requests(&mut tx.connection, from, &concerned).await? {
+        let named = subject.requests();
+        match messages::said_before(&mut tx.connection, from, asker, named, &text).await? {
+            Some(earlier) => repeated = Some(earlier.id),
+            None if texts.iter().any(|other| other.trim() == text.trim()) => {}
+            None => texts.push(text),
+        }
+    }
+    notes::drop(tx, from, &concerned).await?;
+    if texts.is_empty() {
+        // Nothing is new: what was said before is the answer.
+        return match repeated {
+            Some(earlier) if !open.is_empty() => settle(tx, from, &earlier, &open).await,
+            Some(_) | None => Ok(()),
+        };
+    }
     let draft = Draft {
         to: asker.to_string(),
-        payload: Payload::text(text),
+        payload: Payload::text(texts.join("\n\n")),
         answering: Answering::Closing(subject),
         due_at: None,
     };
-    let sent = door::send(tx, snapshot, from, draft, LastWord::UnlessWaiting).await?;
-    notes::drop(tx, from, of).await?;
-    if let Err(refusal) = sent {
+    if let Err(refusal) = door::send(tx, snapshot, from, draft, LastWord::UnlessWaiting).await? {
         // As with any closing text that is refused: whoever waits for it must not wait for ever.
         let reason = refusal.message(&snapshot.prompts.texts);
         for request in &open {
@@ -259,11 +272,16 @@ pub(crate) async fn nudge(tx: &mut Tx, snapshot: &Snapshot, task: &TaskId) -> Re
 pub(crate) async fn settle_last_word(tx: &mut Tx, task: &TaskId) -> Result<(), Error> {
     let root = Conversation { agent: AgentId::root(), task: task.clone() };
     let Some(told) = messages::last_told_user(&mut tx.connection, &root).await? else { return Ok(()) };
-    let owed = messages::owed(&mut tx.connection, &root).await?;
-    let user = AgentId::user();
-    let owed = owed_to(&owed, &user).map(|owed| owed.request.clone());
-    let answers: Vec<MessageId> = owed.filter(|request| told.requests.contains(request)).collect();
-    settle(tx, &root, &told.message, &answers).await
+    settle_provisional(tx, &root, &told).await
+}
+
+/// Notes that what the person was told is the last word on all requests that it was said to, also on those whose turn has
+/// failed: the person can still be answered.
+async fn settle_provisional(tx: &mut Tx, by: &Conversation, told: &Provisional) -> Result<(), Error> {
+    let open = messages::open_requests(&mut tx.connection, by).await?;
+    let open = open.into_iter().map(|request| request.id);
+    let answers: Vec<MessageId> = open.filter(|request| told.requests.contains(request)).collect();
+    settle(tx, by, &told.message, &answers).await
 }
 
 /// Hands what an agent has made to whoever asked for it: its turn has failed, so it will not do that itself.

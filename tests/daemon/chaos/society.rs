@@ -144,7 +144,7 @@ fn has_failed(asked: &Conversation, name: &str) -> bool {
 fn introductions(asked: &Conversation) -> Vec<Call> {
     let mut introductions = Vec::new();
     for heard in asked.heard() {
-        let request = heard.text.lines().find_map(|line| line.strip_prefix("请求编号 request_id: "));
+        let request = requested_introduction(&heard);
         let (Some(request), Sender::Agent { id, .. }) = (request, &heard.from) else { continue };
         let is_answer = |sent: &ToolResult| sent.arguments["payload"]["request_id"] == request;
         if !sent(asked).iter().any(is_answer) {
@@ -155,6 +155,12 @@ fn introductions(asked: &Conversation) -> Vec<Call> {
         }
     }
     introductions
+}
+
+/// The id of the request for an introduction that this is, if it is one.
+fn requested_introduction(heard: &Heard) -> Option<&str> {
+    let (_, id) = heard.kind.split_once("introduction_request，request_id: ")?;
+    Some(id)
 }
 
 fn keep(asked: &Conversation) -> Act {

@@ -68,9 +68,19 @@ fn names(database: &mut Database, server: &ScriptedServer) -> Vec<(String, Strin
 }
 
 fn normal(line: String, names: &[(String, String)]) -> String {
-    names.iter().fold(line, |line, (id, name)| match line.contains(id.as_str()) {
+    let line = names.iter().fold(line, |line, (id, name)| match line.contains(id.as_str()) {
         true => line.replace(id.as_str(), name),
         false => line,
+    });
+    // A text may name an artifact that was removed since.
+    let mut parts = line.split("artifact:");
+    let before = parts.next().unwrap_or_default().to_owned();
+    parts.fold(before, |before, after| {
+        let after = after.trim_start_matches("<artifact>");
+        format!(
+            "{before}artifact:<artifact>{}",
+            after.trim_start_matches(|c: char| c.is_ascii_alphanumeric())
+        )
     })
 }
 

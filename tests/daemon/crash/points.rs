@@ -185,6 +185,7 @@ pub(super) const UNREACHED: &[(&str, &str)] = &[
     ("work::dropped", "the same as for pausing"),
     ("work::delayed_dropped", "the same as for pausing"),
     ("work::withdrawn", "the same as for pausing"),
+    ("notes::all_forgotten", "the same as for pausing"),
 ];
 
 /// Every name that stands in `point!("…")` below a directory.

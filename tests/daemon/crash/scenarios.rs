@@ -104,6 +104,8 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         ..SOCIETY
     },
     Scenario { name: "nudge", said: "after all", script: || Box::new(nudge), ..SOCIETY },
+    Scenario { name: "held text", said: "this is all there is", script: || Box::new(held), ..SOCIETY },
+    Scenario { name: "last word", said: "the worker has it", script: || Box::new(last_word), ..SOCIETY },
     Scenario {
         name: "deadlock",
         said: "this is all there is",
@@ -278,6 +280,29 @@ fn nudge(asked: &Conversation) -> Answer {
     match asked.has_called("list_contacts") {
         true => Answer::nothing(),
         false => Answer::call("list_contacts", json!({})),
+    }
+}
+
+/// The lead answers root early. What it says then is held while it waits in a circle, and follows when that is broken.
+fn held(asked: &Conversation) -> Answer {
+    let is_ready = asked.role_name() == "lead" && hired(asked, "reader").is_some();
+    match is_ready && !asked.has_called("send_message") {
+        true => Answer::calls(vec![send("root", json!({"text": "this much is known"}))]),
+        false => circle(asked, |_| Answer::nothing()),
+    }
+}
+
+/// What root says while it waits turns out to be its last word.
+fn last_word(asked: &Conversation) -> Answer {
+    if asked.role_name() == "worker" {
+        return Answer::say("done");
+    }
+    if let Some(hiring) = crate::support::hiring::hire(asked, "worker", "please work") {
+        return hiring;
+    }
+    match asked.heard().len() {
+        1 => Answer::say("the worker has it"),
+        _ => Answer::nothing(),
     }
 }
 

@@ -9,17 +9,14 @@ use serde_json::{Value, json};
 
 use crate::support::database::Database;
 use crate::support::hiring::hired;
-use crate::support::play::{Play, WAITING, batch, hears, role, send, spawn, words};
+use crate::support::play::{Play, WAITING, batch, hears, role, spawn, words};
 use crate::support::{asked_by, home, letters, run, start};
 
 const LATE: [&str; 3] = ["the first late one", "the second late one", "the third late one"];
 const NOTE: &str = "a note to myself";
 
 fn delayed(to: &str, text: &str, delay: u64) -> Call {
-    Call::new(
-        "send_message",
-        json!({"to": to, "payload": {"message_type": "status_report", "text": text}, "delayMs": delay}),
-    )
+    Call::new("send_message", json!({"to": to, "payload": {"text": text}, "delayMs": delay}))
 }
 
 /// Root hires a worker, and writes late letters to it and one to itself; when all have come it is done.
@@ -31,22 +28,14 @@ fn play(delay: u64) -> Play {
         calls
     });
     let has_all = |asked: &Conversation| LATE.iter().all(|text| hears(asked, text));
-    // What the agents say meanwhile has answered the person, so the last word is a message of its own.
-    let tell = Box::new(|asked: &Conversation| {
-        let all = hears(asked, NOTE) && hears(asked, "I have all three");
-        all.then(|| vec![send("user", json!({"message_type": "status_report", "text": "all is there"}))])
-    });
     Play::default()
-        .ending("root", vec![role("worker"), spawn("worker"), write, tell], |_| Answer::say("done"))
-        .ending(
-            "worker",
-            vec![Box::new(move |asked| {
-                has_all(asked).then(|| {
-                    vec![send("root", json!({"message_type": "status_report", "text": "I have all three"}))]
-                })
-            })],
-            |_| Answer::say("done"),
-        )
+        .ending("root", vec![role("worker"), spawn("worker"), write], |asked| {
+            let all = hears(asked, NOTE) && hears(asked, "I have all three");
+            Answer::say(if all { "all is there" } else { WAITING })
+        })
+        .ending("worker", vec![], move |asked| {
+            Answer::say(if has_all(asked) { "I have all three" } else { WAITING })
+        })
 }
 
 /// What an agent has heard of the late ones, in order.

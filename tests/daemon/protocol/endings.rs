@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::support::database::Database;
 use crate::support::hiring::{Gate, brief, hired};
-use crate::support::play::{Play, WAITING, batch, newest_words, role, send, spawn, spawn_with, step};
+use crate::support::play::{Play, WAITING, after, batch, newest_words, role, send, spawn, spawn_with, step};
 use crate::support::{asked_by, events, home, json_lines, letters, start};
 
 /// What the system said to the agent that asks, each notice whole.
@@ -52,7 +52,20 @@ fn a_subtree_ends_mail_goes_back_and_those_who_wait_are_told() {
                 None => Answer::say(WAITING),
             },
         )
-        .ending("lead", vec![role("worker"), spawn("worker")], |_| Answer::say(WAITING))
+        .ending(
+            "lead",
+            vec![
+                role("worker"),
+                spawn("worker"),
+                // It cannot answer before its worker has.
+                after("what do you know?", |asked| {
+                    let worker = hired(asked, "worker").expect("hired");
+                    let question = json!({"message_type": "collaboration_request", "text": "what is found?"});
+                    send(worker, question)
+                }),
+            ],
+            |_| Answer::say(WAITING),
+        )
         .ending("worker", vec![], |_| Answer::hang())
         .ending(
             "friend",

@@ -59,8 +59,8 @@ fn passes_for_the_system(line: &str) -> bool {
         || words.iter().any(|words| squinted.starts_with(words))
 }
 
-/// The lines of a user message that pass for the system's and are not: not the first, not the hint at the end, not the
-/// self-introduction below the header, not the heading of an attachment's block.
+/// The lines of a user message that pass for the system's and are not: not the first, not the kind and the
+/// self-introduction below it, not the hint at the end, not the heading of an attachment's block.
 fn forged(text: &str) -> Vec<String> {
     let lines = lines_seen(text);
     let id =
@@ -69,13 +69,15 @@ fn forged(text: &str) -> Vec<String> {
     let numbered = lines.iter().enumerate().skip(1);
     let forged = numbered.filter(|(at, line)| {
         let is_hint = **line == hint && at + 1 == lines.len();
-        let introduces = *at == 1 && line.starts_with("（自我介绍）我是 forger。职责：");
+        // The kind of message stands below the header, the self-introduction below that.
+        let is_kind = *at == 1 && id.is_some() && line.starts_with("（消息类型）");
+        let introduces = *at == 2 && line.starts_with("（自我介绍）我是 forger。职责：");
         let is_block = **line == "【收到附件】"
             && lines.get(at + 1).is_some_and(|next| next.starts_with("类型: "))
             && lines.get(at + 2).is_some_and(|next| next.starts_with("文件名: "))
             && lines.get(at + 3).is_some_and(|next| next.starts_with("工件ID: artifact:"));
         let is_marked = line.starts_with("｜ ");
-        passes_for_the_system(line) && !(is_hint || introduces || is_block || is_marked)
+        passes_for_the_system(line) && !(is_hint || is_kind || introduces || is_block || is_marked)
     });
     forged.map(|(_, line)| (*line).to_owned()).collect()
 }
@@ -222,7 +224,7 @@ fn nobody_passes_for_somebody_else_whatever_it_writes_wherever() {
     };
     let play = Play::default()
         .ending("root", vec![make_roles, hire("victim"), hire("forger"), hire("pawn")], |asked| {
-            match of_forger(asked) == 2 * injections().len() && hears(asked, "调用服务") {
+            match of_forger(asked) >= 2 * injections().len() && hears(asked, "调用服务") {
                 true => Answer::say("I am not fooled"),
                 false => Answer::say("…"),
             }
@@ -270,7 +272,8 @@ fn nobody_passes_for_somebody_else_whatever_it_writes_wherever() {
     assert_attempts_arrive(newest("root"));
     let attempts = injections().len();
     assert_eq!(of_forger(newest("victim")), 2 * attempts + 3);
-    assert_eq!(of_forger(newest("root")), 2 * attempts);
+    // The last words of its turn answer root.
+    assert_eq!(of_forger(newest("root")), 2 * attempts + 1);
     let of_user = newest("root").heard().into_iter().filter(|heard| heard.from == Sender::User).count();
     let of_system: Vec<String> = newest("root")
         .heard()

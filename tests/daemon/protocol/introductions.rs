@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::support::hiring::{brief, hired};
 use crate::support::play::{
-    Performed, Play, WAITING, after, batch, contact, hears, introduced, newest_words, request_id, role,
-    role_with, send, spawn, spawn_with, step,
+    Performed, Play, WAITING, after, batch, contact, hears, introduced, request_id, role, role_with, send,
+    spawn, spawn_with, step,
 };
 use crate::support::{events, home, json_lines, letters, run};
 
@@ -38,6 +38,14 @@ enum Way {
     /// Its own parent, who asks the colleague.
     Parent,
 }
+
+/// What root and the front page say: what the specialist has seen, once they have heard of it.
+fn pass_on_result(asked: &Conversation) -> Answer {
+    Answer::say(if hears(asked, RESULT) { RESULT } else { WAITING })
+}
+
+/// What the specialist sees.
+const RESULT: &str = "two people";
 
 /// Five agents in three generations: root hires `back` and `front`, `back` a specialist, `front` an asker, whose message to
 /// the specialist needs an introduction along the whole way.
@@ -77,10 +85,7 @@ fn chain(way: Way) -> Performed {
         root.extend([pass_on("back"), bring_back("front")]);
     }
     let play = Play::default()
-        .ending("root", root, |asked| match newest_words(asked) {
-            Some(said) if said.contains("two people") => Answer::say(said),
-            _ => Answer::say(WAITING),
-        })
+        .ending("root", root, pass_on_result)
         .ending(
             "back",
             vec![
@@ -102,12 +107,9 @@ fn chain(way: Way) -> Performed {
         .ending(
             "front",
             vec![role("asker"), spawn("asker"), pass_on(front_asks), bring_back("asker")],
-            |asked| match newest_words(asked) {
-                Some(said) if said.contains("two people") => Answer::say(said),
-                _ => Answer::say(WAITING),
-            },
+            pass_on_result,
         )
-        .part(
+        .ending(
             "asker",
             vec![
                 step(move |_| send(known.get().expect("a specialist").as_str(), json!("let me in"))),
@@ -117,10 +119,11 @@ fn chain(way: Way) -> Performed {
                         "contact_reason": "a picture for the front page"});
                     send(introduced(asked)["id"].clone(), payload)
                 }),
-                after("two people", |_| Call::new("list_contacts", json!({}))),
+                after(RESULT, |_| Call::new("list_contacts", json!({}))),
             ],
+            pass_on_result,
         )
-        .ending("specialist", vec![], |_| Answer::say("two people"));
+        .ending("specialist", vec![], |_| Answer::say(RESULT));
     let script = play.script();
     let server = ScriptedServer::start(move |asked| {
         if asked.role_name() == "back"
@@ -145,7 +148,7 @@ fn chain(way: Way) -> Performed {
 fn assert_chain(way: Way, introductions: usize) {
     let performed = chain(way);
     let said = letters(&performed.lines).pop().expect("an answer");
-    assert_eq!(said["text"], "two people");
+    assert_eq!(said["text"], RESULT, "{}", performed.output.stdout);
     let (asker, front, specialist) =
         (performed.id("asker"), performed.id("front"), performed.id("specialist"));
 
@@ -157,11 +160,11 @@ fn assert_chain(way: Way, introductions: usize) {
     let heard = performed.last_of("specialist").heard();
     assert_eq!(heard.len(), 1, "the refused one never came: {heard:#?}");
 
-    // The id of the first request goes all the way, and the answers carry it back.
+    // Whoever asks on names the request that it was asked, and each answer names the one that it is to.
     let first = sent[1].value["messageIds"][0]["id"].as_str().expect("an id").to_owned();
-    for role in ["front", "back"] {
-        assert_eq!(request_id(&performed.last_of(role)), first, "{role}");
-    }
+    let asked_on = performed.last_of("front").results_of("send_message").remove(0);
+    assert_eq!(asked_on.arguments["payload"]["request_id"], first);
+    assert_eq!(request_id(&performed.last_of("front")), first);
     let told = introduced(&asked);
     assert_eq!((&told["id"], &told["roleName"]), (&json!(specialist), &json!("specialist")));
     assert_eq!(told["interface_spec"], spec(), "from the registry, not from the introducer's text");
@@ -270,8 +273,9 @@ fn nobody_is_an_answer_too() {
         })
         .perform();
     assert_eq!(letters(&performed.lines).pop().expect("an answer")["text"], "without a picture, then");
-    let heard = performed.last_of("asker").heard().pop().expect("an answer");
-    assert!(heard.text.contains("reason: 我谁也不认识"), "{}", heard.text);
+    let heard = performed.last_of("asker").heard();
+    let answer = heard.iter().find(|heard| heard.text.contains("target_agent: null")).expect("an answer");
+    assert!(answer.text.contains("reason: 我谁也不认识"), "{}", answer.text);
     let sources = events(&performed.lines, "contact_added");
     assert!(sources.iter().all(|event| event["source"] != "introduction"), "{sources:?}");
 }

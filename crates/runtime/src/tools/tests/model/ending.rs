@@ -225,7 +225,7 @@ impl Society {
         }
         loop {
             let (waits, owed) = (self.waits(of), self.owed(of));
-            if cause == Cause::WaitEnded && (self.deliver_held(of, &owed) || self.settle_interim(of, &owed)) {
+            if cause == Cause::WaitEnded && (self.deliver_held(of, &owed) || self.settle_interim(of)) {
                 continue;
             }
             if !waits.is_empty() {
@@ -325,19 +325,36 @@ impl Society {
         true
     }
 
-    /// Sends all that is held for the request of a note.
+    /// Sends all that is held for the request of a note, and for those that it answers, and is new to the asker.
     fn deliver(&mut self, of: &Conversation, note: &Note, owed: &[Message]) {
         let (request, asker) = (&note.request, self.asker_of(note));
         let of_asker = owed.iter().filter(|owed| owed.sender == asker).map(|owed| owed.id.clone());
         let open: Vec<MessageId> = of_asker.filter(|id| note.answers.contains(id)).collect();
-        let held = std::slice::from_ref(request);
-        let letter = Letter::plain(self.texts_for(of, held).join("\n\n"));
+        let said_to = if open.is_empty() { std::slice::from_ref(request) } else { &open };
+        let concerned: Vec<MessageId> = open.iter().chain([request]).cloned().collect();
+        let mut repeated = None;
+        let mut fresh: Vec<String> = Vec::new();
+        for text in self.texts_for(of, &concerned) {
+            match self.said_before(of, &asker, said_to, &text) {
+                Some(earlier) => repeated = Some(earlier.id),
+                None if fresh.iter().all(|other| other.trim() != text.trim()) => fresh.push(text),
+                None => {}
+            }
+        }
+        self.drop_notes(of, &concerned);
+        if fresh.is_empty() {
+            self.happened.push("held text was said");
+            if let (Some(earlier), false) = (repeated, open.is_empty()) {
+                self.make_final(&earlier, &open);
+            }
+            return;
+        }
+        let letter = Letter::plain(fresh.join("\n\n"));
         let subject =
             if open.is_empty() { Subject::Settled(request.clone()) } else { Subject::Open(open.clone()) };
         self.happened.push(if open.is_empty() { "held supplement delivered" } else { "held text delivered" });
         let answering = Answering::Closing(subject);
         let sent = self.send(of, asker.as_str(), &letter, &answering, None, LastWord::UnlessWaiting);
-        self.drop_notes(of, held);
         if sent.is_err() {
             for request in &open {
                 self.fail_request(request);
@@ -347,7 +364,7 @@ impl Society {
     }
 
     /// What the person was last told turns out final, if nobody is awaited for what it was said to.
-    fn settle_interim(&mut self, of: &Conversation, owed: &[Message]) -> bool {
+    fn settle_interim(&mut self, of: &Conversation) -> bool {
         let is_said = |message: &&Message| {
             let to_person =
                 message.receiver.is_user() && message.sender == of.agent && message.task == of.task;
@@ -355,8 +372,8 @@ impl Society {
             to_person && says
         };
         let Some(last) = self.rows.messages.values().rev().find(is_said).cloned() else { return false };
-        let answers: Vec<MessageId> =
-            last.in_reply_to.iter().filter(|id| owed.iter().any(|owed| owed.id == **id)).cloned().collect();
+        let open = self.open_requests(of).into_iter().map(|request| request.id.clone());
+        let answers: Vec<MessageId> = open.filter(|id| last.in_reply_to.contains(id)).collect();
         let waits = self.waits(of);
         let is_awaited = last.in_reply_to.iter().any(|id| waits.contains(&Some(id.clone())));
         if last.finality == Finality::Final || is_awaited {
