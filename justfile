@@ -24,6 +24,12 @@ chaos seeds="50" first="1":
     POLITY_CHAOS_SEEDS={{seeds}} POLITY_CHAOS_FIRST={{first}} cargo test --package polity-tests --test daemon -- \
         chaos::chaos_with_many_seeds --exact --ignored --nocapture
 
+# Plays ten thousand societies that keep the rules of answering well or badly, or as many as are said; a seed that failed is
+# played again by `just answering 1 17`.
+answering societies="10000" first="1":
+    POLITY_ANSWERING_SOCIETIES={{societies}} POLITY_ANSWERING_FIRST={{first}} cargo test --package polity-runtime --lib -- \
+        no_result_is_lost_however_models_keep_the_rules --nocapture
+
 # What media in requests cost, in memory and time (docs/performance.md).
 bench:
     cargo bench -p polity-llm --bench media

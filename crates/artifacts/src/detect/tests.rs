@@ -77,6 +77,9 @@ fn formats_by_their_bytes() {
     check(b"\x89PNG\r\n\x1a\n", Kind::Image, "image/png");
     check(b"\xff\xd8\xff\xe0\0\x10JFIF", Kind::Image, "image/jpeg");
     check(&padded(b"GIF89a"), Kind::Image, "image/gif");
+    let mut like_packets = [b"GIF89a".as_slice(), &[0; 300]].concat();
+    like_packets[188] = b'G';
+    check(&like_packets, Kind::Image, "image/gif");
     check(b"GIF87a\x01\0\x01\0", Kind::Image, "image/gif");
     check(&padded(b"RIFF\x24\0\0\0WEBPVP8 "), Kind::Image, "image/webp");
     check(b"BM\x36\0\0\0\0\0\0\0\x36\0\0\0", Kind::Image, "image/bmp");

@@ -59,14 +59,17 @@ fn is_length(head: &[u8], highest: usize) -> bool {
     head.get(highest).is_some_and(|byte| *byte < 0x20)
 }
 
-/// Pictures or pointers, at least one, each with a reserved byte that is 0, a length and a place.
+/// Pictures or pointers, at least one, each with a reserved byte that is 0, a length, and a place behind the directory:
+/// both below 16 MiB, far above what any has.
 pub(super) fn is_icon_directory(head: &[u8]) -> bool {
     let number =
         |at: usize| head.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes);
-    let some = head.get(4..6).is_some_and(|count| count != [0; 2]);
-    some && head.get(9) == Some(&0)
-        && number(14).is_some_and(|length| length > 0)
-        && number(18).is_some_and(|place| place >= 22)
+    let count = head.get(4..6).and_then(|count| count.try_into().ok()).map(u16::from_le_bytes);
+    let Some(count @ 1..) = count else { return false };
+    let behind = 6 + 16 * u32::from(count);
+    head.get(9) == Some(&0)
+        && number(14).is_some_and(|length| (1..1 << 24).contains(&length))
+        && number(18).is_some_and(|place| (behind..1 << 24).contains(&place))
 }
 
 /// A program for Windows: behind the one for its predecessor, which says where.

@@ -72,6 +72,8 @@ pub(super) fn of(head: &[u8], looks: Looks) -> Option<&'static str> {
         // The year of the compiler, and a line end that a transfer as text would spoil.
         [_, 0x0d..=0x0e, b'\r', b'\n', ..] => Some("application/x-python-code"),
         [0xff, ..] => frames::of(head),
+        // It begins with the same byte, and has any byte where the next packet would be.
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
         [0x47, ..] if has_packets(head, 188) => Some("video/mp2t"),
         // As discs and cameras have it, with a time before each packet.
         [_, _, _, _, packets @ ..] if has_packets(packets, 192) => Some("video/mp2t"),

@@ -20,15 +20,26 @@ const TOO_EASY: &[&str] = &[
     "application/x-executable",
 ];
 
+/// How many bytes of sound without a container are enough: several frames, each of which says where the next one is.
+const FRAMES: usize = 1024;
+
 /// Whether bytes are the beginning of a file of a known kind: no text, and not just anything.
 pub(super) fn is_known(head: &[u8]) -> bool {
     let head = head.get(..HEAD).unwrap_or(head);
+    // Detection weighs what it finds further on, which is too fine here: a GIF begins as a packet of MPEG does.
+    if begins_file(head) {
+        return true;
+    }
     let detected = detect(None, None, head, Extent::Head);
     let is_easy = TOO_EASY.contains(&detected.mime_type.as_str())
         && !head.starts_with(b"\0\0\0\x0cJXL ")
         && !head.starts_with(b"\x7fELF");
     match detected.kind {
         Kind::Text => false,
+        // A single frame is told by little more than two bytes.
+        Kind::Audio if matches!(detected.mime_type.as_str(), "audio/mpeg" | "audio/aac") => {
+            head.len() >= FRAMES
+        }
         // Its packets are told by one byte each.
         Kind::Video if detected.mime_type == "video/mp2t" => head.len() > 3 * 192,
         Kind::Image | Kind::Audio | Kind::Video | Kind::Document | Kind::Other => !is_easy,
@@ -111,6 +122,15 @@ pub(super) fn may_begin_file(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_single_frame_of_sound_is_no_file() {
+        // As base64 that begins with `__UU`: 48 bytes of MPEG sound, and nothing more.
+        let frame = [[0xff, 0xf5, 0x14, 0].as_slice(), &[0; 44]].concat();
+        assert_eq!(detect(None, None, &frame, Extent::Head).mime_type, "audio/mpeg");
+        assert!(!is_known(&frame));
+        assert!(is_known(&frame.repeat(30)));
+    }
 
     #[test]
     fn an_icon_is_told_from_a_list_of_numbers() {

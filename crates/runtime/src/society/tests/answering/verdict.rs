@@ -10,17 +10,28 @@ struct Message {
     sender: String,
     receiver: String,
     body: String,
-    /// What it answers, else what it is about.
-    subject: Option<String>,
+    /// The requests that it names as answered, by it or before it.
+    replies_to: Vec<String>,
+    /// The request that it is about; an answer that has one adds to an earlier answer.
+    about: Option<String>,
     expects_answer: bool,
     is_final: bool,
     is_report: bool,
     state: String,
-    is_answered: bool,
+    answered_by: Option<String>,
     sent_in: Option<i64>,
+    /// The turn in which it was read.
+    read_in: Option<i64>,
     /// The requests that its writer named.
     named: Vec<String>,
     words: Option<String>,
+}
+
+impl Message {
+    /// What it answers, else what it is about.
+    fn subject(&self) -> Option<&String> {
+        self.replies_to.first().or(self.about.as_ref())
+    }
 }
 
 struct Turn {
@@ -28,6 +39,8 @@ struct Turn {
     began_by: String,
     state: String,
     text: Option<String>,
+    /// What it called, as JSON.
+    calls: String,
     stored: Vec<String>,
 }
 
@@ -58,13 +71,15 @@ async fn read(connection: &mut SqliteConnection) -> Society {
         let message = Message {
             sender: text("sender"),
             receiver: text("receiver"),
-            subject: answered.into_iter().next().or(optional("about")),
+            replies_to: answered,
+            about: optional("about"),
             expects_answer: text("expects") == "answer",
             is_final: text("finality") == "final",
             is_report: text("type") == "status_report",
             state: text("state"),
-            is_answered: optional("answered_by").is_some(),
+            answered_by: optional("answered_by"),
             sent_in: row.get("sent_in"),
+            read_in: row.get("turn"),
             named,
             words: body["text"].as_str().map(str::to_owned),
             body: format!("{body} {}", text("attachments")),
@@ -78,6 +93,7 @@ async fn read(connection: &mut SqliteConnection) -> Society {
             began_by: row.get("began_by"),
             state: row.get("state"),
             text: None,
+            calls: String::new(),
             stored: Vec::new(),
         };
         turns.insert(row.get::<i64, _>("id"), turn);
@@ -87,6 +103,8 @@ async fn read(connection: &mut SqliteConnection) -> Society {
         let turn = turns.get_mut(&row.get("turn")).unwrap();
         if record["record"] == "replied" && record["calls"].as_array().is_none_or(Vec::is_empty) {
             turn.text = record["text"].as_str().map(str::to_owned).or(turn.text.take());
+        } else {
+            turn.calls.push_str(&record["calls"].to_string());
         }
         if let Some(reference) = record["result"]["json"]["ref"].as_str() {
             turn.stored.push(reference.strip_prefix("artifact:").unwrap().to_owned());
@@ -103,7 +121,7 @@ impl Society {
         if began_by.expects_answer {
             return Some(id);
         }
-        let (id, subject) = self.messages.get_key_value(began_by.subject.as_ref()?)?;
+        let (id, subject) = self.messages.get_key_value(began_by.subject()?)?;
         if subject.receiver == turn.agent { Some(id) } else { self.asked_for(subject) }
     }
 
@@ -162,6 +180,7 @@ pub(super) async fn violations(connection: &mut SqliteConnection) -> Vec<String>
         }
     }
     violations.extend(of_waits(&society));
+    violations.extend(of_closing_texts(&society));
     violations.extend(of_the_person(&society));
     let left = "SELECT agent || ' still holds a text for ' || request AS what FROM notes
         UNION ALL SELECT agent || ' never named ' || artifact || ' to ' || asker FROM outputs
@@ -198,7 +217,7 @@ fn of_waits(society: &Society) -> Vec<String> {
         let is_open = matches!(message.state.as_str(), "delayed" | "queued" | "in_turn" | "done");
         let among_agents = message.sender != "user" && message.receiver != "user";
         message.expects_answer
-            && !message.is_answered
+            && message.answered_by.is_none()
             && is_open
             && among_agents
             && society.is_there(&message.receiver)
@@ -207,6 +226,32 @@ fn of_waits(society: &Society) -> Vec<String> {
         format!("{} waits for {}: {id} is {}", message.sender, message.receiver, message.state)
     });
     waits.collect()
+}
+
+/// A closing text answers all that its receiver had asked and its writer had read.
+fn of_closing_texts(society: &Society) -> Vec<String> {
+    let mut violations = Vec::new();
+    for (id, text) in &society.messages {
+        let Some(turn) = text.sent_in.and_then(|turn| society.turns.get(&turn)) else { continue };
+        // What a tool has sent with the same words is none.
+        let said = turn.text.as_ref().filter(|said| !turn.calls.contains(said.as_str()));
+        let ends_turn = said.is_some() && said == text.words.as_ref() && turn.state == "done";
+        if !ends_turn || text.replies_to.is_empty() || text.about.is_some() {
+            continue;
+        }
+        let left_open = society.messages.iter().filter(|(request, asked)| {
+            let between = asked.sender == text.receiver && asked.receiver == text.sender;
+            let was_read = asked.read_in <= text.sent_in && asked.read_in.is_some() && asked.state == "done";
+            let earlier = asked.answered_by.as_ref().is_some_and(|answer| answer < id);
+            let answered = text.replies_to.contains(request) || earlier;
+            asked.expects_answer && between && was_read && !answered
+        });
+        let left_open: Vec<&String> = left_open.map(|(request, _)| request).collect();
+        if !left_open.is_empty() {
+            violations.push(format!("{id} of {} leaves {left_open:?} open", text.sender));
+        }
+    }
+    violations
 }
 
 /// The person sees no text of root twice, and the last final text holds all that root has said in the end.
