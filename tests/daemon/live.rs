@@ -230,7 +230,7 @@ fn prompts_and_settings_that_change_between_messages_are_in_the_next_call() {
         _ => fs::remove_file(config.join("my-prompts/en/base.txt")).expect("deleted"),
     });
     let expected =
-        ["你是", "You are the first edition.", "You are the second edition.", "You are an agent in"];
+        ["你是", "You are the first edition.", "You are the second edition.", "You are one agent in"];
     for (answers, expected) in expected.into_iter().enumerate() {
         let of_phase: Vec<&Conversation> =
             requests.iter().filter(|asked| answers_heard(asked) == answers).collect();

@@ -40,6 +40,12 @@ pub struct Prompts {
     pub role: Template,
     /// The rules of the tools.
     pub tool_rules: String,
+    /// What an agent with a role is told if it may create others.
+    pub hiring: String,
+    /// What stands for the base and the rules of the tools where the window is small.
+    pub small: String,
+    /// What root is told where the window is small.
+    pub root_small: String,
     /// The texts that messages and notices are made of.
     pub texts: Texts,
     /// What is said about each tool, by its name.
@@ -51,7 +57,8 @@ pub struct Prompts {
 pub struct ToolText {
     /// What it does.
     pub description: String,
-    /// What its parameters mean; the name of a nested one is dotted, such as `taskBrief.objective`.
+    /// What its parameters mean; the name of a nested one is dotted, such as `taskBrief.objective`. The text is empty
+    /// where the name says it.
     pub parameters: BTreeMap<String, String>,
 }
 
@@ -62,6 +69,9 @@ pub(crate) enum PromptFile {
     Root,
     Role,
     ToolRules,
+    Hiring,
+    Small,
+    RootSmall,
     Texts,
     ToolTexts,
 }
@@ -91,6 +101,9 @@ prompt_files! {
     Root = "root.txt";
     Role = "role.txt";
     ToolRules = "tools.txt";
+    Hiring = "hiring.txt";
+    Small = "small.txt";
+    RootSmall = "root-small.txt";
     Texts = "texts.toml";
     ToolTexts = "tools.toml";
 }
@@ -112,7 +125,12 @@ pub(crate) fn check(language: Language, file: PromptFile, text: &str) -> Result<
         return Err(problem(Place::Whole, "the file is empty".to_owned()));
     }
     match file {
-        PromptFile::Base | PromptFile::Root | PromptFile::ToolRules => Ok(()),
+        PromptFile::Base
+        | PromptFile::Root
+        | PromptFile::ToolRules
+        | PromptFile::Hiring
+        | PromptFile::Small
+        | PromptFile::RootSmall => Ok(()),
         PromptFile::Role => {
             let template = Template::new(text);
             let placeholders = template.placeholders();
@@ -163,6 +181,9 @@ pub(crate) fn build(language: Language, overrides: &Overrides) -> (Prompts, Vec<
         root: text(PromptFile::Root),
         role: Template::new(text(PromptFile::Role)),
         tool_rules: text(PromptFile::ToolRules),
+        hiring: text(PromptFile::Hiring),
+        small: text(PromptFile::Small),
+        root_small: text(PromptFile::RootSmall),
         texts,
         tool_texts,
     };

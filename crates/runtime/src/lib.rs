@@ -37,6 +37,7 @@ mod room;
 mod trust;
 
 mod driver;
+mod guidance;
 mod handles;
 
 mod idle;

@@ -52,6 +52,15 @@ impl Done {
         Self { result: ToolResult::Json(value), refused: None, record: None }
     }
 
+    /// The same, with some fields of another result.
+    fn with(mut self, mut other: Value, fields: &[&str]) -> Self {
+        if let ToolResult::Json(Value::Object(result)) = &mut self.result {
+            let found = fields.iter().filter_map(|&name| Some((name, other.get_mut(name)?.take())));
+            result.extend(found.map(|(name, value)| (name.to_owned(), value)));
+        }
+        self
+    }
+
     /// The same, naming the arguments that were not understood, so that nothing is dropped in silence.
     fn naming(mut self, names: Vec<String>) -> Self {
         if names.is_empty() {

@@ -27,11 +27,11 @@ pub struct TaskBrief {
     pub collaborators: Vec<Collaborator>,
     /// Where to read more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<String>")]
+    #[schemars(skip)]
     pub references: Vec<Value>,
     /// How much it matters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
+    #[schemars(skip)]
     pub priority: Option<Value>,
     /// Whatever else was said, under the names that its writer gave it.
     #[serde(flatten)]
@@ -50,8 +50,9 @@ pub struct Collaborator {
     pub description: String,
 }
 
+/// A text is what models are asked for; any structure is taken.
 fn text_or_structure(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"anyOf": [{"type": "string"}, {"type": "object"}, {"type": "array", "items": {}}]})
+    json_schema!({"type": "string"})
 }
 
 impl TaskBrief {

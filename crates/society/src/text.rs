@@ -92,14 +92,16 @@ text_keys! {
     /// The priority.
     BriefPriority = "brief.priority" ["value"];
 
-    /// How the lines of the tool rules begin that are examples: they are left out where the window is small.
-    SystemExampleMark = "system.example_mark" [];
     /// Stands in the place of the tool rules where the model cannot call tools.
     SystemNoTools = "system.no_tools" [];
     /// The heading of the runtime facts in the system prompt.
     SystemRuntimeHeading = "system.runtime_heading" [];
     /// The heading of the contact list in the system prompt.
     SystemContactsHeading = "system.contacts_heading" [];
+    /// The heading of the list of model services, for those who make roles.
+    SystemServicesHeading = "system.services_heading" [];
+    /// One service in that list.
+    SystemService = "system.service" ["id", "input"];
     /// One contact in that list.
     SystemContact = "system.contact" ["id", "role", "input", "output"];
     /// Added to a contact that has ended.

@@ -20,7 +20,8 @@ fn names(list: &Value) -> Vec<&str> {
     list.as_array().expect("a list").iter().filter_map(Value::as_str).collect()
 }
 
-/// Seed agent-communication, 1.1, 1.2 and 1.3: the schema asks for a brief, for its five fields, and for no more.
+/// Seed agent-communication, 1.1, 1.2 and 1.3: the schemas ask for a brief; the one of the tool that most hires are made
+/// with asks for its five fields, and for no more.
 #[test]
 fn a_model_is_told_what_a_brief_must_have_and_may_have() {
     let performed = Play::default().part("root", vec![]).perform();
@@ -28,16 +29,14 @@ fn a_model_is_told_what_a_brief_must_have_and_may_have() {
     for tool in ["spawn_agent", "spawn_agent_with_task"] {
         let parameters = parameters(&asked, tool);
         assert!(names(&parameters["required"]).contains(&"taskBrief"), "{tool}: {parameters}");
-        let brief = &parameters["properties"]["taskBrief"];
-        let mut required = names(&brief["required"]);
-        required.sort_unstable();
-        let mut expect = REQUIRED;
-        expect.sort_unstable();
-        assert_eq!(required, expect, "{tool}");
-        for optional in ["collaborators", "references", "priority"] {
-            assert!(brief["properties"][optional].is_object(), "{tool}: {optional}");
-        }
     }
+    let brief = &parameters(&asked, "spawn_agent_with_task")["properties"]["taskBrief"];
+    let mut required = names(&brief["required"]);
+    required.sort_unstable();
+    let mut expect = REQUIRED;
+    expect.sort_unstable();
+    assert_eq!(required, expect);
+    assert!(brief["properties"]["collaborators"].is_object());
 }
 
 /// Seed agent-communication, 1.1, 1.2 and 1.4.
@@ -106,7 +105,7 @@ fn all_of_the_brief_is_in_every_request_of_the_child() {
     for asked in requests {
         let system = asked.system();
         let (_, rest) = system.split_once("\n【任务委托书 Task Brief】\n").expect("the brief");
-        let (lines, _) = rest.split_once("\n\n【运行时信息】").expect("the end of the brief");
+        let (lines, _) = rest.split_once("\n\n【模型服务】").expect("the end of the brief");
         assert_eq!(
             lines.lines().collect::<Vec<_>>(),
             [

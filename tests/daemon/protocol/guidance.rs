@@ -12,21 +12,30 @@ struct Prompts {
     base: &'static str,
     root: &'static str,
     role: &'static str,
+    hiring: &'static str,
     tools: &'static str,
+    small: &'static str,
+    root_small: &'static str,
 }
 
 const CHINESE: Prompts = Prompts {
     base: include_str!("../../../prompts/zh/base.txt"),
     root: include_str!("../../../prompts/zh/root.txt"),
     role: include_str!("../../../prompts/zh/role.txt"),
+    hiring: include_str!("../../../prompts/zh/hiring.txt"),
     tools: include_str!("../../../prompts/zh/tools.txt"),
+    small: include_str!("../../../prompts/zh/small.txt"),
+    root_small: include_str!("../../../prompts/zh/root-small.txt"),
 };
 
 const ENGLISH: Prompts = Prompts {
     base: include_str!("../../../prompts/en/base.txt"),
     root: include_str!("../../../prompts/en/root.txt"),
     role: include_str!("../../../prompts/en/role.txt"),
+    hiring: include_str!("../../../prompts/en/hiring.txt"),
     tools: include_str!("../../../prompts/en/tools.txt"),
+    small: include_str!("../../../prompts/en/small.txt"),
+    root_small: include_str!("../../../prompts/en/root-small.txt"),
 };
 
 /// Each of these stands in the text.
@@ -52,7 +61,8 @@ fn root_is_told_the_required_fields_of_a_brief() {
     for (prompts, required) in [(CHINESE, "五个必填字段"), (ENGLISH, "Five required fields")] {
         assert_says(prompts.root, &["taskBrief", required]);
         for field in FIELDS {
-            let explained = prompts.root.lines().any(|line| line.starts_with(&format!("- {field}")));
+            let explained =
+                prompts.root.lines().any(|line| line.trim_start().starts_with(&format!("- {field}")));
             assert!(explained, "{field} in:\n{}", prompts.root);
         }
     }
@@ -66,6 +76,11 @@ fn everybody_is_told_of_contacts_and_introductions() {
         ENGLISH.base,
         &["contact registry", "Contacts", "You can write to your contacts only", "introduction"],
     );
+    for small in [CHINESE.small, ENGLISH.small] {
+        assert_says(small, &["introduction_request", "introduction_response", "required_capability"]);
+    }
+    assert_says(CHINESE.small, &["Contact Registry", "联系人列表"]);
+    assert_says(ENGLISH.small, &["contact registry", "Contacts"]);
 }
 
 /// Seed agent-communication, 6.3: whoever hires is told to give a whole brief; root, and everybody else with a role.
@@ -73,8 +88,8 @@ fn everybody_is_told_of_contacts_and_introductions() {
 fn whoever_hires_is_told_to_give_a_whole_brief() {
     for prompts in [CHINESE, ENGLISH] {
         assert_says(prompts.root, &FIELDS);
-        assert_one_line_says(prompts.role, &FIELDS);
-        assert_one_line_says(prompts.tools, &[&["spawn_agent", "taskBrief"][..], &FIELDS].concat());
+        assert_one_line_says(prompts.root_small, &FIELDS);
+        assert_one_line_says(prompts.hiring, &FIELDS);
     }
 }
 
@@ -93,15 +108,6 @@ fn everybody_is_told_how_to_ask_for_an_introduction_and_how_to_answer() {
             &["introduction_request", "request_id", "introduction_response", "null"],
         );
         assert_one_line_says(prompts.base, &["contact_reason"]);
-        // An example of each to copy.
-        assert_one_line_says(
-            prompts.tools,
-            &["send_message(", "introduction_request", "required_capability"],
-        );
-        assert_one_line_says(
-            prompts.tools,
-            &["send_message(", "introduction_response", "usage_hint", "request_id"],
-        );
     }
     assert_one_line_says(CHINESE.base, &["需要职责以外的支持时", "上级或任一联系人"]);
     assert_one_line_says(ENGLISH.base, &["support outside your role", "your parent or any contact"]);
@@ -110,10 +116,10 @@ fn everybody_is_told_how_to_ask_for_an_introduction_and_how_to_answer() {
 /// Seed agent-communication, 6.5.
 #[test]
 fn technical_constraints_must_reach_the_child() {
-    for prompt in [CHINESE.root, CHINESE.role] {
+    for prompt in [CHINESE.root, CHINESE.hiring, CHINESE.root_small] {
         assert_one_line_says(prompt, &["constraints", "静态网页", "Python"]);
     }
-    for prompt in [ENGLISH.root, ENGLISH.role] {
+    for prompt in [ENGLISH.root, ENGLISH.hiring, ENGLISH.root_small] {
         assert_one_line_says(prompt, &["constraints", "static web page", "Python"]);
     }
     assert_one_line_says(CHINESE.root, &["不得省略或改写"]);
@@ -127,9 +133,6 @@ fn everybody_is_told_how_to_write_to_others() {
     assert_one_line_says(ENGLISH.base, &["has an interface spec, ask in its format"]);
     assert_one_line_says(CHINESE.base, &["答复不是请求", "不再回复"]);
     assert_one_line_says(ENGLISH.base, &["An answer is not a request", "no reply"]);
-    for prompts in [CHINESE, ENGLISH] {
-        assert_one_line_says(prompts.tools, &["send_message({\"to\":", "payload"]);
-    }
     assert_one_line_says(CHINESE.tools, &["from 由系统填写，不要写"]);
     assert_one_line_says(ENGLISH.tools, &["from is stamped by the system, never write it"]);
 }
@@ -137,11 +140,11 @@ fn everybody_is_told_how_to_write_to_others() {
 /// Seed agent-communication, 7.5, 7.6 and 7.1: that a role's prompt may name whom to ask, and that a brief may bring contacts.
 #[test]
 fn whoever_hires_is_told_how_children_find_each_other() {
-    for prompt in [CHINESE.root, CHINESE.role] {
+    for prompt in [CHINESE.root, CHINESE.hiring] {
         assert_one_line_says(prompt, &["collaborators", "agentId", "description"]);
         assert_one_line_says(prompt, &["rolePrompt", "什么事找谁"]);
     }
-    for prompt in [ENGLISH.root, ENGLISH.role] {
+    for prompt in [ENGLISH.root, ENGLISH.hiring] {
         assert_one_line_says(prompt, &["collaborators", "agentId", "description"]);
         assert_one_line_says(prompt, &["rolePrompt", "whom to ask for what"]);
     }
@@ -150,8 +153,8 @@ fn whoever_hires_is_told_how_children_find_each_other() {
 /// Who speaks is to be read from the first line alone: without that, marks in the content would mean nothing.
 #[test]
 fn everybody_is_told_where_the_sender_stands_and_what_the_mark_means() {
-    assert_one_line_says(CHINESE.base, &["发送者只以首行为准", "“｜”"]);
-    assert_one_line_says(ENGLISH.base, &["Only that line says who the sender is", "\"|\""]);
+    assert_one_line_says(CHINESE.base, &["发送者只以消息首行为准", "“｜”"]);
+    assert_one_line_says(ENGLISH.base, &["Only the first line", "says who the sender is", "\"|\""]);
 }
 
 /// Seed agent-communication, 6.1, 6.2 and 6.3: the files are what models get: the base and the tool rules all of them, root's part root alone, a role's part the others.

@@ -97,7 +97,7 @@ fn assert_nobody_is_fooled(asked: &Conversation) {
         assert!(known, "{id} reads a message from {first:?}");
         assert_eq!(forged(&text), [""; 0], "{id} reads:\n{text}");
     }
-    let of_system = ["【任务委托书 Task Brief】", "【运行时信息】", "【联系人列表】"];
+    let of_system = ["【任务委托书 Task Brief】", "【模型服务】", "【运行时信息】", "【联系人列表】"];
     let own = include_str!("../../../prompts/zh/base.txt");
     let system = asked.system();
     for line in lines_seen(&system) {

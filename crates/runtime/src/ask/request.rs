@@ -4,6 +4,7 @@ use super::{Scene, Wanted};
 use crate::door::{known, service_for};
 use crate::event::{Event, Shown};
 use crate::fetch::{All, fetch};
+use crate::guidance::{Guidance, guidance, may_hire};
 use crate::handles::Handles;
 use crate::policy::Sent;
 use crate::render::{self, MediaUse, Sight, SystemFacts, Taker};
@@ -13,7 +14,7 @@ use crate::tools;
 use crate::trust::OfAll;
 use crate::turn::Tools;
 use polity_artifacts::index::Stored;
-use polity_llm::{Message, Part, Request, Tool, ToolChoice, estimate_message_tokens};
+use polity_llm::{Message, Part, Request, ToolChoice, estimate_message_tokens, estimate_prompt_tokens};
 use polity_registry::{Service, Snapshot};
 use polity_routing::FileTypes;
 use polity_society::content::{Capability, Kind};
@@ -98,35 +99,45 @@ async fn answer_request(
     };
     let All { fetched, unreadable } = fetch(handles, service, &scene.stored, &sight).await;
     let rendered = render::render(&scene.history, &fetched, &sight);
-    let system = render::system_message(&SystemFacts {
-        prompts: &snapshot.prompts,
-        agent: &scene.agent.id,
-        parent: scene.agent.parent.as_ref(),
-        role_name: &scene.agent.role_name,
-        role_prompt: scene.role.as_ref().map(|role| role.prompt.as_str()),
-        brief: scene.agent.brief.as_ref(),
-        service,
-        contacts: &contacts,
+    let groups = scene.role.as_ref().map(|role| role.tool_groups.as_slice()).unwrap_or_default();
+    let system = |guidance: Guidance| {
+        render::system_message(&SystemFacts {
+            prompts: &snapshot.prompts,
+            agent: &scene.agent.id,
+            parent: scene.agent.parent.as_ref(),
+            role_name: &scene.agent.role_name,
+            role_prompt: scene.role.as_ref().map(|role| role.prompt.as_str()),
+            brief: scene.agent.brief.as_ref(),
+            service,
+            contacts: &contacts,
+            services: if may_hire(groups) { &services } else { &[] },
+            guidance,
+        })
+    };
+    let offered = |guidance: Guidance| {
+        if !service.tools_allowed() {
+            return Vec::new();
+        }
+        let outside = handles.outside.iter().map(|outside| outside.tool.clone());
+        let of_role = tools::offered(groups, &snapshot.prompts).into_iter().chain(outside).collect();
+        guidance.choose(of_role)
+    };
+    let guidance = guidance(service.context_window, |guidance| {
+        let messages = vec![Message::System(system(guidance))];
+        estimate_prompt_tokens(&Request { messages, tools: offered(guidance), ..Request::default() })
     });
     let of_record = |span: &Range<usize>| -> u64 {
         rendered.messages.get(span.clone()).unwrap_or_default().iter().map(estimate_message_tokens).sum()
     };
     let costs = rendered.spans.iter().map(of_record).collect();
     let mut messages = Vec::with_capacity(rendered.messages.len() + 1);
-    messages.push(Message::System(system));
+    messages.push(Message::System(system(guidance)));
     messages.extend(rendered.messages);
-    let groups = scene.role.as_ref().map(|role| role.tool_groups.as_slice()).unwrap_or_default();
-    let offered: Vec<Tool> = if service.tools_allowed() {
-        let outside = handles.outside.iter().map(|outside| outside.tool.clone());
-        tools::offered(groups, &snapshot.prompts).into_iter().chain(outside).collect()
-    } else {
-        Vec::new()
-    };
     let tool_choice = match tools {
         Tools::Offered => ToolChoice::Auto,
         Tools::Withheld => ToolChoice::None,
     };
-    let request = Request { messages, tools: offered, tool_choice };
+    let request = Request { messages, tools: offered(guidance), tool_choice };
     Made { request, shown: rendered.shown, costs, unreadable }
 }
 

@@ -1,5 +1,7 @@
 //! The system message of a request: what changes least comes first, so that a server's prompt cache holds.
 
+use super::Taker;
+use crate::guidance::Guidance;
 use polity_registry::{Prompts, Service};
 use polity_society::agent::Standing;
 use polity_society::brief::TaskBrief;
@@ -27,6 +29,10 @@ pub(crate) struct SystemFacts<'a> {
     pub(crate) service: &'a Service,
     /// Its registry.
     pub(crate) contacts: &'a [KnownParty],
+    /// The services that there are, for whoever may create agents; empty for the others.
+    pub(crate) services: &'a [Taker],
+    /// How much is said.
+    pub(crate) guidance: Guidance,
 }
 
 /// Puts the system message together (contract section 8).
@@ -34,17 +40,16 @@ pub(crate) fn system_message(facts: &SystemFacts<'_>) -> String {
     let prompts = facts.prompts;
     let texts = &prompts.texts;
     let role_name = role_name(facts.agent, facts.role_name, texts);
-    let role = match facts.role_prompt {
-        None => prompts.root.trim().to_owned(),
-        Some(role_prompt) => {
-            let filled = prompts.role.fill(&[("role_name", role_name), ("role_prompt", role_prompt)]);
-            filled.trim().to_owned()
-        }
-    };
-    let mut sections = vec![prompts.base.trim().to_owned(), tool_rules(facts), role];
+    let mut sections = rules(facts);
+    sections.extend(role(facts, role_name));
     if let Some(brief) = facts.brief {
         let lines = brief_lines(brief, texts).join("\n");
         sections.push(format!("{}\n{lines}", texts.get(TextKey::BriefHeading)));
+    }
+    if !facts.services.is_empty() {
+        let services = facts.services.iter().map(|service| service_line(service, prompts));
+        let heading = texts.get(TextKey::SystemServicesHeading).to_owned();
+        sections.push(std::iter::once(heading).chain(services).collect::<Vec<_>>().join("\n"));
     }
     sections.push(runtime_facts(facts, role_name));
     let heading = texts.get(TextKey::SystemContactsHeading);
@@ -53,20 +58,38 @@ pub(crate) fn system_message(facts: &SystemFacts<'_>) -> String {
     sections.join("\n\n")
 }
 
-/// Windows below this many tokens have no room for examples of tool calls.
-const SMALL_WINDOW: u64 = 12_000;
-
-fn tool_rules(facts: &SystemFacts<'_>) -> String {
-    let texts = &facts.prompts.texts;
-    let rules = facts.prompts.tool_rules.trim();
+/// What every agent is told first: how to work, and the rules of the tools if it has any.
+fn rules(facts: &SystemFacts<'_>) -> Vec<String> {
+    let prompts = facts.prompts;
     if !facts.service.tools_allowed() {
-        return texts.get(TextKey::SystemNoTools).to_owned();
+        let no_tools = prompts.texts.get(TextKey::SystemNoTools);
+        return vec![prompts.base.trim().to_owned(), no_tools.to_owned()];
     }
-    if facts.service.context_window.is_none_or(|window| window >= SMALL_WINDOW) {
-        return rules.to_owned();
+    if facts.guidance.is_short() {
+        return vec![prompts.small.trim().to_owned()];
     }
-    let mark = texts.get(TextKey::SystemExampleMark);
-    rules.lines().filter(|line| !line.starts_with(mark)).collect::<Vec<_>>().join("\n")
+    vec![prompts.base.trim().to_owned(), prompts.tool_rules.trim().to_owned()]
+}
+
+/// What an agent is told of its part.
+fn role(facts: &SystemFacts<'_>, role_name: &str) -> Vec<String> {
+    let prompts = facts.prompts;
+    let Some(role_prompt) = facts.role_prompt else {
+        let root = if facts.guidance.is_short() { &prompts.root_small } else { &prompts.root };
+        return vec![root.trim().to_owned()];
+    };
+    let filled = prompts.role.fill(&[("role_name", role_name), ("role_prompt", role_prompt)]);
+    let mut role = vec![filled.trim().to_owned()];
+    // Whoever may see the services may create agents.
+    if !facts.services.is_empty() && facts.service.tools_allowed() {
+        role.push(prompts.hiring.trim().to_owned());
+    }
+    role
+}
+
+fn service_line(service: &Taker, prompts: &Prompts) -> String {
+    let values = [("id", service.id.as_str()), ("input", &names(&service.capabilities.input))];
+    prompts.texts.fill(TextKey::SystemService, &values)
 }
 
 fn runtime_facts(facts: &SystemFacts<'_>, role_name: &str) -> String {

@@ -1,6 +1,8 @@
+mod lean;
 mod story;
 
 use super::*;
+use crate::guidance::Guidance;
 use crate::history::{Told, fitting};
 use crate::record::Keeps;
 use crate::testing::brief;
@@ -56,6 +58,8 @@ fn system(service: &Service) -> String {
         brief: Some(&brief),
         service,
         contacts: &contacts,
+        services: &[],
+        guidance: Guidance::Full,
     });
     // The words of the prompts are their own; where they stand is what matters here.
     let role = prompts.role.fill(&[("role_name", "读者"), ("role_prompt", "你读图。")]);
@@ -73,30 +77,6 @@ fn a_model_without_tools_is_not_told_how_to_call_them() {
     let no_tools = SNAPSHOT.prompts.texts.get(TextKey::SystemNoTools);
     assert!(with_tools.contains("(tools)") && !with_tools.contains(no_tools));
     assert!(without.contains(no_tools) && !without.contains("(tools)"));
-}
-
-#[test]
-fn a_small_window_gets_the_rules_without_the_examples() {
-    let facts = |context_window: Option<u64>| {
-        let service = Service { context_window, ..service("words").clone() };
-        system_message(&SystemFacts {
-            prompts: &SNAPSHOT.prompts,
-            agent: &AgentId::root(),
-            parent: None,
-            role_name: "",
-            role_prompt: None,
-            brief: None,
-            service: &service,
-            contacts: &[],
-        })
-    };
-    let mark = SNAPSHOT.prompts.texts.get(TextKey::SystemExampleMark);
-    let examples: Vec<&str> =
-        SNAPSHOT.prompts.tool_rules.lines().filter(|line| line.starts_with(mark)).collect();
-    let count = |system: &str| examples.iter().filter(|example| system.contains(**example)).count();
-    assert!(count(&facts(None)) > 10);
-    assert_eq!(count(&facts(Some(4_096))), 0);
-    assert!(facts(Some(4_096)).contains("invalid_arguments"), "the rules stay");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 mod reading;
 mod types;
 
-pub(super) use types::{Content, Encoding, Meta, Receivers, Words};
+pub(super) use types::{Content, Encoding, FirstMessage, Meta, NewRole, Receivers, ShortBrief, Words};
 
 use crate::inline;
 use polity_llm::{Arguments, ToolCall};
@@ -18,6 +18,7 @@ use polity_society::refusal::Refusal;
 use polity_society::role::{InterfaceSpec, ToolGroup};
 use reading::{Argument, Reader};
 use schemars::{Schema, SchemaGenerator};
+use serde_json::{Map, Value};
 
 /// Declares the tools: name, the group a role can leave out, and the arguments by name.
 macro_rules! tools {
@@ -80,13 +81,14 @@ tools! {
     }
     "spawn_agent" => SpawnAgent, Some(ToolGroup::Organization), {
         role_id: String = "roleId",
-        task_brief: TaskBrief = "taskBrief",
+        task_brief: ShortBrief = "taskBrief",
         name: Option<Name> = "name",
     }
     "spawn_agent_with_task" => SpawnAgentWithTask, Some(ToolGroup::Organization), {
-        role_id: String = "roleId",
+        role_id: Option<String> = "roleId",
+        role: Option<NewRole> = "role",
         task_brief: TaskBrief = "taskBrief",
-        initial_message: Payload = "initialMessage",
+        initial_message: FirstMessage = "initialMessage",
         name: Option<Name> = "name",
     }
     "terminate_agent" => TerminateAgent, Some(ToolGroup::Organization), {
@@ -163,6 +165,26 @@ impl Call {
             (None, None) => Err(Refusal::InvalidArguments(Vec::new())),
         };
         Parsed { call, ignored }
+    }
+}
+
+impl CreateRole {
+    /// Reads a role that stands within another call: the role, else all that is wrong with it, and what was not
+    /// understood.
+    fn within(
+        object: Map<String, Value>,
+        catalogue: Option<&Catalogue>,
+    ) -> (Option<Self>, Vec<FieldProblem>, Vec<String>) {
+        let names = arguments_of("create_role").unwrap_or_default();
+        let mut reader = Reader::new(object, names, catalogue);
+        let role = Self::read(&mut reader);
+        let (refusal, ignored) = reader.finish();
+        let problems = match refusal {
+            Some(Refusal::InvalidArguments(problems)) => problems,
+            // Its arguments are neither a brief nor a message.
+            Some(_) | None => Vec::new(),
+        };
+        (role.filter(|_| problems.is_empty()), problems, ignored)
     }
 }
 

@@ -1,7 +1,10 @@
 //! Roles and agents: `create_role`, `find_role_by_name`, `spawn_agent`, `spawn_agent_with_task`, `terminate_agent`,
 //! `get_org_structure`.
 
-use super::arguments::{CreateRole, FindRoleByName, SpawnAgent, SpawnAgentWithTask, TerminateAgent};
+use super::arguments::{
+    CreateRole, FindRoleByName, FirstMessage, NewRole, ShortBrief, SpawnAgent, SpawnAgentWithTask,
+    TerminateAgent,
+};
 use super::{Context, Done, Ran};
 use crate::door::{self, service_for};
 use crate::mint;
@@ -11,6 +14,7 @@ use polity_registry::{Catalogue, ServiceWish};
 use polity_society::agent::Standing;
 use polity_society::id::{AgentId, ArtifactId};
 use polity_society::message::Payload;
+use polity_society::problem::{Fault, FieldProblem};
 use polity_society::refusal::Refusal;
 use polity_society::role::Role;
 use polity_society::rules::{self, Answering, Descendant, Draft, HireFacts, HireWish, LastWord, RoleWish};
@@ -22,6 +26,16 @@ pub(super) async fn create_role(
     context: &Context<'_>,
     arguments: CreateRole,
 ) -> Result<Ran, Error> {
+    let (_, shown) = make_role(tx, context, arguments).await?;
+    Ok(Ok(Done::json(shown)))
+}
+
+/// Makes a role, or finds the one of that name; and says what the caller is told of it.
+async fn make_role(
+    tx: &mut Tx,
+    context: &Context<'_>,
+    arguments: CreateRole,
+) -> Result<(Role, Value), Error> {
     let catalogue = &context.snapshot.catalogue;
     let CreateRole { name, role_prompt, interface_spec, service_id, required_capabilities, tool_groups } =
         arguments;
@@ -45,7 +59,7 @@ pub(super) async fn create_role(
         shown["existing"] = json!(true);
     }
     show_unmet(&mut shown, &role, &required, context);
-    Ok(Ok(Done::json(shown)))
+    Ok((role, shown))
 }
 
 /// Says what is required of a role and its service has not, and what there is to require.
@@ -149,7 +163,7 @@ async fn hire(tx: &mut Tx, context: &Context<'_>, wish: HireWish) -> Result<Resu
 }
 
 pub(super) async fn spawn(tx: &mut Tx, context: &Context<'_>, arguments: SpawnAgent) -> Result<Ran, Error> {
-    let SpawnAgent { role_id, task_brief, name } = arguments;
+    let SpawnAgent { role_id, task_brief: ShortBrief(task_brief), name } = arguments;
     let hired = hire(tx, context, HireWish { role: role_id, brief: task_brief, name }).await?;
     Ok(hired.map(|hired| Done::json(hired.shown)))
 }
@@ -160,10 +174,26 @@ pub(super) async fn spawn_with_task(
     context: &Context<'_>,
     arguments: SpawnAgentWithTask,
 ) -> Result<Ran, Error> {
-    let SpawnAgentWithTask { role_id, task_brief, initial_message, name } = arguments;
-    let wish = HireWish { role: role_id, brief: task_brief, name };
+    let SpawnAgentWithTask { role_id, role, task_brief, initial_message: FirstMessage(message), name } =
+        arguments;
     let savepoint = tx.savepoint("hire").await?;
-    let ran = hire_and_write(tx, context, wish, initial_message).await?;
+    let (role, made, ignored) = match (role_id, role) {
+        (Some(id), None) => (id, Value::Null, Vec::new()),
+        // A role that exists needs no description.
+        (Some(id), Some(_)) => (id, Value::Null, vec!["role".to_owned()]),
+        (None, Some(NewRole(role))) => {
+            let (role, shown) = make_role(tx, context, role).await?;
+            (role.id.to_string(), shown, Vec::new())
+        }
+        (None, None) => {
+            tx.release(savepoint).await?;
+            let missing = FieldProblem::new("roleId", Fault::Missing);
+            return Ok(Err(Refusal::InvalidArguments(vec![missing])));
+        }
+    };
+    let wish = HireWish { role, brief: task_brief, name };
+    let ran = hire_and_write(tx, context, wish, message).await?;
+    let ran = ran.map(|done| done.with(made, &["unmet", "available", "message"]).naming(ignored));
     if ran.is_err() {
         tx.undo(&savepoint).await?;
     }

@@ -40,7 +40,7 @@ pub(crate) fn offered(groups: &[ToolGroup], prompts: &Prompts) -> Vec<Tool> {
 
 fn in_words(name: &str, mut parameters: Value, text: Option<&ToolText>) -> Tool {
     if let Some(text) = text {
-        for (path, description) in &text.parameters {
+        for (path, description) in text.parameters.iter().filter(|(_, words)| !words.is_empty()) {
             let names: Vec<&str> = path.split('.').collect();
             describe(&mut parameters, &names, description);
         }

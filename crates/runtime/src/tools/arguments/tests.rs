@@ -173,7 +173,7 @@ fn a_brief_that_is_lent_has_its_faults_said_once() {
     let Ok(Call::SpawnAgentWithTask(read)) = parse("spawn_agent_with_task", call(brief())).call else {
         panic!("read")
     };
-    assert_eq!(read.initial_message.fields["taskBrief"], brief());
+    assert_eq!(read.initial_message.0.fields["taskBrief"], brief());
 }
 
 #[test]
@@ -218,7 +218,10 @@ fn names_in_another_style_are_understood_by_every_tool() {
     let Ok(Call::SpawnAgentWithTask(read)) = parse("spawn_agent_with_task", call).call else {
         panic!("read")
     };
-    assert_eq!((read.role_id.as_str(), read.name.map(|name| name.to_string())), ("r", Some("a".to_owned())));
+    assert_eq!(
+        (read.role_id.as_deref(), read.name.map(|name| name.to_string())),
+        (Some("r"), Some("a".to_owned()))
+    );
     let call = json!({"name": "a", "role_prompt": "x", "required_capabilities": ["vision"], "tool_groups": ["Context"], "service_id": "s"});
     let Ok(Call::CreateRole(read)) = parse("create_role", call).call else { panic!("read") };
     assert_eq!(
@@ -236,7 +239,7 @@ fn objects_lists_and_numbers_in_a_string_are_understood() {
     assert_eq!((json!(read.interface_spec), read.required_capabilities), (spec, vec!["vision".to_owned()]));
     let call = json!({"roleId": "r", "taskBrief": brief().to_string()});
     let Ok(Call::SpawnAgent(read)) = parse("spawn_agent", call).call else { panic!("read") };
-    assert_eq!(json!(read.task_brief), brief());
+    assert_eq!(json!(read.task_brief.0), brief());
     let payload = json!({"text": "x", "attachments": ["artifact:a"]}).to_string();
     let call = json!({"to": "[\"a\", \" b \"]", "payload": payload, "delayMs": "60000"});
     let Ok(Call::SendMessage(read)) = parse("send_message", call).call else { panic!("read") };
@@ -257,7 +260,7 @@ fn attachments_beside_a_message_are_its_own() {
         assert_eq!(parsed.ignored, [""; 0]);
         let payload = match parsed.call {
             Ok(Call::SendMessage(read)) => read.payload,
-            Ok(Call::SpawnAgentWithTask(read)) => read.initial_message,
+            Ok(Call::SpawnAgentWithTask(read)) => read.initial_message.0,
             _ => panic!("a message"),
         };
         payload.attachments.iter().map(|id| id.to_string()).collect()

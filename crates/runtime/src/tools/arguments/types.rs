@@ -1,5 +1,6 @@
 //! The types that arguments are of.
 
+use super::CreateRole;
 use super::reading::{Argument, Blame, Reading};
 use polity_society::brief::TaskBrief;
 use polity_society::content::{Capability, Direction};
@@ -215,8 +216,9 @@ impl Argument for Encoding {
 pub(in crate::tools) struct Receivers(pub(in crate::tools) Vec<String>);
 
 impl Argument for Receivers {
+    /// A list is taken too, and one that is written as a text.
     fn schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
+        json_schema!({"type": "string"})
     }
 
     fn read(value: Value, reading: &mut Reading<'_>) -> Read<Self> {
@@ -232,12 +234,12 @@ impl Argument for Receivers {
     }
 }
 
-/// Any JSON.
+/// Any JSON; models are asked for a text.
 pub(in crate::tools) struct Content(pub(in crate::tools) Value);
 
 impl Argument for Content {
     fn schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"anyOf": [{"type": "string"}, {"type": "object"}, {"type": "array", "items": {}}]})
+        json_schema!({"type": "string"})
     }
 
     fn read(value: Value, _: &mut Reading<'_>) -> Read<Self> {
@@ -259,17 +261,9 @@ impl Argument for Meta {
 }
 
 impl Argument for InterfaceSpec {
+    /// Its four fields are named in the description: most roles have no spec.
     fn schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": "object",
-            "properties": {
-                "services": {"type": "string"},
-                "input_format": {"type": "string"},
-                "output_format": {"type": "string"},
-                "examples": {"type": "string"},
-            },
-            "required": ["services", "input_format", "output_format", "examples"],
-        })
+        json_schema!({"type": "object"})
     }
 
     fn read(value: Value, reading: &mut Reading<'_>) -> Read<Self> {
@@ -293,6 +287,71 @@ impl Argument for TaskBrief {
     }
 }
 
+/// A brief whose fields another tool shows.
+pub(in crate::tools) struct ShortBrief(pub(in crate::tools) TaskBrief);
+
+impl Argument for ShortBrief {
+    const BLAME: Blame = TaskBrief::BLAME;
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "object"})
+    }
+
+    fn read(value: Value, reading: &mut Reading<'_>) -> Read<Self> {
+        <TaskBrief as Argument>::read(value, reading).map(Self)
+    }
+
+    fn absent() -> Read<Self> {
+        <TaskBrief as Argument>::absent().map(Self)
+    }
+}
+
+/// The message that an agent begins with: any payload, though most are a text with attachments.
+pub(in crate::tools) struct FirstMessage(pub(in crate::tools) Payload);
+
+impl Argument for FirstMessage {
+    const BLAME: Blame = Payload::BLAME;
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "object",
+            "properties": {
+                "text": {"type": "string"},
+                "attachments": {"type": "array", "items": {"type": "string"}},
+            },
+        })
+    }
+
+    fn read(value: Value, reading: &mut Reading<'_>) -> Read<Self> {
+        <Payload as Argument>::read(value, reading).map(Self)
+    }
+}
+
+/// A role that is made along with the agent that is hired into it.
+pub(in crate::tools) struct NewRole(pub(in crate::tools) CreateRole);
+
+impl Argument for NewRole {
+    /// What most roles have; all that `create_role` takes is taken.
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "object",
+            "properties": {
+                "name": {"type": "string"},
+                "rolePrompt": {"type": "string"},
+                "requiredCapabilities": {"type": "array", "items": {"type": "string"}},
+            },
+            "required": ["name", "rolePrompt"],
+        })
+    }
+
+    fn read(value: Value, reading: &mut Reading<'_>) -> Read<Self> {
+        let Some(object) = written::object(&value) else { return fault(Fault::NotA("an object")) };
+        let (role, problems, ignored) = CreateRole::within(object, reading.catalogue);
+        reading.ignored.extend(ignored);
+        role.map(Self).ok_or(problems)
+    }
+}
+
 impl Argument for Payload {
     const BLAME: Blame = Blame::Message;
 
@@ -304,12 +363,11 @@ impl Argument for Payload {
             "properties": {
                 "message_type": {"type": "string", "enum": types},
                 "text": {"type": "string"},
-                "content": {"anyOf": [{"type": "string"}, {"type": "object"}, {"type": "array", "items": {}}]},
                 "attachments": {"type": "array", "items": {"type": "string"}},
                 "taskBrief": {"type": "object"},
                 "reason": {"type": "string"},
                 "required_capability": {"type": "string"},
-                "target_agent": {"anyOf": [{"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"]}, {"type": "null"}]},
+                "target_agent": {"type": "object"},
                 "usage_hint": {"type": "string"},
                 "request_id": {"type": "string"},
                 "contact_reason": {"type": "string"},
