@@ -6,7 +6,7 @@
 //! The path of a call: [`Request`] and [`Endpoint`] are written as a body by `wire`; `target` resolves keys and
 //! addresses; `http` sends it; what comes back is put together by `assemble` or understood by `classify`; the caller
 //! gets a [`Reply`] or a [`CallError`]. All of them but `http` and [`discover`] are plain functions over plain data. A
-//! [`Gate`] per service says when a call may begin. Beside that, an [`Inquirer`] asks servers about themselves.
+//! [`Gate`] per service says when a call may begin. [`spoken`] reads calls that a model wrote as text. Beside that, an [`Inquirer`] asks servers about themselves.
 
 mod data;
 
@@ -30,6 +30,8 @@ mod timing;
 
 mod circuit;
 mod gate;
+
+pub mod spoken;
 
 pub use chat::{
     Arguments, AudioFormat, Blame, CallError, ChatModel, FailureKind, Media, Message, Part, Reply, Request,

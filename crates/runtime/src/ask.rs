@@ -6,6 +6,7 @@
 mod preview;
 mod request;
 mod told;
+mod understood;
 
 use crate::budget::{self, Reached, Reservation, Reserved};
 use crate::door::service_for;
@@ -30,6 +31,7 @@ use request::{Made, capabilities_used, make};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use understood::{Understood, understood};
 
 /// What came of asking.
 pub(crate) enum Asked {
@@ -299,13 +301,7 @@ impl Call<'_> {
                 let convicted = self.tried.convicted(snapshot.catalogue.revision());
                 self.handles.trusts.refused(&snapshot, &service.id, &convicted);
                 self.handles.trusts.taken(&snapshot, &service.id, &made.media());
-                return Ok(Attempted::Ended(self.answered(
-                    reply,
-                    service,
-                    &snapshot,
-                    made.shown,
-                    reservation,
-                )));
+                return Ok(Attempted::Ended(self.answered(reply, service, &snapshot, made, reservation)));
             }
             Err(failure) => failure,
         };
@@ -394,22 +390,26 @@ impl Call<'_> {
 
     fn answered(
         &self,
-        mut reply: Reply,
+        reply: Reply,
         service: &Service,
         snapshot: &Snapshot,
-        shown: Vec<Shown>,
+        made: Made,
         reservation: Reservation,
     ) -> Asked {
+        let Understood { mut reply, taken, refusal } = understood(reply, &made.request.tools);
         if let Wanted::Answer(round) = self.wanted {
             let taken = self.scene.history.call_ids();
             reply.tool_calls = with_unique_ids(reply.tool_calls, &taken, round.turn, round.number);
         }
+        let texts = &snapshot.prompts.texts;
+        let refused = refusal.iter().zip(&reply.tool_calls);
         let replied = Replied {
+            refused: refused.map(|(refusal, call)| (call.id.clone(), refusal.to_json(texts))).collect(),
             text: reply.text,
             calls: reply.tool_calls,
             extra: reply.extra,
-            refused: serde_json::Map::new(),
             service: Some(service.id.clone()),
+            taken,
         };
         let served = Served {
             service: service.id.clone(),
@@ -419,7 +419,7 @@ impl Call<'_> {
             cost: budget::cost(&reply.usage, service),
             usage: reply.usage,
         };
-        Asked::Answered(Box::new(Answer { replied, served, shown, reservation }))
+        Asked::Answered(Box::new(Answer { replied, served, shown: made.shown, reservation }))
     }
 }
 

@@ -93,6 +93,29 @@ pub(crate) struct Replied {
     pub(crate) refused: Map<String, Value>,
     /// The service that answered.
     pub(crate) service: Option<ServiceId>,
+    /// What its text was taken for.
+    #[serde(default, skip_serializing_if = "Taken::is_text")]
+    pub(crate) taken: Taken,
+}
+
+/// What the text of an answer was taken for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Taken {
+    /// A text.
+    #[default]
+    Text,
+    /// Calls that its model wrote as text.
+    Calls,
+    /// A call that its model wrote as text, in a form that cannot be read.
+    BrokenCall,
+}
+
+impl Taken {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_text(&self) -> bool {
+        *self == Self::Text
+    }
 }
 
 impl Replied {

@@ -3,13 +3,14 @@
 //! It says what to do next ([`Turn::next`]); the driver does it, writes down what happened, and feeds that back
 //! ([`Turn::apply`]). Resuming after a crash is the same as beginning: [`Turn::replay`] over what was written.
 
-use crate::record::{Record, Replied, ToolResult};
+use crate::record::{Record, Replied, Taken, ToolResult};
 use polity_llm::ToolCall;
 use polity_society::id::CallId;
 use polity_society::message::Expects;
 use polity_society::notice::Notice;
 use serde_json::{Map, Value};
 use std::collections::{HashSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// What to do next.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,9 +53,17 @@ enum Phase {
     Closing(Option<String>),
     /// It said nothing, too often.
     Silent,
+    /// It made the same call with the same result, too often.
+    Repeating,
+    /// It wrote calls that cannot be read, too often.
+    Unreadable,
     /// It is over.
     Ended,
 }
+
+/// How often a model may write a call as a text that cannot be read before that counts as a failure: it is told what is
+/// wrong once.
+const BROKEN_CALLS: u32 = 2;
 
 /// How often a model may say nothing at all before that counts as a failure.
 const EMPTY_ANSWERS: u32 = 2;
@@ -74,6 +83,8 @@ pub(crate) struct Turn {
     started: Option<CallId>,
     rounds: u64,
     empty_answers: u32,
+    broken_calls: u32,
+    repetition: Repetition,
     heard: u64,
     /// How many of them were heard since the model was last asked.
     unseen: u64,
@@ -96,6 +107,48 @@ pub(crate) enum Reminded {
     Once,
 }
 
+/// How often the same call may have the same result, with no other call between, before the model is told; and before
+/// the turn fails.
+const REPEATED: u32 = 3;
+const REPEATED_TOO_OFTEN: u32 = 5;
+
+/// The last call of a turn, and how often it was made in a row with the same result.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Repetition {
+    tool: String,
+    /// The call and its result, as a digest.
+    digest: u64,
+    times: u32,
+    told: Told,
+}
+
+/// Whether a model was told that it repeats itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Told {
+    #[default]
+    No,
+    Yes,
+}
+
+impl Repetition {
+    fn after(&self, call: &ToolCall, result: &ToolResult) -> Self {
+        let mut hasher = DefaultHasher::new();
+        call.name.hash(&mut hasher);
+        // Cannot fail: both have text keys only.
+        serde_json::to_string(&call.arguments).unwrap_or_default().hash(&mut hasher);
+        serde_json::to_string(result).unwrap_or_default().hash(&mut hasher);
+        let digest = hasher.finish();
+        if self.times > 0 && self.digest == digest {
+            return Self { times: self.times + 1, ..self.clone() };
+        }
+        Self { tool: call.name.clone(), digest, times: 1, told: Told::No }
+    }
+
+    fn is_to_be_told(&self) -> bool {
+        self.times >= REPEATED && self.told == Told::No
+    }
+}
+
 impl Turn {
     /// A turn that was begun by a message.
     pub(crate) fn new(beginning: Expects) -> Self {
@@ -109,6 +162,8 @@ impl Turn {
             started: None,
             rounds: 0,
             empty_answers: 0,
+            broken_calls: 0,
+            repetition: Repetition::default(),
             heard: 0,
             unseen: 0,
             summing_up: SummingUp::NotYet,
@@ -152,12 +207,25 @@ impl Turn {
         match &self.phase {
             Phase::Ended => Step::Ended,
             Phase::Silent => Step::Fail("the model gave an empty answer twice".to_owned()),
+            Phase::Unreadable => {
+                Step::Fail("the model wrote a tool call as text that cannot be read, twice".to_owned())
+            }
+            Phase::Repeating => {
+                let Repetition { tool, times, .. } = &self.repetition;
+                Step::Fail(format!(
+                    "repeating: {tool} was called {times} times in a row with the same result"
+                ))
+            }
             Phase::Closing(text) => Step::Finish(text.clone()),
             Phase::Running => self.next_call(),
             Phase::Asking => match self.summing_up {
                 SummingUp::Asked => Step::CallModel(Tools::Withheld),
                 SummingUp::NotYet if self.rounds >= max_rounds => {
                     Step::Notice(Notice::SumUp { limit: max_rounds })
+                }
+                SummingUp::NotYet if self.repetition.is_to_be_told() => {
+                    let Repetition { tool, times, .. } = self.repetition.clone();
+                    Step::Notice(Notice::Repetition { tool, times: u64::from(times) })
                 }
                 SummingUp::NotYet => Step::CallModel(Tools::Offered),
             },
@@ -202,7 +270,7 @@ impl Turn {
             Record::Noticed { notice } => self.take_notice(notice),
             Record::Replied(replied) => self.take_reply(replied),
             Record::ToolStarted { call } => self.started = Some(call.clone()),
-            Record::ToolFinished { call, .. } => self.take_result(call),
+            Record::ToolFinished { call, result } => self.take_result(call, result),
             Record::Compacted { .. } | Record::Status { .. } => {}
             Record::Failed { .. } | Record::Stopped { .. } => self.phase = Phase::Ended,
         }
@@ -211,6 +279,7 @@ impl Turn {
     fn take_notice(&mut self, notice: &Notice) {
         match notice {
             Notice::SumUp { .. } => self.summing_up = SummingUp::Asked,
+            Notice::Repetition { .. } => self.repetition.told = Told::Yes,
             Notice::UnwrittenChildren { .. } => {
                 self.reminded = Reminded::Once;
                 // What the model said before it was reminded is its last word only if it says nothing more.
@@ -225,6 +294,9 @@ impl Turn {
 
     fn take_reply(&mut self, replied: &Replied) {
         self.unseen = 0;
+        if replied.taken == Taken::BrokenCall {
+            self.broken_calls += 1;
+        }
         if !replied.calls.is_empty() {
             self.rounds += 1;
             self.calls = replied.calls.iter().cloned().collect();
@@ -248,7 +320,10 @@ impl Turn {
         };
     }
 
-    fn take_result(&mut self, call: &CallId) {
+    fn take_result(&mut self, call: &CallId, result: &ToolResult) {
+        if let Some(made) = self.calls.iter().find(|waiting| waiting.id == call.as_str()) {
+            self.repetition = self.repetition.after(made, result);
+        }
         self.calls.retain(|waiting| waiting.id != call.as_str());
         if self.started.as_ref() == Some(call) {
             self.started = None;
@@ -257,6 +332,8 @@ impl Turn {
             self.phase = match self.summing_up {
                 // It was told to sum up and called tools all the same: what it said with them has to do.
                 SummingUp::Asked => Phase::Closing(self.last_text.take()),
+                SummingUp::NotYet if self.broken_calls >= BROKEN_CALLS => Phase::Unreadable,
+                SummingUp::NotYet if self.repetition.times >= REPEATED_TOO_OFTEN => Phase::Repeating,
                 SummingUp::NotYet => Phase::Asking,
             };
         }

@@ -111,6 +111,13 @@ pub enum Notice {
         /// The limit.
         limit: u64,
     },
+    /// The model makes the same call again and again, with the same result.
+    Repetition {
+        /// The tool.
+        tool: String,
+        /// How often in a row.
+        times: u64,
+    },
     /// The turn before this one failed.
     TurnFailed {
         /// What failed.
@@ -278,6 +285,9 @@ impl Notice {
             Self::UnwrittenChildren { agents } => {
                 let ids: Vec<&str> = agents.iter().map(AgentId::as_str).collect();
                 texts.fill(TextKey::NoticeUnwrittenChildren, &[("ids", &ids.join(", "))])
+            }
+            Self::Repetition { tool, times } => {
+                texts.fill(TextKey::NoticeRepetition, &[("tool", tool), ("times", &times.to_string())])
             }
             Self::SumUp { limit } => texts.fill(TextKey::NoticeSumUp, &[("limit", &limit.to_string())]),
             Self::TurnFailed { reason } => {

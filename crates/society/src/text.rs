@@ -276,6 +276,8 @@ text_keys! {
     NoticeUnwrittenChildren = "notice.unwritten_children" ["ids"];
     /// To an agent whose turn reached `maxToolRounds`: sum up now.
     NoticeSumUp = "notice.sum_up" ["limit"];
+    /// A call is repeated with the same result.
+    NoticeRepetition = "notice.repetition" ["tool", "times"];
     /// To an agent: a turn of its own failed before, and its messages went unanswered.
     NoticeTurnFailed = "notice.turn_failed" ["reason"];
     /// To the person: a limit stopped the task.

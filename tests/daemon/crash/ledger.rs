@@ -12,8 +12,8 @@ use crate::support::database::Database;
 /// Each thing that happened, and how often.
 pub(super) type Ledger = BTreeMap<String, usize>;
 
-/// A line for each row that must be there once. What root says to the person while it waits depends on how many reports
-/// come at once, and is left out. That an agent is parked is told anew whenever somebody resumes it in vain.
+/// A line for each row that must be there once. What is said while somebody waits depends on how many messages come at
+/// once, and is left out. That an agent is parked is told anew whenever somebody resumes it in vain.
 const LINES: &[&str] = &[
     "SELECT 'agent ' || id || ' of ' || coalesce(parent, '-') || ' as ' || coalesce(role, '-')
         || CASE WHEN ended_at IS NULL THEN '' ELSE ', ended' END
@@ -23,7 +23,7 @@ const LINES: &[&str] = &[
     "SELECT 'contact ' || agent || ' of ' || owner || ', ' || source || ' by ' || coalesce(introduced_by, '-') FROM contacts",
     "SELECT 'message from ' || sender || ' to ' || receiver || ', ' || type || ', ' || state
         || CASE WHEN expects = 'nothing' THEN '' WHEN answered_by IS NULL THEN ', open' ELSE ', answered' END
-        || ': ' || body FROM messages WHERE (receiver <> 'user' OR finality <> 'interim' AND body <> '{\"text\":\"…\"}')
+        || ': ' || body FROM messages WHERE (receiver <> 'user' OR finality <> 'interim') AND body <> '{\"text\":\"…\"}'
         AND substr(body, 1, 18) <> '{\"notice\":\"parked\"'",
     "SELECT DISTINCT 'told ' || receiver || ': ' || body FROM messages WHERE substr(body, 1, 18) = '{\"notice\":\"parked\"'",
     "SELECT 'artifact of ' || owner || ', ' || mime_type || ', ' || coalesce(filename, label, '-') || ', ' || size FROM artifacts",

@@ -286,9 +286,13 @@ fn nudge(asked: &Conversation) -> Answer {
 /// The lead answers root early. What it says then is held while it waits in a circle, and follows when that is broken.
 fn held(asked: &Conversation) -> Answer {
     let is_ready = asked.role_name() == "lead" && hired(asked, "reader").is_some();
-    match is_ready && !asked.has_called("send_message") {
-        true => Answer::calls(vec![send("root", json!({"text": "this much is known"}))]),
-        false => circle(asked, |_| Answer::nothing()),
+    match asked.results_of("send_message").len() {
+        0 if is_ready => Answer::calls(vec![send("root", json!({"text": "this much is known"}))]),
+        // It has asked the reader again, and says nothing more than it has said.
+        2.. if is_ready && asked.messages().iter().any(|message| message["content"] == "waiting") => {
+            Answer::nothing()
+        }
+        _ => circle(asked, |_| Answer::nothing()),
     }
 }
 

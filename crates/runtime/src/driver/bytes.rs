@@ -45,7 +45,7 @@ pub(super) async fn take_bytes_out(
     }
     leave_fragments_out(replied, &known, limits, &mut found);
     let texts = &snapshot.prompts.texts;
-    replied.refused = refused.into_iter().map(|(call, refusal)| (call, refusal.to_json(texts))).collect();
+    replied.refused.extend(refused.into_iter().map(|(call, refusal)| (call, refusal.to_json(texts))));
     store(handles, found).await
 }
 

@@ -103,6 +103,7 @@ impl Story {
             extra: Map::from_iter([("reasoning_content".to_owned(), json!("hm"))]),
             refused: serde_json::Map::new(),
             service: Some(ServiceId::new(by)),
+            ..Replied::default()
         }));
         for (call, artifact) in calls.into_iter().zip(artifacts) {
             let result = ToolResult::Artifact {

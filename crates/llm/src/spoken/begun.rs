@@ -1,0 +1,66 @@
+//! How a JSON text begins that cannot be read to its end.
+
+use super::cursor::Cursor;
+use super::lenient;
+use super::shape::{ARGUMENTS, BESIDE, NAMES, WRAPPERS};
+use super::tools::{Context, has_parameter};
+use serde_json::Value;
+
+/// Fields and brackets that may come before the arguments. A bound, so that a long text is not searched.
+const STEPS: usize = 16;
+
+/// The tool that a text begins to call: its name is there, and its arguments have begun. In a tag form the name is
+/// enough.
+pub(super) fn tool(text: &str, context: Context<'_>) -> Option<String> {
+    let mut cursor = Cursor::new(text);
+    let mut name = None;
+    for _ in 0..STEPS {
+        lenient::skip_blanks(&mut cursor);
+        if cursor.eat_any(&["{", "[", ","]) {
+            continue;
+        }
+        let Some(key) = field(&mut cursor) else { break };
+        let key = key.as_str();
+        let opens_value = cursor.starts_with("{") || cursor.starts_with("[");
+        if ARGUMENTS.contains(&key) && name.is_some() {
+            return name;
+        }
+        if name.is_none() && opens_value && begins_arguments(key, cursor, context) {
+            return context.accept(key);
+        }
+        let is_wrapper = opens_value && WRAPPERS.contains(&key);
+        if is_wrapper {
+            continue;
+        }
+        let Ok(Value::String(text)) = lenient::value(&mut cursor) else { break };
+        if NAMES.contains(&key) && name.is_none() {
+            name = context.accept(&text);
+        } else if !BESIDE.contains(&key) {
+            break;
+        }
+    }
+    name.filter(|_| context.is_tagged)
+}
+
+/// Reads `"name":` and stands before the value.
+fn field(cursor: &mut Cursor<'_>) -> Option<String> {
+    if !matches!(cursor.peek(), Some('"' | '\'')) {
+        return None;
+    }
+    let Ok(Value::String(key)) = lenient::value(cursor) else { return None };
+    lenient::skip_blanks(cursor);
+    if !cursor.eat(":") {
+        return None;
+    }
+    lenient::skip_blanks(cursor);
+    Some(key)
+}
+
+/// Whether a field is an offered tool and its value begins with one of the tool's parameters.
+fn begins_arguments(key: &str, mut cursor: Cursor<'_>, context: Context<'_>) -> bool {
+    let Some(tool) = context.tools.find(key) else { return false };
+    cursor.eat("{") && {
+        lenient::skip_blanks(&mut cursor);
+        field(&mut cursor).is_some_and(|key| has_parameter(tool, &key))
+    }
+}

@@ -1,0 +1,73 @@
+//! Messages in the format of gpt-oss, which is called Harmony.
+
+use super::SpokenCall;
+use super::cursor::Cursor;
+use super::named;
+use super::stop::Stop;
+use super::tools::Context;
+
+/// How a message begins. Some servers lose the special tokens.
+const BEGINNINGS: [&str; 6] = [
+    "<|channel|>",
+    "<|start|>assistant",
+    "commentary to=",
+    "assistantcommentary to=",
+    "assistant commentary to=",
+    "to=functions.",
+];
+
+/// What a message turned out to be.
+#[derive(Clone, Debug)]
+pub(super) enum Message {
+    /// It names a tool as its recipient.
+    Call(SpokenCall),
+    /// The model thinks, or announces a call.
+    Preamble,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Header<'a> {
+    recipient: Option<&'a str>,
+    is_final: bool,
+    has_tokens: bool,
+}
+
+pub(super) fn begins(cursor: &Cursor<'_>) -> bool {
+    BEGINNINGS.iter().any(|beginning| cursor.starts_with(beginning))
+}
+
+/// Reads a message.
+pub(super) fn message(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<Message, Stop> {
+    let header = header(cursor);
+    let context = Context { is_tagged: header.has_tokens, ..context };
+    match header.recipient {
+        Some(recipient) => {
+            let name = context.accept(recipient).ok_or(Stop::Text)?;
+            let arguments = named::arguments(cursor, &name)?;
+            Ok(Message::Call(SpokenCall { name, arguments }))
+        }
+        None if header.is_final => Err(Stop::Text),
+        None => cursor.until("<|end|>").map(|_| Message::Preamble).ok_or(Stop::Text),
+    }
+}
+
+/// Reads the header. Models put the recipient before or after the channel.
+fn header<'a>(cursor: &mut Cursor<'a>) -> Header<'a> {
+    let mut header = Header::default();
+    loop {
+        cursor.skip_blanks();
+        if cursor.eat("<|message|>") {
+            header.has_tokens = true;
+            return header;
+        }
+        if cursor.eat("to=") {
+            header.recipient = Some(cursor.path());
+        } else if cursor.eat_any(&["<|start|>", "<|channel|>", "<|constrain|>"]) {
+            header.has_tokens = true;
+        } else if cursor.eat("final") {
+            header.is_final = true;
+        } else if !cursor.eat_any(&["assistant", "analysis", "commentary", "json", "code"]) {
+            return header;
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The shapes in which a JSON value is a call.
+
+use super::lenient;
+use super::stop::{Stop, When};
+use super::tools::{Context, has_parameter};
+use super::{Offered, SpokenCall};
+use serde_json::{Map, Value};
+
+/// Fields that name the tool.
+pub(super) const NAMES: [&str; 7] =
+    ["name", "tool_name", "tool", "function", "function_name", "recipient_name", "action"];
+
+/// Fields that hold the arguments.
+pub(super) const ARGUMENTS: [&str; 9] = [
+    "arguments",
+    "parameters",
+    "args",
+    "params",
+    "input",
+    "tool_input",
+    "action_input",
+    "tool_args",
+    "tool_parameters",
+];
+
+/// Fields that hold a call, or a list of calls.
+pub(super) const WRAPPERS: [&str; 5] = ["tool_calls", "tool_uses", "tool_call", "function_call", "function"];
+
+/// Fields that may stand beside a call.
+pub(super) const BESIDE: [&str; 8] =
+    ["type", "id", "call_id", "tool_call_id", "index", "thought", "thoughts", "reasoning"];
+
+/// Fields of a whole message, beside the list of its calls.
+const OF_MESSAGE: [&str; 2] = ["role", "content"];
+
+/// The calls that a value is.
+pub(super) fn calls(value: Value, context: Context<'_>) -> Result<Vec<SpokenCall>, Stop> {
+    match value {
+        Value::Object(fields) => {
+            let bare = bare_arguments(&fields, context);
+            of_object(fields, context).map_err(|stop| match (stop, bare) {
+                (Stop::Text, Some(bare)) => bare,
+                (stop, _) => stop,
+            })
+        }
+        other => of_list(other, context),
+    }
+}
+
+fn of_list(value: Value, context: Context<'_>) -> Result<Vec<SpokenCall>, Stop> {
+    let Value::Array(items) = value else { return Err(Stop::Text) };
+    if items.is_empty() {
+        return Err(Stop::Text);
+    }
+    let mut calls = Vec::with_capacity(items.len().min(64));
+    for item in items {
+        let Value::Object(fields) = item else { return Err(Stop::Text) };
+        calls.extend(of_object(fields, context)?);
+    }
+    Ok(calls)
+}
+
+fn of_object(mut fields: Map<String, Value>, context: Context<'_>) -> Result<Vec<SpokenCall>, Stop> {
+    if let Some(wrapper) = wrapper(&fields) {
+        return match fields.shift_remove(wrapper) {
+            Some(Value::Object(inner)) => of_object(inner, context),
+            Some(list) => of_list(list, context),
+            None => Err(Stop::Text),
+        };
+    }
+    if let Some(uses) = parallel_uses(&mut fields) {
+        return of_list(uses, context);
+    }
+    let call = match name_field(&fields, context) {
+        Some((field, name)) => named(fields, field, name, context)?,
+        None => named_by_key(fields, context)?,
+    };
+    Ok(vec![call])
+}
+
+/// The field that holds the calls, if there is nothing else in the object.
+fn wrapper(fields: &Map<String, Value>) -> Option<&'static str> {
+    let holds = |key: &&&str| matches!(fields.get(**key), Some(Value::Array(_) | Value::Object(_)));
+    let wrapper = *WRAPPERS.iter().find(holds)?;
+    let may_stand = |key: &str| key == wrapper || BESIDE.contains(&key) || OF_MESSAGE.contains(&key);
+    let is_alone = fields.keys().all(|key| may_stand(key));
+    is_alone.then_some(wrapper)
+}
+
+/// GPT models call several tools through a tool that exists only in their training.
+fn parallel_uses(fields: &mut Map<String, Value>) -> Option<Value> {
+    let is_parallel =
+        |key: &&str| fields.get(*key).and_then(Value::as_str) == Some("multi_tool_use.parallel");
+    NAMES.iter().find(|key| is_parallel(key))?;
+    let holder = ARGUMENTS.iter().find(|key| fields.contains_key(**key))?;
+    fields.get_mut(*holder)?.as_object_mut()?.shift_remove("tool_uses")
+}
+
+/// The field with the name of a tool, and the name to call. Offered tools come first: `action` is often a parameter.
+fn name_field(fields: &Map<String, Value>, context: Context<'_>) -> Option<(&'static str, String)> {
+    let written = |key: &'static str| Some((key, fields.get(key)?.as_str()?));
+    let offered = NAMES
+        .iter()
+        .filter_map(|key| written(key))
+        .find_map(|(key, name)| context.tools.find(name).map(|tool| (key, tool.name.to_owned())));
+    // A name that was not offered counts only if the object has the shape of a call.
+    let is_call = fields.len() == 1 || ARGUMENTS.iter().any(|key| fields.contains_key(*key));
+    let any = || {
+        let (key, name) = NAMES.iter().find_map(|key| written(key))?;
+        Some((key, context.accept(name)?)).filter(|_| is_call)
+    };
+    offered.or_else(any)
+}
+
+fn named(
+    mut fields: Map<String, Value>,
+    name_field: &str,
+    name: String,
+    context: Context<'_>,
+) -> Result<SpokenCall, Stop> {
+    let tool = context.tools.find(&name);
+    fields.shift_remove(name_field);
+    let holder = ARGUMENTS.into_iter().find(|key| fields.contains_key(*key));
+    if let Some(tool) = tool.filter(|tool| is_flat(&fields, holder, tool)) {
+        fields.retain(|key, _| has_parameter(tool, key) || !BESIDE.contains(&key.as_str()));
+        return Ok(SpokenCall { name, arguments: fields });
+    }
+    if !context.is_tagged && !has_shape_of_call(&fields, holder, tool) {
+        return Err(Stop::Text);
+    }
+    let written = holder.and_then(|key| fields.shift_remove(key)).unwrap_or(Value::Null);
+    let arguments = match (arguments(written), tool.map(|tool| tool.parameters)) {
+        (Ok(arguments), _) => arguments,
+        // LangChain: the input of a tool with one parameter.
+        (Err(Some(text)), Some([only])) => Map::from_iter([((*only).to_owned(), Value::String(text))]),
+        (Err(_), _) => return Err(no_object(&name)),
+    };
+    Ok(SpokenCall { name, arguments })
+}
+
+/// Whether an object with the name of an offered tool is a call and no report or description of one. Answers list tools
+/// by name, some with their schemas.
+fn has_shape_of_call(fields: &Map<String, Value>, holder: Option<&str>, tool: Option<&Offered<'_>>) -> bool {
+    let is_parameter = |name: &str| tool.is_some_and(|tool| has_parameter(tool, name));
+    let mut others = fields.keys().filter(|key| Some(key.as_str()) != holder);
+    let are_beside = others.all(|key| BESIDE.contains(&key.as_str()));
+    let is_input = match holder.and_then(|holder| fields.get(holder)) {
+        Some(Value::Object(inner)) => !inner.contains_key("properties") || is_parameter("properties"),
+        Some(Value::String(_) | Value::Null) => true,
+        Some(Value::Array(_) | Value::Bool(_) | Value::Number(_)) => false,
+        None => fields.is_empty() && tool.is_some_and(|tool| tool.parameters.is_empty()),
+    };
+    are_beside && is_input
+}
+
+/// Whether the arguments stand beside the name: `{"tool": "send_message", "to": "root"}`.
+fn is_flat(fields: &Map<String, Value>, holder: Option<&str>, tool: &Offered<'_>) -> bool {
+    let mut others = fields.keys().filter(|key| has_parameter(tool, key) || !BESIDE.contains(&key.as_str()));
+    let are_parameters = others.clone().all(|key| has_parameter(tool, key));
+    match holder {
+        None => are_parameters && others.next().is_some(),
+        // A parameter that happens to be called `input`.
+        Some(holder) => {
+            let is_object = matches!(fields.get(holder), Some(Value::Object(_)));
+            are_parameters && (others.any(|key| key != holder) || !is_object)
+        }
+    }
+}
+
+/// A call whose only key is the tool: `{"send_message": {"to": "root"}}`.
+fn named_by_key(fields: Map<String, Value>, context: Context<'_>) -> Result<SpokenCall, Stop> {
+    let mut fields = fields.into_iter();
+    let (Some((key, Value::Object(arguments))), None) = (fields.next(), fields.next()) else {
+        return Err(Stop::Text);
+    };
+    let tool = context.tools.find(&key).ok_or(Stop::Text)?;
+    let fits = arguments.is_empty() || arguments.keys().any(|key| has_parameter(tool, key));
+    // An ordinary result may have a field called like a tool: `{"search": {"hits": 3}}`.
+    if !fits && !context.is_tagged {
+        return Err(Stop::Text);
+    }
+    Ok(SpokenCall { name: tool.name.to_owned(), arguments })
+}
+
+/// Arguments as an object, or as the text of one. The error is the text, if it is one.
+pub(super) fn arguments(written: Value) -> Result<Map<String, Value>, Option<String>> {
+    match written {
+        Value::Object(arguments) => Ok(arguments),
+        Value::Null => Ok(Map::new()),
+        Value::String(text) if text.trim().is_empty() => Ok(Map::new()),
+        Value::String(text) => match lenient::whole(&text) {
+            Some(Value::Object(arguments)) => Ok(arguments),
+            _ => Err(Some(text)),
+        },
+        Value::Array(_) | Value::Bool(_) | Value::Number(_) => Err(None),
+    }
+}
+
+/// The arguments of a call are something else than an object.
+pub(super) fn no_object(name: &str) -> Stop {
+    let problem = "The arguments of the call must be one JSON object.";
+    Stop::broken(Some(name), problem, When::NothingElseFollows)
+}
+
+/// An object with the arguments of one tool, but without its name.
+fn bare_arguments(fields: &Map<String, Value>, context: Context<'_>) -> Option<Stop> {
+    let tool = context.tools.only_one_with(fields)?;
+    if fields.len() < 2 && !context.is_tagged {
+        return None;
+    }
+    let name = tool.name;
+    let problem =
+        format!("The text is only arguments, probably of `{name}`: call the tool `{name}` with them.");
+    Some(Stop::broken(Some(name), problem, When::NothingElseFollows))
+}
+
+/// An object in a tag form that is no call.
+pub(super) fn without_name() -> Stop {
+    let problem =
+        r#"The call names no tool: it must be {"name": "…", "arguments": {…}}, or better a real tool call."#;
+    Stop::broken(None, problem, When::EndsLikeCall)
+}

@@ -1,0 +1,42 @@
+//! Why a form was not read as a call.
+
+use super::lenient::Fault;
+
+/// A form that is no call.
+#[derive(Clone, Debug)]
+pub(super) enum Stop {
+    /// Nothing that was meant as a call.
+    Text,
+    /// Meant as a call, if the rest of the text confirms it.
+    Broken(Broken, When),
+}
+
+/// A call that cannot be read.
+#[derive(Clone, Debug)]
+pub(super) struct Broken {
+    pub(super) tool: Option<String>,
+    pub(super) problem: String,
+}
+
+/// What the rest of the text must be like before the answer counts as a broken call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum When {
+    /// Anything.
+    Always,
+    /// The text ends with a bracket, a tag or a fence. Prose that only quotes a call rarely does.
+    EndsLikeCall,
+    /// Only calls and tokens. The reader stands behind the form.
+    NothingElseFollows,
+}
+
+impl Stop {
+    pub(super) fn broken(tool: Option<&str>, problem: impl Into<String>, when: When) -> Self {
+        Self::Broken(Broken { tool: tool.map(str::to_owned), problem: problem.into() }, when)
+    }
+
+    /// The values of a call cannot be read.
+    pub(super) fn fault(tool: Option<&str>, fault: &Fault) -> Self {
+        let when = if fault.is_cut() { When::Always } else { When::EndsLikeCall };
+        Self::broken(tool, fault.problem(), when)
+    }
+}

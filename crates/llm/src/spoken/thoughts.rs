@@ -1,0 +1,90 @@
+//! Splits a model's thoughts from what it says.
+
+use super::cursor::Cursor;
+
+/// The marks around thoughts. Thoughts come first in an answer: marks in the middle of a text are quoted.
+const BLOCKS: [(&str, &str); 9] = [
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<reasoning>", "</reasoning>"),
+    ("[THINK]", "[/THINK]"),
+    ("<|START_THINKING|>", "<|END_THINKING|>"),
+    ("◁think▷", "◁/think▷"),
+    ("<seed:think>", "</seed:think>"),
+    ("<|channel>thought", "<channel|>"),
+];
+
+/// Some chat templates write the opening mark themselves, and the answer has only the closing one.
+const LONE: [&str; 4] = ["</think>", "</thinking>", "[/THINK]", "</seed:think>"];
+
+/// What may follow a Harmony message.
+const MESSAGE_ENDS: [&str; 5] = ["<|end|>", "<|start|>", "<|channel|>", "<|return|>", "<|call|>"];
+
+/// Splits what a model thought from what it says: the thoughts, if there are any, and the rest without outer blanks.
+///
+/// Only thoughts at the beginning count. If the last of them is never closed, everything is a thought.
+pub fn without_thoughts(text: &str) -> (Option<String>, String) {
+    let mut thoughts = Vec::new();
+    let mut rest = text.trim();
+    while let Some((thought, after)) = block(rest).or_else(|| analysis(rest)).or_else(|| unopened(rest)) {
+        if !thought.trim().is_empty() {
+            thoughts.push(thought.trim());
+        }
+        rest = after.trim_start();
+    }
+    let thoughts = (!thoughts.is_empty()).then(|| thoughts.join("\n\n"));
+    (thoughts, without_final_header(rest).trim().to_owned())
+}
+
+fn block(text: &str) -> Option<(&str, &str)> {
+    let (inside, closer) =
+        BLOCKS.iter().find_map(|(opener, closer)| Some((text.strip_prefix(opener)?, closer)))?;
+    Some(inside.split_once(closer).unwrap_or((inside, "")))
+}
+
+/// Harmony's channel for thoughts. With a recipient it is a call of a built-in tool.
+fn analysis(text: &str) -> Option<(&str, &str)> {
+    let mut cursor = Cursor::new(text);
+    cursor.eat("<|start|>assistant");
+    if !cursor.eat("<|channel|>analysis<|message|>") {
+        return None;
+    }
+    let inside = cursor.rest();
+    let mut marks = inside.match_indices("<|").map(|(at, _)| inside.split_at(at));
+    let ends = |rest: &str| MESSAGE_ENDS.iter().any(|end| rest.starts_with(end));
+    let (thought, rest) = marks.find(|(_, rest)| ends(rest)).unwrap_or((inside, ""));
+    Some((thought, rest.strip_prefix("<|end|>").unwrap_or(rest)))
+}
+
+/// Thoughts before a closing mark that was never opened. A text about such marks is left alone: it has them in quotation
+/// marks, in a fence, in the middle of a line, or with their opening mark.
+fn unopened(text: &str) -> Option<(&str, &str)> {
+    for (at, _) in text.match_indices(['<', '[']) {
+        let (before, from) = text.split_at(at);
+        if BLOCKS.iter().any(|(opener, _)| from.starts_with(opener)) {
+            return None;
+        }
+        let Some(after) = LONE.iter().find_map(|closer| from.strip_prefix(closer)) else { continue };
+        let is_in_fence = before.matches("```").count() % 2 == 1;
+        return (!is_in_fence && stands_alone(before, after)).then_some((before, after));
+    }
+    None
+}
+
+fn stands_alone(before: &str, after: &str) -> bool {
+    let is_free_before = before.is_empty() || before.ends_with('\n');
+    is_free_before || after.is_empty() || after.starts_with(['\n', '\r', '<', '{', '['])
+}
+
+/// Harmony's channel for the answer is no part of it.
+fn without_final_header(text: &str) -> &str {
+    let inside = text.strip_prefix("<|start|>assistant").unwrap_or(text);
+    match inside.strip_prefix("<|channel|>final<|message|>") {
+        Some(answer) => {
+            let answer = answer.trim_end();
+            answer.strip_suffix("<|return|>").or_else(|| answer.strip_suffix("<|end|>")).unwrap_or(answer)
+        }
+        None => text,
+    }
+}

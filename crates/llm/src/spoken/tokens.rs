@@ -1,0 +1,209 @@
+//! The tokens around calls: tags, separators and end tokens of the model families.
+
+use super::cursor::Cursor;
+
+/// Only a model that calls a tool writes these. What follows is in a tag form.
+const OPENERS: [&str; 33] = [
+    // Hermes, Qwen, GLM, Granite.
+    "<tool_call>",
+    "<tool_calls>",
+    "<|tool_call|>",
+    "<function_call>",
+    "<function_calls>",
+    "<functioncall>",
+    "<|function_call|>",
+    // Mistral, LM Studio, Nemotron, LFM2, InternLM, Command R7B.
+    "[TOOL_CALLS]",
+    "[TOOL_REQUEST]",
+    "<TOOLCALL>",
+    "<|tool_call_start|>",
+    "<|action_start|>",
+    "<|plugin|>",
+    "<|START_ACTION|>",
+    // Llama.
+    "<|python_tag|>",
+    // DeepSeek, with the bars and blanks of its tokenizer, and as models without these tokens spell them.
+    "<｜tool▁calls▁begin｜>",
+    "<｜tool▁call▁begin｜>",
+    "<|tool▁calls▁begin|>",
+    "<|tool▁call▁begin|>",
+    "<|tool_calls_begin|>",
+    "<｜DSML｜function_calls>",
+    "<｜DSML｜tool_calls>",
+    // Kimi.
+    "<|tool_calls_section_begin|>",
+    "<|tool_call_begin|>",
+    // MiniMax, Seed, LongCat, Step, Claude.
+    "<minimax:tool_call>",
+    "<seed:tool_call>",
+    "<longcat_tool_call>",
+    "<antml:function_calls>",
+    // Gemma.
+    "<|tool_call>",
+    "<start_function_call>",
+    // One call in a tag of its own: the reader takes the name from the tag.
+    "<function=",
+    "<invoke name=",
+    "<antml:invoke name=",
+];
+
+/// The last openers are a part of the call.
+const PARTS_OF_CALL: usize = 3;
+
+/// Harmony begins with these. Only a header that names a recipient is a call.
+const HEADERS: [&str; 2] = ["<|channel|>", "<|start|>"];
+
+const CLOSERS: [&str; 32] = [
+    "</tool_call>",
+    "</tool_calls>",
+    "<|/tool_call|>",
+    "<tool_call|>",
+    "</function_call>",
+    "</function_calls>",
+    "</functioncall>",
+    "<end_function_call>",
+    "</function>",
+    "</invoke>",
+    "[/TOOL_CALLS]",
+    "[END_TOOL_REQUEST]",
+    "</TOOLCALL>",
+    "<|tool_call_end|>",
+    "<|action_end|>",
+    "<|END_ACTION|>",
+    "<｜tool▁calls▁end｜>",
+    "<｜tool▁call▁end｜>",
+    "<|tool▁calls▁end|>",
+    "<|tool▁call▁end|>",
+    "<|tool_calls_end|>",
+    "</｜DSML｜function_calls>",
+    "</｜DSML｜tool_calls>",
+    "<|tool_calls_section_end|>",
+    "</minimax:tool_call>",
+    "</seed:tool_call>",
+    "</longcat_tool_call>",
+    "</antml:function_calls>",
+    "</antml:invoke>",
+    // Qwen2.5-Coder repeats the tag in which the tools were listed. Ordinary XML may too, so it proves nothing.
+    "<tools>",
+    "</tools>",
+    "</tool>",
+];
+
+const ENDS: [&str; 20] = [
+    "<|im_end|>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "</s>",
+    "<|end|>",
+    "<|call|>",
+    "<|return|>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<|end_of_turn|>",
+    "<end_of_turn>",
+    "<turn|>",
+    "<eos>",
+    "<｜end▁of▁sentence｜>",
+    "<|END_OF_TURN_TOKEN|>",
+    "<|observation|>",
+    "<|user|>",
+    "<|tool_response>",
+    "<start_function_response>",
+    "[e~[",
+];
+
+/// The languages of fences in which models write calls.
+const LANGUAGES: [&str; 19] = [
+    "json",
+    "json5",
+    "jsonc",
+    "jsonl",
+    "tool_call",
+    "tool_calls",
+    "tool_code",
+    "tool",
+    "tool_use",
+    "tools",
+    "function_call",
+    "function",
+    "action",
+    "python",
+    "py",
+    "xml",
+    "text",
+    "txt",
+    "plaintext",
+];
+
+/// A token that was skipped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Token {
+    /// What follows is in a tag form.
+    Opener,
+    /// Says nothing about what follows.
+    Other,
+}
+
+/// Moves behind one token. `is_between`: at least one call was read, so separators and surplus brackets may follow.
+pub(super) fn skip(cursor: &mut Cursor<'_>, is_between: bool) -> Option<Token> {
+    let own = OPENERS.len() - PARTS_OF_CALL;
+    if cursor.eat_any(&OPENERS[..own]) {
+        return Some(Token::Opener);
+    }
+    let is_separator = is_between && cursor.eat_any(&[";", ",", "}", "]", ")"]);
+    let is_skipped =
+        is_separator || cursor.eat_any(&CLOSERS) || cursor.eat_any(&ENDS) || skip_last_label(cursor);
+    (is_skipped || skip_fence(cursor)).then_some(Token::Other)
+}
+
+/// Whether a text goes on with a token that no argument begins with.
+pub(super) fn closes(cursor: &Cursor<'_>) -> bool {
+    let mut cursor = *cursor;
+    cursor.is_at_end() || cursor.eat_any(&CLOSERS) || cursor.eat_any(&ENDS)
+}
+
+/// Moves behind the beginning or the end of a code fence, unless its language is none of calls.
+pub(super) fn skip_fence(cursor: &mut Cursor<'_>) -> bool {
+    if !cursor.starts_with("```") {
+        return false;
+    }
+    cursor.take_while(|character| character == '`');
+    let mut ahead = *cursor;
+    let language = ahead.path();
+    if LANGUAGES.contains(&language) {
+        *cursor = ahead;
+    }
+    true
+}
+
+/// Models in the style of ReAct announce the observation that the caller adds.
+fn skip_last_label(cursor: &mut Cursor<'_>) -> bool {
+    let mut ahead = *cursor;
+    let is_last = ahead.eat("Observation:") && {
+        ahead.skip_blanks();
+        ahead.is_at_end()
+    };
+    if is_last {
+        *cursor = ahead;
+    }
+    is_last
+}
+
+/// A text without the end tokens behind it.
+pub(super) fn without_ends(text: &str) -> &str {
+    let mut text = text.trim_end();
+    while let Some(rest) = ENDS.iter().find_map(|end| text.strip_suffix(end)) {
+        text = rest.trim_end();
+    }
+    text
+}
+
+/// The text from its first tag on, if prose comes before. `None` if the tag is quoted or in a fence.
+pub(super) fn after_lead_in(text: &str) -> Option<&str> {
+    let begins = |rest: &str| OPENERS.iter().chain(&HEADERS).any(|opener| rest.starts_with(opener));
+    let mut places = text.match_indices(['<', '[']).map(|(at, _)| text.split_at(at));
+    let (prose, rest) = places.find(|(_, rest)| begins(rest))?;
+    let is_quoted = prose.ends_with(['`', '"', '\'', '“', '«', '„']);
+    let is_in_fence = prose.matches("```").count() % 2 == 1;
+    (!is_quoted && !is_in_fence).then_some(rest)
+}

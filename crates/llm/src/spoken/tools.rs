@@ -1,0 +1,76 @@
+//! The offered tools, and how a name that a model wrote is compared with theirs.
+
+use super::Offered;
+use serde_json::{Map, Value};
+
+/// Models write these before a name, as if the tool were in a module.
+const PREFIXES: [&str; 4] = ["functions.", "default_api.", "tools.", "tool."];
+
+/// The longest name that counts as one, in bytes. APIs allow 64.
+const LONGEST: usize = 128;
+
+/// What chat templates put before an answer, and some servers leave in it.
+const ROLES: [&str; 4] = [
+    "<|im_start|>assistant",
+    "<|start_header_id|>assistant<|end_header_id|>",
+    "<|begin_of_text|>",
+    "<|assistant|>",
+];
+
+/// The tools of the request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tools<'a> {
+    offered: &'a [Offered<'a>],
+}
+
+/// The tools, and whether the text is in a tag form, where a name that was not offered is still a name.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Context<'a> {
+    pub(super) tools: Tools<'a>,
+    pub(super) is_tagged: bool,
+}
+
+impl<'a> Tools<'a> {
+    pub(super) fn new(offered: &'a [Offered<'a>]) -> Self {
+        Self { offered }
+    }
+
+    /// The offered tool that a name means.
+    pub(super) fn find(&self, name: &str) -> Option<&'a Offered<'a>> {
+        let exact = |name: &str| self.offered.iter().find(|tool| tool.name == name);
+        exact(name).or_else(|| PREFIXES.iter().find_map(|prefix| exact(name.strip_prefix(prefix)?)))
+    }
+
+    /// The only tool that has all these parameters.
+    pub(super) fn only_one_with(&self, fields: &Map<String, Value>) -> Option<&'a Offered<'a>> {
+        let has_all = |tool: &&Offered<'_>| fields.keys().all(|key| has_parameter(tool, key));
+        let mut tools = self.offered.iter().filter(has_all);
+        tools.next().filter(|_| tools.next().is_none() && !fields.is_empty())
+    }
+}
+
+impl Context<'_> {
+    /// The name to call: that of the offered tool, or in a tag form any name. `None` if it is not a tool's name.
+    pub(super) fn accept(&self, name: &str) -> Option<String> {
+        if let Some(tool) = self.tools.find(name) {
+            return Some(tool.name.to_owned());
+        }
+        let bare = PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name);
+        let is_name = |character: char| character.is_alphanumeric() || "_-.:/".contains(character);
+        let is_plausible = (1..=LONGEST).contains(&bare.len()) && bare.chars().all(is_name);
+        (self.is_tagged && is_plausible).then(|| bare.to_owned())
+    }
+}
+
+pub(super) fn has_parameter(tool: &Offered<'_>, name: &str) -> bool {
+    tool.parameters.contains(&name)
+}
+
+/// A text without the role that a chat template puts before it.
+pub(super) fn without_role(text: &str) -> &str {
+    let mut text = text;
+    while let Some(rest) = ROLES.iter().find_map(|role| text.strip_prefix(role)) {
+        text = rest.trim_start();
+    }
+    text
+}

@@ -1,0 +1,218 @@
+//! Calls in tags: `<function=…>`, `<invoke name="…">`, `<arg_key>`, and tags that are called like a tool.
+
+use super::cursor::Cursor;
+use super::lenient;
+use super::named;
+use super::stop::{Stop, When};
+use super::tools::{Context, has_parameter};
+use super::{Offered, SpokenCall};
+use serde_json::{Map, Value};
+
+/// Reads a call that begins with `<`.
+pub(super) fn calls(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<Vec<SpokenCall>, Stop> {
+    let call = if cursor.eat("<function=") {
+        function(cursor, context)
+    } else if let Some(invocation) = invocation(cursor) {
+        invoked(cursor, invocation, context)
+    } else {
+        tool_tag(cursor, context)
+    };
+    call.map(|call| vec![call])
+}
+
+/// Whether the text goes on with a tag that only a call has.
+pub(super) fn begins_tag_form(mut cursor: Cursor<'_>) -> bool {
+    cursor.starts_with("<function=") || invocation(&mut cursor).is_some_and(|invocation| invocation.is_sure)
+}
+
+/// Llama and Qwen3-Coder: `<function=name>` with JSON or with parameters. Llama sometimes leaves the bracket out.
+fn function(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<SpokenCall, Stop> {
+    let context = Context { is_tagged: true, ..context };
+    cursor.eat("\"");
+    let name = context.accept(cursor.path()).ok_or(Stop::Text)?;
+    cursor.eat("\"");
+    let has_bracket = cursor.eat(">");
+    cursor.skip_blanks();
+    if cursor.starts_with("{") {
+        let arguments = named::arguments(cursor, &name)?;
+        return Ok(SpokenCall { name, arguments });
+    }
+    if !has_bracket {
+        return Err(Stop::Text);
+    }
+    invoked_as(cursor, name, "", "</function>")
+}
+
+/// The opening tag of a call that names its tool in an attribute.
+#[derive(Clone, Copy)]
+struct Invocation<'a> {
+    name: &'a str,
+    /// All tags of the call begin with it.
+    prefix: &'a str,
+    /// No other XML has such a tag.
+    is_sure: bool,
+}
+
+/// Reads `<invoke name="x">`, or MiniCPM's `<function name="x">`, which is also in descriptions of interfaces.
+fn invocation<'a>(cursor: &mut Cursor<'a>) -> Option<Invocation<'a>> {
+    let mut ahead = *cursor;
+    if !ahead.eat("<") {
+        return None;
+    }
+    let tag = ahead.take_while(|character| character.is_ascii_alphabetic() || ":_|｜".contains(character));
+    let prefix = tag.strip_suffix("invoke").or_else(|| tag.strip_suffix("function"))?;
+    if !prefix.is_empty() && !prefix.ends_with([':', '|', '｜']) {
+        return None;
+    }
+    let attributes = ahead.until(">").filter(|attributes| !attributes.contains(['\n', '<']))?;
+    *cursor = ahead;
+    let is_sure = tag.ends_with("invoke") && !attributes.trim().contains(' ');
+    Some(Invocation { name: attribute(attributes, "name")?, prefix, is_sure })
+}
+
+fn invoked(
+    cursor: &mut Cursor<'_>,
+    invocation: Invocation<'_>,
+    context: Context<'_>,
+) -> Result<SpokenCall, Stop> {
+    let name = context.accept(invocation.name).ok_or(Stop::Text)?;
+    cursor.skip_blanks();
+    if cursor.starts_with("{") {
+        let arguments = named::arguments(cursor, &name)?;
+        return Ok(SpokenCall { name, arguments });
+    }
+    let prefix = invocation.prefix;
+    invoked_as(cursor, name, prefix, &format!("</{prefix}invoke>"))
+}
+
+/// Reads parameters up to the closing tag, which may be missing: the reader skips it too.
+fn invoked_as(cursor: &mut Cursor<'_>, name: String, prefix: &str, closer: &str) -> Result<SpokenCall, Stop> {
+    let mut arguments = Map::new();
+    loop {
+        cursor.skip_blanks();
+        let Some(parameter) = parameter(cursor, prefix) else { break };
+        let Some(written) = cursor.until(&parameter.closer) else {
+            return Err(never_closed(&name, parameter.name));
+        };
+        let value = if parameter.is_string { Value::String(written.to_owned()) } else { value(written) };
+        arguments.insert(parameter.name.to_owned(), value);
+    }
+    // With a complete parameter only the closing tags are missing. Without any, the rest of the call may be missing.
+    if !cursor.eat(closer) && cursor.is_at_end() && arguments.is_empty() {
+        return Err(Stop::broken(Some(&name), "The call breaks off before its parameters.", When::Always));
+    }
+    Ok(SpokenCall { name, arguments })
+}
+
+fn never_closed(name: &str, parameter: &str) -> Stop {
+    let problem = format!("The parameter `{parameter}` of the call is never closed.");
+    Stop::broken(Some(name), problem, When::Always)
+}
+
+struct Parameter<'a> {
+    name: &'a str,
+    closer: String,
+    /// DeepSeek says which values are strings.
+    is_string: bool,
+}
+
+/// Reads `<parameter=name>`, `<parameter name="name">` or `<param name="name">`.
+fn parameter<'a>(cursor: &mut Cursor<'a>, prefix: &str) -> Option<Parameter<'a>> {
+    let mut ahead = *cursor;
+    if !(ahead.eat("<") && ahead.eat(prefix)) {
+        return None;
+    }
+    let tag = ["parameter", "param"].into_iter().find(|tag| ahead.eat(tag))?;
+    let attributes = ahead.until(">").filter(|attributes| !attributes.contains(['\n', '<']))?;
+    let name = match attributes.strip_prefix('=') {
+        Some(name) => name.trim().trim_matches('"'),
+        None => attribute(attributes, "name")?,
+    };
+    *cursor = ahead;
+    let is_string = attribute(attributes, "string") == Some("true");
+    Some(Parameter { name, closer: format!("</{prefix}{tag}>"), is_string })
+}
+
+/// The value of an attribute, in quotation marks.
+fn attribute<'a>(attributes: &'a str, name: &str) -> Option<&'a str> {
+    let (_, behind) = attributes.split_once(name)?;
+    let value = behind.strip_prefix('=')?;
+    let quote = value.chars().next().filter(|quote| matches!(quote, '"' | '\''))?;
+    value[1..].split_once(quote).map(|(value, _)| value)
+}
+
+/// GLM: keys and values in turn, behind the name.
+pub(super) fn keys_and_values(cursor: &mut Cursor<'_>, name: &str) -> Result<Map<String, Value>, Stop> {
+    let mut arguments = Map::new();
+    loop {
+        cursor.skip_blanks();
+        if !cursor.eat("<arg_key>") {
+            return Ok(arguments);
+        }
+        let key = cursor.until("</arg_key>").ok_or_else(|| never_closed(name, "arg_key"))?.trim();
+        cursor.skip_blanks();
+        let written = if cursor.eat("<arg_value>") { cursor.until("</arg_value>") } else { None };
+        let written = written.ok_or_else(|| never_closed(name, key))?;
+        arguments.insert(key.to_owned(), value(written));
+    }
+}
+
+/// A tag that is an offered tool, with a tag for each argument.
+fn tool_tag(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<SpokenCall, Stop> {
+    let mut ahead = *cursor;
+    ahead.eat("<");
+    let tool = context.tools.find(ahead.path()).ok_or(Stop::Text)?;
+    let is_empty = ahead.eat("/>") || ahead.eat(" />");
+    if !is_empty && !ahead.eat(">") {
+        return Err(Stop::Text);
+    }
+    *cursor = ahead;
+    let arguments = if is_empty { Map::new() } else { children(cursor, tool)? };
+    Ok(SpokenCall { name: tool.name.to_owned(), arguments })
+}
+
+/// Reads the tags of the arguments. The first must be a parameter: in HTML, `<section>` is no call of a tool `section`.
+fn children(cursor: &mut Cursor<'_>, tool: &Offered<'_>) -> Result<Map<String, Value>, Stop> {
+    let closer = format!("</{}>", tool.name);
+    let mut arguments = Map::new();
+    loop {
+        cursor.skip_blanks();
+        if cursor.eat(&closer) {
+            return Ok(arguments);
+        }
+        if arguments.is_empty() && cursor.starts_with("{") {
+            let fields = named::arguments(cursor, tool.name)?;
+            cursor.skip_blanks();
+            return if cursor.eat(&closer) { Ok(fields) } else { Err(Stop::Text) };
+        }
+        if !arguments.is_empty() && cursor.is_at_end() {
+            return Ok(arguments);
+        }
+        let key = child(cursor).ok_or(Stop::Text)?;
+        if arguments.is_empty() && !has_parameter(tool, key) {
+            return Err(Stop::Text);
+        }
+        let written = cursor.until(&format!("</{key}>")).ok_or_else(|| never_closed(tool.name, key))?;
+        arguments.insert(key.to_owned(), value(written));
+    }
+}
+
+fn child<'a>(cursor: &mut Cursor<'a>) -> Option<&'a str> {
+    let is_tag = cursor.eat("<");
+    let key = cursor.path();
+    (is_tag && !key.is_empty() && cursor.eat(">")).then_some(key)
+}
+
+/// The value of a parameter: JSON if it is that, otherwise the text without the line breaks of the tags.
+fn value(written: &str) -> Value {
+    let trimmed = written.trim();
+    let is_composite = trimmed.starts_with('{') && trimmed.ends_with('}')
+        || trimmed.starts_with('[') && trimmed.ends_with(']');
+    let read = if is_composite { lenient::whole(trimmed) } else { serde_json::from_str(trimmed).ok() };
+    read.unwrap_or_else(|| Value::String(without_outer_breaks(written).to_owned()))
+}
+
+fn without_outer_breaks(written: &str) -> &str {
+    let start = written.strip_prefix("\r\n").or_else(|| written.strip_prefix('\n')).unwrap_or(written);
+    start.strip_suffix("\r\n").or_else(|| start.strip_suffix('\n')).unwrap_or(start)
+}
