@@ -24,6 +24,11 @@ chaos seeds="50" first="1":
     POLITY_CHAOS_SEEDS={{seeds}} POLITY_CHAOS_FIRST={{first}} cargo test --package polity-tests --test daemon -- \
         chaos::chaos_with_many_seeds --exact --ignored --nocapture
 
+# Plays societies of models that are clumsy with tools, 500 or as many as are said; `just clumsy 1 17` plays seed 17 again.
+clumsy societies="500" first="1":
+    POLITY_CLUMSY_SOCIETIES={{societies}} POLITY_CLUMSY_FIRST={{first}} cargo test --package polity-tests --test daemon -- \
+        clumsy::clumsy_models_with_many_seeds --exact --ignored --nocapture
+
 # Plays ten thousand societies that keep the rules of answering well or badly, or as many as are said; a seed that failed is
 # played again by `just answering 1 17`.
 answering societies="10000" first="1":

@@ -9,18 +9,18 @@ use polity_tests::{Answer, Captured, Conversation, Polity, ScriptedServer};
 use serde_json::{Value, json};
 
 use crate::support::hiring::{Gate, brief, hire, hired};
-use crate::support::{app, events, home, json_lines, letters, run, service, start};
+use crate::support::{another_call, app, events, home, json_lines, letters, run, service, start};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How many agents root hires to work at the same time.
 const WORKERS: [&str; 6] = ["one", "two", "three", "four", "five", "six"];
 
-/// Root hires six; root waits, and each of the six looks at its contacts for ever. Each answer uses so many tokens.
+/// Root hires six; root waits, and each of the six looks around for ever. Each answer uses so many tokens.
 fn six_for_ever(prompt: u64, answer: u64) -> impl Fn(&Conversation) -> Answer + Send + Sync + 'static {
     move |asked| {
         let answered = if asked.role_name() != "根智能体" {
-            Answer::call("list_contacts", json!({}))
+            another_call(asked)
         } else if let Some(answer) = WORKERS.iter().find_map(|role| hire(asked, role, "work")) {
             answer
         } else {
@@ -108,11 +108,11 @@ fn a_task_takes_no_longer_than_it_may_even_in_the_middle_of_a_call() {
 fn a_limit_that_is_lowered_counts_at_the_next_call() {
     let (asked, gate) = (Arc::new(AtomicU64::new(0)), Gate::default());
     let (count, closed) = (Arc::clone(&asked), gate.clone());
-    let server = ScriptedServer::start(move |_| {
+    let server = ScriptedServer::start(move |asked| {
         if count.fetch_add(1, Ordering::SeqCst) == 4 {
             closed.pass();
         }
-        Answer::call("list_contacts", json!({}))
+        another_call(asked)
     });
     let polity = home(&server, &json!({}));
     let running = start(&polity, &["go on for ever"]);
@@ -231,7 +231,7 @@ fn a_limit_stops_the_whole_tree_whatever_the_others_cost() {
                 let hire = json!({"roleId": role, "taskBrief": brief("work"), "initialMessage": "go"});
                 Answer::call("spawn_agent_with_task", hire)
             }
-            _ => Answer::call("list_contacts", json!({})),
+            _ => another_call(asked),
         };
         answer.costing(2_000, 300)
     });

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::database::Database;
 use crate::support::hiring::{brief, hired};
-use crate::support::{app, asked_by, events, json_lines, run, service};
+use crate::support::{another_call, app, asked_by, events, json_lines, run, service};
 
 /// A service with a context window.
 fn with_window(id: &str, server: &ScriptedServer, window: u64) -> Value {
@@ -183,7 +183,7 @@ fn a_conversation_goes_on_where_no_model_can_sum_it_up() {
         if is_summed_up(asked) {
             return Answer::say("it fits now");
         }
-        Answer::call("list_contacts", json!({}))
+        another_call(asked)
     });
     let services = json!({"services": [with_window("one", &server, 6_000)]});
     let polity = Polity::new(&services, &app(&json!({"language": "en"})));
@@ -237,7 +237,7 @@ fn nothing_is_summed_up_while_the_server_is_down() {
         if sums_up(asked) {
             return Answer::error(503, json!({"error": {"message": "overloaded"}}));
         }
-        Answer::call("list_contacts", json!({}))
+        another_call(asked)
     });
     let services = json!({"services": [with_window("one", &server, 6_000)]});
     let polity = Polity::new(&services, &app(&json!({"language": "en"})));

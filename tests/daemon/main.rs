@@ -9,6 +9,7 @@ mod bad_input;
 mod bounds;
 mod chaos;
 mod cli;
+mod clumsy;
 mod context;
 mod crash;
 mod disk;

@@ -290,7 +290,7 @@ fn the_failure_of_a_child_is_told_to_its_parent() {
     });
     let ended = run(&home(&server, &json!({})), &["go"]).expect_code(0);
     assert!(ended.stdout.contains("I was told: 智能体 worker-"), "{}", ended.stdout);
-    assert!(ended.stdout.contains("调用服务 one 失败"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("服务 one）失败"), "{}", ended.stdout);
 }
 
 /// Two services on two servers: the first has the second as its fallback.

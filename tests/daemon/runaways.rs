@@ -4,7 +4,7 @@ use polity_tests::{Answer, Conversation, ScriptedServer};
 use serde_json::{Value, json};
 
 use crate::support::hiring::{brief, hire, hired};
-use crate::support::{events, home, json_lines, letters, run};
+use crate::support::{another_call, events, home, json_lines, letters, run};
 
 /// Root hires a runaway and an honest worker, and says what the worker says.
 fn beside_a_worker(
@@ -19,7 +19,7 @@ fn beside_a_worker(
                 Answer::say(words)
             })
         }
-        "worker" if asked.round() < 3 => Answer::call("list_contacts", json!({})),
+        "worker" if asked.tool_results().len() < 3 => another_call(asked),
         "worker" => Answer::say("the honest answer"),
         _ => runaway(asked),
     }
@@ -64,7 +64,7 @@ fn sum_up_or(asked: &Conversation, otherwise: impl Fn() -> Answer) -> Answer {
 
 #[test]
 fn one_that_always_calls_tools_is_told_to_sum_up() {
-    let runaway = |asked: &Conversation| sum_up_or(asked, || Answer::call("list_contacts", json!({})));
+    let runaway = |asked: &Conversation| sum_up_or(asked, || another_call(asked));
     let server = ScriptedServer::start(beside_a_worker(runaway));
     let ran = Ran::well(&server, &json!({"maxToolRounds": 20}));
     assert_eq!(ran.reached("maxToolRounds").len(), 1);
@@ -72,7 +72,7 @@ fn one_that_always_calls_tools_is_told_to_sum_up() {
 
 #[test]
 fn one_that_calls_tools_even_when_it_is_to_sum_up_is_stopped_all_the_same() {
-    let server = ScriptedServer::start(beside_a_worker(|_| Answer::call("list_contacts", json!({}))));
+    let server = ScriptedServer::start(beside_a_worker(another_call));
     let ran = Ran::well(&server, &json!({"maxToolRounds": 20}));
     // It says nothing, so it is reminded once of what it owes.
     assert_eq!(ran.reached("maxToolRounds").len(), 2);
@@ -176,7 +176,7 @@ fn one_that_thinks_a_megabyte_before_each_call_stops_its_own_task_and_no_other()
         if asked.text_contains("something else") {
             return Answer::say("it says 42");
         }
-        Answer::call("list_contacts", json!({})).and_say(a_megabyte())
+        another_call(asked).and_say(a_megabyte())
     });
     let polity = home(&server, &json!({"limits": {"maxTokensPerTask": 2_000_000}}));
     let ended = run(&polity, &["go", "--json"]).expect_code(4);

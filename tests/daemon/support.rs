@@ -5,7 +5,7 @@ pub(crate) mod files;
 pub(crate) mod hiring;
 pub(crate) mod play;
 
-use polity_tests::{Conversation, Output, Polity, Running, ScriptedServer};
+use polity_tests::{Answer, Conversation, Output, Polity, Running, ScriptedServer};
 use serde_json::{Value, json};
 
 /// A service at a scripted server, whose model takes these types of content and calls tools.
@@ -69,6 +69,12 @@ pub(crate) fn events<'l>(lines: &'l [Value], event: &str) -> Vec<&'l Value> {
 /// What was said to the person, oldest first.
 pub(crate) fn letters(lines: &[Value]) -> Vec<&Value> {
     events(lines, "message_accepted").into_iter().filter(|message| message["to"] == "user").collect()
+}
+
+/// A call that changes nothing, another one each time: a model that repeats itself is stopped.
+pub(crate) fn another_call(asked: &Conversation) -> Answer {
+    let tool = if asked.tool_results().len().is_multiple_of(2) { "list_contacts" } else { "list_artifacts" };
+    Answer::call(tool, json!({}))
 }
 
 /// The requests that one agent made, oldest first.

@@ -247,7 +247,7 @@ impl CallError {
     /// of one without, the same status or the same words say nothing about media.
     pub fn may_refuse_media(&self) -> bool {
         match (self.kind, self.status) {
-            (FailureKind::Misconfigured, _) => false,
+            (FailureKind::Misconfigured | FailureKind::CallNotParsed, _) => false,
             (FailureKind::MediaRefused, _) | (_, Some(400 | 413 | 415 | 422)) => true,
             // An answer that began well and then told of a refusal; its real status is not known.
             (FailureKind::Refused, Some(200)) => true,
@@ -270,6 +270,7 @@ impl CallError {
             | FailureKind::Unauthorized
             | FailureKind::ContextOverflow
             | FailureKind::MediaRefused
+            | FailureKind::CallNotParsed
             | FailureKind::Refused
             | FailureKind::NotAnAnswer
             | FailureKind::Misconfigured => Blame::Caller,
@@ -295,6 +296,9 @@ pub enum FailureKind {
     ContextOverflow,
     /// A 4xx or 5xx whose text blames an image, audio or file part.
     MediaRefused,
+    /// The server could not read the tool call that its model has written: the same request mostly fails again, one that
+    /// says how to call tools mostly does not.
+    CallNotParsed,
     /// Another 4xx: the same request will fail again.
     Refused,
     /// The answer broke off before its end.
@@ -315,6 +319,7 @@ impl fmt::Display for FailureKind {
             Self::Unauthorized => "not authorized",
             Self::ContextOverflow => "context window exceeded",
             Self::MediaRefused => "media refused",
+            Self::CallNotParsed => "the server could not read the model's tool call",
             Self::Refused => "request refused",
             Self::BrokenOff => "answer broken off",
             Self::NotAnAnswer => "not an answer",

@@ -43,6 +43,24 @@ const OVERFLOW: &[&str] = &[
     "range of input length should be",
 ];
 
+/// Says that the model has written a tool call that the server cannot read.
+const CALL: &[&str] = &[
+    // "… peg-native format", and other grammars.
+    "produced output that does not match the expected",
+    "error parsing tool call",
+    "failed to parse tool call",
+    "failed to parse input at pos",
+    "failed to parse the generated",
+    "could not parse tool call",
+    "unable to parse tool call",
+    "failed to parse function call",
+    "error parsing function call",
+    "tool_use_failed",
+    "failed to call a function",
+    "malformed_function_call",
+    "malformed function call",
+];
+
 /// Says that a picture, a sound or a file is what the server will not take.
 const MEDIA: &[&str] = &[
     "image input is not supported",
@@ -232,6 +250,7 @@ fn kind_of(status: u16, text: &str) -> FailureKind {
         // Some servers count a request that can never fit as one that comes too often.
         429 if says(&["context_length_exceeded"]) => FailureKind::ContextOverflow,
         429 => FailureKind::RateLimited,
+        _ if says(CALL) => FailureKind::CallNotParsed,
         _ if says(OVERFLOW) => FailureKind::ContextOverflow,
         413 if text.contains("token") => FailureKind::ContextOverflow,
         _ if says(MEDIA) => FailureKind::MediaRefused,

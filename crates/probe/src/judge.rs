@@ -127,6 +127,10 @@ fn failed(service: &Service, server: Server, error: &CallError) -> Finding {
         FailureKind::ContextOverflow => {
             ("context_overflow", "give the model a larger context: not even a short question fits")
         }
+        FailureKind::CallNotParsed => (
+            "call_not_parsed",
+            "the model writes tool calls that its server cannot read: use the chat template that belongs to the model",
+        ),
         FailureKind::MediaRefused | FailureKind::Refused => (
             "refused",
             "look at \"model\", \"extraBody\" and \"dialect\": the server does not take the request",

@@ -111,6 +111,7 @@ fn refuses_tools(error: &CallError) -> bool {
         | FailureKind::Unauthorized
         | FailureKind::ContextOverflow
         | FailureKind::MediaRefused
+        | FailureKind::CallNotParsed
         | FailureKind::BrokenOff
         | FailureKind::NotAnAnswer
         | FailureKind::Misconfigured => false,

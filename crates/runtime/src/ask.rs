@@ -27,7 +27,7 @@ use polity_registry::{Service, Snapshot};
 use polity_society::id::{ArtifactId, ServiceId};
 pub use preview::Bytes;
 pub(crate) use preview::preview;
-use request::{Made, capabilities_used, make};
+use request::{Made, Manner, capabilities_used, make};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -255,7 +255,8 @@ impl Call<'_> {
             return Ok(Attempted::Stale);
         };
         self.scene.history.pin_tokens = service.context_window.map(|window| window / 4);
-        let made = make(self.handles, &self.scene, &snapshot, service, self.tried.media, self.wanted).await;
+        let manner = Manner { media: self.tried.media, reworded: self.tried.reworded() };
+        let made = make(self.handles, &self.scene, &snapshot, service, manner, self.wanted).await;
         for event in &made.unreadable {
             self.handles.store.note(event.clone()).await?;
         }
@@ -344,6 +345,7 @@ impl Call<'_> {
                     }
                 }
             }
+            (Next::Reword, _, _) => self.tried.reword(),
             (Next::DescribeMedia, _, _) => self.tried.describe_media(&failure, media, revision),
             (Next::Compact, _, Some(compaction)) => return Ok(Some(self.too_long(compaction))),
             (Next::Fallback, Some(fallback), _) => self.tried.turn_to(fallback.id.clone()),

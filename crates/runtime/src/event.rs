@@ -364,6 +364,8 @@ pub enum NextAttempt {
     DescribeMedia,
     /// The same with older history summed up.
     Compact,
+    /// The same, with a line more that says how to call tools.
+    Reword,
     /// Another service.
     Fallback,
     /// Nothing: the turn fails.

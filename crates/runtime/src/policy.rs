@@ -13,6 +13,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
 /// After this time a service is asked again, whatever pause it has asked for: some servers name a time that nobody means.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(60 * 60);
 
+/// How often a model is told how to call tools.
+const MOST_REWORDED: u32 = 2;
+
 /// What was tried for one call. It stays with the call through everything: other services, media described, a history
 /// that is summed up meanwhile.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +30,8 @@ pub(crate) struct Tried {
     given_up: Vec<ServiceId>,
     /// Whether media are shown to the service.
     pub(crate) media: MediaUse,
+    /// How often the model was told how to call tools, because the server could not read its call.
+    reworded: u32,
     /// What the service seems to have refused. It is known once the service has answered without it.
     suspected: Option<Suspected>,
     /// Whether older history can be summed up for the service.
@@ -42,9 +47,20 @@ impl Tried {
             service: None,
             given_up: Vec::new(),
             media: MediaUse::Shown,
+            reworded: 0,
             suspected: None,
             room: Room::Untouched,
         }
+    }
+
+    /// How many lines more the system message has that say how to call tools.
+    pub(crate) fn reworded(&self) -> u32 {
+        self.reworded
+    }
+
+    /// Has the model told how to call tools, once more.
+    pub(crate) fn reword(&mut self) {
+        self.reworded += 1;
     }
 
     /// What is known when a summary is asked for in the middle of the call: which service is to be asked, and which not.
@@ -72,6 +88,7 @@ impl Tried {
         self.given_up.extend(self.service.replace(service));
         self.before = self.attempts;
         self.media = MediaUse::Shown;
+        self.reworded = 0;
         self.suspected = None;
         // Another service, another window.
         self.room = Room::Untouched;
@@ -164,6 +181,8 @@ pub(crate) enum Next {
     },
     /// The same at once, with media described in text.
     DescribeMedia,
+    /// The same at once, with a line more that says how to call tools.
+    Reword,
     /// The same, once older history was summed up.
     Compact,
     /// Ask the fallback.
@@ -221,6 +240,8 @@ pub(crate) fn next(
         return Next::DescribeMedia;
     }
     match failure.kind {
+        FailureKind::CallNotParsed if tried.reworded < MOST_REWORDED => Next::Reword,
+        FailureKind::CallNotParsed => elsewhere,
         FailureKind::Unreachable
         | FailureKind::TimedOut
         | FailureKind::RateLimited

@@ -94,6 +94,10 @@ text_keys! {
 
     /// Stands in the place of the tool rules where the model cannot call tools.
     SystemNoTools = "system.no_tools" [];
+    /// Said after a call that the server could not read: the tools, and the form of a call.
+    SystemHowToCall = "system.how_to_call" ["tools"];
+    /// Said after a second such call.
+    SystemNoCall = "system.no_call" [];
     /// The heading of the runtime facts in the system prompt.
     SystemRuntimeHeading = "system.runtime_heading" [];
     /// The heading of the contact list in the system prompt.

@@ -115,7 +115,7 @@ impl Fault {
 fn with_one_id(act: Act) -> Answer {
     let calls = match act {
         Act::Call(calls) => calls,
-        Act::Say(_) => vec![Call::new("list_contacts", json!({})); 2],
+        Act::Say(_) => vec![Call::new("list_contacts", json!({})), Call::new("list_artifacts", json!({}))],
     };
     let calls: Vec<Value> = (0..)
         .zip(calls)

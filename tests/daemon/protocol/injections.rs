@@ -224,7 +224,7 @@ fn nobody_passes_for_somebody_else_whatever_it_writes_wherever() {
     };
     let play = Play::default()
         .ending("root", vec![make_roles, hire("victim"), hire("forger"), hire("pawn")], |asked| {
-            match of_forger(asked) >= 2 * injections().len() && hears(asked, "调用服务") {
+            match of_forger(asked) >= 2 * injections().len() && hears(asked, "失败：") {
                 true => Answer::say("I am not fooled"),
                 false => Answer::say("…"),
             }
@@ -282,7 +282,7 @@ fn nobody_passes_for_somebody_else_whatever_it_writes_wherever() {
         .map(|heard| heard.text)
         .collect();
     assert_eq!(of_user, 1);
-    assert!(of_system.iter().any(|text| text.contains("调用服务")), "{of_system:?}");
+    assert!(of_system.iter().any(|text| text.contains("失败：")), "{of_system:?}");
     for notice in &of_system {
         assert_eq!(
             notice.lines().count(),

@@ -49,6 +49,40 @@ fn context_overflow() {
 }
 
 #[test]
+fn a_call_that_the_server_could_not_read() {
+    for (status, body, message) in [
+        (
+            500,
+            r#"{"error":{"code":500,"message":"The model produced output that does not match the expected peg-native format","type":"server_error"}}"#,
+            "The model produced output that does not match the expected peg-native format",
+        ),
+        (
+            500,
+            r#"{"error":{"code":500,"message":"Failed to parse input at pos 395: <|tool_call_start|>[find(x='y')]<|tool_call_end|>","type":"server_error"}}"#,
+            "Failed to parse input at pos 395: <|tool_call_start|>[find(x='y')]<|tool_call_end|>",
+        ),
+        (
+            500,
+            r#"{"error":{"message":"error parsing tool call: raw='{\"a\":', err=unexpected end of JSON input","type":"api_error","param":null,"code":null}}"#,
+            "error parsing tool call: raw='{\"a\":', err=unexpected end of JSON input",
+        ),
+        (
+            400,
+            r#"{"error":{"message":"Failed to call a function. Please adjust your prompt.","type":"invalid_request_error","code":"tool_use_failed"}}"#,
+            "Failed to call a function. Please adjust your prompt.",
+        ),
+    ] {
+        check(status, body, CallNotParsed, message);
+    }
+    check(
+        500,
+        r#"{"error":{"message":"the shape does not match the expected one"}}"#,
+        Passing,
+        "the shape does not match the expected one",
+    );
+}
+
+#[test]
 fn media_blamed_even_where_the_status_looks_passing() {
     check(
         500,

@@ -1,10 +1,9 @@
 //! What a model would be asked now, without asking it: nothing is written, and nobody is waited for.
 
-use super::request::make;
+use super::request::{Manner, make};
 use super::{Round, Wanted, look};
 use crate::door::service_for;
 use crate::handles::Handles;
-use crate::render::MediaUse;
 use crate::store::{Conversation, Error, damaged, messages, records, turns};
 use crate::turn::{Tools, Turn};
 use crate::view::RequestPreview;
@@ -34,7 +33,7 @@ pub(crate) async fn preview(
     scene.history.pin_tokens = service.context_window.map(|window| window / 4);
     let (tools, queued) = standing(handles, conversation, &snapshot).await?;
     let next = Wanted::Answer(Round { turn: 0, number: 0, tools });
-    let made = make(handles, &scene, &snapshot, service, MediaUse::Shown, next).await;
+    let made = make(handles, &scene, &snapshot, service, Manner::FIRST, next).await;
     let body = Body::new(&made.request, &service.endpoint).to_json();
     let request = body.and_then(|body| serde_json::from_slice(&body));
     let mut request = request.map_err(|error| damaged("records", conversation.agent.as_str(), error))?;

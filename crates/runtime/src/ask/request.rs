@@ -14,12 +14,12 @@ use crate::tools;
 use crate::trust::OfAll;
 use crate::turn::Tools;
 use polity_artifacts::index::Stored;
-use polity_llm::{Message, Part, Request, ToolChoice, estimate_message_tokens, estimate_prompt_tokens};
+use polity_llm::{Message, Part, Request, Tool, ToolChoice, estimate_message_tokens, estimate_prompt_tokens};
 use polity_registry::{Service, Snapshot};
 use polity_routing::FileTypes;
 use polity_society::content::{Capability, Kind};
 use polity_society::id::ArtifactId;
-use polity_society::text::TextKey;
+use polity_society::text::{TextKey, Texts};
 use std::ops::Range;
 
 /// A request, how the artifacts in it are shown, and what each record that is told takes of it, in tokens.
@@ -49,17 +49,31 @@ impl Made {
     }
 }
 
+/// In which manner a request is made, after earlier attempts.
+#[derive(Clone, Copy)]
+pub(super) struct Manner {
+    /// Whether media are shown.
+    pub(super) media: MediaUse,
+    /// How many lines more say how to call tools.
+    pub(super) reworded: u32,
+}
+
+impl Manner {
+    /// That of a first attempt.
+    pub(super) const FIRST: Self = Self { media: MediaUse::Shown, reworded: 0 };
+}
+
 /// Makes the request.
 pub(super) async fn make(
     handles: &Handles,
     scene: &Scene,
     snapshot: &Snapshot,
     service: &Service,
-    media: MediaUse,
+    manner: Manner,
     wanted: Wanted<'_>,
 ) -> Made {
     match wanted {
-        Wanted::Answer(round) => answer_request(handles, scene, snapshot, service, media, round.tools).await,
+        Wanted::Answer(round) => answer_request(handles, scene, snapshot, service, manner, round.tools).await,
         Wanted::Summary(compaction) => summary_request(compaction, snapshot),
     }
 }
@@ -69,7 +83,7 @@ async fn answer_request(
     scene: &Scene,
     snapshot: &Snapshot,
     service: &Service,
-    media: MediaUse,
+    manner: Manner,
     tools: Tools,
 ) -> Made {
     let limits = &room::within(&snapshot.settings.limits, service);
@@ -94,7 +108,7 @@ async fn answer_request(
         contacts: &contacts,
         contact_services: &contact_services,
         services: &services,
-        media: if distrust.of_all == OfAll::Yes { MediaUse::Described } else { media },
+        media: if distrust.of_all == OfAll::Yes { MediaUse::Described } else { manner.media },
         refused: &distrust.refused,
     };
     let All { fetched, unreadable } = fetch(handles, service, &scene.stored, &sight).await;
@@ -131,14 +145,32 @@ async fn answer_request(
     };
     let costs = rendered.spans.iter().map(of_record).collect();
     let mut messages = Vec::with_capacity(rendered.messages.len() + 1);
-    messages.push(Message::System(system(guidance)));
+    let tools_offered = offered(guidance);
+    let mut system = system(guidance);
+    for line in how_to_call(manner, &tools_offered, &snapshot.prompts.texts) {
+        system.push_str("\n\n");
+        system.push_str(&line);
+    }
+    messages.push(Message::System(system));
     messages.extend(rendered.messages);
     let tool_choice = match tools {
         Tools::Offered => ToolChoice::Auto,
         Tools::Withheld => ToolChoice::None,
     };
-    let request = Request { messages, tools: offered(guidance), tool_choice };
+    let request = Request { messages, tools: tools_offered, tool_choice };
     Made { request, shown: rendered.shown, costs, unreadable }
+}
+
+/// What is said of calls to a model whose last call its server could not read: first the tools and the form, then that
+/// a text will do as well.
+fn how_to_call(manner: Manner, tools: &[Tool], texts: &Texts) -> Vec<String> {
+    let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    let lines = [
+        texts.fill(TextKey::SystemHowToCall, &[("tools", &names.join(", "))]),
+        texts.get(TextKey::SystemNoCall).to_owned(),
+    ];
+    let count = usize::try_from(manner.reworded).unwrap_or(usize::MAX);
+    if tools.is_empty() { Vec::new() } else { lines.into_iter().take(count).collect() }
 }
 
 fn taker(service: &Service) -> Taker {

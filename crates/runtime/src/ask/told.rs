@@ -32,6 +32,7 @@ pub(super) fn model_failed(
             Next::Again { .. } => NextAttempt::Retry,
             Next::DescribeMedia => NextAttempt::DescribeMedia,
             Next::Compact => NextAttempt::Compact,
+            Next::Reword => NextAttempt::Reword,
             Next::Fallback => NextAttempt::Fallback,
             Next::GiveUp => NextAttempt::GiveUp,
         },
@@ -89,6 +90,10 @@ fn advice(service: &Service, failure: &CallError) -> Option<String> {
                  the settings of this service in llmservices.json, or the service"
             ))
         }
+        (FailureKind::CallNotParsed, _) => Some(format!(
+            "the server of {id} {answered}: its model writes tool calls in a form that the server does not know; \
+             use another model for this service, or the chat template that belongs to this one"
+        )),
         _ => None,
     }
 }

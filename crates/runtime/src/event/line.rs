@@ -57,6 +57,7 @@ impl Event {
                 let next = match next {
                     NextAttempt::Retry => "trying again",
                     NextAttempt::Compact => "trying again with older history summed up",
+                    NextAttempt::Reword => "trying again, saying how to call tools",
                     NextAttempt::DescribeMedia => "trying again with media described",
                     NextAttempt::Fallback => "asking its fallback",
                     NextAttempt::GiveUp => "giving up",

@@ -2,7 +2,8 @@ use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-const KINDS: [FailureKind; 11] = [
+const KINDS: [FailureKind; 12] = [
+    FailureKind::CallNotParsed,
     FailureKind::Unreachable,
     FailureKind::TimedOut,
     FailureKind::RateLimited,
@@ -120,6 +121,21 @@ fn media_are_blamed_only_by_the_configuration_that_was_refused_and_not_for_a_lon
 }
 
 #[test]
+fn a_call_that_the_server_cannot_read_is_asked_for_twice_more_in_other_words() {
+    let mut tried = after(1);
+    check(FailureKind::CallNotParsed, &tried, ALONE, Next::Reword);
+    tried.reword();
+    tried.count();
+    check(FailureKind::CallNotParsed, &tried, ALONE, Next::Reword);
+    tried.reword();
+    tried.count();
+    check(FailureKind::CallNotParsed, &tried, ALONE, Next::GiveUp);
+    check(FailureKind::CallNotParsed, &tried, WITH_FALLBACK, Next::Fallback);
+    tried.turn_to(ServiceId::new("second"));
+    assert_eq!(tried.reworded(), 0, "another model");
+}
+
+#[test]
 fn a_service_has_half_of_what_is_left_while_there_is_another() {
     check(FailureKind::Passing, &after(2), WITH_FALLBACK, again(1_000));
     check(FailureKind::Passing, &after(3), WITH_FALLBACK, Next::Fallback);
@@ -230,6 +246,7 @@ fn play(services: usize, retry: &Retry, happenings: &[Happens], jitter: f64) -> 
             Next::Again { .. } => {}
             Next::DescribeMedia => tried.media = MediaUse::Described,
             Next::Compact => tried.make_room(),
+            Next::Reword => tried.reword(),
             Next::Fallback => {
                 service += 1;
                 assert!(tried.is_untried(&id(service)));

@@ -44,7 +44,7 @@ const STANDINGS: &str = "SELECT t.id, t.state = 'open' AS open, t.nudged, t.stop
     (SELECT state FROM turns WHERE task = t.id AND agent = 'root' ORDER BY id DESC LIMIT 1) = 'failed' AS root_failed,
     EXISTS (SELECT 1 FROM model_calls WHERE task = t.id)
         OR EXISTS (SELECT 1 FROM events WHERE task = t.id AND kind = 'model_failed'
-            AND json_extract(body, '$.kind') IN ('refused', 'media_refused', 'context_overflow')
+            AND json_extract(body, '$.kind') IN ('refused', 'media_refused', 'context_overflow', 'call_not_parsed')
             AND coalesce(json_extract(body, '$.status'), 404) <> 404) AS model_reached
     FROM tasks t WHERE t.id IN (SELECT value FROM json_each(?1))";
 
