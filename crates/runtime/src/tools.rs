@@ -105,7 +105,10 @@ async fn dispatch(tx: &mut Tx, context: &Context<'_>, id: &str, call: Call) -> R
         Call::CreateRole(arguments) => organization::create_role(tx, context, arguments).await?,
         Call::FindRoleByName(arguments) => organization::find_role(tx, context, &arguments).await?,
         Call::SpawnAgent(arguments) => organization::spawn(tx, context, arguments).await?,
-        Call::SpawnAgentWithTask(arguments) => organization::spawn_with_task(tx, context, arguments).await?,
+        Call::SpawnAgentWithTask(arguments) => {
+            // The largest of them by far: without a box, every call of a tool would take its size.
+            Box::pin(organization::spawn_with_task(tx, context, arguments)).await?
+        }
         Call::TerminateAgent(arguments) => organization::terminate(tx, context, &arguments).await?,
         Call::GetOrgStructure(_) => organization::structure(tx, context).await?,
         Call::SendMessage(arguments) => communication::send_message(tx, context, arguments).await?,

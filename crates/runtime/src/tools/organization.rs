@@ -182,7 +182,7 @@ pub(super) async fn spawn_with_task(
         // A role that exists needs no description.
         (Some(id), Some(_)) => (id, Value::Null, vec!["role".to_owned()]),
         (None, Some(NewRole(role))) => {
-            let (role, shown) = make_role(tx, context, role).await?;
+            let (role, shown) = make_role(tx, context, *role).await?;
             (role.id.to_string(), shown, Vec::new())
         }
         (None, None) => {

@@ -328,7 +328,7 @@ impl Argument for FirstMessage {
 }
 
 /// A role that is made along with the agent that is hired into it.
-pub(in crate::tools) struct NewRole(pub(in crate::tools) CreateRole);
+pub(in crate::tools) struct NewRole(pub(in crate::tools) Box<CreateRole>);
 
 impl Argument for NewRole {
     /// What most roles have; all that `create_role` takes is taken.
@@ -348,7 +348,7 @@ impl Argument for NewRole {
         let Some(object) = written::object(&value) else { return fault(Fault::NotA("an object")) };
         let (role, problems, ignored) = CreateRole::within(object, reading.catalogue);
         reading.ignored.extend(ignored);
-        role.map(Self).ok_or(problems)
+        role.map(|role| Self(Box::new(role))).ok_or(problems)
     }
 }
 
