@@ -91,13 +91,14 @@ type Ran = Result<Done, Refusal>;
 
 /// Runs a society tool within a transaction.
 pub(crate) async fn run(tx: &mut Tx, context: &Context<'_>, call: &ToolCall) -> Result<Done, Error> {
-    let Parsed { call: parsed, ignored } = Call::parse(call, Some(&context.snapshot.catalogue));
+    let Parsed { call: parsed, ignored, understood } = Call::parse(call, Some(&context.snapshot.catalogue));
     let ran = match parsed {
         Ok(parsed) => dispatch(tx, context, &call.id, parsed).await?,
         Err(refusal) => Err(refusal),
     };
     let done = ran.unwrap_or_else(|refusal| Done::refused(&refusal, context.snapshot));
-    Ok(done.naming(ignored))
+    let understood = if understood.is_empty() { Value::Null } else { json!({"understood": understood}) };
+    Ok(done.with(understood, &["understood"]).naming(ignored))
 }
 
 async fn dispatch(tx: &mut Tx, context: &Context<'_>, id: &str, call: Call) -> Result<Ran, Error> {

@@ -69,6 +69,19 @@ impl TaskBrief {
         "priority",
     ];
 
+    /// Other words for its fields. What goes by another word is taken only where the field itself is missing.
+    const SYNONYMS: [(&'static str, &'static str); 9] = [
+        ("goal", "objective"),
+        ("task", "objective"),
+        ("input", "inputs"),
+        ("output", "outputs"),
+        ("expected_output", "outputs"),
+        ("acceptance_criteria", "completion_criteria"),
+        ("success_criteria", "completion_criteria"),
+        ("criteria", "completion_criteria"),
+        ("constraint", "constraints"),
+    ];
+
     /// Reads a brief that a model wrote; every fault is found at once. A brief that is not there at all lacks every field.
     pub fn parse(value: Option<&Value>) -> Result<Self, Vec<FieldProblem>> {
         Self::read(value, &mut Vec::new())
@@ -83,6 +96,8 @@ impl TaskBrief {
             return Err(vec![FieldProblem::new("", Fault::NotA("an object"))]);
         };
         let object = written::with_names(object, &Self::KNOWN);
+        // The child is shown the brief, so what was understood needs no note.
+        let (object, _) = written::with_synonyms(object, &Self::SYNONYMS);
         let mut fields = Fields::new(&object);
         let others = fields.others(&Self::KNOWN);
         let brief = Self {
@@ -172,7 +187,7 @@ mod tests {
 
     #[test]
     fn all_faults_are_said_at_once() {
-        insta::assert_snapshot!(problems(&json!({"objective": " ", "inputs": {}, "constraints": "none", "collaborators": [{}, 3, ""]})),
+        insta::assert_snapshot!(problems(&json!({"objective": " ", "inputs": {}, "constraints": 7, "collaborators": [{}, 3, ""]})),
             @"objective: empty; constraints: must be an array of strings ([] says that there are none); inputs: empty; outputs: missing; completion_criteria: missing; collaborators[0].agentId: missing; collaborators[1]: must be an object {agentId, description}; collaborators[2]: empty");
         assert_eq!(TaskBrief::parse(None).unwrap_err().len(), 5);
         assert_eq!(problems(&json!("do it")), ": must be an object");

@@ -136,9 +136,14 @@ impl<'a> Fields<'a> {
         let Some(value) = self.required(field) else {
             return Vec::new();
         };
-        let Some(items) = written::list(value) else {
-            self.fault(field, EXPECTED);
-            return Vec::new();
+        let items = match (written::list(value), value) {
+            (Some(items), _) => items,
+            // One text is a list of one.
+            (None, Value::String(_)) => vec![value.clone()],
+            (None, _) => {
+                self.fault(field, EXPECTED);
+                return Vec::new();
+            }
         };
         let mut texts = Vec::with_capacity(items.len());
         for (index, item) in items.into_iter().enumerate() {

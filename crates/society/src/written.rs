@@ -85,6 +85,26 @@ pub fn with_names(object: Map<String, Value>, known: &[&'static str]) -> Map<Str
     named
 }
 
+/// An object with fields that go by another word under the names that they are known by, where nothing stands under that
+/// name yet. Gives the words that were understood so.
+pub fn with_synonyms(
+    mut object: Map<String, Value>,
+    synonyms: &[(&str, &str)],
+) -> (Map<String, Value>, Vec<String>) {
+    let mut understood = Vec::new();
+    for (word, name) in synonyms {
+        let is_there = object.get(*name).is_some_and(|value| !value.is_null());
+        let written = object.keys().find(|key| is_same_name(key, word)).cloned();
+        if let (false, Some(written)) = (is_there, written)
+            && let Some(value) = object.shift_remove(&written).filter(|value| !value.is_null())
+        {
+            object.insert((*name).to_owned(), value);
+            understood.push(format!("{written} → {name}"));
+        }
+    }
+    (object, understood)
+}
+
 /// Whether two names differ in style alone: `role_id`, `roleId`, `RoleID`, `role-id`.
 fn is_same_name(one: &str, other: &str) -> bool {
     let letters = |name: &str| -> String {
@@ -100,6 +120,28 @@ fn is_same_name(one: &str, other: &str) -> bool {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn other_words_are_understood_where_nothing_stands_in_their_place() {
+        let synonyms = [("goal", "objective"), ("task", "objective"), ("input", "inputs")];
+        let object = |value: Value| value.as_object().unwrap().clone();
+        let check = |given: Value, expect: Value, words: &[&str]| {
+            let (read, understood) = with_synonyms(object(given), &synonyms);
+            assert_eq!(
+                (Value::Object(read), understood),
+                (expect, words.iter().map(|&word| word.to_owned()).collect())
+            );
+        };
+        check(json!({"Goal": "a"}), json!({"objective": "a"}), &["Goal → objective"]);
+        check(json!({"goal": "a", "objective": "b"}), json!({"goal": "a", "objective": "b"}), &[]);
+        // The second has no place any more.
+        check(
+            json!({"goal": "a", "task": "b"}),
+            json!({"task": "b", "objective": "a"}),
+            &["goal → objective"],
+        );
+        check(json!({"input": null}), json!({}), &[]);
+    }
 
     #[test]
     fn names_in_another_style_are_understood() {

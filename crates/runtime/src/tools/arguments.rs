@@ -130,13 +130,47 @@ pub(super) struct Parsed {
     pub(super) call: Result<Call, Refusal>,
     /// The arguments that were not understood, by their paths.
     pub(super) ignored: Vec<String>,
+    /// The arguments that were understood under another word.
+    pub(super) understood: Vec<String>,
+}
+
+/// Other words for arguments, by tool. Each is taken only where the argument itself is missing.
+fn synonyms_of(tool: &str) -> &'static [(&'static str, &'static str)] {
+    match tool {
+        "create_role" => &[
+            ("prompt", "rolePrompt"),
+            ("description", "rolePrompt"),
+            ("roleName", "name"),
+            ("capabilities", "requiredCapabilities"),
+        ],
+        "spawn_agent" => &[("brief", "taskBrief"), ("agentName", "name")],
+        "spawn_agent_with_task" => &[
+            ("brief", "taskBrief"),
+            ("agentName", "name"),
+            ("message", "initialMessage"),
+            ("firstMessage", "initialMessage"),
+        ],
+        "terminate_agent" => &[("agent", "agentId"), ("id", "agentId")],
+        "send_message" => &[
+            ("recipient", "to"),
+            ("receiver", "to"),
+            ("agentId", "to"),
+            ("message", "payload"),
+            ("content", "payload"),
+            ("text", "payload"),
+            ("body", "payload"),
+        ],
+        "put_artifact" => &[("text", "content"), ("data", "content"), ("label", "type"), ("kind", "type")],
+        "get_artifact" => &[("artifact", "ref"), ("reference", "ref"), ("artifactId", "ref"), ("id", "ref")],
+        _ => &[],
+    }
 }
 
 impl Call {
     /// Reads a call, or says everything that is wrong with it. A service that is named must be one of the catalogue,
     /// where one is given.
     pub(super) fn parse(call: &ToolCall, catalogue: Option<&Catalogue>) -> Parsed {
-        let refused = |refusal| Parsed { call: Err(refusal), ignored: Vec::new() };
+        let refused = |refusal| Parsed { call: Err(refusal), ignored: Vec::new(), understood: Vec::new() };
         let Some(names) = arguments_of(&call.name) else {
             return refused(super::unknown(&call.name));
         };
@@ -151,6 +185,8 @@ impl Call {
             }
         };
         let mut reader = Reader::new(object, names, catalogue);
+        reader.translate(synonyms_of(&call.name));
+        let understood = reader.understood();
         match call.name.as_str() {
             "send_message" => reader.gather("payload", None),
             "spawn_agent_with_task" => reader.gather("initialMessage", Some("taskBrief")),
@@ -164,7 +200,7 @@ impl Call {
             // Cannot happen: what could not be read has a fault.
             (None, None) => Err(Refusal::InvalidArguments(Vec::new())),
         };
-        Parsed { call, ignored }
+        Parsed { call, ignored, understood }
     }
 }
 
@@ -177,6 +213,7 @@ impl CreateRole {
     ) -> (Option<Self>, Vec<FieldProblem>, Vec<String>) {
         let names = arguments_of("create_role").unwrap_or_default();
         let mut reader = Reader::new(object, names, catalogue);
+        reader.translate(synonyms_of("create_role"));
         let role = Self::read(&mut reader);
         let (refusal, ignored) = reader.finish();
         let problems = match refusal {

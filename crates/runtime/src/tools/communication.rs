@@ -76,8 +76,13 @@ fn show(contact: &KnownParty) -> Value {
         "id": party.id,
         "roleName": party.role_name,
         "source": contact.source,
-        "since": jiff::Timestamp::from_millisecond(contact.since).map(|since| since.to_string()).ok(),
     });
+    // Those who were there from the beginning are known since no time that means anything.
+    if contact.since > 0
+        && let Ok(since) = jiff::Timestamp::from_millisecond(contact.since)
+    {
+        shown["since"] = json!(since.to_string());
+    }
     if let Some(introducer) = &contact.introduced_by {
         shown["introducedBy"] = json!(introducer);
     }

@@ -55,6 +55,8 @@ pub(super) struct Reader<'a> {
     catalogue: Option<&'a Catalogue>,
     faults: Vec<(Blame, &'static str, FieldProblem)>,
     ignored: Vec<String>,
+    /// Other words that were understood.
+    understood: Vec<String>,
     /// The message that was lent a brief, which is blamed where it stands and not here.
     lent_to: Option<&'static str>,
 }
@@ -69,7 +71,19 @@ impl<'a> Reader<'a> {
     ) -> Self {
         let names: Vec<&'static str> = names.iter().copied().chain([Self::ATTACHMENTS]).collect();
         let object = written::with_names(object, &names);
-        Self { object, catalogue, faults: Vec::new(), ignored: Vec::new(), lent_to: None }
+        let (understood, lent_to) = (Vec::new(), None);
+        Self { object, catalogue, faults: Vec::new(), ignored: Vec::new(), understood, lent_to }
+    }
+
+    /// Takes arguments that go by other words for those that are missing.
+    pub(super) fn translate(&mut self, synonyms: &[(&str, &str)]) {
+        let object = std::mem::take(&mut self.object);
+        (self.object, self.understood) = written::with_synonyms(object, synonyms);
+    }
+
+    /// What was understood although it went by another word.
+    pub(super) fn understood(&self) -> Vec<String> {
+        self.understood.iter().map(|word| inline::leave_out(word)).collect()
     }
 
     /// Puts into a message what stands beside it and belongs to it: attachments; and the brief, which an assignment that

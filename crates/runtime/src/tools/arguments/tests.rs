@@ -39,7 +39,7 @@ fn all_faults_of_a_call_are_said_at_once_each_with_its_path() {
     let invalid = "invalid_arguments";
     check(
         "create_role",
-        json!({"requiredCapabilities": "vision"}),
+        json!({"requiredCapabilities": 7}),
         invalid,
         "name: missing; rolePrompt: missing; requiredCapabilities: must be an array",
     );

@@ -53,8 +53,11 @@ impl<T: Argument> Argument for Vec<T> {
         if value.as_str().is_some_and(written::is_blank) {
             return Ok(Self::new());
         }
-        let Some(items) = written::list(&value) else {
-            return fault(Fault::NotA("an array"));
+        let items = match (written::list(&value), &value) {
+            (Some(items), _) => items,
+            // None of what lists are of has a comma in it.
+            (None, Value::String(text)) => text.split(',').map(|item| Value::from(item.trim())).collect(),
+            (None, _) => return fault(Fault::NotA("an array")),
         };
         let (mut read, mut problems) = (Self::with_capacity(items.len()), Vec::new());
         for (index, item) in items.into_iter().enumerate() {

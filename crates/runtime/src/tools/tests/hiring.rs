@@ -132,3 +132,62 @@ async fn a_refused_first_message_hires_nobody() {
     check(json!("字".repeat(501)), "limit_reached").await;
     check(json!({"text": "看", "attachments": ["artifact:nowhere1"]}), "artifact_not_found").await;
 }
+
+/// One call makes a role and hires into it; where anything is refused, there is neither.
+#[tokio::test]
+async fn a_role_is_made_with_the_agent_that_is_hired_into_it() {
+    let world = World::new().await;
+    let hire = |more: Value| {
+        let mut arguments = json!({"taskBrief": brief(), "initialMessage": "开始"});
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        arguments
+    };
+    let role = json!({"name": "译者", "rolePrompt": "译", "requiredCapabilities": "vision"});
+    let hired = world.call("root", "spawn_agent_with_task", hire(json!({"role": role}))).await;
+    assert_eq!((code(&hired), &hired["roleName"]), ("ok", &json!("译者")));
+    let required = world.query("SELECT required_capabilities FROM roles WHERE name = '译者'").await;
+    assert_eq!(required, [r#"["vision"]"#]);
+
+    // A role that exists needs no description; without either there is nobody to hire.
+    let both = json!({"roleId": hired["roleId"], "role": {"name": "别人", "rolePrompt": "x"}});
+    let again = world.call("root", "spawn_agent_with_task", hire(both)).await;
+    assert_eq!((code(&again), &again["ignored"]), ("ok", &json!(["role"])));
+    let neither = world.call("root", "spawn_agent_with_task", hire(json!({}))).await;
+    assert_eq!((code(&neither), &neither["details"][0]["field"]), ("invalid_arguments", &json!("roleId")));
+    let half = json!({"role": {"name": "半个"}});
+    let half = world.call("root", "spawn_agent_with_task", hire(half)).await;
+    assert_eq!((code(&half), &half["details"][0]["field"]), ("invalid_arguments", &json!("role.rolePrompt")));
+
+    // The message is refused, so the role is not made either.
+    let refused = json!({"role": {"name": "无人", "rolePrompt": "x"}, "initialMessage": {"attachments": ["artifact:nothing"]}});
+    let refused = world.call("root", "spawn_agent_with_task", hire(refused)).await;
+    assert_eq!(code(&refused), "artifact_not_found");
+    assert_eq!(world.query("SELECT name FROM roles WHERE name IN ('别人', '半个', '无人')").await, [""; 0]);
+}
+
+/// Other words are understood where there is only one meaning, and the result says so.
+#[tokio::test]
+async fn arguments_by_other_words_are_understood_and_noted() {
+    let world = World::new().await;
+    let made = world
+        .call(
+            "root",
+            "create_role",
+            json!({"roleName": "读者", "prompt": "读", "capabilities": "vision, audio"}),
+        )
+        .await;
+    assert_eq!(code(&made), "ok", "{made}");
+    let noted = json!(["prompt → rolePrompt", "roleName → name", "capabilities → requiredCapabilities"]);
+    assert_eq!(made["understood"], noted);
+    let brief = json!({"goal": "读图", "constraints": "不超过一页", "input": "附件", "outputs": "文字", "acceptance_criteria": "写完"});
+    let arguments = json!({"roleId": "读者", "brief": brief, "message": "开始"});
+    let hired = world.call("root", "spawn_agent_with_task", arguments).await;
+    assert_eq!(code(&hired), "ok", "{hired}");
+    assert_eq!(hired["understood"], json!(["brief → taskBrief", "message → initialMessage"]));
+    let sent = world.call("root", "send_message", json!({"recipient": hired["id"], "text": "还有"})).await;
+    assert_eq!(code(&sent), "ok", "{sent}");
+    // What has its own name counts; the other is told to be without effect.
+    let both = json!({"to": hired["id"], "recipient": "x", "payload": "还有"});
+    let sent = world.call("root", "send_message", both).await;
+    assert_eq!((code(&sent), &sent["ignored"]), ("ok", &json!(["recipient"])));
+}
