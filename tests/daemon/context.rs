@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::database::Database;
 use crate::support::hiring::{brief, hired};
-use crate::support::{another_call, app, asked_by, events, json_lines, run, service};
+use crate::support::{another_call, app, asked_by, events, json_lines, last_asked, run, service};
 
 /// A service with a context window.
 fn with_window(id: &str, server: &ScriptedServer, window: u64) -> Value {
@@ -245,4 +245,39 @@ fn nothing_is_summed_up_while_the_server_is_down() {
     let lines = json_lines(&ended.stdout);
     assert!(events(&lines, "context_compacted").is_empty(), "{}", ended.stdout);
     assert!(ended.stdout.contains("overloaded"));
+}
+
+/// Some servers cut what is too long without a word.
+#[test]
+fn a_request_that_cannot_fit_is_not_sent_and_the_numbers_are_told() {
+    let server = ScriptedServer::start(|_| Answer::say("done"));
+    let small = with_window("small", &server, 500);
+    let polity = Polity::new(&json!({"services": [small]}), &app(&json!({"language": "en"})));
+    let ended = run(&polity, &["go"]).expect_code(3);
+    assert_eq!(server.request_count(), 0);
+    for word in ["the context window of service small has 500", "contextWindow", "it was not sent"] {
+        assert!(ended.stdout.contains(word), "{word:?} is not in {}", ended.stdout);
+    }
+}
+
+#[test]
+fn a_request_that_cannot_fit_goes_to_the_fallback() {
+    let (first, second) =
+        (ScriptedServer::start(|_| Answer::say("cut")), ScriptedServer::start(|_| Answer::say("done")));
+    let mut small = with_window("small", &first, 500);
+    small["fallback"] = json!("large");
+    let services = json!({"services": [small, service("large", &second, &["text"])]});
+    let ended = run(&Polity::new(&services, &app(&json!({}))), &["go"]).expect_code(0);
+    assert_eq!(ended.stdout, "done\n");
+    assert_eq!((first.request_count(), second.request_count()), (0, 1));
+}
+
+/// Short rules and few tools: what a window of 4,096 tokens has room for.
+#[test]
+fn a_small_window_has_room_for_work() {
+    let server = ScriptedServer::start(|_| Answer::say("done"));
+    let services = json!({"services": [with_window("small", &server, 4_096)]});
+    run(&Polity::new(&services, &app(&json!({}))), &["go"]).expect_code(0);
+    let offered = last_asked(&server).offered_tools().join(" ");
+    assert_eq!(offered, "spawn_agent_with_task send_message list_contacts put_artifact get_artifact");
 }

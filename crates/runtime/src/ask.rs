@@ -266,6 +266,15 @@ impl Call<'_> {
         {
             return Ok(Attempted::Ended(self.too_long(compaction)));
         }
+        // Some servers cut what is too long, and say nothing.
+        if let Some(window) = room::overfills(tokens, service) {
+            self.tried.count();
+            let failure = told::does_not_fit(service, tokens, window);
+            let (sent, media) = (made.sent(), made.media());
+            let revision = snapshot.catalogue.revision();
+            let failed = FailedAttempt { failure, sent, media, revision, compaction: None };
+            return Ok(Attempted::Failed(Box::new(failed)));
+        }
         let need = budget::need(tokens, service);
         let (store, task, limits) = (&self.handles.store, &self.conversation.task, &snapshot.settings.limits);
         let reservation = match self.handles.budgets.reserve(store, task, need, limits).await? {

@@ -37,6 +37,11 @@ pub(crate) fn outgrows(tokens: u64, service: &Service) -> bool {
     bound(service).is_some_and(|bound| tokens > bound)
 }
 
+/// The window of a service that a request cannot fit into, however little it was to say.
+pub(crate) fn overfills(tokens: u64, service: &Service) -> Option<u64> {
+    service.context_window.filter(|window| *window > 0 && tokens > *window)
+}
+
 /// How many tokens a request may have.
 fn bound(service: &Service) -> Option<u64> {
     let window = service.context_window.filter(|window| *window > 0)?;

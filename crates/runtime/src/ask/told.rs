@@ -68,6 +68,16 @@ pub(super) fn failed(service: &Service, failure: &CallError, pause: Option<Durat
     Asked::Failed { service: service.id.clone(), kind: failure.kind, reason }
 }
 
+/// The failure of a request that was not sent, because it cannot fit.
+pub(super) fn does_not_fit(service: &Service, tokens: u64, window: u64) -> CallError {
+    let message = format!(
+        "the request takes about {tokens} tokens and the context window of service {} has {window}; it was not sent: \
+         give the server a larger context and say so in contextWindow, send less at once, or use another service",
+        service.id
+    );
+    CallError { kind: FailureKind::ContextOverflow, message, status: None, retry_after: None }
+}
+
 /// What helps to find the cause of a failure, and to mend it.
 fn advice(service: &Service, failure: &CallError) -> Option<String> {
     let id = &service.id;

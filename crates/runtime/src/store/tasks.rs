@@ -45,7 +45,8 @@ const STANDINGS: &str = "SELECT t.id, t.state = 'open' AS open, t.nudged, t.stop
     EXISTS (SELECT 1 FROM model_calls WHERE task = t.id)
         OR EXISTS (SELECT 1 FROM events WHERE task = t.id AND kind = 'model_failed'
             AND json_extract(body, '$.kind') IN ('refused', 'media_refused', 'context_overflow', 'call_not_parsed')
-            AND coalesce(json_extract(body, '$.status'), 404) <> 404) AS model_reached
+            AND (coalesce(json_extract(body, '$.status'), 404) <> 404
+                OR json_extract(body, '$.kind') = 'context_overflow')) AS model_reached
     FROM tasks t WHERE t.id IN (SELECT value FROM json_each(?1))";
 
 /// Every statement of this file.
