@@ -138,6 +138,10 @@ impl<'a> Fields<'a> {
         };
         let items = match (written::list(value), value) {
             (Some(items), _) => items,
+            (None, Value::String(text)) if is_blank(text) => {
+                self.fault(field, Fault::Empty);
+                return Vec::new();
+            }
             // One text is a list of one.
             (None, Value::String(_)) => vec![value.clone()],
             (None, _) => {

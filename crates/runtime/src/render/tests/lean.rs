@@ -13,6 +13,11 @@ use tiktoken_rs::{CoreBPE, o200k_base};
 
 const LANGUAGES: [&str; 2] = ["zh", "en"];
 
+fn in_language(language: &str) -> Arc<Snapshot> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(snapshot(&json!({"language": language})))
+}
+
 /// The fixed part of a request: the system message and the tools.
 fn fixed(snapshot: &Snapshot, role: Option<(&str, &[ToolGroup])>, guidance: Guidance) -> (String, String) {
     let groups = role.map(|(_, groups)| groups).unwrap_or_default();
@@ -54,12 +59,12 @@ fn tokens(tokenizer: &CoreBPE, fixed: &(String, String)) -> usize {
 }
 
 /// The limits stand in docs/performance.md, with what was counted.
-#[tokio::test]
-async fn what_is_said_before_any_task_is_small() {
+#[test]
+fn what_is_said_before_any_task_is_small() {
     let tokenizer = o200k_base().unwrap();
     let without_hiring = [ToolGroup::Artifacts, ToolGroup::Context];
     for language in LANGUAGES {
-        let snapshot = snapshot(&json!({"language": language})).await;
+        let snapshot = in_language(language);
         let check = |what: &str, role, guidance, limit: usize| {
             let count = tokens(&tokenizer, &fixed(&snapshot, role, guidance));
             println!("{language}: {what}: {count}");
@@ -72,10 +77,10 @@ async fn what_is_said_before_any_task_is_small() {
 }
 
 /// Nothing is offered, or spoken of, that the role may not use.
-#[tokio::test]
-async fn whoever_may_not_hire_reads_nothing_of_hiring() {
+#[test]
+fn whoever_may_not_hire_reads_nothing_of_hiring() {
     for language in LANGUAGES {
-        let snapshot = snapshot(&json!({"language": language})).await;
+        let snapshot = in_language(language);
         let groups = [ToolGroup::Artifacts, ToolGroup::Context];
         let (system, tools) = fixed(&snapshot, Some(("x", &groups)), Guidance::Full);
         for word in ["spawn_agent", "create_role", "terminate_agent", "rolePrompt", "requiredCapabilities"] {
