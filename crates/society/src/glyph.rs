@@ -55,7 +55,7 @@ fn is_blank_letter(character: char) -> bool {
     )
 }
 
-/// Whether a character is a letter by its properties, and an apostrophe, a prime, an accent or a stroke to the eye.
+/// Whether Unicode calls a character a letter, but a reader sees an apostrophe, a prime, an accent or a stroke.
 fn is_modifier_letter(character: char) -> bool {
     matches!(
         character,

@@ -62,7 +62,7 @@ pub enum Notice {
         asker: AgentId,
         /// The requests that are open; none where all were answered and only artifacts are left.
         requests: Vec<Quoted>,
-        /// The beginnings of the texts that the reader wrote and the asker never got.
+        /// The first words of each text that the reader wrote and that the asker has not received.
         notes: Vec<String>,
         /// The artifacts that the reader stored for the asker and never named.
         artifacts: Vec<Stored>,

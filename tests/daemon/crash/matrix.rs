@@ -361,7 +361,7 @@ fn hits(point: &'static str, count: usize) -> impl Iterator<Item = Kill> {
 
 /// `just crash-matrix`: rounds of kills at hits drawn by lot, until there are enough.
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "takes minutes: `just crash-matrix`"]
 fn crash_matrix() {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
     let wanted =

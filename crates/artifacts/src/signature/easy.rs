@@ -59,8 +59,8 @@ fn is_length(head: &[u8], highest: usize) -> bool {
     head.get(highest).is_some_and(|byte| *byte < 0x20)
 }
 
-/// Pictures or pointers, at least one, each with a reserved byte that is 0, a length, and a place behind the directory:
-/// both below 16 MiB, far above what any has.
+/// Whether a directory lists icons or pointers. It has at least one entry; the first has a reserved byte that is 0, a
+/// length, and a place behind the directory. Length and place are below 16 MiB: real icons are much smaller.
 pub(super) fn is_icon_directory(head: &[u8]) -> bool {
     let number =
         |at: usize| head.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes);

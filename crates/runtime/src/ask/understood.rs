@@ -60,7 +60,7 @@ const ALIASES: &[(&str, &str)] = &[
 /// A reply as it was meant.
 #[derive(Debug)]
 pub(super) struct Understood {
-    /// Its text without thoughts, its calls under the names of tools that there are.
+    /// The reply: its text has no thoughts, and its calls name tools that exist.
     pub(super) reply: Reply,
     /// What its text was taken for.
     pub(super) taken: Taken,

@@ -96,7 +96,7 @@ async fn say(
         notes::hold(tx, conversation, request, subject.requests(), &text).await?;
         return Ok(None);
     }
-    // What is said now stands for what was held before.
+    // The new text takes the place of the texts that were held for these requests.
     notes::drop(tx, conversation, &[subject.requests(), request.as_slice()].concat()).await?;
     let last_word = last_word(tx, open).await?;
     let draft = |text: &str| Draft {

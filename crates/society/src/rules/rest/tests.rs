@@ -59,7 +59,7 @@ fn whoever_owes_an_answer_is_reminded_once_and_then_given_up() {
     assert_eq!(due(&RestFacts { pending: waits(&[None]), ..open }), None);
     let reminded = RestFacts { owed: vec![owed(1, LEAD, Reminded::Yes)], ..turn() };
     assert_eq!(due(&reminded), give_up(LEAD, &[1]));
-    // A request that came after the reminder has one of its own.
+    // If a request comes after the reminder, the agent gets a reminder for it too.
     let both = vec![owed(1, LEAD, Reminded::Yes), owed(2, LEAD, Reminded::No)];
     assert_eq!(due(&RestFacts { owed: both, ..turn() }), remind(LEAD, &[1, 2]));
 }

@@ -171,7 +171,7 @@ pub(super) async fn violations(connection: &mut SqliteConnection) -> Vec<String>
         if !lost.is_empty() {
             violations.push(format!("turn {id}: {asker} never got {lost:?} of {}", turn.agent));
         }
-        // The person, who has an answer, finds what was stored where it likes.
+        // A person who has an answer is not told of other artifacts: `polity artifacts` lists them.
         if asker == "user" {
             continue;
         }
