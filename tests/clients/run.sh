@@ -29,6 +29,7 @@ missing() {
 
 [ -x "$polity" ] || { say "there is no program $polity; build it: cargo build"; exit 2; }
 mkdir -p "$cache"
+cache="$(cd "$cache" && pwd)"
 
 # Into a directory of its own for each list of what is pinned, so that a new list is never mixed with an old one.
 python=
@@ -125,7 +126,9 @@ fi
 kill "$daemon"
 wait "$daemon" || { say "polity serve did not end with 0"; cat "$work/log"; exit 1; }
 daemon=
-# Without a daemon the society runs in the process that speaks.
+# Without a daemon the society runs in the process that speaks. It gets a directory of its own, because the requests made
+# out of the document pause, stop and limit whatever they find, root too.
+POLITY_DATA="$work/alone"
 if [ -n "$python" ]; then
     step "MCP's client for Python, polity mcp alone" "$python" "$here/mcp_client.py" stdio
 fi
