@@ -53,6 +53,10 @@ clients:
     cargo build --package polity
     tests/clients/run.sh
 
+# Twelve prompts in two languages to a small model of yours: just small-model http://127.0.0.1:11434/v1 qwen3:0.6b
+small-model *args:
+    python3 tests/small-model/run.py "$@"
+
 lint:
     cargo clippy --workspace --all-targets -- -D warnings
 

@@ -10,7 +10,7 @@ pub use host::Hosts;
 pub use token::Token;
 
 use crate::login;
-use crate::problem::Problem;
+use crate::problem::{self, Problem};
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
@@ -124,6 +124,7 @@ fn bearer(value: &str) -> Option<&str> {
 
 /// Lets requests pass or refuses them, and sees to it that no answer can be used by a page of somebody else.
 pub(crate) async fn stand(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+    let is_openai = request.uri().path() == "/v1" || request.uri().path().starts_with("/v1/");
     let verdict = guard.judge(request.method(), request.uri(), request.headers());
     let mut response = match verdict {
         Verdict::Pass => next.run(request).await,
@@ -132,6 +133,9 @@ pub(crate) async fn stand(State(guard): State<Arc<Guard>>, request: Request, nex
         Verdict::Unauthorized if wants_page(&request) => login::form(login::Attempt::None),
         Verdict::Unauthorized => Problem::unauthorized().into_response(),
     };
+    if is_openai {
+        response = problem::in_openai_shape(response);
+    }
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(

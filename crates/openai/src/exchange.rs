@@ -9,7 +9,7 @@ use polity_runtime::{
     Attachment, Exchange, ExchangeState, NewArtifact, NewExchange, Post, Society, WriteError,
 };
 use polity_society::id::{AgentId, MessageId, TaskId};
-use polity_society::message::Expects;
+use polity_society::message::{Expects, RESULT_SCHEMA};
 use serde_json::{Map, Value};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -45,17 +45,26 @@ pub(crate) struct Sent {
     pub(crate) message: MessageId,
     /// The answer, where it was given before.
     pub(crate) answer: Option<MessageId>,
+    /// The message whose answer is waited for.
+    pub(crate) awaits: MessageId,
 }
 
 /// Finds the exchange that a request repeats, or begins one; its message has been sent when this returns.
 pub(crate) async fn open(
     society: &Society,
     conversation: &Conversation,
+    schema: Option<&Value>,
     between: Between<'_>,
     hints: Hints<'_>,
 ) -> Result<Sent, Problem> {
     let exchanges = society.exchanges();
-    let request = conversation.request(between);
+    // The same words with another form of the answer are another request.
+    let request = match schema {
+        Some(schema) => {
+            format!("{} {}", conversation.request(between), blake3::hash(schema.to_string().as_bytes()))
+        }
+        None => conversation.request(between),
+    };
     let begun = match hints.idempotency_key {
         Some(key) => {
             // Whatever a client writes there, the key is short.
@@ -84,7 +93,7 @@ pub(crate) async fn open(
             exchanges.begin(new).await.map_err(|error| Problem::of_store(&error))?
         }
     };
-    send(society, conversation, exchange).await
+    send(society, conversation, schema, exchange).await
 }
 
 /// For how long, in milliseconds, the same request is taken for a repetition of one that has come to its end.
@@ -159,6 +168,14 @@ async fn plan(
         Some(ending) => exchanges.ending(&ending).await.map_err(of_store)?,
         None => None,
     };
+    if conversation.previous.is_some() && before.is_none() {
+        let message = "the conversation has gone on since that response; go on from its newest one, or send the \
+                       whole conversation, which then is a task of its own";
+        return Err(Problem {
+            param: Some("previous_response_id".to_owned()),
+            ..Problem::refused(StatusCode::CONFLICT, "not_the_newest", message)
+        });
+    }
     let named = hints.task.map(TaskId::new);
     if let Some(task) = &named
         && society.task(task).await.map_err(of_store)?.is_none()
@@ -187,11 +204,17 @@ fn open_question(message: &MessageView) -> bool {
 
 /// Sends the message of an exchange, unless it was sent. Under the key of the exchange it is sent once, however often
 /// and by how many this is done.
-async fn send(society: &Society, conversation: &Conversation, exchange: Exchange) -> Result<Sent, Problem> {
-    let Exchange { key, agent, receiver, task, message, answer, .. } = exchange;
+async fn send(
+    society: &Society,
+    conversation: &Conversation,
+    schema: Option<&Value>,
+    exchange: Exchange,
+) -> Result<Sent, Problem> {
+    let Exchange { key, agent, receiver, task, message, awaits, answer, .. } = exchange;
     if let (Some(message), Some(task)) = (&message, &task) {
         let (task, message) = (task.clone(), message.clone());
-        return Ok(Sent { key, task, message, answer });
+        let awaits = awaits.unwrap_or_else(|| message.clone());
+        return Ok(Sent { key, task, message, answer, awaits });
     }
     let mut payload = Map::new();
     payload.insert("text".to_owned(), Value::String(conversation.question()));
@@ -200,8 +223,11 @@ async fn send(society: &Society, conversation: &Conversation, exchange: Exchange
     if begins {
         payload.extend(conversation.background());
     }
-    let earlier = if begins { &conversation.before[..] } else { &[] };
-    let attached = earlier.iter().chain(&conversation.asked).flat_map(|said| &said.attached);
+    if let Some(schema) = schema {
+        payload.insert(RESULT_SCHEMA.to_owned(), schema.clone());
+    }
+    let earlier = conversation.before().filter(|_| begins);
+    let attached = earlier.chain(conversation.asked()).flat_map(|said| &said.attached);
     let post = Post {
         to: receiver.to_string(),
         payload: Value::Object(payload),
@@ -226,7 +252,8 @@ async fn send(society: &Society, conversation: &Conversation, exchange: Exchange
         }
     };
     exchanges.sent(key.clone(), task.clone(), message.clone()).await.map_err(of_store)?;
-    Ok(Sent { key, task, message, answer: None })
+    let awaits = awaits.unwrap_or_else(|| message.clone());
+    Ok(Sent { key, task, message, answer: None, awaits })
 }
 
 /// The key of the message of an exchange, apart from those of other writers.
@@ -261,7 +288,8 @@ fn refused(error: &WriteError) -> Problem {
             StatusCode::BAD_REQUEST
         }
     };
-    Problem::refused(status, error.code(), error.to_string())
+    let details = error.details().map(|details| format!(" {details}")).unwrap_or_default();
+    Problem::refused(status, error.code(), format!("{error}{details}"))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Waits for the answer of an exchange, and tells what happens meanwhile. What is waited for is read from the society's
 //! rows, so it makes no difference whether somebody waits from the start or comes back later.
 
+use crate::answer::Form;
 use crate::exchange::Sent;
 use crate::problem::Problem;
 use axum::http::StatusCode;
@@ -64,18 +65,19 @@ pub(crate) struct Follower<'a> {
     usage: Usage,
     /// The answer, once it is known which it is.
     answer: Option<MessageId>,
+    form: Form,
 }
 
 impl<'a> Follower<'a> {
     /// Begins where the message of the exchange was accepted.
-    pub(crate) async fn begin(society: &'a Society, sent: &'a Sent) -> Result<Self, Problem> {
+    pub(crate) async fn begin(society: &'a Society, sent: &'a Sent, form: Form) -> Result<Self, Problem> {
         let newest = society.newest_event();
         let accepted = society.exchanges().event_of(&sent.message, &sent.task).await.map_err(of_store)?;
         // The events of an old exchange may have been removed.
         let seen = accepted.unwrap_or(0);
         let filter = EventFilter { task: Some(sent.task.clone()), ..EventFilter::default() };
         let (told, usage, answer) = (VecDeque::new(), Usage::default(), sent.answer.clone());
-        Ok(Self { society, sent, newest, filter, seen, told, usage, answer })
+        Ok(Self { society, sent, newest, filter, seen, told, usage, answer, form })
     }
 
     /// What was spent since the message was accepted, up to what was seen.
@@ -160,7 +162,13 @@ impl<'a> Follower<'a> {
         let answer = self.society.exchanges().answer_of(&self.sent.key).await.map_err(of_store)?;
         let questions = self.questions().await?;
         let question = questions.into_iter().find(|question| *question > self.sent.message);
-        Ok([answer, question].into_iter().flatten().min())
+        let first = [answer, question.clone()].into_iter().flatten().min();
+        if self.form == Form::Free || first.is_none() || first == question {
+            return Ok(first);
+        }
+        // Only what answers the request itself was compared with the schema. A word after it says no more.
+        let request = self.society.message(&self.sent.awaits).await.map_err(of_store)?;
+        Ok(request.and_then(|request| request.answered_by).or(first))
     }
 
     /// Nothing comes from an agent that is paused, and nobody would see why. The message stays where it is.

@@ -1,21 +1,63 @@
-//! `GET /v1/models` and `GET /v1/models/{id}`: root, and each agent that is alive.
+//! `GET /v1/models` and `GET /v1/models/{id}`: what can be asked.
+//!
+//! `polity` is root; `polity-direct` is the service of root, without a society; each agent that is alive is one, too. The
+//! list names the agents that are at work: a society has many that have done theirs.
 
 use crate::Shared;
-use crate::chat::unknown_model;
 use crate::problem::Problem;
-use crate::reply;
 use axum::Json;
 use axum::extract::{Path, State};
-use polity_runtime::view::{AgentFilter, AgentView, MAX_PAGE};
+use axum::http::StatusCode;
+use polity_runtime::Society;
+use polity_runtime::view::{AgentFilter, AgentState, AgentView, MAX_PAGE};
+use polity_society::id::AgentId;
 use serde_json::{Value, json};
 use std::sync::Arc;
+
+/// The name of root as a model.
+const SOCIETY: &str = "polity";
+
+/// The name of root's service as a model.
+const DIRECT: &str = "polity-direct";
+
+/// What stands before the id of an agent as a model.
+const PREFIX: &str = "polity/";
+
+/// What a model stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Model {
+    /// An agent of the society.
+    Agent(AgentId),
+    /// The service of root, which is called once and knows of no society.
+    Direct,
+}
+
+impl Model {
+    /// What a name stands for, if there is such a model.
+    pub(crate) async fn find(society: &Society, name: &str) -> Result<Self, Problem> {
+        if name == DIRECT {
+            return Ok(Self::Direct);
+        }
+        let id = agent_of(name);
+        let found = society.agent(&id).await.map_err(|error| Problem::of_store(&error))?;
+        match found {
+            Some(found) if is_alive(&found.agent) => Ok(Self::Agent(id)),
+            Some(_) | None => Err(unknown(name)),
+        }
+    }
+}
 
 pub(crate) async fn list(State(shared): State<Arc<Shared>>) -> Result<Json<Value>, Problem> {
     let mut models = Vec::new();
     let mut filter = AgentFilter { limit: Some(MAX_PAGE), ..AgentFilter::default() };
     loop {
         let page = shared.society.agents(&filter).await.map_err(|error| Problem::of_store(&error))?;
-        models.extend(page.agents.iter().filter(|agent| is_model(agent)).map(reply::model));
+        for agent in page.agents.iter().filter(|agent| is_listed(agent)) {
+            models.push(of_agent(agent));
+            if agent.id.is_root() {
+                models.push(direct(agent.created_at));
+            }
+        }
         if page.next.is_none() {
             return Ok(Json(json!({"object": "list", "data": models})));
         }
@@ -27,14 +69,65 @@ pub(crate) async fn one(
     State(shared): State<Arc<Shared>>,
     Path(name): Path<String>,
 ) -> Result<Json<Value>, Problem> {
-    let found =
-        shared.society.agent(&reply::agent_of(&name)).await.map_err(|error| Problem::of_store(&error))?;
+    let id = match Model::find(&shared.society, &name).await? {
+        Model::Direct => AgentId::root(),
+        Model::Agent(id) => id,
+    };
+    let found = shared.society.agent(&id).await.map_err(|error| Problem::of_store(&error))?;
     match found {
-        Some(found) if is_model(&found.agent) => Ok(Json(reply::model(&found.agent))),
-        Some(_) | None => Err(unknown_model(&name)),
+        Some(found) if name == DIRECT => Ok(Json(direct(found.agent.created_at))),
+        Some(found) => Ok(Json(of_agent(&found.agent))),
+        None => Err(unknown(&name)),
     }
 }
 
-fn is_model(agent: &AgentView) -> bool {
+/// The agent that a model stands for, if the name can be one: `polity`, `polity/ID` or the id alone.
+fn agent_of(model: &str) -> AgentId {
+    match model {
+        SOCIETY => AgentId::root(),
+        other => AgentId::new(other.strip_prefix(PREFIX).unwrap_or(other)),
+    }
+}
+
+/// An agent as a model.
+fn of_agent(agent: &AgentView) -> Value {
+    let id = if agent.id.is_root() { SOCIETY.to_owned() } else { format!("{PREFIX}{}", agent.id) };
+    json!({"id": id, "object": "model", "created": agent.created_at / 1000, "owned_by": agent.role})
+}
+
+fn direct(created: i64) -> Value {
+    json!({"id": DIRECT, "object": "model", "created": created / 1000, "owned_by": "polity"})
+}
+
+fn is_alive(agent: &AgentView) -> bool {
     agent.ended_at.is_none() && !agent.id.is_user()
+}
+
+fn is_listed(agent: &AgentView) -> bool {
+    is_alive(agent) && (agent.id.is_root() || agent.state != AgentState::Idle)
+}
+
+fn unknown(model: &str) -> Problem {
+    let message = format!(
+        "there is no model `{model}`: `polity` is root, `polity-direct` its service without a society, and each \
+         agent that is alive is one"
+    );
+    Problem {
+        param: Some("model".to_owned()),
+        ..Problem::refused(StatusCode::NOT_FOUND, "model_not_found", message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn models_and_agents() {
+        let check = |model: &str, agent: &str| assert_eq!(agent_of(model).as_str(), agent);
+        check("polity", "root");
+        check("polity/root", "root");
+        check("polity/agent-7k2f", "agent-7k2f");
+        check("agent-7k2f", "agent-7k2f");
+    }
 }

@@ -63,9 +63,12 @@ pub(crate) fn content(content: &Value, at: &str) -> Result<(String, Vec<Attached
             found.ok_or_else(|| Problem::invalid("invalid_value", path.clone(), "must be a text"))
         };
         match part.get("type").and_then(Value::as_str) {
-            Some("text") => texts.push(text("/text")?),
+            Some("text" | "input_text" | "output_text") => texts.push(text("/text")?),
             Some("refusal") => texts.push(text("/refusal")?),
-            Some("image_url") => {
+            Some("input_image") if part.get("file_id").is_some_and(|id| !id.is_null()) => {
+                attached.push(stored(text("/file_id")?, &format!("{at}.file_id"))?);
+            }
+            Some("image_url" | "input_image") => {
                 let url = part.pointer("/image_url/url").and_then(Value::as_str);
                 // Some clients write the address without the object around it.
                 let url = url.or_else(|| part.get("image_url").and_then(Value::as_str));
@@ -92,9 +95,10 @@ pub(crate) fn content(content: &Value, at: &str) -> Result<(String, Vec<Attached
                 let bytes = decode(text("/input_audio/data")?, &format!("{at}.input_audio.data"))?;
                 attached.push(Attached::Bytes { bytes, mime: Some(mime), filename: None });
             }
-            Some("file") => attached.push(file(part, &at)?),
+            Some("file") => attached.push(file(&part["file"], &format!("{at}.file"))?),
+            Some("input_file") => attached.push(file(part, &at)?),
             Some(_) | None => {
-                let message = "type must be text, image_url, input_audio or file";
+                let message = "must be text, image_url, input_audio or file; in a response input_text, input_image or input_file";
                 return Err(Problem::invalid("unsupported_value", format!("{at}.type"), message));
             }
         }
@@ -102,17 +106,24 @@ pub(crate) fn content(content: &Value, at: &str) -> Result<(String, Vec<Attached
     Ok((texts.join("\n"), attached))
 }
 
-/// A part of type `file`: its bytes, or an artifact by its reference.
-fn file(part: &Value, at: &str) -> Result<Attached, Problem> {
-    let field = |name: &str| part.pointer(&format!("/file/{name}")).and_then(Value::as_str);
+/// An artifact that is named as a file of the server.
+fn stored(id: &str, at: &str) -> Result<Attached, Problem> {
+    ArtifactId::from_reference(id).map(Attached::Stored).ok_or_else(|| {
+        let message = "there is no file store; an artifact can be named, as artifact:…";
+        Problem::invalid("invalid_value", at, message)
+    })
+}
+
+/// A file: its bytes, or an artifact by its reference. `at` says where its fields stand.
+fn file(file: &Value, at: &str) -> Result<Attached, Problem> {
+    let field = |name: &str| file.get(name).and_then(Value::as_str);
     if let Some(id) = field("file_id") {
-        let artifact = ArtifactId::from_reference(id);
-        return artifact.map(Attached::Stored).ok_or_else(|| {
-            let message = "there is no file store; an artifact can be named, as artifact:…";
-            Problem::invalid("invalid_value", format!("{at}.file.file_id"), message)
-        });
+        return stored(id, &format!("{at}.file_id"));
     }
-    let at = format!("{at}.file.file_data");
+    if let Some(url) = field("file_url") {
+        return of_url(url, &format!("{at}.file_url"));
+    }
+    let at = format!("{at}.file_data");
     let Some(data) = field("file_data") else {
         return Err(Problem::invalid("invalid_value", at, "must be a data URL or base64"));
     };

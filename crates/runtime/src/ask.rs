@@ -3,6 +3,7 @@
 //! Before each attempt it waits at the gate of the service. The request is made after that, for the service as it is
 //! configured then, so nobody holds a request in memory while waiting, and none is out of date when it is sent.
 
+mod direct;
 mod preview;
 mod request;
 mod told;
@@ -21,6 +22,8 @@ use crate::store::contacts::ContactRow;
 use crate::store::usage::Served;
 use crate::store::{Conversation, Error, agents, artifacts, contacts, records, roles, tasks};
 use crate::turn::{Tools, with_unique_ids};
+pub(crate) use direct::direct;
+pub use direct::{By, DirectAnswer, DirectError, Line};
 use polity_artifacts::index::Stored;
 use polity_llm::{CallError, FailureKind, Pass, Reply, Shut, estimate_prompt_tokens};
 use polity_registry::{Service, Snapshot};

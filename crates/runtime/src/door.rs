@@ -2,16 +2,19 @@
 //! system's own notices comes through here: tools, closing texts, the person's prompts.
 
 use crate::event::Event;
+use crate::result::{self, Misfit};
 use crate::store::contacts::ContactRow;
 use crate::store::messages::Streak;
 use crate::store::{
     Conversation, Error, Tx, agents, apply, artifacts, contacts, events, messages, notes, turns,
 };
 use polity_registry::{Catalogue, Service, Snapshot};
+use polity_society::change::Change;
 use polity_society::contact::{self, KnownParty};
 use polity_society::id::{AgentId, ArtifactId, MessageId, ServiceId};
-use polity_society::message::Payload;
+use polity_society::message::{Body, Payload, RESULT, RESULT_SCHEMA, SCHEMA_ERRORS};
 use polity_society::notice::Notice;
+use polity_society::problem::{Fault, FieldProblem};
 use polity_society::refusal::Refusal;
 use polity_society::rules::{
     self, Acquaintance, Admitted, Answering, DoorFacts, Draft, LastWord, PAIR_LIMIT,
@@ -94,6 +97,21 @@ pub(crate) async fn send(
     draft: Draft,
     last_word: LastWord,
 ) -> Result<Result<Sent, Refusal>, Error> {
+    send_fitting(tx, snapshot, sender, draft, last_word, Misfit::Marked).await
+}
+
+/// As [`send`], and says what becomes of an answer that does not fit the schema that was asked for.
+pub(crate) async fn send_fitting(
+    tx: &mut Tx,
+    snapshot: &Snapshot,
+    sender: &Conversation,
+    draft: Draft,
+    last_word: LastWord,
+    misfit: Misfit,
+) -> Result<Result<Sent, Refusal>, Error> {
+    if let Some(problem) = unreadable_schema(&draft.payload) {
+        return Ok(Err(Refusal::InvalidMessage(vec![problem])));
+    }
     let Some(row) = agents::get(&mut tx.connection, &sender.agent).await? else {
         return Err(Error::Damaged { table: "agents", what: format!("{} is missing", sender.agent) });
     };
@@ -133,7 +151,10 @@ pub(crate) async fn send(
     };
     let id = messages::next_id(tx).await?;
     match rules::admit(draft, &facts, id.clone(), &snapshot.settings.limits) {
-        Ok(Admitted { changes, ignored }) => {
+        Ok(Admitted { mut changes, ignored }) => {
+            if let Some(refusal) = check_result(tx, &mut changes, misfit).await? {
+                return Ok(Err(refusal));
+            }
             apply::apply(tx, snapshot, changes).await?;
             notes::named(tx, sender, &receiver, &facts.openable).await?;
             Ok(Ok(Sent { id, ignored }))
@@ -145,6 +166,40 @@ pub(crate) async fn send(
             Ok(Err(refusal))
         }
     }
+}
+
+/// What is wrong with the schema that a draft asks for.
+fn unreadable_schema(payload: &Payload) -> Option<FieldProblem> {
+    let error = result::read(&payload.result_schema()?).err()?;
+    let name =
+        if payload.fields.contains_key(RESULT_SCHEMA) { "result_schema" } else { "taskBrief.result_schema" };
+    Some(FieldProblem::new(name, Fault::Rule(error)))
+}
+
+/// Compares an answer with what was asked for: what fits gets its result as JSON, all else is refused or marked.
+async fn check_result(tx: &mut Tx, changes: &mut [Change], misfit: Misfit) -> Result<Option<Refusal>, Error> {
+    let mut schemas = Vec::new();
+    for change in changes.iter() {
+        let Change::RequestAnswered { request, .. } = change else { continue };
+        let request = messages::get(&mut tx.connection, request).await?;
+        if let Some(Body::Payload(asked)) = request.map(|request| request.body) {
+            schemas.extend(asked.result_schema());
+        }
+    }
+    if schemas.is_empty() {
+        return Ok(None);
+    }
+    let accepted = changes.iter_mut().find_map(|change| match change {
+        Change::MessageAccepted(message) => Some(message),
+        _ => None,
+    });
+    let Some(Body::Payload(payload)) = accepted.map(|message| &mut message.body) else { return Ok(None) };
+    match result::fit(payload, &schemas) {
+        Ok(value) => payload.fields.insert(RESULT.to_owned(), value),
+        Err(errors) if misfit == Misfit::Refused => return Ok(Some(Refusal::ResultDoesNotFit { errors })),
+        Err(errors) => payload.fields.insert(SCHEMA_ERRORS.to_owned(), errors.into()),
+    };
+    Ok(None)
 }
 
 /// Tells both of a pair that no more is delivered between them, once for each streak.

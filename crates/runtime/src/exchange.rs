@@ -94,6 +94,11 @@ impl Exchanges {
         exchanges::ending(&mut *self.store.reader().await?, reply).await
     }
 
+    /// The fingerprint of a conversation up to the answer of the exchange that this message began; none where it has none.
+    pub async fn reply_to(&self, message: &MessageId) -> Result<Option<String>, Error> {
+        exchanges::reply_to(&mut *self.store.reader().await?, message).await
+    }
+
     /// Writes a request down. Where one has its key already, that one stays; gives the one that is there now.
     pub async fn begin(&self, new: NewExchange) -> Result<Exchange, Error> {
         let written =

@@ -11,6 +11,7 @@
 mod clock;
 mod in_full;
 mod mint;
+mod result;
 mod said;
 
 mod event;
@@ -53,7 +54,7 @@ pub mod view;
 #[cfg(test)]
 mod testing;
 
-pub use ask::Bytes;
+pub use ask::{By, Bytes, DirectAnswer, DirectError, Line};
 pub use event::{Entry, Event, NextAttempt, Outcome, Shown, SummarySource};
 pub use exchange::{Exchange, Exchanges, Given, NewExchange, State as ExchangeState};
 pub use in_full::in_full;

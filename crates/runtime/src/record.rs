@@ -144,3 +144,13 @@ pub(crate) enum ToolResult {
         ignored: Vec<String>,
     },
 }
+
+impl ToolResult {
+    /// The code of the refusal that it is, if it is one.
+    pub(crate) fn error(&self) -> Option<&str> {
+        match self {
+            Self::Json(value) => value.get("error")?.as_str(),
+            Self::Artifact { .. } => None,
+        }
+    }
+}

@@ -174,6 +174,7 @@ impl World {
                 let context = Context {
                     caller: &caller,
                     last_word: polity_society::rules::LastWord::UnlessWaiting,
+                    misfit: crate::result::Misfit::Refused,
                     snapshot: &snapshot,
                     prepared: &prepared,
                 };

@@ -14,6 +14,7 @@ pub(crate) use artifact::{CONTENT, Incoming, PUT_ARTIFACT, incoming, store};
 pub(crate) use schema::offered;
 
 use crate::record::{Record, ToolResult};
+use crate::result::Misfit;
 use crate::store::{Conversation, Error, Tx};
 use arguments::{Call, Parsed};
 use polity_artifacts::Prepared;
@@ -30,6 +31,8 @@ pub(crate) struct Context<'a> {
     pub(crate) caller: &'a Conversation,
     /// Whether what it tells the person is final even while it waits for others.
     pub(crate) last_word: LastWord,
+    /// What becomes of an answer of its that does not fit the schema that was asked for.
+    pub(crate) misfit: Misfit,
     /// The configuration in force.
     pub(crate) snapshot: &'a Snapshot,
     /// The bytes of this batch's `put_artifact` calls, already on disk, by call.

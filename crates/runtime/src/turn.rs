@@ -4,6 +4,7 @@
 //! ([`Turn::apply`]). Resuming after a crash is the same as beginning: [`Turn::replay`] over what was written.
 
 use crate::record::{Record, Replied, Taken, ToolResult};
+use crate::result::Misfit;
 use polity_llm::ToolCall;
 use polity_society::id::CallId;
 use polity_society::message::Expects;
@@ -90,6 +91,7 @@ pub(crate) struct Turn {
     unseen: u64,
     summing_up: SummingUp,
     reminded: Reminded,
+    misfit: Misfit,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,6 +170,7 @@ impl Turn {
             unseen: 0,
             summing_up: SummingUp::NotYet,
             reminded: Reminded::No,
+            misfit: Misfit::Refused,
         }
     }
 
@@ -282,13 +285,21 @@ impl Turn {
             Notice::Repetition { .. } => self.repetition.told = Told::Yes,
             Notice::UnwrittenChildren { .. } => {
                 self.reminded = Reminded::Once;
-                // What the model said before it was reminded is its last word only if it says nothing more.
-                let said = std::mem::replace(&mut self.phase, Phase::Asking);
-                if let Phase::Closing(text) = said {
-                    self.before_reminder = text;
-                }
+                self.ask_again();
+            }
+            Notice::ResultDoesNotFit { .. } => {
+                self.misfit = Misfit::Marked;
+                self.ask_again();
             }
             _ => {}
+        }
+    }
+
+    /// What the model said before it was told something is its last word only if it says nothing more.
+    fn ask_again(&mut self) {
+        let said = std::mem::replace(&mut self.phase, Phase::Asking);
+        if let Phase::Closing(text) = said {
+            self.before_reminder = text;
         }
     }
 
@@ -321,6 +332,9 @@ impl Turn {
     }
 
     fn take_result(&mut self, call: &CallId, result: &ToolResult) {
+        if result.error() == Some(MISFIT_CODE) {
+            self.misfit = Misfit::Marked;
+        }
         if let Some(made) = self.calls.iter().find(|waiting| waiting.id == call.as_str()) {
             self.repetition = self.repetition.after(made, result);
         }
@@ -362,7 +376,15 @@ pub(crate) fn with_unique_ids(
     calls
 }
 
+/// The code of the refusal by which the writer of an answer is told that it does not fit.
+const MISFIT_CODE: &str = "result_does_not_fit";
+
 impl Turn {
+    /// What becomes of an answer that does not fit the schema that was asked for: its writer is told once in a turn.
+    pub(crate) fn misfit(&self) -> Misfit {
+        self.misfit
+    }
+
     /// How many answers with tool calls it has had.
     pub(crate) fn rounds(&self) -> u64 {
         self.rounds

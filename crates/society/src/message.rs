@@ -134,6 +134,15 @@ pub enum Answers {
     Nothing,
 }
 
+/// The field that says in which form an answer is wanted: a JSON Schema.
+pub const RESULT_SCHEMA: &str = "result_schema";
+
+/// The field of an answer that holds what it says as JSON, where that fits the schema that was asked for.
+pub const RESULT: &str = "result";
+
+/// The field of an answer that says why it does not fit the schema that was asked for.
+pub const SCHEMA_ERRORS: &str = "schema_errors";
+
 /// A payload that has all that its type needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload {
@@ -274,6 +283,14 @@ impl Payload {
     /// What the message says, if it says it in words.
     pub fn words(&self) -> Option<&str> {
         self.content().and_then(|(_, value)| value.as_str())
+    }
+
+    /// The JSON Schema that an answer to this message is to fit, if one was given: as a field of its own, or of the brief.
+    pub fn result_schema(&self) -> Option<Value> {
+        let brief = self.fields.get("taskBrief").and_then(|brief| brief.get(RESULT_SCHEMA));
+        let schema = self.fields.get(RESULT_SCHEMA).or(brief)?;
+        // Anything else is a description for the reader.
+        written::object(schema).map(Value::Object).or_else(|| schema.as_bool().map(Value::Bool))
     }
 
     /// The agent that an introduction names, as its writer put it; `None` where it says "nobody", or is none.

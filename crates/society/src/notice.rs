@@ -118,6 +118,11 @@ pub enum Notice {
         /// How often in a row.
         times: u64,
     },
+    /// What the reader would have answered does not fit the schema that was asked for.
+    ResultDoesNotFit {
+        /// What is wrong with it.
+        errors: Vec<String>,
+    },
     /// The turn before this one failed.
     TurnFailed {
         /// What failed.
@@ -288,6 +293,9 @@ impl Notice {
             }
             Self::Repetition { tool, times } => {
                 texts.fill(TextKey::NoticeRepetition, &[("tool", tool), ("times", &times.to_string())])
+            }
+            Self::ResultDoesNotFit { errors } => {
+                texts.fill(TextKey::NoticeResultDoesNotFit, &[("errors", &in_one_line(&errors.join("; ")))])
             }
             Self::SumUp { limit } => texts.fill(TextKey::NoticeSumUp, &[("limit", &limit.to_string())]),
             Self::TurnFailed { reason } => {

@@ -10,9 +10,12 @@ pub use defuse::{defuse, json_line};
 use crate::brief::TaskBrief;
 use crate::contact::Source;
 use crate::id::{AgentId, MessageId};
-use crate::message::{Body, Expects, Introduced, Message, MessageType, Payload, SelfIntroduction, Sender};
+use crate::message::{
+    Body, Expects, Introduced, Message, MessageType, Payload, RESULT, RESULT_SCHEMA, SelfIntroduction, Sender,
+};
 use crate::text::{TextKey, Texts};
-use crate::written::{in_words, says_something};
+use crate::written::{in_words, json_in, says_something};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// A message in words. Attachments go between the two.
@@ -156,6 +159,12 @@ fn self_introduction(introduction: &SelfIntroduction, texts: &Texts) -> String {
 fn fields_of_type(message: &Message, payload: &Payload, texts: &Texts) -> Vec<String> {
     let mut said = vec!["text", "content"];
     let mut lines = Vec::new();
+    if payload.fields.contains_key(RESULT)
+        && payload.words().and_then(json_in).as_ref() == payload.fields.get(RESULT)
+    {
+        // The text says it.
+        said.push(RESULT);
+    }
     if let Some((name, value)) = payload.content() {
         if !value.is_string() {
             lines.push(defuse(&json_line(value), texts));
@@ -198,6 +207,10 @@ fn fields_of_type(message: &Message, payload: &Payload, texts: &Texts) -> Vec<St
         // The line above the content says which request it is, or belongs to.
         said.push("request_id");
     }
+    if let Some(schema) = payload.result_schema().filter(|_| payload.fields.contains_key(RESULT_SCHEMA)) {
+        said.push(RESULT_SCHEMA);
+        lines.push(result_schema(&schema, texts));
+    }
     let others =
         payload.fields.iter().filter(|(name, value)| !said.contains(&name.as_str()) && !value.is_null());
     lines.extend(others.map(|(name, value)| defuse(&format!("{name}: {}", json_line(value)), texts)));
@@ -236,9 +249,15 @@ pub fn brief_lines(brief: &TaskBrief, texts: &Texts) -> Vec<String> {
     if let Some(priority) = &brief.priority {
         lines.push(line(TextKey::BriefPriority, &in_words(priority)));
     }
-    let more = brief.more.iter().map(|(name, value)| format!("{name}: {}", in_words(value)));
-    lines.extend(more.map(|line| defuse(&line, texts)));
+    lines.extend(brief.more.iter().map(|(name, value)| match value {
+        Value::Object(_) if name == RESULT_SCHEMA => result_schema(value, texts),
+        value => defuse(&format!("{name}: {}", in_words(value)), texts),
+    }));
     lines
+}
+
+fn result_schema(schema: &Value, texts: &Texts) -> String {
+    texts.fill(TextKey::MessageResultSchema, &[("schema", &defuse(&json_line(schema), texts))])
 }
 
 #[cfg(test)]

@@ -49,6 +49,11 @@ pub enum Refusal {
     InvalidTaskBrief(Vec<FieldProblem>),
     /// The payload does not fit its type.
     InvalidMessage(Vec<FieldProblem>),
+    /// The answer does not fit the schema that was asked for. The next one is sent as it is.
+    ResultDoesNotFit {
+        /// What is wrong with it.
+        errors: Vec<String>,
+    },
     /// The arguments of a tool are not what it takes.
     InvalidArguments(Vec<FieldProblem>),
     /// There is no such tool.
@@ -114,6 +119,7 @@ impl Refusal {
             Self::AmbiguousName { .. } => "ambiguous_name",
             Self::InvalidTaskBrief(_) => "invalid_task_brief",
             Self::InvalidMessage(_) => "invalid_message",
+            Self::ResultDoesNotFit { .. } => "result_does_not_fit",
             Self::InvalidArguments(_) => "invalid_arguments",
             Self::UnknownTool { .. } => "unknown_tool",
             Self::NotChildRole { .. } => "not_child_role",
@@ -138,6 +144,7 @@ impl Refusal {
             }
             Self::InvalidTaskBrief(_) => texts.get(TextKey::RefusalInvalidTaskBrief).to_owned(),
             Self::InvalidMessage(_) => texts.get(TextKey::RefusalInvalidMessage).to_owned(),
+            Self::ResultDoesNotFit { .. } => texts.get(TextKey::RefusalResultDoesNotFit).to_owned(),
             Self::InvalidArguments(_) => texts.get(TextKey::RefusalInvalidArguments).to_owned(),
             Self::UnknownTool { tool, .. } => texts.fill(TextKey::RefusalUnknownTool, &[("tool", tool)]),
             Self::NotChildRole { role } => texts.fill(TextKey::RefusalNotChildRole, &[("id", role)]),
@@ -182,6 +189,7 @@ impl Refusal {
             | Self::InvalidArguments(details) => {
                 object["details"] = json!(details);
             }
+            Self::ResultDoesNotFit { errors } => object["details"] = json!(errors),
             Self::UnknownTool { tool, tools } => {
                 object["tool"] = json!(tool);
                 object["tools"] = json!(tools);

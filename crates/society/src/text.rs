@@ -34,6 +34,8 @@ text_keys! {
     MessageFromUser = "message.from_user" [];
     /// The first line of a notice of the system.
     MessageFromSystem = "message.from_system" [];
+    /// Below a request for a result of a certain form.
+    MessageResultSchema = "message.result_schema" ["schema"];
     /// The last line: how to answer.
     MessageReplyHint = "message.reply_hint" ["id"];
     /// The second line of a request: its type, and the id that an answer can name.
@@ -225,6 +227,8 @@ text_keys! {
     RefusalInvalidTaskBrief = "refusal.invalid_task_brief" [];
     /// … with `invalid_message`.
     RefusalInvalidMessage = "refusal.invalid_message" [];
+    /// … with `result_does_not_fit`.
+    RefusalResultDoesNotFit = "refusal.result_does_not_fit" [];
     /// … with `invalid_arguments`.
     RefusalInvalidArguments = "refusal.invalid_arguments" [];
     /// … with `unknown_tool`.
@@ -282,6 +286,8 @@ text_keys! {
     NoticeSumUp = "notice.sum_up" ["limit"];
     /// A call is repeated with the same result.
     NoticeRepetition = "notice.repetition" ["tool", "times"];
+    /// To an agent whose answer does not fit the schema that was asked for.
+    NoticeResultDoesNotFit = "notice.result_does_not_fit" ["errors"];
     /// To an agent: a turn of its own failed before, and its messages went unanswered.
     NoticeTurnFailed = "notice.turn_failed" ["reason"];
     /// To the person: a limit stopped the task.

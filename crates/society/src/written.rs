@@ -60,6 +60,30 @@ fn encoded(text: &str, opening: char) -> Option<Value> {
     serde_json::from_str(text).ok()
 }
 
+/// The JSON that a text holds: the whole text, what stands between its only fences, or the one object or list that stands
+/// in it with words around.
+pub fn json_in(text: &str) -> Option<Value> {
+    let whole = |text: &str| serde_json::from_str(text.trim()).ok();
+    whole(text).or_else(|| whole(fenced(text)?)).or_else(|| {
+        let begins = text.find(['{', '['])?;
+        let closing = if text[begins..].starts_with('{') { '}' } else { ']' };
+        let ends = text.rfind(closing)?;
+        whole(text.get(begins..=ends)?)
+    })
+}
+
+/// What stands between the fences of a text, where there is one pair of them.
+fn fenced(text: &str) -> Option<&str> {
+    let mut parts = text.split("```");
+    let (_, inside, _) = (parts.next()?, parts.next()?, parts.next()?);
+    if parts.next().is_some() {
+        return None;
+    }
+    // The language may stand behind the opening fence.
+    let (first, rest) = inside.split_once('\n')?;
+    if first.trim().bytes().all(|byte| byte.is_ascii_alphanumeric()) { Some(rest) } else { Some(inside) }
+}
+
 /// An object with its fields under the names that they are known by, whatever style they were written in. Where a field
 /// is there under its own name too, that one counts, and the other stays as it is.
 pub fn with_names(object: Map<String, Value>, known: &[&'static str]) -> Map<String, Value> {
@@ -120,6 +144,26 @@ fn is_same_name(one: &str, other: &str) -> bool {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn json_is_found_in_a_text() {
+        let check = |text: &str, expect: Option<Value>| assert_eq!(json_in(text), expect, "{text}");
+        let object = json!({"a": [1]});
+        check(r#"{"a": [1]}"#, Some(object.clone()));
+        check("\n {\"a\": [1]} \n", Some(object.clone()));
+        check("```json\n{\"a\": [1]}\n```", Some(object.clone()));
+        check("Here it is:\n```\n{\"a\": [1]}\n```\nAnything else?", Some(object.clone()));
+        check("Here it is: {\"a\": [1]}. Anything else?", Some(object));
+        check("The list is [1, 2].", Some(json!([1, 2])));
+        check("\"a word\"", Some(json!("a word")));
+        check("7", Some(json!(7)));
+        // Two, of which either could be meant.
+        check("```\n1\n```\n```\n2\n```", None);
+        check("{\"a\": 1} or {\"a\": 2}", None);
+        check("no JSON", None);
+        check("} {", None);
+        check("", None);
+    }
 
     #[test]
     fn other_words_are_understood_where_nothing_stands_in_their_place() {

@@ -43,7 +43,7 @@ async fn nothing_but_health_is_open() {
         assert_eq!(answer.status, 401, "{method} {path}");
         assert_eq!(answer.header("www-authenticate"), "Bearer");
         if !open && path != "/" {
-            answer.assert_problem(401, "unauthorized");
+            answer.assert_problem_of(&path, 401, "unauthorized");
         }
         for secret in ["Bearer wrong", "Basic dXNlcjpwYXNz", "Bearer "] {
             let request =
@@ -69,15 +69,19 @@ async fn no_foreign_host_and_no_foreign_origin() {
             let request = bare(&method, &path).header(header::HOST, host);
             let request =
                 request.header(header::AUTHORIZATION, format!("Bearer {TOKEN}")).body(Body::empty());
-            daemon.send(request.unwrap()).await.assert_problem(403, "forbidden_host");
+            daemon.send(request.unwrap()).await.assert_problem_of(&path, 403, "forbidden_host");
         }
         let request = bare(&method, &path).header(header::AUTHORIZATION, format!("Bearer {TOKEN}"));
-        daemon.send(request.body(Body::empty()).unwrap()).await.assert_problem(403, "forbidden_host");
+        daemon.send(request.body(Body::empty()).unwrap()).await.assert_problem_of(
+            &path,
+            403,
+            "forbidden_host",
+        );
         for origin in
             ["http://evil.example", "http://127.0.0.1:3000", "null", "http://127.0.0.1:7717.evil.example"]
         {
             let request = asked(&method, &path).header(header::ORIGIN, origin).body(Body::empty()).unwrap();
-            daemon.send(request).await.assert_problem(403, "forbidden_origin");
+            daemon.send(request).await.assert_problem_of(&path, 403, "forbidden_origin");
         }
     }
     daemon.stop().await;
@@ -89,7 +93,7 @@ async fn what_is_mounted_stands_behind_the_guard() {
     let request = asked("GET", "/v1/models").header(header::ORIGIN, PAGE).body(Body::empty()).unwrap();
     let answer = tower::ServiceExt::oneshot(daemon.app.clone(), request).await.unwrap();
     assert_eq!(answer.status(), 200);
-    daemon.get("/v1/nothing").await.assert_problem(404, "not_found");
+    daemon.get("/v1/nothing").await.assert_openai_problem(404, "not_found");
     daemon.stop().await;
 }
 
@@ -100,7 +104,7 @@ async fn a_panic_is_a_problem() {
     let request = asked("GET", "/v1/models").body(Body::empty()).unwrap();
     let answer = tower::ServiceExt::oneshot(daemon.app.clone(), request).await.unwrap();
     assert_eq!(answer.status(), 500);
-    assert_eq!(answer.headers()[header::CONTENT_TYPE], "application/problem+json");
+    assert_eq!(answer.headers()[header::CONTENT_TYPE], "application/json");
     assert_eq!(answer.headers()[header::X_CONTENT_TYPE_OPTIONS], "nosniff");
     assert_eq!(daemon.get("/readyz").await.status, 200);
     daemon.stop().await;

@@ -205,6 +205,25 @@ impl Answer {
         assert!(problem["detail"].as_str().is_some_and(|detail| !detail.is_empty()), "{problem}");
     }
 
+    /// Asserts a problem in the shape of the OpenAI API.
+    pub(crate) fn assert_openai_problem(&self, status: u16, code: &str) {
+        assert_eq!(self.status.as_u16(), status, "{:?}", self.body);
+        assert_eq!(self.header("content-type"), "application/json");
+        let error = &self.json()["error"];
+        assert_eq!(error["code"], code, "{error}");
+        assert!(error["message"].as_str().is_some_and(|message| !message.is_empty()), "{error}");
+        assert!(error["type"].is_string() && error.get("param").is_some(), "{error}");
+    }
+
+    /// Asserts a problem in the shape that the clients of a path read.
+    pub(crate) fn assert_problem_of(&self, path: &str, status: u16, code: &str) {
+        if path.starts_with("/v1") {
+            self.assert_openai_problem(status, code);
+        } else {
+            self.assert_problem(status, code);
+        }
+    }
+
     /// Asserts that the description knows of this answer, and that it has the form that is described.
     fn assert_described(&self, method: &Method, path: &str) {
         let said = format!("{method} {path}: {} {:?}", self.status, self.body);

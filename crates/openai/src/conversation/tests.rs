@@ -37,7 +37,7 @@ fn conversations_that_ask_nothing() {
     check(json!([{"role": "system", "content": "be brief"}]));
     check(json!([{"role": "user", "content": "  "}]));
     check(json!([{"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}]));
-    check(json!([{"role": "user", "content": "one"}, {"role": "tool", "content": "4", "tool_call_id": "x"}]));
+    check(json!([{"role": "tool", "content": "4", "tool_call_id": "x"}]));
     check(json!([{"role": "wizard", "content": "one"}]));
     check(json!([{"content": "one"}]));
     check(json!(["one"]));
@@ -47,14 +47,65 @@ fn conversations_that_ask_nothing() {
 fn the_results_of_a_clients_own_tools_may_stand_in_what_was_said_before() {
     let messages = json!([
         {"role": "user", "content": "one"},
-        {"role": "assistant", "content": null, "tool_calls": [{"id": "x"}]},
+        {"role": "assistant", "content": null, "tool_calls": [
+            {"id": "x", "type": "function", "function": {"name": "add", "arguments": "{\"a\": 2}"}},
+        ]},
         {"role": "tool", "content": "4", "tool_call_id": "x"},
         {"role": "assistant", "content": "it is 4"},
         {"role": "user", "content": "and now?"},
     ]);
     let conversation = read(&messages).unwrap();
-    assert_eq!(conversation.before.len(), 4);
+    let before = conversation.background().remove("conversation").unwrap();
+    assert_eq!(before.as_array().unwrap().len(), 4);
+    assert_eq!(before[1], json!({"role": "assistant", "text": "called add {\"a\": 2}"}));
+    assert_eq!(before[2], json!({"role": "tool", "text": "4"}));
     assert_eq!(conversation.question(), "and now?");
+}
+
+#[test]
+fn a_conversation_that_ends_with_results_of_tools_asks_what_the_person_said_last() {
+    let mut messages = json!([
+        {"role": "user", "content": "one"},
+        {"role": "assistant", "content": "two"},
+        {"role": "user", "content": "what is in the directory?"},
+        {"role": "assistant", "content": null, "tool_calls": [{"function": {"name": "ls", "arguments": "{}"}}]},
+        {"role": "tool", "content": "a.txt"},
+    ]);
+    let conversation = read(&messages).unwrap();
+    assert_eq!(conversation.question(), "what is in the directory?");
+    let before = conversation.background().remove("conversation").unwrap();
+    assert_eq!(before[3], json!({"role": "tool", "text": "a.txt"}));
+    assert_eq!(conversation.ending(with(&root())), None, "those tools were called for another model");
+    // Once it is answered, it goes on from there.
+    let reply = conversation.reply(with(&root()), "a.txt is in it");
+    messages.as_array_mut().unwrap().extend([
+        json!({"role": "assistant", "content": "a.txt is in it"}),
+        json!({"role": "user", "content": "thanks"}),
+    ]);
+    assert_eq!(read(&messages).unwrap().ending(with(&root())), Some(reply));
+}
+
+#[test]
+fn a_question_that_was_given_as_a_refusal_is_what_the_agent_said() {
+    let of = |message: Value| {
+        read(&json!([{"role": "user", "content": "paint"}, message, {"role": "user", "content": "red"}]))
+            .unwrap()
+    };
+    let refused = of(json!({"role": "assistant", "content": null, "refusal": "red or blue?"}));
+    let said = of(json!({"role": "assistant", "content": "red or blue?"}));
+    assert_eq!(refused.ending(with(&root())), said.ending(with(&root())));
+}
+
+#[test]
+fn a_conversation_may_go_on_from_what_the_client_names() {
+    let root = root();
+    let mut named = read(&json!([{"role": "user", "content": "and now?"}])).unwrap();
+    named.previous = Some("abc".to_owned());
+    assert_eq!(named.ending(with(&root)), Some("abc".to_owned()));
+    let mut other = named.clone();
+    other.previous = Some("abd".to_owned());
+    assert_ne!(named.request(with(&root)), other.request(with(&root)));
+    assert_ne!(named.reply(with(&root), "x"), other.reply(with(&root), "x"));
 }
 
 #[test]
@@ -181,7 +232,7 @@ fn a_conversation_without_its_bytes_is_the_same() {
     };
     let before = all(&conversation);
     conversation.forget_bytes();
-    let attached = conversation.before.iter().chain(&conversation.asked).flat_map(|said| &said.attached);
+    let attached = conversation.said().iter().flat_map(|said| &said.attached);
     assert_eq!(attached.filter(|attached| matches!(attached, Attached::Fingerprint(_))).count(), 3);
     assert_eq!(all(&conversation), before);
 }

@@ -6,7 +6,7 @@ mod support;
 
 use axum::body::Body;
 use axum::http::Request;
-use polity_runtime::view::{EventFilter, MessageFilter, TaskFilter};
+use polity_runtime::view::{AgentFilter, EventFilter, MessageFilter, TaskFilter};
 use polity_runtime::{Event, Post, Target};
 use polity_society::id::AgentId;
 use polity_society::message::Finality;
@@ -25,6 +25,12 @@ fn user(text: &str) -> Value {
 
 fn assistant(text: &str) -> Value {
     json!({"role": "assistant", "content": text})
+}
+
+/// An agent that was hired.
+async fn hired(world: &World) -> AgentId {
+    let agents = world.society.agents(&AgentFilter::default()).await.unwrap().agents;
+    agents.into_iter().map(|agent| agent.id).find(|id| !id.is_root() && !id.is_user()).unwrap()
 }
 
 /// How many tasks there are, and how many messages the person has sent.
@@ -181,13 +187,9 @@ async fn every_live_agent_is_a_model() {
     let content =
         json!([{"type": "text", "text": "看看"}, {"type": "image_url", "image_url": {"url": PICTURE}}]);
     let task = world.chat(json!([{"role": "user", "content": content}])).await.task();
-    let list = world.get("/v1/models").await.json();
-    let ids: Vec<&str> =
-        list["data"].as_array().unwrap().iter().filter_map(|model| model["id"].as_str()).collect();
-    assert_eq!(ids[0], "polity");
-    let agent = *ids.get(1).unwrap();
+    let agent = format!("polity/{}", hired(&world).await);
     for path in [format!("/v1/models/{agent}"), format!("/v1/models/{}", agent.replace('/', "%2F"))] {
-        assert_eq!(world.get(&path).await.json()["id"], agent);
+        assert_eq!(world.get(&path).await.json()["id"], agent.as_str());
     }
     let answer = world.chat_with(json!({"model": agent, "messages": [user("你好")]}), &[]).await;
     assert_eq!(answer.task(), task, "an agent works for the task that it was hired for");
@@ -340,4 +342,205 @@ async fn few_bodies_are_read_at_once() {
         assert!(futures::poll!(request).is_pending());
     }
     assert_eq!(read.load(Ordering::SeqCst), 4);
+}
+
+fn form(schema: &Value) -> Value {
+    json!({"type": "json_schema", "json_schema": {"name": "city", "schema": schema, "strict": true}})
+}
+
+fn city() -> Value {
+    json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"], "additionalProperties": false})
+}
+
+#[tokio::test]
+async fn an_answer_in_the_form_that_was_asked_for() {
+    let says = [Say::Text("It is Paris."), Say::Text("```json\n{\"city\": \"Paris\"}\n```")];
+    let world = World::with(Arc::new(Script::new(says))).await;
+    let body = json!({"model": "polity", "messages": [user("capital of France?")], "response_format": form(&city())});
+    let answer = world.chat_with(body, &[]).await;
+    assert_eq!(
+        answer.text(),
+        r#"{"city":"Paris"}"#,
+        "the first was returned, and the second is given as JSON"
+    );
+    let task = answer.task();
+    let filter =
+        MessageFilter { task: Some(polity_society::id::TaskId::new(task)), ..MessageFilter::default() };
+    let messages = world.society.messages(&filter).await.unwrap().messages;
+    assert_eq!(messages.len(), 2, "the first was not sent: {messages:?}");
+    assert_eq!(messages[0].payload.as_ref().unwrap()["result_schema"], city());
+    assert_eq!(messages[1].payload.as_ref().unwrap()["result"], json!({"city": "Paris"}));
+}
+
+#[tokio::test]
+async fn an_answer_that_never_fits_is_refused_with_the_reason() {
+    for stream in [false, true] {
+        let world = World::with(Arc::new(Script::new([Say::Text("{\"town\": \"Paris\"}")]))).await;
+        let body = json!({"model": "polity", "messages": [user("capital?")], "response_format": form(&city()), "stream": stream});
+        let answer = world.chat_with(body, &[]).await;
+        let error = if stream {
+            let chunks = answer.chunks();
+            assert!(
+                chunks
+                    .iter()
+                    .all(|chunk| chunk["choices"][0]["delta"]["content"].as_str().is_none_or(str::is_empty))
+            );
+            chunks.last().unwrap()["error"].clone()
+        } else {
+            assert_eq!(answer.status, 502);
+            answer.json()["error"].clone()
+        };
+        assert_eq!(error["code"], "answer_does_not_fit");
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains("city") && message.contains("town"), "{message}");
+        let filter = MessageFilter { to: Some(AgentId::user()), ..MessageFilter::default() };
+        let said = world.society.messages(&filter).await.unwrap().messages;
+        assert!(said.last().unwrap().payload.as_ref().unwrap().contains_key("schema_errors"));
+    }
+}
+
+#[tokio::test]
+async fn an_answer_by_message_is_compared_too_and_a_word_after_it_is_no_answer() {
+    let says = [
+        Say::Send("general", "Paris"),
+        Say::Send("general", "{\"city\": \"Paris\"}"),
+        Say::Text("I have answered."),
+    ];
+    let world = World::with(Arc::new(Script::new(says))).await;
+    let body = json!({"model": "polity", "messages": [user("capital?")], "response_format": form(&city())});
+    assert_eq!(world.chat_with(body, &[]).await.text(), r#"{"city":"Paris"}"#);
+}
+
+#[tokio::test]
+async fn what_an_agent_asks_is_no_answer_in_that_form() {
+    let says = [
+        Say::Send("collaboration_request", "of which country?"),
+        Say::Text("asked"),
+        Say::Text("{\"city\": \"Paris\"}"),
+    ];
+    let world = World::with(Arc::new(Script::new(says))).await;
+    let body =
+        |messages: Value| json!({"model": "polity", "messages": messages, "response_format": form(&city())});
+    let asked = world.chat_with(body(json!([user("capital?")])), &[]).await.json();
+    let message = &asked["choices"][0]["message"];
+    assert_eq!((&message["content"], &message["refusal"]), (&Value::Null, &json!("of which country?")));
+    let answer = world.chat_with(body(json!([user("capital?"), message, user("France")])), &[]).await;
+    assert_eq!(answer.text(), r#"{"city":"Paris"}"#);
+    assert_eq!(counts(&world).await.0, 1, "it went on with its task");
+}
+
+#[tokio::test]
+async fn any_object_and_a_schema_that_is_none() {
+    let world = World::with(Arc::new(Script::new([Say::Text("{\"a\": 1}")]))).await;
+    let ask = |format: Value| json!({"model": "polity", "messages": [user("x")], "response_format": format});
+    assert_eq!(world.chat_with(ask(json!({"type": "json_object"})), &[]).await.text(), r#"{"a":1}"#);
+    let wrong = world.chat_with(ask(form(&json!({"type": "no such type"}))), &[]).await;
+    assert_eq!((wrong.status.as_u16(), wrong.code().as_str()), (400, "invalid_message"));
+    assert!(wrong.body.contains("result_schema"), "{}", wrong.body);
+    assert_eq!(counts(&world).await, (1, 1), "nothing was begun");
+}
+
+#[tokio::test]
+async fn the_list_names_who_is_at_work() {
+    let world = World::new().await;
+    let content =
+        json!([{"type": "text", "text": "看看"}, {"type": "image_url", "image_url": {"url": PICTURE}}]);
+    world.chat(json!([{"role": "user", "content": content}])).await;
+    let ids = |answer: &Value| -> Vec<String> {
+        answer["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|model| model["id"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(
+        ids(&world.get("/v1/models").await.json()),
+        ["polity", "polity-direct"],
+        "nobody works any more"
+    );
+    let name = format!("polity/{}", hired(&world).await);
+    assert_eq!(world.get(&format!("/v1/models/{name}")).await.json()["id"], name, "it can still be asked");
+    assert_eq!(world.get("/v1/models/polity-direct").await.json()["id"], "polity-direct");
+}
+
+#[tokio::test]
+async fn the_service_itself_is_asked_without_a_society() {
+    let says =
+        [Say::Text("<think>short</think>Greeting"), Say::Text("no JSON"), Say::Text("{\"city\": \"Paris\"}")];
+    let world = World::with(Arc::new(Script::new(says))).await;
+    let ask = |more: Value| {
+        let mut body = json!({"model": "polity-direct", "messages": [user("a title for this chat")]});
+        for (name, value) in more.as_object().into_iter().flatten() {
+            body[name] = value.clone();
+        }
+        body
+    };
+    assert_eq!(world.chat_with(ask(json!({})), &[]).await.text(), "Greeting");
+    let answer = world.chat_with(ask(json!({"response_format": form(&city())})), &[]).await;
+    assert_eq!(answer.text(), r#"{"city":"Paris"}"#);
+    let chunks = world.chat_with(ask(json!({"stream": true})), &[]).await.chunks();
+    assert_eq!(chunks[1]["choices"][0]["delta"]["content"], r#"{"city": "Paris"}"#);
+    let refused = world.chat_with(ask(json!({"response_format": form(&json!({"type": 7}))})), &[]).await;
+    assert_eq!(refused.status, 400);
+    assert_eq!(counts(&world).await, (0, 0), "no task was begun");
+}
+
+#[tokio::test]
+async fn responses_have_the_same_tasks() {
+    let world = World::new().await;
+    let first = world.respond(json!({"model": "polity", "input": "一"})).await;
+    let (task, body) = (first.task(), first.json());
+    assert_eq!((&body["object"], &body["status"]), (&json!("response"), &json!("completed")));
+    let text = body["output"][0]["content"][0]["text"].as_str().unwrap().to_owned();
+    assert!(!text.is_empty());
+    assert!(body["usage"]["total_tokens"].as_u64().unwrap() > 0);
+    // By the name of the response before, by the whole conversation, and by the other route.
+    let more = json!({"model": "polity", "input": "二", "previous_response_id": body["id"]});
+    let second = world.respond(more.clone()).await;
+    assert_eq!(second.task(), task);
+    let gone_on =
+        world.respond(json!({"model": "polity", "input": "三", "previous_response_id": body["id"]})).await;
+    assert_eq!((gone_on.status.as_u16(), gone_on.code().as_str()), (409, "not_the_newest"));
+    let other = world.chat(json!([user("四")])).await;
+    let items = json!([
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "四"}]},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": other.text()}]},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "五"}]},
+    ]);
+    assert_eq!(world.respond(json!({"model": "polity", "input": items})).await.task(), other.task());
+    let unknown =
+        world.respond(json!({"model": "polity", "input": "x", "previous_response_id": "resp_none"})).await;
+    assert_eq!(unknown.code(), "previous_response_not_found");
+}
+
+#[tokio::test]
+async fn a_streamed_response_tells_what_happens_and_then_the_answer() {
+    let world = World::new().await;
+    let content =
+        json!([{"type": "input_text", "text": "看看"}, {"type": "input_image", "image_url": PICTURE}]);
+    let input = json!([{"role": "user", "content": content}]);
+    let answer = world.respond(json!({"model": "polity", "input": input, "stream": true})).await;
+    let events: Vec<Value> = answer
+        .body
+        .lines()
+        .filter_map(|line| line.strip_prefix("data: "))
+        .map(|data| serde_json::from_str(data).unwrap())
+        .collect();
+    let of = |kind: &str, field: &str| -> String {
+        events
+            .iter()
+            .filter(|event| event["type"] == kind)
+            .filter_map(|event| event[field].as_str())
+            .collect()
+    };
+    assert!(of("response.reasoning_summary_text.delta", "delta").contains("root hired "));
+    assert!(of("response.output_text.delta", "delta").contains("1 × 1"));
+    let last = events.last().unwrap();
+    assert_eq!(last["type"], "response.completed");
+    assert_eq!(last["response"]["output"][1]["type"], "message");
+    // One that fails says so in the stream.
+    world.society.pause(Target::Agent(AgentId::root())).await.unwrap();
+    let failed = world.respond(json!({"model": "polity", "input": "一", "stream": true})).await.body;
+    assert!(failed.contains("event: response.failed") && failed.contains("agent_paused"), "{failed}");
 }

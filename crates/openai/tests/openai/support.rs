@@ -164,6 +164,12 @@ impl World {
         self.send(request.body(Body::from(body.to_string())).unwrap()).await
     }
 
+    /// Asks for a response.
+    pub(crate) async fn respond(&self, body: Value) -> Answer {
+        let request = Request::post("/v1/responses").header("content-type", "application/json");
+        self.send(request.body(Body::from(body.to_string())).unwrap()).await
+    }
+
     /// Asks root in a conversation.
     pub(crate) async fn chat(&self, messages: Value) -> Answer {
         self.chat_with(json!({"model": "polity", "messages": messages}), &[]).await

@@ -1,7 +1,7 @@
 //! The transaction of a turn: what happened, and all that follows from it without asking anybody.
 
 use super::bytes::{prepare_pending, put_on_disk};
-use super::closing;
+use super::closing::{self, Finished, LastText};
 use super::outside::outside_tool;
 use super::service_of;
 use crate::budget::{Reached, Reservation};
@@ -202,17 +202,17 @@ impl Advance {
                         return Ok(Go::On);
                     }
                 }
-                closing::finish(
-                    tx,
-                    &self.handles,
-                    &self.snapshot,
-                    &self.conversation,
-                    &self.open,
-                    text.as_deref(),
-                    turn.heard(),
-                )
-                .await?;
-                Ok(Go::Stop)
+                let last = LastText { text: text.as_deref(), heard: turn.heard(), misfit: turn.misfit() };
+                match closing::finish(tx, &self.handles, &self.snapshot, &self.conversation, &self.open, last)
+                    .await?
+                {
+                    Finished::Ended => Ok(Go::Stop),
+                    Finished::Returned(errors) => {
+                        let notice = Notice::ResultDoesNotFit { errors };
+                        self.record(tx, turn, Record::Noticed { notice }).await?;
+                        Ok(Go::On)
+                    }
+                }
             }
             Step::Fail(reason) => {
                 self.record(tx, turn, Record::Failed { reason: reason.clone() }).await?;
@@ -228,6 +228,7 @@ impl Advance {
             let context = Context {
                 caller: &self.conversation,
                 last_word: closing::last_word(tx, &self.open).await?,
+                misfit: turn.misfit(),
                 snapshot: &self.snapshot,
                 prepared: &self.prepared,
             };

@@ -9,6 +9,7 @@ use crate::handles::Handles;
 use crate::mint;
 use crate::record::Record;
 use crate::rest;
+use crate::result::Misfit;
 use crate::store::messages::{self, Settled};
 use crate::store::turns::{self, OpenTurn};
 use crate::store::{Conversation, Error, Tx, agents, apply, events, holds, notes, records, usage};
@@ -28,6 +29,26 @@ use polity_society::rules::{
 };
 use std::collections::BTreeSet;
 
+/// What a turn ends with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LastText<'t> {
+    /// What the model said last.
+    pub(crate) text: Option<&'t str>,
+    /// How many messages the turn took in.
+    pub(crate) heard: u64,
+    /// What becomes of a text that does not fit the schema that was asked for.
+    pub(crate) misfit: Misfit,
+}
+
+/// What came of ending a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Finished {
+    /// It has ended.
+    Ended,
+    /// Its text does not fit the schema that was asked for, for these reasons. Nothing was sent; the model is to be told.
+    Returned(Vec<String>),
+}
+
 /// Ends a turn well. Its messages are consumed in the same transaction, and exactly those.
 pub(crate) async fn finish(
     tx: &mut Tx,
@@ -35,12 +56,17 @@ pub(crate) async fn finish(
     snapshot: &Snapshot,
     conversation: &Conversation,
     open: &OpenTurn,
-    text: Option<&str>,
-    heard: u64,
-) -> Result<(), Error> {
-    let unsaid = match text {
-        Some(text) => say(tx, handles, snapshot, conversation, open, text).await?,
-        None => None,
+    last: LastText<'_>,
+) -> Result<Finished, Error> {
+    let LastText { text, heard, misfit } = last;
+    let said = match text {
+        Some(text) => say(tx, handles, snapshot, conversation, open, text, misfit).await?,
+        None => Said::Done,
+    };
+    let unsaid = match said {
+        Said::Done => None,
+        Said::Unsaid(unsaid) => Some(unsaid),
+        Said::Returned(errors) => return Ok(Finished::Returned(errors)),
     };
     polity_points::point!("closing::said");
     let hit = messages::settle(tx, open.id, Settled::Done).await?;
@@ -56,7 +82,18 @@ pub(crate) async fn finish(
     }
     rest::after_turn(tx, snapshot, conversation).await?;
     polity_points::point!("closing::finished");
-    note_end(tx, conversation, None).await
+    note_end(tx, conversation, None).await?;
+    Ok(Finished::Ended)
+}
+
+/// What became of a closing text.
+enum Said {
+    /// It was sent, held or kept as a note.
+    Done,
+    /// It could not be delivered.
+    Unsaid(Unsaid),
+    /// It does not fit the schema that was asked for.
+    Returned(Vec<String>),
 }
 
 /// An answer that could not be delivered: whoever waits for it must not wait for ever.
@@ -73,7 +110,8 @@ async fn say(
     conversation: &Conversation,
     open: &OpenTurn,
     text: &str,
-) -> Result<Option<Unsaid>, Error> {
+    misfit: Misfit,
+) -> Result<Said, Error> {
     let address = rules::address(&facts(tx, conversation, open).await?);
     let earlier = match &address {
         Some(Address { to, subject, .. }) => {
@@ -86,18 +124,16 @@ async fn say(
         Closing::Repeated { earlier, answers } => {
             rest::settle(tx, conversation, &earlier, &answers).await?;
             notes::drop(tx, conversation, &answers).await?;
-            return Ok(None);
+            return Ok(Said::Done);
         }
-        Closing::Note => return Ok(None),
+        Closing::Note => return Ok(Said::Done),
     };
     let request = open.works_on.clone().or_else(|| subject.requests().first().cloned());
     if let (Timing::Held, Some(request)) = (timing, &request) {
         let text = bounded(tx, handles, snapshot, conversation, text).await?;
         notes::hold(tx, conversation, request, subject.requests(), &text).await?;
-        return Ok(None);
+        return Ok(Said::Done);
     }
-    // The new text takes the place of the texts that were held for these requests.
-    notes::drop(tx, conversation, &[subject.requests(), request.as_slice()].concat()).await?;
     let last_word = last_word(tx, open).await?;
     let draft = |text: &str| Draft {
         to: to.to_string(),
@@ -105,8 +141,14 @@ async fn say(
         answering: Answering::Closing(subject.clone()),
         due_at: None,
     };
-    let mut refusal = match door::send(tx, snapshot, conversation, draft(text), last_word).await? {
-        Ok(_) => return Ok(None),
+    let sent = door::send_fitting(tx, snapshot, conversation, draft(text), last_word, misfit).await?;
+    if let Err(Refusal::ResultDoesNotFit { errors }) = sent {
+        return Ok(Said::Returned(errors));
+    }
+    // The new text takes the place of the texts that were held for these requests.
+    notes::drop(tx, conversation, &[subject.requests(), request.as_slice()].concat()).await?;
+    let mut refusal = match sent {
+        Ok(_) => return Ok(Said::Done),
         Err(refusal) => refusal,
     };
     if matches!(refusal, Refusal::LimitReached { limit: "maxMessageChars", .. }) {
@@ -118,14 +160,14 @@ async fn say(
             let characters = usize::try_from(shown).unwrap_or(usize::MAX);
             let beginning = inline_text(text, &whole, characters, &snapshot.prompts.texts);
             match door::send(tx, snapshot, conversation, draft(&beginning), last_word).await? {
-                Ok(_) => return Ok(None),
+                Ok(_) => return Ok(Said::Done),
                 Err(again) => refusal = again,
             }
         }
     }
     tracing::warn!(agent = %conversation.agent, %to, code = refusal.code(), "a closing text was refused");
     let reason = refusal.message(&snapshot.prompts.texts);
-    Ok(request.map(|request| Unsaid { to, request, reason }))
+    Ok(request.map_or(Said::Done, |request| Said::Unsaid(Unsaid { to, request, reason })))
 }
 
 /// What decides to whom the text of a turn goes.

@@ -1,6 +1,7 @@
 //! Services as they are configured and as they are doing, and the configuration as a whole.
 
 use super::Society;
+use crate::ask::{self, DirectAnswer, DirectError, Line};
 use crate::door::service_for;
 use crate::handles::Handles;
 use crate::store::Error;
@@ -12,6 +13,7 @@ use crate::view::{
 use polity_llm::GateCircuit;
 use polity_registry::{Place, Problem, Service, Severity as Gravity, Snapshot};
 use polity_society::id::ServiceId;
+use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -24,6 +26,16 @@ impl Society {
     /// One service.
     pub async fn service(&self, id: &ServiceId) -> Result<Option<ServiceView>, Error> {
         Ok(self.services().await?.into_iter().find(|service| service.id == *id))
+    }
+
+    /// Asks root's service once, without a society: nothing of it is stored. Where a schema is given, the answer is JSON
+    /// that fits it.
+    pub async fn ask_directly(
+        &self,
+        lines: &[Line],
+        schema: Option<&Value>,
+    ) -> Result<DirectAnswer, DirectError> {
+        ask::direct(&self.handles, lines, schema).await
     }
 
     /// What is in force, and what is wrong with the files.

@@ -15,6 +15,7 @@ const ENDING: &str =
     "SELECT * FROM exchanges e WHERE e.reply = ?1 AND NOT EXISTS (SELECT 1 FROM exchanges later
         WHERE later.task = e.task AND later.agent = e.agent AND later.seq > e.seq AND later.state <> 'failed')
     ORDER BY e.seq DESC LIMIT 1";
+const REPLY_TO: &str = "SELECT reply FROM exchanges WHERE message = ?1 AND reply IS NOT NULL";
 const SENT: &str = "UPDATE exchanges SET task = ?2, message = ?3, awaits = coalesce(awaits, ?3) WHERE key = ?1 AND message IS NULL";
 const ANSWERED: &str = "UPDATE exchanges SET state = 'answered', answer = ?2, reply = ?3
     WHERE key = ?1 AND state <> 'answered'";
@@ -44,7 +45,7 @@ const PAUSED: &str =
 /// Every statement of this file.
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] =
-    &[INSERT, BY_KEY, LIKE, ENDING, SENT, ANSWERED, FAILED, ANSWER, POSTED, PAUSED];
+    &[INSERT, BY_KEY, LIKE, ENDING, REPLY_TO, SENT, ANSWERED, FAILED, ANSWER, POSTED, PAUSED];
 
 /// Writes an exchange down, unless one has its key; gives the one that has it now.
 pub(crate) async fn insert(tx: &mut Tx, new: &NewExchange) -> Result<Option<Exchange>, Error> {
@@ -68,6 +69,14 @@ pub(crate) async fn like(
 ) -> Result<Option<(Exchange, i64)>, Error> {
     let row = sqlx::query(LIKE).bind(request).fetch_optional(connection).await?;
     row.as_ref().map(|row| Ok((read(row)?, row.get("seq")))).transpose()
+}
+
+/// The fingerprint of a conversation up to the answer of the exchange that a message began.
+pub(crate) async fn reply_to(
+    connection: &mut SqliteConnection,
+    message: &MessageId,
+) -> Result<Option<String>, Error> {
+    Ok(sqlx::query_scalar(REPLY_TO).bind(message.as_str()).fetch_optional(connection).await?)
 }
 
 /// The newest exchange at whose answer a conversation stands still.

@@ -37,7 +37,8 @@ pub(super) async fn send_message(
         }
         let draft =
             Draft { to: to.clone(), payload: payload.clone(), answering: Answering::AsWritten, due_at };
-        match door::send(tx, context.snapshot, context.caller, draft, context.last_word).await? {
+        let Context { snapshot, caller, last_word, misfit, .. } = *context;
+        match door::send_fitting(tx, snapshot, caller, draft, last_word, misfit).await? {
             Ok(accepted) => {
                 sent.push(json!({"to": to, "id": accepted.id}));
                 ignored.extend(accepted.ignored.iter().map(|id| format!("payload.request_id: {id}")));

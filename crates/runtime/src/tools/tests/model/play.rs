@@ -10,6 +10,7 @@ use super::society::{Code, Letter, Society};
 use crate::driver::closing;
 use crate::handles::Handles;
 use crate::record::ToolResult;
+use crate::result::Misfit;
 use crate::store::{Conversation, Error, Tx, apply, messages, turns};
 use crate::testing::code;
 use crate::tools::{self, Context};
@@ -399,7 +400,8 @@ impl Play {
             |message: &Message| message.turn == Some(turn.id) && message.state == MessageState::InTurn;
         let heard = self.society.mail(is_heard).len() as u64;
         let text = letter.map(|letter| letter.words.as_str());
-        closing::finish(tx, &self.handles, &self.snapshot, of, &open, text, heard).await?;
+        let last = closing::LastText { text, heard, misfit: Misfit::Refused };
+        closing::finish(tx, &self.handles, &self.snapshot, of, &open, last).await?;
         self.society.end_turn(&turn, letter);
         Ok(())
     }
@@ -442,7 +444,13 @@ impl Play {
             let open = turns::open(&mut tx.connection, caller).await?.unwrap();
             last_word = closing::last_word(tx, &open).await?;
         }
-        let context = Context { caller, last_word, snapshot: &self.snapshot, prepared: &prepared };
+        let context = Context {
+            caller,
+            last_word,
+            misfit: Misfit::Refused,
+            snapshot: &self.snapshot,
+            prepared: &prepared,
+        };
         let json = match tools::run(tx, &context, &call).await?.result {
             ToolResult::Json(value) => value,
             ToolResult::Artifact { artifact, .. } => json!({"opened": artifact.reference()}),

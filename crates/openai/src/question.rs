@@ -1,0 +1,158 @@
+//! What a request asks for, whichever route it came by: the part of a body that both routes have.
+
+use crate::conversation::Conversation;
+use crate::problem::Problem;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+/// A request that was understood.
+#[derive(Clone, Debug)]
+pub(crate) struct Question {
+    /// The model that is asked.
+    pub(crate) model: String,
+    /// Who asks, as far as it is said.
+    pub(crate) person: String,
+    /// The conversation.
+    pub(crate) conversation: Conversation,
+    /// The JSON Schema that the answer is to fit.
+    pub(crate) schema: Option<Value>,
+    /// The task that it names.
+    pub(crate) task: Option<String>,
+    /// The response that it goes on from.
+    pub(crate) previous: Option<String>,
+    /// How the answer is to come.
+    pub(crate) delivery: Delivery,
+}
+
+/// How an answer is to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Delivery {
+    /// As one object.
+    Whole,
+    /// As events.
+    Streamed(UsageChunk),
+}
+
+/// Whether a streamed chat completion ends with the usage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UsageChunk {
+    /// It does.
+    Wanted,
+    /// It does not.
+    Unwanted,
+}
+
+/// The fields that mean the same on both routes. All others (temperature, seed, …) have no meaning for a society and are
+/// ignored.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Common {
+    /// `polity`, `polity-direct`, or an agent.
+    pub(crate) model: String,
+    /// Whether the answer is streamed.
+    pub(crate) stream: Option<bool>,
+    /// `polity_task` names the task.
+    metadata: Option<Map<String, Value>>,
+    /// Who asks, where a program serves several people.
+    user: Option<String>,
+    safety_identifier: Option<String>,
+    tool_choice: Option<Value>,
+}
+
+impl Common {
+    /// Who asks, as far as it is said.
+    pub(crate) fn person(&self) -> &str {
+        self.safety_identifier.as_deref().or(self.user.as_deref()).unwrap_or_default()
+    }
+
+    /// The task that is named.
+    pub(crate) fn task(&self) -> Result<Option<&str>, Problem> {
+        match self.metadata.as_ref().and_then(|metadata| metadata.get("polity_task")) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(task)) => Ok(Some(task)),
+            Some(_) => {
+                Err(Problem::invalid("invalid_value", "metadata.polity_task", "must be the id of a task"))
+            }
+        }
+    }
+
+    /// A client that has tools called would take the answer for something that it is not.
+    pub(crate) fn check(&self) -> Result<(), Problem> {
+        check_choice("tool_choice", self.tool_choice.as_ref())
+    }
+}
+
+/// A model may always choose to call no tool; so a client that leaves the choice is not misled.
+pub(crate) fn check_choice(param: &str, choice: Option<&Value>) -> Result<(), Problem> {
+    let may_be_ignored =
+        choice.is_none_or(|choice| choice.is_null() || matches!(choice.as_str(), Some("auto" | "none")));
+    if may_be_ignored {
+        return Ok(());
+    }
+    let message = "the society has tools of its own and calls none of the client's; leave it at auto or none";
+    Err(unsupported(param, message))
+}
+
+/// Something that a client would be misled about if it were ignored.
+pub(crate) fn unsupported(param: &str, message: &str) -> Problem {
+    Problem::invalid("unsupported_parameter", param, message)
+}
+
+/// Reads a body.
+pub(crate) fn read_body<T: for<'b> Deserialize<'b>>(body: &[u8]) -> Result<T, Problem> {
+    serde_json::from_slice(body)
+        .map_err(|error| Problem::invalid("invalid_body", "", format!("the body cannot be read: {error}")))
+}
+
+/// The JSON Schema that a format asks for. `format` is an object with `type`; `schema` stands at `pointer` in it. `param`
+/// says where the object stands in the body.
+pub(crate) fn schema_of(
+    format: Option<&Value>,
+    pointer: &str,
+    param: &str,
+) -> Result<Option<Value>, Problem> {
+    let Some(format) = format.filter(|format| !format.is_null()) else { return Ok(None) };
+    match format.get("type").and_then(Value::as_str) {
+        Some("text") => Ok(None),
+        Some("json_object") => Ok(Some(json!({"type": "object"}))),
+        Some("json_schema") => match format.pointer(pointer) {
+            None | Some(Value::Null) => Ok(Some(json!({}))),
+            Some(schema @ Value::Object(_)) => Ok(Some(schema.clone())),
+            Some(_) => {
+                let param = format!("{param}{}", pointer.replace('/', "."));
+                Err(Problem::invalid("invalid_value", param, "must be a JSON Schema, which is an object"))
+            }
+        },
+        Some(_) | None => {
+            let param = format!("{param}.type");
+            Err(Problem::invalid("unsupported_value", param, "must be text, json_object or json_schema"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats() {
+        let check = |format: Value, expect: Option<Value>| {
+            assert_eq!(schema_of(Some(&format), "/json_schema/schema", "response_format"), Ok(expect));
+        };
+        check(Value::Null, None);
+        check(json!({"type": "text"}), None);
+        check(json!({"type": "json_object"}), Some(json!({"type": "object"})));
+        let schema = json!({"type": "object", "required": ["a"]});
+        check(json!({"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}), Some(schema));
+        check(json!({"type": "json_schema", "json_schema": {"name": "n"}}), Some(json!({})));
+        let wrong = |format: Value, param: &str| {
+            let problem = schema_of(Some(&format), "/json_schema/schema", "response_format").unwrap_err();
+            assert_eq!(problem.param.as_deref(), Some(param));
+        };
+        wrong(json!({"type": "grammar"}), "response_format.type");
+        wrong(json!({}), "response_format.type");
+        wrong(
+            json!({"type": "json_schema", "json_schema": {"schema": "x"}}),
+            "response_format.json_schema.schema",
+        );
+    }
+}

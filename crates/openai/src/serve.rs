@@ -1,0 +1,442 @@
+//! What both routes have in common: a body is read, its question is sent on or asked directly, and the answer is given at
+//! once or streamed.
+
+use crate::Shared;
+use crate::answer::{self, Answer, Form};
+use crate::chat;
+use crate::conversation::{Between, Conversation, Speaker};
+use crate::exchange::{self, Attempt, Hints, Sent};
+use crate::follow::{Follower, Told, Update, Usage};
+use crate::models::Model;
+use crate::problem::Problem;
+use crate::question::{Delivery, Question, UsageChunk};
+use crate::responses;
+use axum::Json;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use polity_runtime::view::MessageView;
+use polity_runtime::{By, DirectAnswer, DirectError, Given, Line, Society};
+use polity_society::id::{AgentId, MessageId};
+use serde_json::Value;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::mpsc;
+
+/// Room for the words of a request beside what is attached, in bytes.
+const ROOM_FOR_WORDS: usize = 8 << 20;
+
+/// How long a stream may be silent before it says that it is alive.
+const SILENCE: Duration = Duration::from_secs(15);
+
+/// How many pieces wait for a client that reads slowly, before nothing more is read for it.
+const PIECES: usize = 64;
+
+/// The header that names the task, in requests and in answers.
+const TASK: &str = "x-polity-task";
+
+/// Which of the two routes a request came by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Route {
+    Chat,
+    Responses,
+}
+
+/// What an answer is called, from its first piece to its last.
+#[derive(Clone, Debug)]
+pub(crate) struct Opening {
+    /// Its id, which each route writes in its own way.
+    pub(crate) id: String,
+    /// When it was asked for, in seconds.
+    pub(crate) created: i64,
+    /// The model that was asked.
+    pub(crate) model: String,
+    /// The response that it goes on from.
+    pub(crate) previous: Option<String>,
+}
+
+/// An event of a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Frame {
+    /// Its name, where it has one.
+    pub(crate) event: Option<String>,
+    /// What it says.
+    pub(crate) data: String,
+}
+
+impl Frame {
+    /// An event without a name.
+    pub(crate) fn data(data: String) -> Self {
+        Self { event: None, data }
+    }
+}
+
+/// Writes an answer in the form of its route.
+enum Writer {
+    Chat(chat::reply::Head),
+    Response(responses::reply::Head),
+}
+
+impl Writer {
+    fn new(route: Route, opening: &Opening, delivery: Delivery) -> Self {
+        let usage = match delivery {
+            Delivery::Whole => UsageChunk::Unwanted,
+            Delivery::Streamed(usage) => usage,
+        };
+        match route {
+            Route::Chat => Self::Chat(chat::reply::Head::new(opening, usage)),
+            Route::Responses => Self::Response(responses::reply::Head::new(opening)),
+        }
+    }
+
+    fn whole(&self, answer: &Answer, usage: Usage) -> Value {
+        match self {
+            Self::Chat(head) => head.whole(answer, usage),
+            Self::Response(head) => head.whole(answer, usage),
+        }
+    }
+
+    fn begin(&mut self) -> Vec<Frame> {
+        match self {
+            Self::Chat(head) => head.begin(),
+            Self::Response(head) => head.begin(),
+        }
+    }
+
+    fn reasoning(&mut self, text: &str) -> Vec<Frame> {
+        match self {
+            Self::Chat(head) => head.reasoning(text),
+            Self::Response(head) => head.reasoning(text),
+        }
+    }
+
+    fn answer(&mut self, answer: &Answer) -> Vec<Frame> {
+        match self {
+            Self::Chat(head) => head.answer(answer),
+            Self::Response(head) => head.answer(answer),
+        }
+    }
+
+    fn end(&mut self, answer: &Answer, usage: Usage) -> Vec<Frame> {
+        match self {
+            Self::Chat(head) => head.end(usage),
+            Self::Response(head) => head.end(answer, usage),
+        }
+    }
+
+    fn failed(&mut self, problem: &Problem) -> Vec<Frame> {
+        match self {
+            Self::Chat(head) => head.failed(&problem.body()),
+            Self::Response(head) => head.failed(&problem.body()),
+        }
+    }
+}
+
+/// `POST /v1/chat/completions`
+pub(crate) async fn chat(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    serve(shared, Route::Chat, &headers, body).await
+}
+
+/// `POST /v1/responses`
+pub(crate) async fn responses(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    serve(shared, Route::Responses, &headers, body).await
+}
+
+/// A question to an agent that was understood.
+struct Asked {
+    conversation: Conversation,
+    agent: AgentId,
+    person: String,
+    form: Form,
+}
+
+impl Asked {
+    fn between(&self) -> Between<'_> {
+        Between { agent: &self.agent, person: &self.person }
+    }
+}
+
+async fn serve(
+    shared: Arc<Shared>,
+    route: Route,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let society = &shared.society;
+    let limit = usize::try_from(society.config().limits.max_artifact_bytes).unwrap_or(usize::MAX);
+    // Base64 takes a third more.
+    let limit = limit.saturating_add(limit / 3).saturating_add(ROOM_FOR_WORDS);
+    let closed = |_| Problem::of_store(&polity_runtime::Error::Closed);
+    // Held until the message is sent and what was attached is in memory no more.
+    let room = shared.bodies.acquire().await.map_err(closed)?;
+    let body = axum::body::to_bytes(body, limit).await.map_err(|_| {
+        let message = format!("the body has more than {limit} bytes, or ended early");
+        Problem::refused(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
+    })?;
+    let Question { model, person, mut conversation, schema, task, previous, delivery } =
+        read(route, body).await?;
+    let agent = match Model::find(society, &model).await? {
+        Model::Agent(agent) => agent,
+        Model::Direct => {
+            drop(room);
+            conversation.forget_bytes();
+            return direct(&shared, route, model, &conversation, schema.as_ref(), delivery).await;
+        }
+    };
+    if let Some(response) = &previous {
+        conversation.previous = Some(find_previous(society, response).await?);
+    }
+    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let retries = header("x-stainless-retry-count").and_then(|count| count.parse::<u64>().ok());
+    let hints = Hints {
+        idempotency_key: header("idempotency-key"),
+        task: header(TASK).or(task.as_deref()),
+        attempt: if retries.unwrap_or(0) > 0 { Attempt::Repeated } else { Attempt::First },
+    };
+    let form = if schema.is_some() { Form::Schema } else { Form::Free };
+    let mut asked = Asked { conversation, agent, person, form };
+    let sent = exchange::open(society, &asked.conversation, schema.as_ref(), asked.between(), hints).await?;
+    asked.conversation.forget_bytes();
+    drop(room);
+    let created = society.message(&sent.message).await.map_err(|error| Problem::of_store(&error))?;
+    let created = created.map_or(0, |message| message.created_at / 1000);
+    let opening = Opening { id: sent.message.to_string(), created, model, previous };
+    let writer = Writer::new(route, &opening, delivery);
+    let task = HeaderValue::from_str(sent.task.as_str());
+    let mut response = match delivery {
+        Delivery::Whole => whole(&shared, &asked, &sent, &writer).await?,
+        Delivery::Streamed(_) => streamed(Arc::clone(&shared), asked, sent, writer),
+    };
+    if let Ok(task) = task {
+        response.headers_mut().insert(TASK, task);
+    }
+    Ok(response)
+}
+
+/// Reads a body. Large ones take a while, so not where others wait.
+async fn read(route: Route, body: Bytes) -> Result<Question, Problem> {
+    let work = move || match route {
+        Route::Chat => chat::request::read(&body),
+        Route::Responses => responses::request::read(&body),
+    };
+    tokio::task::spawn_blocking(work).await.map_err(|error| Problem::internal(&error))?
+}
+
+/// What the conversation is known by that ended with a response.
+async fn find_previous(society: &Society, response: &str) -> Result<String, Problem> {
+    let message = MessageId::new(responses::reply::message_of(response));
+    let found = society.exchanges().reply_to(&message).await;
+    found.map_err(|error| Problem::of_store(&error))?.ok_or_else(|| {
+        let message = format!("there is no response `{response}` that a conversation could go on from");
+        Problem::invalid("previous_response_not_found", "previous_response_id", message)
+    })
+}
+
+/// How many calls without a society were answered, for the ids of their answers.
+static DIRECT_CALLS: AtomicU64 = AtomicU64::new(0);
+
+/// Asks root's service itself. It takes text: of what is attached it is told that it was there.
+async fn direct(
+    shared: &Shared,
+    route: Route,
+    model: String,
+    conversation: &Conversation,
+    schema: Option<&Value>,
+    delivery: Delivery,
+) -> Result<Response, Problem> {
+    let instructions = Some(conversation.instructions.clone()).filter(|text| !text.is_empty());
+    let mut lines: Vec<Line> =
+        instructions.map(|text| Line { by: By::Instructions, text }).into_iter().collect();
+    for said in conversation.said() {
+        let by = match said.speaker {
+            Speaker::Assistant => By::Model,
+            Speaker::User | Speaker::Tool => By::Person,
+        };
+        let mut text = said.text.clone();
+        for _ in &said.attached {
+            text.push_str("\n[attachment]");
+        }
+        lines.push(Line { by, text });
+    }
+    let asked = tokio::select! {
+        asked = shared.society.ask_directly(&lines, schema) => asked,
+        () = shared.ending.cancelled() => Err(DirectError::Ending),
+    };
+    let DirectAnswer { text, prompt_tokens, completion_tokens } = asked.map_err(|error| refused(&error))?;
+    let usage = Usage { prompt: prompt_tokens, completion: completion_tokens };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let number = DIRECT_CALLS.fetch_add(1, Ordering::Relaxed);
+    let opening = Opening {
+        id: format!("direct-{}-{number}", now.as_millis()),
+        created: i64::try_from(now.as_secs()).unwrap_or(i64::MAX),
+        model,
+        previous: None,
+    };
+    let mut writer = Writer::new(route, &opening, delivery);
+    let answer = Answer::Text(text);
+    match delivery {
+        Delivery::Whole => Ok(Json(writer.whole(&answer, usage)).into_response()),
+        Delivery::Streamed(_) => {
+            let frames = [writer.begin(), writer.answer(&answer), writer.end(&answer, usage)].concat();
+            Ok(Sse::new(futures::stream::iter(frames.into_iter().map(event))).into_response())
+        }
+    }
+}
+
+fn refused(error: &DirectError) -> Problem {
+    let message = error.to_string();
+    match error {
+        DirectError::InvalidSchema(_) => Problem::invalid("invalid_value", "response_format", message),
+        DirectError::NoAnswer { .. } => Problem::refused(StatusCode::BAD_GATEWAY, "no_model", message),
+        DirectError::DoesNotFit(_) => {
+            Problem::refused(StatusCode::BAD_GATEWAY, "answer_does_not_fit", message)
+        }
+        DirectError::Ending => Problem::of_store(&polity_runtime::Error::Closed),
+    }
+}
+
+/// What happens next, or that the daemon ends.
+async fn next(shared: &Shared, follower: &mut Follower<'_>) -> Result<Update, Problem> {
+    tokio::select! {
+        update = follower.next() => update,
+        () = shared.ending.cancelled() => Err(Problem::of_store(&polity_runtime::Error::Closed)),
+    }
+}
+
+/// Waits for the answer, and gives it at once. A client that goes away meanwhile finds it when it asks again.
+async fn whole(shared: &Shared, asked: &Asked, sent: &Sent, writer: &Writer) -> Result<Response, Problem> {
+    let society = &shared.society;
+    let mut follower = Follower::begin(society, sent, asked.form).await?;
+    loop {
+        match next(shared, &mut follower).await? {
+            Update::Progress(_) => {}
+            Update::Answer(message) => {
+                let answer = answer::of(&message, asked.form);
+                give(society, asked, sent, &message, &answer).await?;
+                return Ok(Json(writer.whole(&answer?, follower.usage())).into_response());
+            }
+            Update::Failed(problem) => {
+                fail(society, sent).await?;
+                return Err(problem);
+            }
+        }
+    }
+}
+
+fn event(frame: Frame) -> Result<SseEvent, Infallible> {
+    let event = SseEvent::default().data(frame.data);
+    Ok(match frame.event {
+        Some(name) => event.event(name),
+        None => event,
+    })
+}
+
+/// Streams what happens as reasoning, and then the answer. When the client goes away nobody follows any more; the task
+/// goes on.
+fn streamed(shared: Arc<Shared>, asked: Asked, sent: Sent, mut writer: Writer) -> Response {
+    let (pieces, receiver) = mpsc::channel::<Frame>(PIECES);
+    tokio::spawn(async move {
+        let told = tell(&shared, &asked, &sent, &mut writer, &pieces);
+        let told = tokio::select! {
+            told = told => told,
+            () = pieces.closed() => return,
+        };
+        if let Err(problem) = told {
+            say(&pieces, writer.failed(&problem)).await;
+        }
+    });
+    let events = futures::stream::unfold(receiver, |mut receiver| async move {
+        let frame = receiver.recv().await?;
+        Some((event(frame), receiver))
+    });
+    Sse::new(events).keep_alive(KeepAlive::new().interval(SILENCE).text("working")).into_response()
+}
+
+/// Whether a client that reads a stream got a piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reached {
+    Yes,
+    /// It has gone away, and needs nothing more: whoever streams sees it, and stops.
+    No,
+}
+
+async fn say(pieces: &mpsc::Sender<Frame>, frames: Vec<Frame>) -> Reached {
+    for frame in frames {
+        if pieces.send(frame).await.is_err() {
+            return Reached::No;
+        }
+    }
+    Reached::Yes
+}
+
+/// Sends the pieces of an answer as they come.
+async fn tell(
+    shared: &Shared,
+    asked: &Asked,
+    sent: &Sent,
+    writer: &mut Writer,
+    pieces: &mpsc::Sender<Frame>,
+) -> Result<(), Problem> {
+    let society = &shared.society;
+    say(pieces, writer.begin()).await;
+    let mut follower = Follower::begin(society, sent, asked.form).await?;
+    loop {
+        match next(shared, &mut follower).await? {
+            Update::Progress(told) => {
+                let reached = say(pieces, writer.reasoning(&format!("{}\n", told.text()))).await;
+                // What a client did not get stays news for the person.
+                if let (Told::Said(message, _), Reached::Yes) = (told, reached) {
+                    society.mark_shown(message).await.map_err(|error| Problem::of_store(&error))?;
+                }
+            }
+            Update::Answer(message) => {
+                let answer = answer::of(&message, asked.form);
+                if let Ok(answer) = &answer {
+                    say(pieces, writer.answer(answer)).await;
+                }
+                // Before the end, so that a client that has all of it can go on from there.
+                give(society, asked, sent, &message, &answer).await?;
+                let answer = answer?;
+                say(pieces, writer.end(&answer, follower.usage())).await;
+                return Ok(());
+            }
+            Update::Failed(problem) => {
+                fail(society, sent).await?;
+                return Err(problem);
+            }
+        }
+    }
+}
+
+/// Notes that the answer is given, so that the conversation can go on from it; and that the person has seen it. One that
+/// is not what was asked for was not given.
+async fn give(
+    society: &Society,
+    asked: &Asked,
+    sent: &Sent,
+    message: &MessageView,
+    answer: &Result<Answer, Problem>,
+) -> Result<(), Problem> {
+    let Ok(answer) = answer else { return fail(society, sent).await };
+    let of_store = |error: polity_runtime::Error| Problem::of_store(&error);
+    let reply = asked.conversation.reply(asked.between(), answer.text());
+    let given = Given { answer: message.id.clone(), reply };
+    society.exchanges().answered(sent.key.clone(), given).await.map_err(of_store)?;
+    society.mark_shown(message.id.clone()).await.map_err(of_store)
+}
+
+async fn fail(society: &Society, sent: &Sent) -> Result<(), Problem> {
+    society.exchanges().failed(sent.key.clone()).await.map_err(|error| Problem::of_store(&error))
+}

@@ -1,0 +1,213 @@
+//! One plain call of root's service, without a society: for the titles and tags that chat clients ask for on the side.
+//! It has the gate of the service, the retry policy and the fallbacks of every other call; nothing of it is stored.
+
+use super::understood::understood;
+use super::{fallback_of, told, untried_fallback};
+use crate::door::service_for;
+use crate::handles::Handles;
+use crate::policy::{self, Next, Room, Sent, Situation, Tried};
+use crate::result;
+use polity_llm::{CallError, Message, Part, Reply, Request, Shut, ToolChoice, Usage};
+use polity_registry::Service;
+use polity_society::id::ServiceId;
+use polity_society::message::Payload;
+use polity_society::present::json_line;
+use polity_society::text::TextKey;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// Something that was said, for a model that is asked without a society.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// By whom.
+    pub by: By,
+    /// The words.
+    pub text: String,
+}
+
+/// Who has said something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// Whoever tells the model what to be.
+    Instructions,
+    /// The person.
+    Person,
+    /// The model.
+    Model,
+}
+
+/// What a model answered that was asked without a society.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirectAnswer {
+    /// What it said: JSON, where a schema was given.
+    pub text: String,
+    /// Tokens of the requests.
+    pub prompt_tokens: u64,
+    /// Tokens of the answers.
+    pub completion_tokens: u64,
+}
+
+/// Why a model that was asked without a society gave no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum DirectError {
+    /// The schema cannot be read.
+    #[error("the schema {0}")]
+    InvalidSchema(String),
+    /// No attempt brought an answer.
+    #[error("the service {service} gave no answer: {reason}")]
+    NoAnswer {
+        /// The service that was asked last.
+        service: ServiceId,
+        /// Why.
+        reason: String,
+    },
+    /// The answer is not what was asked for, twice.
+    #[error("the answer does not fit the schema that was asked for: {}", .0.join("; "))]
+    DoesNotFit(Vec<String>),
+    /// The process is ending.
+    #[error("the process is ending")]
+    Ending,
+}
+
+/// How often an answer may not fit the schema: its model is told once.
+const MISFITS: u32 = 2;
+
+/// Asks root's service.
+pub(crate) async fn direct(
+    handles: &Handles,
+    lines: &[Line],
+    schema: Option<&Value>,
+) -> Result<DirectAnswer, DirectError> {
+    if let Some(schema) = schema {
+        result::read(schema).map_err(DirectError::InvalidSchema)?;
+    }
+    let mut request = request(handles, lines, schema);
+    let mut spent = Usage::default();
+    let mut misfits = 0;
+    loop {
+        let reply = call(handles, &request).await?;
+        spent.prompt_tokens += reply.usage.prompt_tokens;
+        spent.completion_tokens += reply.usage.completion_tokens;
+        let said = understood(reply, &[]).reply.text.unwrap_or_default();
+        let answer = |text: String| DirectAnswer {
+            text,
+            prompt_tokens: spent.prompt_tokens,
+            completion_tokens: spent.completion_tokens,
+        };
+        let Some(schema) = schema else { return Ok(answer(said)) };
+        match result::fit(&Payload::text(&said), std::slice::from_ref(schema)) {
+            Ok(value) => return Ok(answer(value.to_string())),
+            Err(errors) => {
+                misfits += 1;
+                if misfits >= MISFITS {
+                    return Err(DirectError::DoesNotFit(errors));
+                }
+                let texts = &handles.registry.current().prompts.texts;
+                let errors = errors.join("; ");
+                let told = texts.fill(TextKey::NoticeResultDoesNotFit, &[("errors", &errors)]);
+                request.messages.push(Message::Assistant {
+                    text: Some(said),
+                    tool_calls: Vec::new(),
+                    extra: Map::new(),
+                });
+                request.messages.push(Message::User(vec![Part::Text(told)]));
+            }
+        }
+    }
+}
+
+fn request(handles: &Handles, lines: &[Line], schema: Option<&Value>) -> Request {
+    let mut instructions: Vec<String> = Vec::new();
+    let mut messages = Vec::new();
+    for Line { by, text } in lines {
+        match by {
+            By::Instructions => instructions.push(text.clone()),
+            By::Person => messages.push(Message::User(vec![Part::Text(text.clone())])),
+            By::Model => messages.push(Message::Assistant {
+                text: Some(text.clone()),
+                tool_calls: Vec::new(),
+                extra: Map::new(),
+            }),
+        }
+    }
+    if let Some(schema) = schema {
+        let texts = &handles.registry.current().prompts.texts;
+        instructions.push(texts.fill(TextKey::MessageResultSchema, &[("schema", &json_line(schema))]));
+    }
+    if !instructions.is_empty() {
+        messages.insert(0, Message::System(instructions.join("\n\n")));
+    }
+    Request { messages, tools: Vec::new(), tool_choice: ToolChoice::None }
+}
+
+/// Makes attempts until one brings an answer or the policy gives up.
+async fn call(handles: &Handles, request: &Request) -> Result<Reply, DirectError> {
+    let mut tried = Tried::nothing();
+    loop {
+        let snapshot = handles.registry.refresh().await;
+        let current = tried.service().and_then(|id| snapshot.catalogue.service(id));
+        let service = Arc::clone(current.unwrap_or_else(|| service_for(&snapshot.catalogue, None)));
+        if tried.service() != Some(&service.id) {
+            tried.turn_to(service.id.clone());
+        }
+        let retry = &snapshot.settings.retry;
+        let fallback = untried_fallback(&snapshot, &service, &tried);
+        let gate = handles.gates.of(&service);
+        let patience = policy::patience(fallback_of(fallback), retry);
+        let entered = tokio::select! {
+            entered = gate.enter(patience) => entered,
+            () = handles.draining.cancelled() => return Err(DirectError::Ending),
+        };
+        let failure = match entered {
+            Ok(pass) => {
+                tried.count();
+                let called = tokio::select! {
+                    called = handles.model.call(&service.endpoint, request) => called,
+                    () = handles.draining.cancelled() => return Err(DirectError::Ending),
+                };
+                if let Some(asked) = called.as_ref().err().and_then(|failure| failure.retry_after) {
+                    gate.pause(policy::shared_pause(asked));
+                }
+                pass.settle(called.as_ref().err(), |failures| {
+                    policy::pause(None, failures, retry, fastrand::f64())
+                });
+                match called {
+                    Ok(reply) => return Ok(reply),
+                    Err(failure) => failure,
+                }
+            }
+            Err(Shut::StillDown { last }) => {
+                tried.count();
+                last
+            }
+            Err(shut @ (Shut::Paused { .. } | Shut::Open { .. })) => match fallback {
+                Some(fallback) => {
+                    tried.turn_to(fallback.id.clone());
+                    continue;
+                }
+                None => return Err(no_answer(&service, told::why(&shut))),
+            },
+        };
+        let situation =
+            Situation { sent: Sent::Text, fallback: fallback_of(fallback), room: Room::Exhausted };
+        match (policy::next(&failure, &tried, situation, retry, fastrand::f64()), fallback) {
+            (Next::Again { after }, _) => tokio::select! {
+                () = tokio::time::sleep(after) => {}
+                () = handles.draining.cancelled() => return Err(DirectError::Ending),
+            },
+            (Next::Fallback, Some(fallback)) => tried.turn_to(fallback.id.clone()),
+            // There are no calls to be worded otherwise, no media and no history.
+            (Next::Fallback | Next::GiveUp | Next::Reword | Next::DescribeMedia | Next::Compact, _) => {
+                return Err(gave_up(&service, &failure));
+            }
+        }
+    }
+}
+
+fn gave_up(service: &Service, failure: &CallError) -> DirectError {
+    no_answer(service, failure.to_string())
+}
+
+fn no_answer(service: &Service, reason: String) -> DirectError {
+    DirectError::NoAnswer { service: service.id.clone(), reason }
+}
