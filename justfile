@@ -57,6 +57,11 @@ clients:
 small-model *args:
     python3 tests/small-model/run.py "$@"
 
+# Codex, unmodified, through /v1/responses; needs node, and fetches half a gigabyte once.
+codex:
+    cargo build --package polity
+    tests/clients/codex.sh
+
 lint:
     cargo clippy --workspace --all-targets -- -D warnings
 

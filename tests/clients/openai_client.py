@@ -1,8 +1,10 @@
 """OpenAI's client for Python, unmodified, talks to a society: chat, streaming, a picture, a file, errors."""
 
 import base64
+import json
 import os
 import pathlib
+import urllib.request
 import uuid
 
 import openai
@@ -104,10 +106,12 @@ filed = client.chat.completions.create(
 )
 assert filed.choices[0].message.content
 
-# Each agent that is alive is a model.
-agents = [model.id for model in client.models.list() if model.id.startswith("polity/")]
-assert agents, "the society has hired"
-answer = client.chat.completions.create(model=agents[0], messages=[user(f"你在做什么？ {run}")])
+# Each agent that is alive is a model; the list names those that are at work.
+assert {"polity", "polity-direct"} <= set(models), models
+request = urllib.request.Request(f"{url}/api/agents", headers={"Authorization": f"Bearer {token}"})
+agents = [agent["id"] for agent in json.load(urllib.request.urlopen(request))["agents"]]
+hired = next(agent for agent in agents if agent not in ("root", "user"))
+answer = client.chat.completions.create(model=f"polity/{hired}", messages=[user(f"你在做什么？ {run}")])
 assert answer.choices[0].message.content
 
 # Errors.
@@ -127,7 +131,7 @@ error = fails(
 assert error.param == "messages[0].content[0].image_url.url", error.param
 fails(openai.NotFoundError, lambda: chat(metadata={"polity_task": "t-nothing"}), "unknown_task")
 stranger = openai.OpenAI(base_url=f"{url}/v1", api_key="wrong", max_retries=0)
-fails(openai.AuthenticationError, lambda: stranger.models.list())
+fails(openai.AuthenticationError, lambda: stranger.models.list(), "unauthorized")
 
 # A client that goes away finds the answer when it asks again, and the task is not doubled.
 headers = {"Idempotency-Key": f"key-{run}"}

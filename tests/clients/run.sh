@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The official clients, unmodified, against a real daemon: OpenAI's and MCP's for Python and JavaScript, and a tester
-# that makes requests out of the OpenAPI document. POLITY_BIN names the program [default: target/debug/polity].
+# The official clients, unmodified, against a real daemon: OpenAI's and MCP's for Python and JavaScript, the Agents SDK,
+# LangChain, the AI SDK, and a tester that makes requests out of the OpenAPI document. POLITY_BIN names the program [default: target/debug/polity].
 # What is installed goes into CLIENTS_CACHE [default: target/clients]. Where Python, Node or their registries are not
 # there, it says so and leaves that part out; CLIENTS=required makes that a failure.
 set -euo pipefail
@@ -103,6 +103,7 @@ step() {
 serve
 if [ -n "$python" ]; then
     step "OpenAI's client for Python" "$python" "$here/openai_client.py"
+    step "structured output and responses: OpenAI's client for Python, the Agents SDK" "$python" "$here/structured.py"
     step "MCP's client for Python, /mcp" "$python" "$here/mcp_client.py" http
     step "MCP's client for Python, polity mcp beside the daemon" "$python" "$here/mcp_client.py" stdio
 fi
@@ -110,6 +111,7 @@ if [ -n "$node" ]; then
     # Modules are looked for beside the script.
     cp "$here"/*.mjs "$modules"
     step "OpenAI's client for JavaScript" node "$modules/openai_client.mjs"
+    step "structured output and responses: OpenAI's client, LangChain, the AI SDK" node "$modules/structured.mjs"
     step "MCP's client for JavaScript, /mcp" node "$modules/mcp_client.mjs" http
     step "MCP's client for JavaScript, polity mcp beside the daemon" node "$modules/mcp_client.mjs" stdio
 fi

@@ -5,12 +5,13 @@
 
 Each prompt is a `polity run` with a configuration and a data directory of its own. How it ended:
 
-    well       there is an answer, and it is right
-    failed     there is none, or it is not what was asked for, and polity or the answer says so
-    wrong      an answer that is not right, said as if it were
-    timed out  nothing within --patience seconds; counts as wrong
+    well              there is an answer, and it is right
+    truthful failure  what was asked for is not there, and polity or the answer says so
+    wrong             anything else
+    timed out         nothing within --patience seconds; counts as wrong
 
-A check looks for a few words, so it can be mistaken; --json keeps the answers for a second look. The program is
+A check looks for a few words, so it can be mistaken; --json keeps the answers for a second look. Models answer by chance:
+one run says little, and two runs differ. The key of the server, if it needs one, is OPENAI_API_KEY; the program is
 POLITY_BIN [default: target/release/polity, else target/debug/polity].
 """
 
@@ -33,7 +34,7 @@ from typing import Callable, NamedTuple
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PICTURE = ROOT / "examples" / "picture.png"
-OUTCOMES = ["well", "failed", "wrong", "timed out"]
+OUTCOMES = ["well", "truthful failure", "wrong", "timed out"]
 # Exit codes of `polity run` that say why there is no answer: none came, a limit, no model, a question to the person.
 NO_ANSWER = [3, 4, 5, 6]
 
@@ -313,11 +314,13 @@ def trial(prompt, language, options):
             code = None
             printed, complaint = ((part or b"").decode(errors="replace") for part in (late.stdout, late.stderr))
         seconds = time.monotonic() - begun
+        if code == 2:
+            complain(f"polity does not take this configuration: {complaint.strip()}")
 
         export = polity("export", "--format", "json")
         task = json.loads(export.stdout) if export.returncode == 0 else {}
         result = Result(
-            answer=final_answer(task.get("messages", [])) or printed,
+            answer=final_answer(task.get("messages", [])),
             agents=task.get("agents", []),
             messages=task.get("messages", []),
             artifacts=task.get("artifacts", []),
@@ -327,7 +330,7 @@ def trial(prompt, language, options):
         return {
             "name": prompt.name,
             "language": language,
-            "outcome": outcome(code, complaint, prompt, result),
+            "outcome": outcome(code, printed + complaint, prompt, result),
             "tokens": spent.get("promptTokens", 0) + spent.get("completionTokens", 0),
             "calls": spent.get("calls", 0),
             "seconds": round(seconds, 1),
@@ -340,23 +343,27 @@ def trial(prompt, language, options):
 
 
 def final_answer(messages):
-    """The last word to the person, or the question where the society ended with one."""
-    said = [message["text"] for message in messages if message["to"] == "user" and message["finality"] == "final"]
+    """The last word of an agent to the person, or its question where the society ended with one."""
+    said = [
+        message["text"]
+        for message in messages
+        if message["to"] == "user" and message["from"] != "system" and message["finality"] == "final"
+    ]
     return said[-1] if said else ""
 
 
-def outcome(code, complaint, prompt, result):
+def outcome(code, told, prompt, result):
     if code is None:
         return "timed out"
     if code in (0, 6) and prompt.check(result):
         return "well"
-    if code in NO_ANSWER and (complaint.strip() or result.answer.strip()):
-        return "failed"
-    return "failed" if code == 0 and honest(result.answer) else "wrong"
+    if code in NO_ANSWER and told.strip():
+        return "truthful failure"
+    return "truthful failure" if code == 0 and honest(result.answer) else "wrong"
 
 
 def row(*cells):
-    print("{:<14} {:<8} {:<10} {:>8} {:>6} {:>8}".format(*cells), flush=True)
+    print("{:<14} {:<8} {:<16} {:>8} {:>6} {:>8}".format(*cells), flush=True)
 
 
 def total(results, language):

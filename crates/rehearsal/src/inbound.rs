@@ -15,6 +15,8 @@ pub(crate) struct Inbound<'a> {
     pub(crate) request: Option<&'a str>,
     /// The lines of its content, without header, kind of message and hint.
     pub(crate) lines: Vec<&'a str>,
+    /// The JSON Schema that its answer is to fit.
+    pub(crate) schema: Option<&'a str>,
     /// What came with it, in order.
     pub(crate) attachments: Vec<Attachment<'a>>,
     section: Section,
@@ -122,7 +124,14 @@ impl<'a> Inbound<'a> {
     }
 
     fn from(sender: Sender) -> Self {
-        Self { sender, request: None, lines: Vec::new(), attachments: Vec::new(), section: Section::Content }
+        Self {
+            sender,
+            request: None,
+            lines: Vec::new(),
+            schema: None,
+            attachments: Vec::new(),
+            section: Section::Content,
+        }
     }
 
     fn read_text(&mut self, text: &'a str, texts: &Texts) {
@@ -136,6 +145,10 @@ impl<'a> Inbound<'a> {
             && self.is_from(id)
         {
             self.section = Section::Content;
+            return;
+        }
+        if let Some([schema]) = captures(texts, TextKey::MessageResultSchema, line).as_deref() {
+            self.schema = Some(schema);
             return;
         }
         if let Some([name, reference]) = captures(texts, TextKey::AttachmentLabel, line).as_deref()

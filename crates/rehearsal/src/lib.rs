@@ -21,6 +21,7 @@ mod reader;
 mod root;
 
 mod facts;
+mod sample;
 mod texts;
 mod words;
 

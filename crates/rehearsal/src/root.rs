@@ -4,6 +4,7 @@ use crate::facts::shortened;
 use crate::inbound::{Inbound, Sender};
 use crate::play::{Call, Move, Tool, assign, failure, list_of, notices, quotation, said_by_agent};
 use crate::reading::{Contact, Outcome, Scene, Step};
+use crate::sample::sample;
 use polity_society::id::AgentId;
 use serde_json::json;
 
@@ -18,7 +19,17 @@ pub(crate) fn next_move(scene: &Scene<'_>) -> Move {
     }
     match hire(scene) {
         Some(call) => Move::Call(vec![call]),
-        None => Move::Say(closing(scene)),
+        None => Move::Say(in_form(scene, closing(scene))),
+    }
+}
+
+/// The text as it is, or within JSON where the prompt that it answers asks for that.
+fn in_form(scene: &Scene<'_>, text: String) -> String {
+    let newest = scene.heard().filter(|(_, inbound)| inbound.sender == Sender::Person).last();
+    let schema = newest.and_then(|(_, prompt)| prompt.schema);
+    match schema.and_then(|schema| serde_json::from_str(schema).ok()) {
+        Some(schema) => sample(&schema, &text).to_string(),
+        None => text,
     }
 }
 
