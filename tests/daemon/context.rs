@@ -260,6 +260,31 @@ fn a_request_that_cannot_fit_is_not_sent_and_the_numbers_are_told() {
     }
 }
 
+/// Whoever begins a task with little room for it is told so, and how to get more.
+#[test]
+fn a_small_window_is_told_when_a_task_begins_and_by_config_check() {
+    let server = ScriptedServer::start(|_| Answer::say("done"));
+    let told = "service small: a context window of 4096 tokens is small";
+    let small = Polity::new(
+        &json!({"services": [with_window("small", &server, 4_096)]}),
+        &app(&json!({"language": "en"})),
+    );
+    let ended = run(&small, &["go"]).expect_code(0);
+    assert!(ended.stderr.contains(told), "{}", ended.stderr);
+    assert_eq!(ended.stdout, "done\n");
+    let lines = json_lines(&run(&small, &["go", "--json"]).expect_code(0).stdout);
+    assert!(events(&lines, "services")[0]["warning"].as_str().is_some_and(|said| said.contains(told)));
+    let checked = small.run(&["config", "check"]).expect_code(0);
+    assert!(checked.stderr.contains(told), "{}", checked.stderr);
+
+    let large = Polity::new(
+        &json!({"services": [with_window("large", &server, 8_192)]}),
+        &app(&json!({"language": "en"})),
+    );
+    assert!(!run(&large, &["go"]).expect_code(0).stderr.contains("is small"));
+    assert!(!large.run(&["config", "check"]).expect_code(0).stderr.contains("is small"));
+}
+
 #[test]
 fn a_request_that_cannot_fit_goes_to_the_fallback() {
     let (first, second) =

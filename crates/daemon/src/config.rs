@@ -6,7 +6,9 @@ use crate::failure::{Failure, USAGE};
 use crate::output::{complain, print};
 use crate::places;
 use crate::remote;
-use polity_registry::{Discovered, Environment, Problem, Registry, Severity, Watch};
+use polity_llm::{Endpoint, Inquirer};
+use polity_registry::{Discovered, Environment, Problem, Registry, Service, Severity, Watch};
+use polity_society::id::ServiceId;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,6 +54,11 @@ async fn check(dir: Option<PathBuf>) -> Result<u8, Failure> {
     }
     let snapshot = registry.current();
     let (count, origin) = (snapshot.catalogue.services().len(), snapshot.catalogue.origin());
+    for service in snapshot.catalogue.services() {
+        if let Some(small) = small_window(&service.id, service.context_window) {
+            complain(&format!("warning: {small}"));
+        }
+    }
     print(&format!("{}: good; services: {count} ({origin})", registry.config_dir().display()))?;
     Ok(0)
 }
@@ -77,5 +84,23 @@ pub(crate) async fn read(dir: &Path) -> Result<(Registry, Vec<Problem>), Failure
 async fn discover() -> Option<Discovered> {
     let found = polity_llm::discover(DISCOVERY).await?;
     let model = found.models.into_iter().next()?;
-    Some(Discovered { server_name: found.server.to_string(), base_url: found.base_url, model })
+    let service = Service::new(ServiceId::new("local"), Endpoint::new(&found.base_url, &model));
+    let context_window = match Inquirer::new(DISCOVERY) {
+        Ok(inquirer) => polity_probe::window(&inquirer, &service, DISCOVERY).await,
+        Err(_) => None,
+    };
+    Some(Discovered {
+        server_name: found.server.to_string(),
+        base_url: found.base_url,
+        model,
+        context_window,
+    })
+}
+
+/// What there is to say of the context window of a service, where it is small.
+pub(crate) fn small_window(id: &ServiceId, tokens: Option<u64>) -> Option<String> {
+    // Which server it is, is not asked here.
+    let finding = polity_probe::small_window(tokens?, polity_probe::Server::Other)?;
+    let advice = finding.advice.unwrap_or_default();
+    Some(format!("service {id}: {}: {advice} (`polity doctor` says how)", finding.what))
 }

@@ -14,6 +14,7 @@ pub(crate) use progress::in_words;
 pub(crate) use terminal::harmless;
 pub(crate) use titles::Titles;
 
+use crate::config::small_window;
 use crate::failure::Failure;
 use crate::patience::patiently;
 use crate::places::ConfigDirectory;
@@ -67,6 +68,8 @@ pub(crate) struct Sources<'a> {
     pub(crate) origin: &'a str,
     /// Whether they are the built-in ones.
     pub(crate) is_rehearsal: bool,
+    /// What there is to say of the context window of the default service, where it is small.
+    pub(crate) small_window: Option<String>,
 }
 
 /// Where things are shown.
@@ -110,7 +113,7 @@ impl Output {
 
     /// Says which files count and where the models come from.
     pub(crate) fn sources(&self, sources: &Sources<'_>) -> Result<(), Failure> {
-        let Sources { config, config_dir, data, services, origin, is_rehearsal } = sources;
+        let Sources { config, config_dir, data, services, origin, is_rehearsal, small_window } = sources;
         if self.form == Form::Json {
             return print_json(&json!({
                 "event": "services",
@@ -118,6 +121,7 @@ impl Output {
                 "services": services,
                 "configDir": config_dir,
                 "dataDir": data.to_string_lossy(),
+                "warning": small_window,
             }));
         }
         if self.progress == Progress::Shown {
@@ -127,6 +131,9 @@ impl Output {
         // That no real model answers must not be missed, even where nobody watches.
         if self.progress == Progress::Shown || *is_rehearsal {
             complain(&format!("services: {} ({origin})", services.join(", ")));
+        }
+        if let Some(small) = small_window {
+            complain(&format!("warning: {small}"));
         }
         Ok(())
     }
@@ -146,6 +153,10 @@ impl Output {
             services: catalogue.services().iter().map(|service| service.id.as_str()).collect(),
             origin: &origin.to_string(),
             is_rehearsal: *origin == Origin::Rehearsal,
+            small_window: {
+                let first = catalogue.default_service();
+                small_window(&first.id, first.context_window)
+            },
         })
     }
 

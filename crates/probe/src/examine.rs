@@ -62,6 +62,22 @@ pub async fn examine(
     Examination { facts, trial, findings }
 }
 
+/// The context window that a service has, as far as its server says without a call; what its server gives a model where
+/// it is told nothing else, if that is known. Each of the two questions may take as long as `question`.
+pub async fn window(inquirer: &Inquirer, service: &Service, question: Duration) -> Option<u64> {
+    let examined = Examined { inquirer, service, times: Times { question, call: question } };
+    let mut facts = Facts::default();
+    examined.survey(&mut facts).await.ok()?;
+    examined.look_at_loaded(&mut facts).await;
+    match (facts.window.in_force, facts.server) {
+        (Some(window), _) => Some(window),
+        (None, Server::Ollama) => {
+            Some(facts.window.largest.map_or(ollama::USUAL_WINDOW, |most| most.min(ollama::USUAL_WINDOW)))
+        }
+        (None, _) => None,
+    }
+}
+
 /// Whether nothing else would come of a call.
 fn is_in_vain(error: &CallError) -> bool {
     matches!(error.kind, FailureKind::Unreachable | FailureKind::Misconfigured)

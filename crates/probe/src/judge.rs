@@ -239,15 +239,21 @@ fn of_window(service: &Service, facts: &Facts) -> Vec<Finding> {
         (Some(_), _, _) | (None, None, _) => {}
     }
     let counts = [declared, window.in_force].into_iter().flatten().min();
-    if let Some(small) = counts.filter(|window| *window < SMALL_WINDOW) {
-        let how = larger(facts.server).unwrap_or("give the model a larger one, or use another model");
-        findings.push(Finding::warning(
-            "window_small",
-            format!("a context window of {small} tokens is small: older turns are soon summed up"),
-            how,
-        ));
-    }
+    findings.extend(counts.and_then(|window| small_window(window, facts.server)));
     findings
+}
+
+/// What there is to say of a context window that is small. `server` may be any, where it is not known.
+pub fn small_window(tokens: u64, server: Server) -> Option<Finding> {
+    if tokens >= SMALL_WINDOW {
+        return None;
+    }
+    let what = format!(
+        "a context window of {tokens} tokens is small: agents get short rules and few tools, and older turns are soon \
+         summed up"
+    );
+    let how = larger(server).unwrap_or("give the model a larger one, or use another model");
+    Some(Finding::warning("window_small", what, how))
 }
 
 /// How a server gives a model a larger context window.

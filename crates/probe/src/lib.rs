@@ -23,8 +23,8 @@ mod edit;
 
 pub use correction::{Correction, corrections};
 pub use edit::{EditError, Edited, edit};
-pub use examine::{Examination, Times, examine};
+pub use examine::{Examination, Times, examine, window};
 pub use facts::{Facts, Server, Support, Window};
 pub use finding::{Finding, Severity};
-pub use judge::{circles, of_declaration};
+pub use judge::{circles, of_declaration, small_window};
 pub use trial::{ToolTrial, Trial};

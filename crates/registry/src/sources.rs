@@ -83,6 +83,8 @@ pub struct Discovered {
     pub base_url: String,
     /// The model that it offers.
     pub model: String,
+    /// The context window that it gives the model, in tokens, if it says so.
+    pub context_window: Option<u64>,
 }
 
 /// The services that count, and where they come from. There is at least one.
@@ -154,11 +156,12 @@ fn from_environment(environment: &Environment) -> Result<Taken, Problem> {
 
 /// Takes the server that was found on this machine, else the built-in models.
 pub(crate) fn undeclared(discovered: Option<Discovered>) -> Taken {
-    let Some(Discovered { server_name, base_url, model }) = discovered else {
+    let Some(Discovered { server_name, base_url, model, context_window }) = discovered else {
         return rehearsal();
     };
     let service = Service {
         name: format!("{server_name} {model}"),
+        context_window,
         ..Service::new(ServiceId::new("local"), Endpoint::new(base_url, model))
     };
     Taken { origin: Origin::Discovered(server_name), first: Arc::new(service), others: Vec::new() }

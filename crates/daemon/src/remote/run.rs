@@ -6,6 +6,7 @@ use super::conversation::Telling;
 use super::events::newest_event;
 use super::send::stored;
 use crate::cli::RunArguments;
+use crate::config::small_window;
 use crate::failure::Failure;
 use crate::output::{Form, Output, Sources, complain};
 use crate::signals::Interruption;
@@ -97,6 +98,7 @@ async fn passed(deadline: Option<Instant>) {
 async fn sources(client: &Client, output: &Output, data: &Path) -> Result<(), Failure> {
     let config = client.config().await?;
     let directory = config.directory.clone().unwrap_or_default();
+    let first = client.service(&config.default_service).await?;
     output.sources(&Sources {
         config: &format!("{directory} (of the daemon at {})", client.url()?),
         config_dir: &directory,
@@ -104,6 +106,7 @@ async fn sources(client: &Client, output: &Output, data: &Path) -> Result<(), Fa
         services: config.services.iter().map(ServiceId::as_str).collect(),
         origin: &config.origin,
         is_rehearsal: config.origin == Origin::Rehearsal.to_string(),
+        small_window: small_window(&first.id, first.context_window),
     })
 }
 

@@ -5,6 +5,10 @@ use crate::facts::{Facts, Server, Support, find};
 use polity_society::content::Capability;
 use serde_json::Value;
 
+/// What Ollama gives a model that was told nothing else, on machines with little graphics memory. What does not fit it
+/// cuts away in silence, so the smallest counts.
+pub(crate) const USUAL_WINDOW: u64 = 4_096;
+
 /// Reads what is said of one model.
 pub(crate) fn show(body: &Value) -> Option<Facts> {
     let capabilities = words(body.get("capabilities"));

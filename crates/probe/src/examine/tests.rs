@@ -239,3 +239,35 @@ fn servers_that_are_near() {
     check("http://8.8.8.8/v1", false);
     check("nonsense", false);
 }
+
+#[tokio::test]
+async fn the_window_that_a_found_server_gives_its_model() {
+    let of = async |router: Router| {
+        let inquirer = Inquirer::new(LONG.question).unwrap();
+        window(&inquirer, &at(router, "m").await, LONG.question).await
+    };
+    let ollama = |parameters: &'static str, most: u64, loaded: Value| {
+        let info = json!({"general.architecture": "a", "a.context_length": most});
+        let shown = json!({"capabilities": ["completion"], "model_info": info, "parameters": parameters});
+        chat(list_of("library", &["m"]))
+            .route("/api/show", post(async move || Json(shown)))
+            .route("/api/ps", get(async move || Json(loaded)))
+    };
+    let none = || json!({"models": []});
+    assert_eq!(of(ollama("", 262_144, none())).await, Some(4_096), "what it gives whoever says nothing");
+    assert_eq!(of(ollama("", 2_048, none())).await, Some(2_048), "no model has more than it can");
+    assert_eq!(of(ollama("num_ctx 16384", 262_144, none())).await, Some(16_384));
+    let loaded = json!({"models": [{"model": "m", "context_length": 32_768}]});
+    assert_eq!(of(ollama("", 262_144, loaded)).await, Some(32_768));
+    let properties = json!({"default_generation_settings": {"n_ctx": 8_192}});
+    let llama_cpp = chat(list_of("llamacpp", &["m"])).route("/props", get(async move || Json(properties)));
+    assert_eq!(of(llama_cpp).await, Some(8_192));
+    assert_eq!(of(chat(list_of("somebody", &["m"]))).await, None);
+}
+
+#[test]
+fn a_small_window_is_told_with_what_helps() {
+    assert_eq!(crate::small_window(8_192, Server::Other), None);
+    let finding = crate::small_window(4_096, Server::Ollama).unwrap();
+    assert!(finding.what.contains("4096") && finding.advice.unwrap().contains("OLLAMA_CONTEXT_LENGTH"));
+}

@@ -24,7 +24,12 @@ fn finds_ollama_once() -> Discovery {
     Box::new(move || {
         assert!(!asked.swap(true, std::sync::atomic::Ordering::SeqCst), "looked for twice");
         let base_url = "http://127.0.0.1:11434/v1".to_owned();
-        let found = Discovered { server_name: "Ollama".to_owned(), base_url, model: "m".to_owned() };
+        let found = Discovered {
+            server_name: "Ollama".to_owned(),
+            base_url,
+            model: "m".to_owned(),
+            context_window: Some(4_096),
+        };
         Box::pin(async { Some(found) })
     })
 }

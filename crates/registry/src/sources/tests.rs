@@ -71,10 +71,16 @@ fn a_found_server_comes_before_rehearsal() {
         server_name: "Ollama".to_owned(),
         base_url: "http://127.0.0.1:11434/v1".to_owned(),
         model: "qwen3".to_owned(),
+        context_window: Some(4_096),
     };
     let taken = undeclared(Some(discovered));
     assert_eq!(taken.first.declared, Declaration::Assumed);
     assert_eq!(taken.first.endpoint.model, "qwen3");
+    assert_eq!(
+        taken.first.context_window,
+        Some(4_096),
+        "what it gives the model is what requests are made for"
+    );
     assert_eq!(taken.origin.to_string(), "the Ollama server found on this machine");
 
     let taken = undeclared(None);
