@@ -49,6 +49,25 @@ fn calls_that_no_words_make_readable_end_truthfully() {
 }
 
 #[test]
+fn a_tool_that_was_called_by_another_name_is_run_and_that_is_noted() {
+    let server = ScriptedServer::start(|asked| match asked.results_of("list_contacts").first() {
+        None => Answer::call("get_contacts", json!({})),
+        Some(result) => {
+            assert_eq!(
+                result.value["understood"],
+                json!(["get_contacts → list_contacts"]),
+                "{}",
+                result.value
+            );
+            Answer::say("done")
+        }
+    });
+    run(&home(&server, &json!({})), &["go"]).expect_code(0);
+    assert_eq!(server.request_count(), 2);
+    server.assert_clean();
+}
+
+#[test]
 fn the_same_call_with_the_same_result_is_told_and_then_ends_the_turn() {
     let server = ScriptedServer::start(|_| Answer::call("list_contacts", json!({})));
     let ended = run(&home(&server, &json!({})), &["go", "--json"]).expect_code(3);

@@ -14,5 +14,6 @@ pub(crate) mod loops;
 mod messages;
 mod plain_text;
 mod prompts;
+mod results;
 mod tools;
 mod wire;

@@ -10,9 +10,9 @@ Each prompt is a `polity run` with a configuration and a data directory of its o
     wrong             anything else
     timed out         nothing within --patience seconds; counts as wrong
 
-A check looks for a few words, so it can be mistaken; --json keeps the answers for a second look. Models answer by chance:
-one run says little, and two runs differ. The key of the server, if it needs one, is OPENAI_API_KEY; the program is
-POLITY_BIN [default: target/release/polity, else target/debug/polity].
+A check looks for a few words, so it can be mistaken; --json keeps the answers for a second look. Models answer by
+chance: one run says little. The key of the server, if it needs one, is OPENAI_API_KEY; the program is POLITY_BIN
+[default: target/release/polity, else target/debug/polity].
 """
 
 import argparse
@@ -99,6 +99,10 @@ HONEST = re.compile(
 
 def honest(text):
     return HONEST.search(text) is not None
+
+
+# A call of a tool that the model has written into its answer: nobody would take that for one.
+CALL = re.compile(r"\b[a-z]+_[a-z_]+\(|\"arguments\"\s*:")
 
 
 def delegated(result):
@@ -355,7 +359,7 @@ def final_answer(messages):
 def outcome(code, told, prompt, result):
     if code is None:
         return "timed out"
-    if code in (0, 6) and prompt.check(result):
+    if code in (0, 6) and prompt.check(result) and not CALL.search(result.answer):
         return "well"
     if code in NO_ANSWER and told.strip():
         return "truthful failure"

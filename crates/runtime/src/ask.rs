@@ -410,14 +410,16 @@ impl Call<'_> {
         made: Made,
         reservation: Reservation,
     ) -> Asked {
-        let Understood { mut reply, taken, refusal } = understood(reply, &made.request.tools);
+        let Understood { mut reply, taken, called_as, refusal } = understood(reply, &made.request.tools);
         if let Wanted::Answer(round) = self.wanted {
             let taken = self.scene.history.call_ids();
             reply.tool_calls = with_unique_ids(reply.tool_calls, &taken, round.turn, round.number);
         }
         let texts = &snapshot.prompts.texts;
         let refused = refusal.iter().zip(&reply.tool_calls);
+        let called_as = reply.tool_calls.iter().zip(called_as);
         let replied = Replied {
+            called_as: called_as.filter_map(|(call, word)| Some((call.id.clone(), word?))).collect(),
             refused: refused.map(|(refusal, call)| (call.id.clone(), refusal.to_json(texts))).collect(),
             text: reply.text,
             calls: reply.tool_calls,

@@ -5,6 +5,7 @@ use polity_society::id::{ArtifactId, CallId, MessageId, ServiceId};
 use polity_society::notice::Notice;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -91,6 +92,9 @@ pub(crate) struct Replied {
     /// call; each is answered when its turn has come.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(crate) refused: Map<String, Value>,
+    /// The names by which tools were called that have other names. By call.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) called_as: BTreeMap<String, String>,
     /// The service that answered.
     pub(crate) service: Option<ServiceId>,
     /// What its text was taken for.

@@ -82,6 +82,18 @@ impl Done {
         self
     }
 
+    /// The same, saying what was understood although it went by another word.
+    pub(crate) fn noting(mut self, words: Vec<String>) -> Self {
+        if let ToolResult::Json(Value::Object(result)) = &mut self.result
+            && !words.is_empty()
+        {
+            let before = result.remove("understood").and_then(|before| serde_json::from_value(before).ok());
+            let all = words.into_iter().chain(before.into_iter().flat_map(|before: Vec<String>| before));
+            result.insert("understood".to_owned(), all.collect());
+        }
+        self
+    }
+
     /// A refusal, as the model is told it.
     pub(crate) fn refused(refusal: &Refusal, snapshot: &Snapshot) -> Self {
         let result = ToolResult::Json(refusal.to_json(&snapshot.prompts.texts));
@@ -100,8 +112,7 @@ pub(crate) async fn run(tx: &mut Tx, context: &Context<'_>, call: &ToolCall) -> 
         Err(refusal) => Err(refusal),
     };
     let done = ran.unwrap_or_else(|refusal| Done::refused(&refusal, context.snapshot));
-    let understood = if understood.is_empty() { Value::Null } else { json!({"understood": understood}) };
-    Ok(done.with(understood, &["understood"]).naming(ignored))
+    Ok(done.noting(understood).naming(ignored))
 }
 
 async fn dispatch(tx: &mut Tx, context: &Context<'_>, id: &str, call: Call) -> Result<Ran, Error> {
@@ -132,10 +143,7 @@ pub(crate) fn is_society_tool(name: &str) -> bool {
 
 /// The refusal of a call to a tool that does not exist.
 pub(crate) fn unknown(tool: &str) -> Refusal {
-    Refusal::UnknownTool {
-        tool: tool.to_owned(),
-        tools: arguments::NAMES.iter().map(|&name| name.to_owned()).collect(),
-    }
+    Refusal::unknown_tool(tool, arguments::NAMES)
 }
 
 #[cfg(test)]

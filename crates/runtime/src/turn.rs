@@ -10,7 +10,7 @@ use polity_society::id::CallId;
 use polity_society::message::Expects;
 use polity_society::notice::Notice;
 use serde_json::{Map, Value};
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// What to do next.
@@ -77,6 +77,8 @@ pub(crate) struct Turn {
     calls: VecDeque<ToolCall>,
     /// The results of those that are refused before they are run.
     refused: Map<String, Value>,
+    /// The names by which their tools were called, where those have other names.
+    called_as: BTreeMap<String, String>,
     /// What the model said along with its calls.
     last_text: Option<String>,
     /// What it said before it was reminded of its children.
@@ -159,6 +161,7 @@ impl Turn {
             phase: Phase::Asking,
             calls: VecDeque::new(),
             refused: Map::new(),
+            called_as: BTreeMap::new(),
             last_text: None,
             before_reminder: None,
             started: None,
@@ -258,6 +261,11 @@ impl Turn {
         self.started.as_ref().is_some_and(|started| started.as_str() == call.id)
     }
 
+    /// The name by which the tool of a call was called, where it has another one.
+    pub(crate) fn called_as(&self, call: &ToolCall) -> Option<&str> {
+        self.called_as.get(&call.id).map(String::as_str)
+    }
+
     /// The result of a call that is refused, whatever its arguments say now.
     pub(crate) fn refused(&self, call: &ToolCall) -> Option<&Value> {
         self.refused.get(&call.id)
@@ -312,6 +320,7 @@ impl Turn {
             self.rounds += 1;
             self.calls = replied.calls.iter().cloned().collect();
             self.refused.clone_from(&replied.refused);
+            self.called_as.clone_from(&replied.called_as);
             self.last_text.clone_from(&replied.text);
             self.phase = Phase::Running;
             return;

@@ -119,6 +119,52 @@ impl TaskBrief {
     }
 }
 
+/// Fills in what a brief lacks and the message that goes with it states: as a field, in a brief of its own, or as a line
+/// `outputs: …`. Says what was taken. A brief that cannot be read stays as it is.
+pub fn completed(brief: Option<&Value>, message: &Map<String, Value>) -> Option<(Value, Vec<String>)> {
+    let read = |object| {
+        let named = written::with_names(object, &TaskBrief::KNOWN);
+        written::with_synonyms(named, &TaskBrief::SYNONYMS).0
+    };
+    let mut brief = match brief.filter(|brief| !brief.is_null()) {
+        Some(brief) => read(written::object(brief)?),
+        None => Map::new(),
+    };
+    let inner = message.get("taskBrief").and_then(written::object).map(read).unwrap_or_default();
+    let beside = read(message.clone());
+    let words = ["text", "content"].iter().find_map(|name| message.get(*name)?.as_str());
+    let lines = words.map(stated).unwrap_or_default();
+    let mut taken = Vec::new();
+    let lacks = |brief: &Map<String, Value>, field: &str| brief.get(field).is_none_or(Value::is_null);
+    for field in TaskBrief::REQUIRED {
+        if !lacks(&brief, field) {
+            continue;
+        }
+        let sources = [("taskBrief.", inner.get(field)), ("", beside.get(field)), ("", lines.get(field))];
+        let found = sources
+            .into_iter()
+            .find_map(|(place, value)| Some((place, value.filter(|value| written::says_something(value))?)));
+        if let Some((place, value)) = found {
+            brief.insert(field.to_owned(), value.clone());
+            taken.push(format!("initialMessage.{place}{field} → taskBrief.{field}"));
+        }
+    }
+    (!taken.is_empty()).then(|| (Value::Object(brief), taken))
+}
+
+/// The fields of a brief that a text states, a line each: `Outputs: a report`, `- **constraints**: none`.
+fn stated(text: &str) -> Map<String, Value> {
+    let field = |line: &str| {
+        let (name, value) = line.split_once([':', '：'])?;
+        let is_sign = |character: char| matches!(character, '-' | '*' | '#' | '_' | '`' | ' ' | '\t');
+        let value = value.trim_start_matches(['*', '_', '`']).trim();
+        let name = name.trim_matches(is_sign);
+        (!name.is_empty() && !value.is_empty()).then(|| (name.to_owned(), Value::from(value)))
+    };
+    let named = written::with_names(text.lines().filter_map(field).collect(), &TaskBrief::KNOWN);
+    written::with_synonyms(named, &TaskBrief::SYNONYMS).0
+}
+
 fn entry((name, value): (&String, &Value)) -> (String, Value) {
     (name.clone(), value.clone())
 }
@@ -170,6 +216,46 @@ mod tests {
     fn problems(value: &Value) -> String {
         let problems = TaskBrief::parse(Some(value)).unwrap_err();
         problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    }
+
+    #[test]
+    fn what_a_brief_lacks_is_taken_from_the_message_that_states_it() {
+        let full = json!({"objective": "o", "constraints": [], "inputs": "i", "outputs": "u", "completion_criteria": "c"});
+        let without = |fields: &[&str]| {
+            let mut brief = full.clone();
+            fields.iter().for_each(|field| {
+                brief.as_object_mut().unwrap().remove(*field);
+            });
+            brief
+        };
+        let check = |brief: Value, message: Value, expect: Option<(&str, Value, &str)>| {
+            let completed = completed(Some(&brief), message.as_object().unwrap());
+            let Some((field, value, note)) = expect else { return assert_eq!(completed, None, "{message}") };
+            let (brief, notes) = completed.unwrap();
+            assert_eq!((&brief[field], notes), (&value, vec![note.to_owned()]), "{message}");
+            assert!(TaskBrief::parse(Some(&brief)).is_ok());
+        };
+        let lacks_outputs = || without(&["outputs"]);
+        check(
+            lacks_outputs(),
+            json!({"text": "go", "outputs": "a report"}),
+            Some(("outputs", json!("a report"), "initialMessage.outputs → taskBrief.outputs")),
+        );
+        check(
+            lacks_outputs(),
+            json!({"text": "go", "taskBrief": {"expected_output": "a report"}}),
+            Some(("outputs", json!("a report"), "initialMessage.taskBrief.outputs → taskBrief.outputs")),
+        );
+        check(
+            lacks_outputs(),
+            json!({"text": "Read it.\n- **Expected output**: a report"}),
+            Some(("outputs", json!("a report"), "initialMessage.outputs → taskBrief.outputs")),
+        );
+        // Nothing states it.
+        check(lacks_outputs(), json!({"text": "read it"}), None);
+        check(without(&["objective"]), json!({"text": "read it"}), None);
+        check(full.clone(), json!({"text": "outputs: another"}), None);
+        check(json!("read it"), json!({"text": "outputs: a report"}), None);
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub enum Refusal {
     UnknownTool {
         /// What was called.
         tool: String,
-        /// What there is.
+        /// What there is, the likeliest first.
         tools: Vec<String>,
     },
     /// The role was not made by the asker or one of its descendants.
@@ -112,6 +112,14 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// The refusal of a call to a tool that there is not; those that there are, the likeliest first.
+    pub fn unknown_tool(tool: &str, tools: &[&str]) -> Self {
+        let mut tools = tools.to_vec();
+        let likeness = |name: &str| strsim::jaro_winkler(name, tool);
+        tools.sort_by(|a, b| likeness(b).total_cmp(&likeness(a)));
+        Self::UnknownTool { tool: tool.to_owned(), tools: tools.into_iter().map(str::to_owned).collect() }
+    }
+
     /// The code in JSON.
     pub fn code(&self) -> &'static str {
         match self {

@@ -1,5 +1,6 @@
 //! What a model meant: small models write calls and thoughts into their text, and call tools by names of their own. Pure.
 
+use crate::inline;
 use crate::record::Taken;
 use polity_llm::spoken::{self, Offered, Spoken};
 use polity_llm::{Arguments, Reply, Tool, ToolCall};
@@ -64,6 +65,8 @@ pub(super) struct Understood {
     pub(super) reply: Reply,
     /// What its text was taken for.
     pub(super) taken: Taken,
+    /// The name by which the tool of each call was called, where it has another one.
+    pub(super) called_as: Vec<Option<String>>,
     /// What is wrong with the only call, where it was written as a text that cannot be read.
     pub(super) refusal: Option<Refusal>,
 }
@@ -96,12 +99,12 @@ pub(super) fn understood(mut reply: Reply, tools: &[Tool]) -> Understood {
             }
         }
     }
-    for call in &mut reply.tool_calls {
-        if let Some(meant) = meant(&call.name, tools) {
-            call.name = meant;
-        }
-    }
-    Understood { reply, taken, refusal }
+    let understand = |call: &mut ToolCall| {
+        let meant = meant(&call.name, tools)?;
+        Some(inline::leave_out(&std::mem::replace(&mut call.name, meant)))
+    };
+    let called_as = reply.tool_calls.iter_mut().map(understand).collect();
+    Understood { reply, taken, called_as, refusal }
 }
 
 fn named(name: String, arguments: Map<String, Value>) -> ToolCall {
@@ -193,6 +196,11 @@ mod tests {
             };
             let read = understood(Reply { tool_calls: vec![call], ..Reply::default() }, &tools());
             assert_eq!(read.reply.tool_calls[0].name, expect);
+            assert_eq!(
+                read.called_as,
+                [(name != expect).then(|| name.to_owned())],
+                "it is said once it was run"
+            );
         };
         check("hire_agent", "spawn_agent_with_task");
         check("functions.sendMessage", "send_message");

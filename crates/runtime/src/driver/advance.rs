@@ -236,6 +236,8 @@ impl Advance {
         } else {
             tools::Done::refused(&tools::unknown(&call.name), &self.snapshot)
         };
+        let word = turn.called_as(call).map(|word| format!("{word} → {}", call.name));
+        let done = done.noting(word.into_iter().collect());
         polity_points::point!("advance::tool_done");
         if let Some(record) = done.record {
             self.record(tx, turn, record).await?;

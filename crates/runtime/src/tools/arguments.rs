@@ -186,12 +186,15 @@ impl Call {
         };
         let mut reader = Reader::new(object, names, catalogue);
         reader.translate(synonyms_of(&call.name));
-        let understood = reader.understood();
         match call.name.as_str() {
             "send_message" => reader.gather("payload", None),
-            "spawn_agent_with_task" => reader.gather("initialMessage", Some("taskBrief")),
+            "spawn_agent_with_task" => {
+                reader.complete("taskBrief", "initialMessage");
+                reader.gather("initialMessage", Some("taskBrief"));
+            }
             _ => {}
         }
+        let understood = reader.understood();
         let read = read(&call.name, &mut reader);
         let (refusal, ignored) = reader.finish();
         let call = match (refusal, read) {

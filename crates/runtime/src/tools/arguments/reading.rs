@@ -2,6 +2,7 @@
 
 use crate::inline;
 use polity_registry::Catalogue;
+use polity_society::brief;
 use polity_society::message::{MessageType, Payload};
 use polity_society::problem::{Fault, FieldProblem, path};
 use polity_society::refusal::Refusal;
@@ -108,6 +109,15 @@ impl<'a> Reader<'a> {
         }
         if is_changed {
             self.object.insert(message.to_owned(), Value::Object(fields));
+        }
+    }
+
+    /// Takes what the brief lacks from the message that goes with it, where that states it.
+    pub(super) fn complete(&mut self, name: &'static str, message: &'static str) {
+        let Some(fields) = self.object.get(message).and_then(Payload::open) else { return };
+        if let Some((completed, taken)) = brief::completed(self.object.get(name), &fields) {
+            self.object.insert(name.to_owned(), completed);
+            self.understood.extend(taken);
         }
     }
 

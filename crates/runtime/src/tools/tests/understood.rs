@@ -151,3 +151,26 @@ async fn a_summary_says_something() {
         );
     }
 }
+
+#[tokio::test]
+async fn what_the_brief_lacks_and_the_first_message_states_is_taken_and_noted() {
+    let world = World::new().await;
+    let mut lacking = brief();
+    lacking.as_object_mut().unwrap().remove("outputs");
+    let hire = |text: &str| {
+        let role = json!({"name": "写手", "rolePrompt": "写"});
+        json!({"role": role, "taskBrief": lacking, "initialMessage": {"text": text}})
+    };
+    let refused = world.call("root", "spawn_agent_with_task", hire("写一句话")).await;
+    assert_eq!(code(&refused), "invalid_task_brief");
+    let hired = world.call("root", "spawn_agent_with_task", hire("写一句话\noutputs: 一句话")).await;
+    assert!(hired["id"].is_string(), "{hired}");
+    assert_eq!(hired["understood"], json!(["initialMessage.outputs → taskBrief.outputs"]));
+}
+
+#[tokio::test]
+async fn an_unknown_tool_is_answered_with_those_there_are_the_likeliest_first() {
+    let world = World::new().await;
+    let refused = world.call("root", "get_artefact", json!({})).await;
+    assert_eq!((code(&refused), &refused["tools"][0]), ("unknown_tool", &json!("get_artifact")));
+}

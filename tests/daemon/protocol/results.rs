@@ -1,0 +1,140 @@
+//! Answers in the form that a brief asks for.
+
+use polity_tests::{Answer, Conversation, Polity, ScriptedServer};
+use serde_json::{Value, json};
+
+use crate::support::hiring::{Gate, brief, hired};
+use crate::support::{app, json_lines, run, service, start};
+
+/// What the writer is to answer.
+fn form() -> Value {
+    json!({"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]})
+}
+
+fn home_of(server: &ScriptedServer) -> Polity {
+    let services = json!({"services": [service("one", server, &["text"])]});
+    Polity::new(&services, &app(&json!({})))
+}
+
+/// Root hires a writer for a title, and passes on what it hears. `writes` is what the writer does.
+fn society(
+    writes: impl Fn(&Conversation) -> Answer + Send + Sync + 'static,
+) -> impl Fn(&Conversation) -> Answer + Send + Sync + 'static {
+    move |asked| {
+        if asked.role_name() == "writer" {
+            return writes(asked);
+        }
+        if hired(asked, "writer").is_none() {
+            let mut wanted = brief("find a title");
+            wanted["result_schema"] = form();
+            let role = json!({"name": "writer", "rolePrompt": "You write."});
+            let message = json!({"message_type": "task_assignment", "text": "a title, please"});
+            return Answer::call(
+                "spawn_agent_with_task",
+                json!({"role": role, "taskBrief": wanted, "initialMessage": message}),
+            );
+        }
+        match asked.heard().last() {
+            Some(heard) if heard.kind.contains("答复你的请求") => Answer::say(heard.text.clone()),
+            _ => Answer::say("it is being written"),
+        }
+    }
+}
+
+/// How often the writer was told that its answer does not fit.
+fn told(asked: &Conversation) -> usize {
+    let heard = asked.heard();
+    let notices = heard.iter().filter(|heard| heard.text.contains("你的答复尚未发出")).count();
+    let refusals = asked.tool_results();
+    notices + refusals.iter().filter(|result| result.error() == Some("result_does_not_fit")).count()
+}
+
+#[test]
+fn a_closing_text_that_does_not_fit_is_returned_once_and_the_next_one_goes_up() {
+    let server = ScriptedServer::start(society(|asked| match told(asked) {
+        0 => Answer::say("A Title"),
+        _ => Answer::say("```json\n{\"title\": \"A Title\"}\n```"),
+    }));
+    let polity = home_of(&server);
+    let ended = run(&polity, &["a title"]).expect_code(0);
+    assert!(ended.stdout.contains("\"title\": \"A Title\""), "{}", ended.stdout);
+    let asked = server.requests().into_iter().map(|request| request.conversation());
+    let writer: Vec<Conversation> = asked.filter(|asked| asked.role_name() == "writer").collect();
+    assert_eq!(writer.len(), 2, "it was asked once more");
+    let first = &writer[0].heard()[0].text;
+    assert!(first.contains("JSON Schema：{") && first.contains("\"title\""), "{first}");
+    let messages = messages_of(&polity);
+    let answer = messages.iter().find(|message| message["payload"]["result"].is_object()).unwrap();
+    assert_eq!(answer["payload"]["result"], json!({"title": "A Title"}));
+    server.assert_clean();
+}
+
+#[test]
+fn a_message_that_never_fits_goes_up_with_what_is_wrong() {
+    let server = ScriptedServer::start(society(|asked| match asked.results_of("send_message").len() {
+        0 | 1 => {
+            let payload = json!({"message_type": "collaboration_response", "text": "no JSON at all"});
+            Answer::call("send_message", json!({"to": "root", "payload": payload}))
+        }
+        _ => Answer::nothing(),
+    }));
+    let polity = home_of(&server);
+    let ended = run(&polity, &["a title"]).expect_code(0);
+    assert!(ended.stdout.contains("schema_errors: [\"it is not JSON\"]"), "{}", ended.stdout);
+    let messages = messages_of(&polity);
+    let texts = messages.iter().filter(|message| message["text"] == "no JSON at all");
+    assert_eq!(texts.count(), 1, "the first was refused");
+    server.assert_clean();
+}
+
+#[test]
+fn a_schema_that_is_none_hires_nobody() {
+    let server = ScriptedServer::start(|asked| {
+        let tried = asked.results_of("spawn_agent_with_task");
+        let Some(tried) = tried.first() else {
+            let mut wanted = brief("find a title");
+            wanted["result_schema"] = json!({"type": "no such type"});
+            let role = json!({"name": "writer", "rolePrompt": "You write."});
+            let message = json!({"message_type": "task_assignment", "text": "a title, please"});
+            return Answer::call(
+                "spawn_agent_with_task",
+                json!({"role": role, "taskBrief": wanted, "initialMessage": message}),
+            );
+        };
+        assert_eq!(tried.error(), Some("invalid_message"), "{}", tried.value);
+        assert_eq!(tried.value["details"][0]["field"], "taskBrief.result_schema");
+        Answer::say("it cannot be asked for")
+    });
+    run(&home_of(&server), &["a title"]).expect_code(0);
+    assert_eq!(server.request_count(), 2);
+}
+
+/// That it was returned is in the records, so the next process does not return it again.
+#[test]
+fn what_was_returned_before_a_crash_is_not_returned_again() {
+    let (asked_again, gate) = (Gate::default(), Gate::default());
+    let (asked, pass) = (asked_again.clone(), gate.clone());
+    let server = ScriptedServer::start(society(move |conversation| {
+        if told(conversation) > 0 {
+            asked.open();
+            pass.pass();
+        }
+        Answer::say("A Title")
+    }));
+    let polity = home_of(&server);
+    let running = start(&polity, &["a title"]);
+    asked_again.pass();
+    running.kill9();
+    gate.open();
+    let ended = run(&polity, &["--resume"]).expect_code(0);
+    assert!(ended.stdout.contains("schema_errors"), "{}", ended.stdout);
+    let writer = server.requests().iter().filter(|request| told(&request.conversation()) > 1).count();
+    assert_eq!(writer, 0, "it was told once");
+    server.assert_clean();
+}
+
+/// The messages of the society, as the reading command prints them.
+fn messages_of(polity: &Polity) -> Vec<Value> {
+    let printed = polity.run(&["messages", "--json", "--data", "data"]).expect_code(0).stdout;
+    json_lines(&printed)
+}
