@@ -30,7 +30,10 @@ fn a_call_that_the_server_cannot_read_is_asked_for_again_with_the_tools_named() 
     let failed = json_lines(&ended.stdout);
     let failed = events(&failed, "model_failed");
     assert_eq!((&failed[0]["kind"], &failed[0]["next"]), (&json!("call_not_parsed"), &json!("reword")));
-    assert!(last_asked(&server).system().contains("spawn_agent_with_task, "), "the tools are named");
+    assert!(
+        last_asked(&server).system().contains("spawn_agent_with_task(roleId, role, "),
+        "the tools are named"
+    );
     server.assert_clean();
 }
 
@@ -77,6 +80,50 @@ fn the_same_call_with_the_same_result_is_told_and_then_ends_the_turn() {
     let lines = json_lines(&ended.stdout);
     let said = letters(&lines).iter().map(|letter| letter["text"].to_string()).collect::<String>();
     assert!(said.contains("repeating"), "{said}");
+}
+
+/// What is made anew has another id each time; all else is the same.
+#[test]
+fn a_call_that_makes_the_same_again_and_again_is_a_repetition() {
+    let server = ScriptedServer::start(|_| {
+        Answer::call("put_artifact", json!({"type": "note", "content": "12 pencils"}))
+    });
+    run(&home(&server, &json!({})), &["go"]).expect_code(3);
+    assert_eq!(server.request_count(), 5);
+}
+
+#[test]
+fn the_person_is_told_the_same_once_in_a_turn() {
+    let server = ScriptedServer::start(|asked| match asked.results_of("send_message").len() {
+        count @ 0..3 => {
+            let again = asked.results_of("send_message").last().map(|result| result.value.clone());
+            let is_again = again.is_some_and(|value| value["messageIds"][0]["alreadySent"] == true);
+            assert_eq!(is_again, count == 2, "the second is known");
+            Answer::call("send_message", json!({"to": "user", "payload": {"text": "Paris."}}))
+        }
+        _ => Answer::nothing(),
+    });
+    let ended = run(&home(&server, &json!({})), &["go"]).expect_code(0);
+    assert_eq!(ended.stdout, "Paris.\n");
+    server.assert_clean();
+}
+
+/// The parser of the server is out of the way then, and what the model writes is read here.
+#[test]
+fn a_server_that_cannot_read_calls_twice_is_sent_no_tools() {
+    let server = ScriptedServer::start(|asked| {
+        if !asked.results_of("list_contacts").is_empty() {
+            return Answer::say("done");
+        }
+        if !asked.offered_tools().is_empty() {
+            return unreadable();
+        }
+        assert!(asked.system().contains("get_artifact(ref, offset, limit)"), "{}", asked.system());
+        Answer::say("<tool_call>{\"name\": \"list_contacts\", \"arguments\": {}}</tool_call>")
+    });
+    let ended = run(&home(&server, &json!({})), &["go"]).expect_code(0);
+    assert_eq!(ended.stdout, "done\n");
+    server.assert_clean();
 }
 
 #[test]

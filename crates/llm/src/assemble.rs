@@ -89,6 +89,16 @@ impl Assembler {
         Ok(reply)
     }
 
+    /// The calls that came whole before the server found that it cannot read what the model wrote: they are what the model
+    /// wants, whatever stands behind them. None where the failure is another one, or a call has not come to its end.
+    pub(crate) fn rescue(mut self, failure: &Failure, prompt_tokens: u64) -> Option<Reply> {
+        if failure.kind != FailureKind::CallNotParsed || !self.calls.are_whole() {
+            return None;
+        }
+        self.finish_reason.get_or_insert_with(|| "tool_calls".to_owned());
+        self.finish(prompt_tokens).ok()
+    }
+
     fn push_choice(&mut self, choice: Value) {
         let Value::Object(mut choice) = choice else { return };
         if choice.get("index").and_then(Value::as_u64).unwrap_or(0) != 0 {

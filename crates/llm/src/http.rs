@@ -120,7 +120,10 @@ impl Exchange {
         let mut assembler = Assembler::default();
         while let Some(piece) = pieces.next().await {
             let piece = piece.map_err(|error| self.failed(error))?;
-            assembler.push(piece).map_err(|failure| self.in_answer(failure))?;
+            if let Err(failure) = assembler.push(piece) {
+                let rescued = assembler.rescue(&failure, self.prompt_tokens);
+                return rescued.ok_or_else(|| self.in_answer(failure));
+            }
         }
         assembler.finish(self.prompt_tokens).map_err(|failure| self.in_answer(failure))
     }

@@ -410,7 +410,7 @@ impl Call<'_> {
         made: Made,
         reservation: Reservation,
     ) -> Asked {
-        let Understood { mut reply, taken, called_as, refusal } = understood(reply, &made.request.tools);
+        let Understood { mut reply, taken, called_as, refusal } = understood(reply, &made.offered);
         if let Wanted::Answer(round) = self.wanted {
             let taken = self.scene.history.call_ids();
             reply.tool_calls = with_unique_ids(reply.tool_calls, &taken, round.turn, round.number);

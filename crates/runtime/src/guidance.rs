@@ -3,8 +3,8 @@
 use polity_llm::Tool;
 use polity_society::role::ToolGroup;
 
-/// Windows of at least this many tokens have room for all rules and tools.
-const LARGE_WINDOW: u64 = 8_192;
+/// Windows of more tokens have room for all rules and tools. With this many, small models get lost in them.
+const SMALL_WINDOW: u64 = 8_192;
 
 /// The tools that an agent cannot do without, where the window has no room for more.
 const ESSENTIAL: [&str; 5] =
@@ -42,7 +42,7 @@ impl Guidance {
 /// window would leave too little for the work itself.
 pub(crate) fn guidance(window: Option<u64>, cost: impl Fn(Guidance) -> u64) -> Guidance {
     let Some(window) = window else { return Guidance::Full };
-    if window < LARGE_WINDOW {
+    if window <= SMALL_WINDOW {
         return Guidance::FewTools;
     }
     let has_room = |guidance: &Guidance| cost(*guidance) <= window / 2;
@@ -67,9 +67,9 @@ mod tests {
         };
         assert_eq!(guidance(None, cost), Guidance::Full);
         assert_eq!(guidance(Some(4_096), cost), Guidance::FewTools);
-        assert_eq!(guidance(Some(8_191), |_| 1), Guidance::FewTools);
-        assert_eq!(guidance(Some(8_192), |_| 1), Guidance::Full);
-        assert_eq!(guidance(Some(8_192), cost), Guidance::FewTools);
+        assert_eq!(guidance(Some(8_192), |_| 1), Guidance::FewTools);
+        assert_eq!(guidance(Some(8_193), |_| 1), Guidance::Full);
+        assert_eq!(guidance(Some(8_300), cost), Guidance::FewTools);
         assert_eq!(guidance(Some(8_400), cost), Guidance::ShortRules);
         assert_eq!(guidance(Some(12_000), cost), Guidance::Full);
     }

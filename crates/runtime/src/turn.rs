@@ -6,7 +6,7 @@
 use crate::record::{Record, Replied, Taken, ToolResult};
 use crate::result::Misfit;
 use polity_llm::ToolCall;
-use polity_society::id::CallId;
+use polity_society::id::{ArtifactId, CallId, MessageId};
 use polity_society::message::Expects;
 use polity_society::notice::Notice;
 use serde_json::{Map, Value};
@@ -134,13 +134,34 @@ enum Told {
     Yes,
 }
 
+/// A result without the ids of what was made anew: the same message sent twice, or the same content stored twice, gives
+/// the same but for these.
+fn without_ids(result: &str) -> String {
+    let is_of_word =
+        |character: char| character.is_ascii_alphanumeric() || matches!(character, ':' | '-' | '_');
+    let is_id =
+        |word: &str| MessageId::new(word).sequence().is_some() || ArtifactId::from_reference(word).is_some();
+    let mut rest = result;
+    let mut kept = String::with_capacity(result.len());
+    while let Some(begins) = rest.find(is_of_word) {
+        let (before, word) = rest.split_at(begins);
+        let ends = word.find(|character| !is_of_word(character)).unwrap_or(word.len());
+        let (word, after) = word.split_at(ends);
+        kept.push_str(before);
+        kept.push_str(if is_id(word) { "#" } else { word });
+        rest = after;
+    }
+    kept.push_str(rest);
+    kept
+}
+
 impl Repetition {
     fn after(&self, call: &ToolCall, result: &ToolResult) -> Self {
         let mut hasher = DefaultHasher::new();
         call.name.hash(&mut hasher);
         // Cannot fail: both have text keys only.
         serde_json::to_string(&call.arguments).unwrap_or_default().hash(&mut hasher);
-        serde_json::to_string(result).unwrap_or_default().hash(&mut hasher);
+        without_ids(&serde_json::to_string(result).unwrap_or_default()).hash(&mut hasher);
         let digest = hasher.finish();
         if self.times > 0 && self.digest == digest {
             return Self { times: self.times + 1, ..self.clone() };

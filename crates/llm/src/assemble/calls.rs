@@ -37,6 +37,15 @@ impl Calls {
         }
     }
 
+    /// Whether there are calls, and each has a name and arguments that are an object to its end.
+    pub(super) fn are_whole(&self) -> bool {
+        let is_whole = |call: &Piece| {
+            let arguments = serde_json::from_str::<Value>(&call.arguments);
+            !call.name.is_empty() && arguments.is_ok_and(|arguments| arguments.is_object())
+        };
+        !self.0.is_empty() && self.0.iter().all(is_whole)
+    }
+
     /// Ends the calls, and understands their arguments.
     pub(super) fn finish(self) -> Vec<ToolCall> {
         let finish = |call: Piece| ToolCall {

@@ -395,3 +395,25 @@ proptest! {
         prop_assert_eq!(assembled(chunks).unwrap_err().kind, FailureKind::BrokenOff);
     }
 }
+
+/// llama.cpp streams a call as it comes, and says at its end that it cannot read what follows.
+#[test]
+fn calls_that_came_whole_count_although_the_server_could_not_read_on() {
+    let rescued = |deltas: &[Value], message: &str| {
+        let mut assembler = Assembler::default();
+        for call in deltas {
+            assembler.push(delta(json!({"tool_calls": [call]}))).unwrap();
+        }
+        let failure = assembler.push(json!({"error": {"code": 500, "message": message}})).unwrap_err();
+        assembler.rescue(&failure, 7)
+    };
+    let unreadable = "The model produced output that does not match the expected peg-native format";
+    let begun = json!({"index": 0, "function": {"name": "get_artifact", "arguments": "{\"ref\": "}});
+    let ended = json!({"index": 0, "function": {"arguments": "\"artifact:a\"}"}});
+    let reply = rescued(&[begun.clone(), ended.clone()], unreadable).unwrap();
+    assert_eq!(reply.tool_calls[0].name, "get_artifact");
+    assert_eq!(reply.finish_reason, "tool_calls");
+    assert!(rescued(&[begun.clone()], unreadable).is_none(), "its arguments have no end");
+    assert!(rescued(&[], unreadable).is_none(), "there is no call");
+    assert!(rescued(&[begun, ended], "out of memory").is_none(), "another failure");
+}

@@ -20,11 +20,14 @@ use polity_routing::FileTypes;
 use polity_society::content::{Capability, Kind};
 use polity_society::id::ArtifactId;
 use polity_society::text::{TextKey, Texts};
+use serde_json::Value;
 use std::ops::Range;
 
 /// A request, how the artifacts in it are shown, and what each record that is told takes of it, in tokens.
 pub(super) struct Made {
     pub(super) request: Request,
+    /// The tools that the model may call: those of the request, or those that its system message alone names.
+    pub(super) offered: Vec<Tool>,
     pub(super) shown: Vec<Shown>,
     pub(super) costs: Vec<u64>,
     /// What is to be recorded of artifacts that cannot be read.
@@ -157,14 +160,27 @@ async fn answer_request(
         Tools::Offered => ToolChoice::Auto,
         Tools::Withheld => ToolChoice::None,
     };
-    let request = Request { messages, tools: tools_offered, tool_choice };
-    Made { request, shown: rendered.shown, costs, unreadable }
+    // A server that cannot read the calls of its model twice is sent no tools: what the model writes then comes as text.
+    let offered = tools_offered;
+    let tools = if manner.reworded < TOOLS_IN_WORDS { offered.clone() } else { Vec::new() };
+    let request = Request { messages, tools, tool_choice };
+    Made { request, offered, shown: rendered.shown, costs, unreadable }
+}
+
+/// After so many failures of its server to read a call, a model is told of its tools in words alone.
+const TOOLS_IN_WORDS: u32 = 2;
+
+/// A tool with the names of its parameters: `get_artifact(ref, offset, limit)`.
+fn signature(tool: &Tool) -> String {
+    let properties = tool.parameters.get("properties").and_then(Value::as_object);
+    let names: Vec<&str> = properties.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+    format!("{}({})", tool.name, names.join(", "))
 }
 
 /// What is said of calls to a model whose last call its server could not read: first the tools and the form, then that
 /// a text will do as well.
 fn how_to_call(manner: Manner, tools: &[Tool], texts: &Texts) -> Vec<String> {
-    let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    let names: Vec<String> = tools.iter().map(signature).collect();
     let lines = [
         texts.fill(TextKey::SystemHowToCall, &[("tools", &names.join(", "))]),
         texts.get(TextKey::SystemNoCall).to_owned(),
@@ -190,6 +206,7 @@ fn summary_request(compaction: &Compaction, snapshot: &Snapshot) -> Made {
     ];
     Made {
         request: Request { messages, ..Request::default() },
+        offered: Vec::new(),
         shown: Vec::new(),
         costs: Vec::new(),
         unreadable: Vec::new(),

@@ -95,6 +95,8 @@ const UNHEARD: &str = "SELECT DISTINCT (SELECT asked.on_behalf_of FROM messages 
 /// What one has told the other since a message was accepted.
 const TOLD_SINCE: &str = "SELECT * FROM messages INDEXED BY messages_between
     WHERE task = ?3 AND sender = ?1 AND receiver = ?2 AND seq > ?4 ORDER BY seq DESC LIMIT 1000";
+const SENT_TO_PERSON: &str = "SELECT * FROM messages INDEXED BY messages_between
+    WHERE task = ?2 AND sender = ?1 AND receiver = 'user' AND sent_in = ?3 ORDER BY seq DESC";
 const OWED: &str = "SELECT id, sender, reminded FROM messages INDEXED BY messages_unanswered
     WHERE receiver = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL
     AND state IN ('in_turn', 'done') AND state = 'done' ORDER BY seq";
@@ -177,6 +179,7 @@ pub(super) const STATEMENTS: &[&str] = &[
     PENDING,
     UNHEARD,
     TOLD_SINCE,
+    SENT_TO_PERSON,
     OWED,
     PROVISIONAL,
     NEWEST_BETWEEN,
@@ -515,6 +518,23 @@ pub(crate) async fn said_before(
         let Body::Payload(payload) = &message.body else { continue };
         if concerns && payload.words().is_some_and(|words| words.trim() == text.trim()) {
             return Ok(Some(Earlier { id: message.id, finality: message.finality }));
+        }
+    }
+    Ok(None)
+}
+
+/// The message that an agent has sent to the person in a turn and that says exactly this.
+pub(crate) async fn sent_to_person(
+    connection: &mut SqliteConnection,
+    sender: &Conversation,
+    turn: i64,
+    payload: &Payload,
+) -> Result<Option<MessageId>, Error> {
+    let query = sqlx::query(SENT_TO_PERSON).bind(sender.agent.as_str()).bind(sender.task.as_str()).bind(turn);
+    for row in &query.fetch_all(connection).await? {
+        let message = read(row)?;
+        if matches!(&message.body, Body::Payload(said) if said == payload) {
+            return Ok(Some(message.id));
         }
     }
     Ok(None)

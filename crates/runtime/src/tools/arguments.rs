@@ -187,9 +187,13 @@ impl Call {
         let mut reader = Reader::new(object, names, catalogue);
         reader.translate(synonyms_of(&call.name));
         match call.name.as_str() {
-            "send_message" => reader.gather("payload", None),
+            "send_message" => {
+                reader.write_to_person("to", "payload");
+                reader.gather("payload", None);
+            }
             "spawn_agent_with_task" => {
                 reader.complete("taskBrief", "initialMessage");
+                reader.assign("initialMessage", "taskBrief");
                 reader.gather("initialMessage", Some("taskBrief"));
             }
             _ => {}

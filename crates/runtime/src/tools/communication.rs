@@ -4,10 +4,12 @@ use super::arguments::{CompressContext, FindCapableAgents, SendMessage};
 use super::{Context, Done, Ran};
 use crate::door;
 use crate::record::{Keeps, Record};
-use crate::store::{Conversation, Error, Tx, agents};
+use crate::store::{Conversation, Error, Tx, agents, messages, turns};
 use polity_society::agent::{Party, Standing};
 use polity_society::contact::{self, KnownParty};
 use polity_society::content::Direction;
+use polity_society::id::{AgentId, MessageId};
+use polity_society::message::Payload;
 use polity_society::rules::{Answering, Draft};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -33,6 +35,12 @@ pub(super) async fn send_message(
         let known = contact::find(&contacts, &to).ok().flatten();
         let receiver = known.map_or(to.as_str(), |known| known.party.id.as_str());
         if !receivers.insert(receiver.to_owned()) {
+            continue;
+        }
+        if AgentId::new(receiver).is_user()
+            && let Some(earlier) = said_in_this_turn(tx, context, &payload).await?
+        {
+            sent.push(json!({"to": to, "id": earlier, "alreadySent": true}));
             continue;
         }
         let draft =
@@ -62,6 +70,18 @@ pub(super) async fn send_message(
         result["refused"] = each.collect();
     }
     Ok(Ok(Done::json(result).naming(ignored)))
+}
+
+/// The person is not told the same twice in a turn. Gives what was sent before.
+async fn said_in_this_turn(
+    tx: &mut Tx,
+    context: &Context<'_>,
+    payload: &Payload,
+) -> Result<Option<MessageId>, Error> {
+    match turns::open(&mut tx.connection, context.caller).await? {
+        Some(turn) => messages::sent_to_person(&mut tx.connection, context.caller, turn.id, payload).await,
+        None => Ok(None),
+    }
 }
 
 pub(super) async fn list_contacts(tx: &mut Tx, context: &Context<'_>) -> Result<Ran, Error> {

@@ -2,7 +2,8 @@
 
 use crate::inline;
 use polity_registry::Catalogue;
-use polity_society::brief;
+use polity_society::brief::{self, TaskBrief};
+use polity_society::id::AgentId;
 use polity_society::message::{MessageType, Payload};
 use polity_society::problem::{Fault, FieldProblem, path};
 use polity_society::refusal::Refusal;
@@ -109,6 +110,39 @@ impl<'a> Reader<'a> {
         }
         if is_changed {
             self.object.insert(message.to_owned(), Value::Object(fields));
+        }
+    }
+
+    /// Nobody assigns the person a task: an assignment to it that has no brief is a message.
+    pub(super) fn write_to_person(&mut self, to: &'static str, message: &'static str) {
+        let is_person = |name: &Value| name.as_str().is_some_and(|name| AgentId::new(name.trim()).is_user());
+        let to_person = match self.object.get(to) {
+            Some(Value::Array(all)) => !all.is_empty() && all.iter().all(is_person),
+            Some(one) => is_person(one),
+            None => false,
+        };
+        let Some(mut fields) = self.object.get(message).and_then(Payload::open).filter(|_| to_person) else {
+            return;
+        };
+        let assigns =
+            fields.get("message_type").and_then(Value::as_str) == Some(MessageType::TaskAssignment.as_str());
+        if assigns && fields.get("taskBrief").is_none_or(Value::is_null) {
+            fields.shift_remove("message_type");
+            self.object.insert(message.to_owned(), Value::Object(fields));
+            self.understood.push(format!("{message}.message_type: task_assignment → general"));
+        }
+    }
+
+    /// A brief that says everything needs no other words with it.
+    pub(super) fn assign(&mut self, message: &'static str, brief: &'static str) {
+        let is_missing = self.object.get(message).is_none_or(|message| !written::says_something(message));
+        if is_missing && TaskBrief::parse(self.object.get(brief)).is_ok() {
+            let assignment = Map::from_iter([(
+                "message_type".to_owned(),
+                Value::from(MessageType::TaskAssignment.as_str()),
+            )]);
+            self.object.insert(message.to_owned(), Value::Object(assignment));
+            self.understood.push(format!("{brief} → {message}"));
         }
     }
 

@@ -174,3 +174,27 @@ async fn an_unknown_tool_is_answered_with_those_there_are_the_likeliest_first() 
     let refused = world.call("root", "get_artefact", json!({})).await;
     assert_eq!((code(&refused), &refused["tools"][0]), ("unknown_tool", &json!("get_artifact")));
 }
+
+#[tokio::test]
+async fn a_brief_that_says_everything_needs_no_first_message() {
+    let world = World::new().await;
+    let role = json!({"name": "写手", "rolePrompt": "写"});
+    let hired =
+        world.call("root", "spawn_agent_with_task", json!({"role": role, "taskBrief": brief()})).await;
+    assert!(hired["messageId"].is_string(), "{hired}");
+    assert_eq!(hired["understood"], json!(["taskBrief → initialMessage"]));
+    let refused = world.call("root", "spawn_agent_with_task", json!({"role": role})).await;
+    assert_eq!(code(&refused), "invalid_task_brief");
+    let missing = json!({"field": "initialMessage", "problem": "missing"});
+    assert!(refused["details"].as_array().unwrap().contains(&missing), "{refused}");
+}
+
+#[tokio::test]
+async fn nobody_assigns_the_person_a_task() {
+    let world = World::new().await;
+    let payload = json!({"message_type": "task_assignment", "text": "那就红吧"});
+    let sent = world.say("root", "user", payload.clone()).await;
+    assert_eq!(sent["understood"], json!(["payload.message_type: task_assignment → general"]), "{sent}");
+    let writer = world.hire("root", "写手", json!({})).await;
+    assert_eq!(code(&world.say("root", &writer, payload).await), "invalid_message");
+}

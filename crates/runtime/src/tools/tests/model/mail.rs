@@ -342,11 +342,23 @@ impl Society {
         for meant in to {
             let known = self.contact(by, meant).ok().flatten();
             let receiver = known.map_or_else(|| meant.clone(), |id| id.to_string());
+            let known_is_person = receiver == AgentId::user().as_str();
             if !receivers.insert(receiver) {
+                continue;
+            }
+            let to_person = known_is_person.then(|| self.open_turn(by).map(|turn| turn.id)).flatten();
+            let told =
+                |(turn, said, _): &&(i64, Letter, MessageId)| Some(*turn) == to_person && said == letter;
+            if let Some((_, _, earlier)) = self.told_person.iter().find(told) {
+                sent.push(json!({"to": meant, "id": earlier, "alreadySent": true}));
+                self.happened.push("the person told the same again");
                 continue;
             }
             match self.send(by, meant, letter, &Answering::AsWritten, due_at, last_word) {
                 Ok(message) => {
+                    if let Some(turn) = to_person {
+                        self.told_person.push((turn, letter.clone(), message.id.clone()));
+                    }
                     sent.push(json!({"to": meant, "id": message.id}));
                     ignored.extend(message.ignored);
                 }

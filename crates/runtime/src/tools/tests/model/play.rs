@@ -4,7 +4,7 @@
 use super::choice::{self, Callers, TASKS};
 use super::invariants::{self, Step};
 use super::observed::{Changes, Observed, read_all};
-use super::operation::{Flaw, Operation};
+use super::operation::{Flaw, Operation, Payload};
 use super::rows::{Key, Message, Rows, Told};
 use super::society::{Code, Letter, Society};
 use crate::driver::closing;
@@ -18,7 +18,7 @@ use polity_artifacts::Prepared;
 use polity_llm::{Arguments, ToolCall};
 use polity_registry::Snapshot;
 use polity_society::id::{AgentId, ArtifactId, RoleId, ServiceId, TaskId};
-use polity_society::message::MessageState;
+use polity_society::message::{MessageState, MessageType};
 use polity_society::notice::Notice;
 use polity_society::rules::{self, LastWord};
 use serde_json::{Map, Value, json};
@@ -201,7 +201,18 @@ impl Play {
             Operation::Send { by, to, payload, delay } => {
                 let by = choice::actor(&self.society, *by, Callers::AgentsAndThePerson);
                 let to: Vec<String> = to.iter().map(|whom| choice::whom(&self.society, &by, *whom)).collect();
-                let (written, letter) = choice::payload(&self.society, &by, payload, None);
+                // Nobody assigns the person a task: what has no brief is a message.
+                let to_person = !to.is_empty() && to.iter().all(|to| to == AgentId::user().as_str());
+                let lacks_brief =
+                    payload.kind == MessageType::TaskAssignment && payload.flaw == Flaw::Incomplete;
+                let (written, letter) = if to_person && lacks_brief {
+                    let meant = Payload { kind: MessageType::General, flaw: Flaw::None, ..payload.clone() };
+                    let (mut written, letter) = choice::payload(&self.society, &by, &meant, None);
+                    written["message_type"] = json!(MessageType::TaskAssignment);
+                    (written, letter)
+                } else {
+                    choice::payload(&self.society, &by, payload, None)
+                };
                 let arguments = json!({"to": to, "payload": written, "delayMs": delay});
                 let said = self.call(tx, &by, "send_message", arguments).await?;
                 let due_at = delay.map(|delay| self.society.now.saturating_add_unsigned(delay));

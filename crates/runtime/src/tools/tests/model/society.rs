@@ -18,7 +18,7 @@ pub(super) const MAX_QUEUE: usize = 5;
 pub(super) type Code = &'static str;
 
 /// A payload, as far as the rules look into it.
-#[derive(Clone, Debug)]
+#[derive(PartialEq, Clone, Debug)]
 pub(super) struct Letter {
     pub(super) kind: MessageType,
     pub(super) attachments: Vec<ArtifactId>,
@@ -72,6 +72,8 @@ pub(super) struct Society {
     pub(super) turns: i64,
     pub(super) accepted: i64,
     pub(super) notes: i64,
+    /// What the person was told in which turn by `send_message`.
+    pub(super) told_person: Vec<(i64, Letter, MessageId)>,
     /// All artifacts, in the order in which they were stored.
     pub(super) stored: Vec<ArtifactId>,
     /// What came of the operation at hand by the way.
@@ -113,6 +115,7 @@ impl Society {
             turns: 0,
             accepted: 0,
             notes: 0,
+            told_person: Vec::new(),
             stored: Vec::new(),
             happened: Vec::new(),
         }
