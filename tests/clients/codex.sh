@@ -45,6 +45,7 @@ name = "polity"
 base_url = "$url/v1"
 env_key = "POLITY_TOKEN"
 wire_api = "responses"
+stream_max_retries = 0
 TOML
 
 cd "$work/place"

@@ -46,9 +46,9 @@ assert((await stream.finalResponse()).output_text);
 // LangChain.
 const chat = new ChatOpenAI({ model, apiKey, configuration: { baseURL } });
 fits(await chat.withStructuredOutput(City, { method: "jsonSchema" }).invoke(question("介绍一座城市")));
-const object = await chat.withStructuredOutput(City, { method: "jsonMode" }).invoke(question("介绍一座城市")).catch((error) => error);
 // JSON mode promises an object, and no fields.
-assert(object && typeof object === "object");
+const anything = chat.withConfig({ response_format: { type: "json_object" } });
+assert.equal(typeof JSON.parse((await anything.invoke(question("介绍一座城市"))).content), "object");
 
 // The AI SDK, by both routes.
 globalThis.AI_SDK_LOG_WARNINGS = false;

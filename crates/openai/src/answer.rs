@@ -1,4 +1,4 @@
-//! What of a message is given as the answer. Pure.
+//! Turns a message into the answer that a client gets. Pure.
 
 use crate::problem::Problem;
 use axum::http::StatusCode;

@@ -80,7 +80,7 @@ impl Said {
 pub(crate) struct Conversation {
     /// What the client tells the model to be.
     pub(crate) instructions: String,
-    /// By which the conversation is known that this goes on with, where the client names it instead of sending it.
+    /// The fingerprint of the conversation before, where the client names its last response instead of sending it.
     pub(crate) previous: Option<String>,
     said: Vec<Said>,
     /// Which of it is asked now: never empty.
@@ -174,7 +174,7 @@ impl Conversation {
         }
     }
 
-    /// What whoever has not been part of the conversation so far is to know of it: fields of the first message.
+    /// What an agent that is new to the conversation is told of it: fields of the first message.
     pub(crate) fn background(&self) -> serde_json::Map<String, Value> {
         let mut fields = serde_json::Map::new();
         if !self.instructions.is_empty() {

@@ -223,7 +223,8 @@ async fn send(
     if begins {
         payload.extend(conversation.background());
     }
-    if let Some(schema) = schema {
+    // Whoever has asked something waits for words.
+    if let Some(schema) = schema.filter(|_| awaits.is_none()) {
         payload.insert(RESULT_SCHEMA.to_owned(), schema.clone());
     }
     let earlier = conversation.before().filter(|_| begins);

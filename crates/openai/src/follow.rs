@@ -168,7 +168,8 @@ impl<'a> Follower<'a> {
         }
         // Only what answers the request itself was compared with the schema. A word after it says no more.
         let request = self.society.message(&self.sent.awaits).await.map_err(of_store)?;
-        Ok(request.and_then(|request| request.answered_by).or(first))
+        let answer = request.and_then(|request| request.answered_by);
+        Ok(answer.filter(|answer| *answer > self.sent.message).or(first))
     }
 
     /// Nothing comes from an agent that is paused, and nobody would see why. The message stays where it is.

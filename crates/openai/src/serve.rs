@@ -9,7 +9,7 @@ use crate::exchange::{self, Attempt, Hints, Sent};
 use crate::follow::{Follower, Told, Update, Usage};
 use crate::models::Model;
 use crate::problem::Problem;
-use crate::question::{Delivery, Question, UsageChunk};
+use crate::question::{Delivery, Question, UsageChunk, unsupported};
 use crate::responses;
 use axum::Json;
 use axum::body::{Body, Bytes};
@@ -20,6 +20,7 @@ use axum::response::{IntoResponse, Response};
 use polity_runtime::view::MessageView;
 use polity_runtime::{By, DirectAnswer, DirectError, Given, Line, Society};
 use polity_society::id::{AgentId, MessageId};
+use polity_society::message::RESULT_SCHEMA;
 use serde_json::Value;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -190,8 +191,12 @@ async fn serve(
     let agent = match Model::find(society, &model).await? {
         Model::Agent(agent) => agent,
         Model::Direct => {
-            drop(room);
+            if previous.is_some() {
+                let message = "polity-direct knows of no conversation; send the whole of it";
+                return Err(unsupported("previous_response_id", message));
+            }
             conversation.forget_bytes();
+            drop(room);
             return direct(&shared, route, model, &conversation, schema.as_ref(), delivery).await;
         }
     };
@@ -205,11 +210,16 @@ async fn serve(
         task: header(TASK).or(task.as_deref()),
         attempt: if retries.unwrap_or(0) > 0 { Attempt::Repeated } else { Attempt::First },
     };
-    let form = if schema.is_some() { Form::Schema } else { Form::Free };
-    let mut asked = Asked { conversation, agent, person, form };
+    let mut asked = Asked { conversation, agent, person, form: Form::Free };
     let sent = exchange::open(society, &asked.conversation, schema.as_ref(), asked.between(), hints).await?;
     asked.conversation.forget_bytes();
     drop(room);
+    // What is waited for says in which form: a reply to a question does not change that.
+    let awaited = society.message(&sent.awaits).await.map_err(|error| Problem::of_store(&error))?;
+    let payload = awaited.and_then(|awaited| awaited.payload);
+    if payload.is_some_and(|payload| payload.contains_key(RESULT_SCHEMA)) {
+        asked.form = Form::Schema;
+    }
     let created = society.message(&sent.message).await.map_err(|error| Problem::of_store(&error))?;
     let created = created.map_or(0, |message| message.created_at / 1000);
     let opening = Opening { id: sent.message.to_string(), created, model, previous };
@@ -234,7 +244,7 @@ async fn read(route: Route, body: Bytes) -> Result<Question, Problem> {
     tokio::task::spawn_blocking(work).await.map_err(|error| Problem::internal(&error))?
 }
 
-/// What the conversation is known by that ended with a response.
+/// The fingerprint of the conversation that ended with a response.
 async fn find_previous(society: &Society, response: &str) -> Result<String, Problem> {
     let message = MessageId::new(responses::reply::message_of(response));
     let found = society.exchanges().reply_to(&message).await;
@@ -268,7 +278,9 @@ async fn direct(
         for _ in &said.attached {
             text.push_str("\n[attachment]");
         }
-        lines.push(Line { by, text });
+        if !text.is_empty() {
+            lines.push(Line { by, text });
+        }
     }
     let asked = tokio::select! {
         asked = shared.society.ask_directly(&lines, schema) => asked,

@@ -252,7 +252,9 @@ pub fn small_window(tokens: u64, server: Server) -> Option<Finding> {
         "a context window of {tokens} tokens is small: agents get short rules and few tools, and older turns are soon \
          summed up"
     );
-    let how = larger(server).unwrap_or("give the model a larger one, or use another model");
+    let how = larger(server).unwrap_or(
+        "give the model a larger one and declare it as contextWindow in llmservices.json, or use another model",
+    );
     Some(Finding::warning("window_small", what, how))
 }
 

@@ -9,16 +9,18 @@ use crate::store::{
     Conversation, Error, Tx, agents, apply, artifacts, contacts, events, messages, notes, turns,
 };
 use polity_registry::{Catalogue, Service, Snapshot};
+use polity_society::brief::TaskBrief;
 use polity_society::change::Change;
 use polity_society::contact::{self, KnownParty};
 use polity_society::id::{AgentId, ArtifactId, MessageId, ServiceId};
-use polity_society::message::{Body, Payload, RESULT, RESULT_SCHEMA, SCHEMA_ERRORS};
+use polity_society::message::{Body, Finality, Payload, RESULT, RESULT_SCHEMA, SCHEMA_ERRORS};
 use polity_society::notice::Notice;
 use polity_society::problem::{Fault, FieldProblem};
 use polity_society::refusal::Refusal;
 use polity_society::rules::{
     self, Acquaintance, Admitted, Answering, DoorFacts, Draft, LastWord, PAIR_LIMIT,
 };
+use serde_json::Value;
 use sqlx::SqliteConnection;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -152,7 +154,7 @@ pub(crate) async fn send_fitting(
     let id = messages::next_id(tx).await?;
     match rules::admit(draft, &facts, id.clone(), &snapshot.settings.limits) {
         Ok(Admitted { mut changes, ignored }) => {
-            if let Some(refusal) = check_result(tx, &mut changes, misfit).await? {
+            if let Some(refusal) = check_result(tx, sender, &mut changes, misfit).await? {
                 return Ok(Err(refusal));
             }
             apply::apply(tx, snapshot, changes).await?;
@@ -176,26 +178,60 @@ fn unreadable_schema(payload: &Payload) -> Option<FieldProblem> {
     Some(FieldProblem::new(name, Fault::Rule(error)))
 }
 
-/// Compares an answer with what was asked for: what fits gets its result as JSON, all else is refused or marked.
-async fn check_result(tx: &mut Tx, changes: &mut [Change], misfit: Misfit) -> Result<Option<Refusal>, Error> {
+/// The schemas that the answer to a request is to fit: its own; for the first request of a parent, that of the brief.
+pub(crate) async fn schemas(
+    tx: &mut Tx,
+    answering: &Conversation,
+    requests: &[MessageId],
+) -> Result<Vec<Value>, Error> {
     let mut schemas = Vec::new();
-    for change in changes.iter() {
-        let Change::RequestAnswered { request, .. } = change else { continue };
-        let request = messages::get(&mut tx.connection, request).await?;
-        if let Some(Body::Payload(asked)) = request.map(|request| request.body) {
-            schemas.extend(asked.result_schema());
+    for id in requests {
+        let Some(request) = messages::get(&mut tx.connection, id).await? else { continue };
+        let Body::Payload(asked) = &request.body else { continue };
+        if let Some(schema) = asked.result_schema() {
+            schemas.push(schema);
+            continue;
+        }
+        let Some(agent) = agents::get(&mut tx.connection, &answering.agent).await? else { continue };
+        let Some(schema) = agent.brief.as_ref().and_then(TaskBrief::result_schema) else { continue };
+        let is_of_parent = agent.parent.is_some() && request.from.party() == agent.parent.as_ref();
+        let parent = agent.parent.unwrap_or_else(AgentId::user);
+        let first = messages::first_between(&mut tx.connection, &parent, answering).await?;
+        if is_of_parent && first.as_ref() == Some(id) {
+            schemas.push(schema);
         }
     }
-    if schemas.is_empty() {
-        return Ok(None);
-    }
+    Ok(schemas)
+}
+
+/// Compares an answer with what was asked for: what fits gets its result as JSON, all else is refused or marked. What is
+/// said while more is to come may turn out to be the answer: it gets its result where it fits, and nothing else.
+async fn check_result(
+    tx: &mut Tx,
+    sender: &Conversation,
+    changes: &mut [Change],
+    misfit: Misfit,
+) -> Result<Option<Refusal>, Error> {
+    let answered = |change: &Change| match change {
+        Change::RequestAnswered { request, .. } => Some(request.clone()),
+        _ => None,
+    };
+    let answered: Vec<MessageId> = changes.iter().filter_map(answered).collect();
     let accepted = changes.iter_mut().find_map(|change| match change {
         Change::MessageAccepted(message) => Some(message),
         _ => None,
     });
-    let Some(Body::Payload(payload)) = accepted.map(|message| &mut message.body) else { return Ok(None) };
+    let Some(message) = accepted else { return Ok(None) };
+    let is_interim = message.finality == Finality::Interim;
+    let requests = if is_interim { message.in_reply_to.clone() } else { answered };
+    let schemas = schemas(tx, sender, &requests).await?;
+    let Body::Payload(payload) = &mut message.body else { return Ok(None) };
+    if schemas.is_empty() {
+        return Ok(None);
+    }
     match result::fit(payload, &schemas) {
         Ok(value) => payload.fields.insert(RESULT.to_owned(), value),
+        Err(_) if is_interim => None,
         Err(errors) if misfit == Misfit::Refused => return Ok(Some(Refusal::ResultDoesNotFit { errors })),
         Err(errors) => payload.fields.insert(SCHEMA_ERRORS.to_owned(), errors.into()),
     };

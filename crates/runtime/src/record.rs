@@ -92,7 +92,7 @@ pub(crate) struct Replied {
     /// call; each is answered when its turn has come.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(crate) refused: Map<String, Value>,
-    /// The names by which tools were called that have other names. By call.
+    /// The names that the model used where a tool has another name, by call id.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) called_as: BTreeMap<String, String>,
     /// The service that answered.
@@ -150,11 +150,15 @@ pub(crate) enum ToolResult {
 }
 
 impl ToolResult {
-    /// The code of the refusal that it is, if it is one.
-    pub(crate) fn error(&self) -> Option<&str> {
-        match self {
-            Self::Json(value) => value.get("error")?.as_str(),
-            Self::Artifact { .. } => None,
-        }
+    /// Whether it refuses the call, or a part of it, with this code.
+    pub(crate) fn refuses_with(&self, code: &str) -> bool {
+        let Self::Json(value) = self else { return false };
+        let parts = value.get("refused").and_then(Value::as_array).into_iter().flatten();
+        parts.chain([value]).any(|part| part.get("error").and_then(Value::as_str) == Some(code))
+    }
+
+    /// Whether it says that a message was sent.
+    pub(crate) fn has_sent(&self) -> bool {
+        matches!(self, Self::Json(value) if value.get("messageIds").is_some())
     }
 }

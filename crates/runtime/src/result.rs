@@ -1,7 +1,9 @@
 //! Whether an answer fits the JSON Schema that was asked for. Pure.
 //!
-//! Schemas come from people and from models. So nothing outside a schema is looked up, and a pattern takes time in
-//! proportion to what it is matched with.
+//! Schemas come from people and from models. So nothing outside a schema is looked up, a pattern takes time in proportion
+//! to what it is matched with, and a schema whose comparison would take long is refused ([`cost`]).
+
+mod cost;
 
 use jsonschema::{PatternOptions, Validator};
 use polity_society::message::Payload;
@@ -31,6 +33,7 @@ pub(crate) fn read(schema: &Value) -> Result<Validator, String> {
     if depth(schema) > DEEPEST {
         return Err(format!("is nested deeper than {DEEPEST} levels"));
     }
+    cost::check(schema)?;
     let options = jsonschema::options().with_pattern_options(PatternOptions::regex());
     options.build(schema).map_err(|error| format!("is no JSON Schema: {}", shortened(&error.to_string())))
 }

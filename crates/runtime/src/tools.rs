@@ -31,7 +31,7 @@ pub(crate) struct Context<'a> {
     pub(crate) caller: &'a Conversation,
     /// Whether what it tells the person is final even while it waits for others.
     pub(crate) last_word: LastWord,
-    /// What becomes of an answer of its that does not fit the schema that was asked for.
+    /// What becomes of an answer that does not fit the schema that was asked for.
     pub(crate) misfit: Misfit,
     /// The configuration in force.
     pub(crate) snapshot: &'a Snapshot,

@@ -94,6 +94,8 @@ pub(crate) struct Turn {
     summing_up: SummingUp,
     reminded: Reminded,
     misfit: Misfit,
+    /// Whether the model was told that an answer of it does not fit the schema that was asked for.
+    misfit_told: Told,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +128,7 @@ struct Repetition {
     told: Told,
 }
 
-/// Whether a model was told that it repeats itself.
+/// Whether a model was told something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Told {
     #[default]
@@ -195,6 +197,7 @@ impl Turn {
             summing_up: SummingUp::NotYet,
             reminded: Reminded::No,
             misfit: Misfit::Refused,
+            misfit_told: Told::No,
         }
     }
 
@@ -317,7 +320,7 @@ impl Turn {
                 self.ask_again();
             }
             Notice::ResultDoesNotFit { .. } => {
-                self.misfit = Misfit::Marked;
+                self.misfit_told = Told::Yes;
                 self.ask_again();
             }
             _ => {}
@@ -334,6 +337,10 @@ impl Turn {
 
     fn take_reply(&mut self, replied: &Replied) {
         self.unseen = 0;
+        if self.misfit_told == Told::Yes {
+            // Whatever the model writes now, it writes knowing that.
+            self.misfit = Misfit::Marked;
+        }
         if replied.taken == Taken::BrokenCall {
             self.broken_calls += 1;
         }
@@ -352,7 +359,8 @@ impl Turn {
         }
         self.empty_answers += 1;
         let has_acted = self.rounds > 0;
-        self.phase = if has_acted || self.beginning == Expects::Nothing {
+        let has_spoken = self.before_reminder.is_some();
+        self.phase = if has_acted || has_spoken || self.beginning == Expects::Nothing {
             Phase::Closing(self.before_reminder.take())
         } else if self.empty_answers >= EMPTY_ANSWERS {
             Phase::Silent
@@ -362,8 +370,11 @@ impl Turn {
     }
 
     fn take_result(&mut self, call: &CallId, result: &ToolResult) {
-        if result.error() == Some(MISFIT_CODE) {
-            self.misfit = Misfit::Marked;
+        if result.refuses_with(MISFIT_CODE) {
+            self.misfit_told = Told::Yes;
+        } else if self.misfit_told == Told::Yes && result.has_sent() {
+            // What was written instead is the answer.
+            self.before_reminder = None;
         }
         if let Some(made) = self.calls.iter().find(|waiting| waiting.id == call.as_str()) {
             self.repetition = self.repetition.after(made, result);

@@ -1,5 +1,6 @@
 //! The task brief 任务委托书: what a parent must say to whom it hires (seed agent-communication, requirements 1 and 7).
 
+use crate::message::RESULT_SCHEMA;
 use crate::problem::{Fault, FieldProblem, Fields, path};
 use crate::written;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -82,6 +83,11 @@ impl TaskBrief {
         ("constraint", "constraints"),
     ];
 
+    /// The JSON Schema that its result is to fit, if it gives one.
+    pub fn result_schema(&self) -> Option<Value> {
+        schema_in(&self.more)
+    }
+
     /// Reads a brief that a model wrote; every fault is found at once. A brief that is not there at all lacks every field.
     pub fn parse(value: Option<&Value>) -> Result<Self, Vec<FieldProblem>> {
         Self::read(value, &mut Vec::new())
@@ -119,6 +125,12 @@ impl TaskBrief {
     }
 }
 
+/// The JSON Schema in the field `result_schema`. Anything but an object or a boolean is a description for the reader.
+pub(crate) fn schema_in(fields: &Map<String, Value>) -> Option<Value> {
+    let schema = fields.get(RESULT_SCHEMA)?;
+    written::object(schema).map(Value::Object).or_else(|| schema.as_bool().map(Value::Bool))
+}
+
 /// Fills in what a brief lacks and the message that goes with it states: as a field, in a brief of its own, or as a line
 /// `outputs: …`. Says what was taken. A brief that cannot be read stays as it is.
 pub fn completed(brief: Option<&Value>, message: &Map<String, Value>) -> Option<(Value, Vec<String>)> {
@@ -141,10 +153,12 @@ pub fn completed(brief: Option<&Value>, message: &Map<String, Value>) -> Option<
             continue;
         }
         let sources = [("taskBrief.", inner.get(field)), ("", beside.get(field)), ("", lines.get(field))];
-        let found = sources
-            .into_iter()
-            .find_map(|(place, value)| Some((place, value.filter(|value| written::says_something(value))?)));
-        if let Some((place, value)) = found {
+        let mut stated = sources.into_iter().filter_map(|(place, value)| {
+            Some((place, value.filter(|value| written::says_something(value))?))
+        });
+        let Some((place, value)) = stated.next() else { continue };
+        // Where it is stated in several ways, it is not clear which is meant.
+        if stated.all(|(_, other)| other == value) {
             brief.insert(field.to_owned(), value.clone());
             taken.push(format!("initialMessage.{place}{field} → taskBrief.{field}"));
         }
@@ -161,7 +175,11 @@ fn stated(text: &str) -> Map<String, Value> {
         let name = name.trim_matches(is_sign);
         (!name.is_empty() && !value.is_empty()).then(|| (name.to_owned(), Value::from(value)))
     };
-    let named = written::with_names(text.lines().filter_map(field).collect(), &TaskBrief::KNOWN);
+    let all: Vec<(String, Value)> = text.lines().filter_map(field).collect();
+    let is_single = |(name, _): &&(String, Value)| {
+        all.iter().filter(|(other, _)| other.eq_ignore_ascii_case(name)).count() == 1
+    };
+    let named = written::with_names(all.iter().filter(is_single).cloned().collect(), &TaskBrief::KNOWN);
     written::with_synonyms(named, &TaskBrief::SYNONYMS).0
 }
 
@@ -251,7 +269,9 @@ mod tests {
             json!({"text": "Read it.\n- **Expected output**: a report"}),
             Some(("outputs", json!("a report"), "initialMessage.outputs → taskBrief.outputs")),
         );
-        // Nothing states it.
+        // Nothing states it, or not in one way.
+        check(lacks_outputs(), json!({"text": "Input: 3\nOutput: 9\nInput: 4\nOutput: 16"}), None);
+        check(lacks_outputs(), json!({"text": "outputs: a report", "outputs": "a table"}), None);
         check(lacks_outputs(), json!({"text": "read it"}), None);
         check(without(&["objective"]), json!({"text": "read it"}), None);
         check(full.clone(), json!({"text": "outputs: another"}), None);

@@ -1,6 +1,6 @@
 //! Messages 消息, and what a payload must have to become one (seed agent-communication, requirements 8 and 9).
 
-use crate::brief::TaskBrief;
+use crate::brief::{TaskBrief, schema_in};
 use crate::contact::Source;
 use crate::id::{AgentId, ArtifactId, MessageId, TaskId};
 use crate::notice::Notice;
@@ -137,11 +137,15 @@ pub enum Answers {
 /// The field that says in which form an answer is wanted: a JSON Schema.
 pub const RESULT_SCHEMA: &str = "result_schema";
 
-/// The field of an answer that holds what it says as JSON, where that fits the schema that was asked for.
-pub const RESULT: &str = "result";
+/// The field of an answer that holds what it says as JSON, where that fits the schema that was asked for. Only the system
+/// writes it, and the next one.
+pub const RESULT: &str = "checked_result";
 
 /// The field of an answer that says why it does not fit the schema that was asked for.
 pub const SCHEMA_ERRORS: &str = "schema_errors";
+
+/// The fields that only the system writes.
+const OF_SYSTEM: [&str; 3] = ["from", RESULT, SCHEMA_ERRORS];
 
 /// A payload that has all that its type needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -207,8 +211,10 @@ impl Payload {
         // What is left keeps its order.
         rest.shift_remove("message_type");
         rest.shift_remove("attachments");
-        if rest.shift_remove("from").is_some_and(|from| !from.is_null()) {
-            ignored.insert(0, "from".to_owned());
+        for name in OF_SYSTEM.into_iter().rev() {
+            if rest.shift_remove(name).is_some_and(|value| !value.is_null()) {
+                ignored.insert(0, name.to_owned());
+            }
         }
         // Whoever reads it finds objects where objects are meant.
         for name in ["taskBrief", "target_agent"] {
@@ -287,10 +293,8 @@ impl Payload {
 
     /// The JSON Schema that an answer to this message is to fit, if one was given: as a field of its own, or of the brief.
     pub fn result_schema(&self) -> Option<Value> {
-        let brief = self.fields.get("taskBrief").and_then(|brief| brief.get(RESULT_SCHEMA));
-        let schema = self.fields.get(RESULT_SCHEMA).or(brief)?;
-        // Anything else is a description for the reader.
-        written::object(schema).map(Value::Object).or_else(|| schema.as_bool().map(Value::Bool))
+        let brief = self.fields.get("taskBrief").and_then(Value::as_object);
+        schema_in(&self.fields).or_else(|| schema_in(brief?))
     }
 
     /// The agent that an introduction names, as its writer put it; `None` where it says "nobody", or is none.

@@ -14,7 +14,7 @@ use crate::message::{
     Body, Expects, Introduced, Message, MessageType, Payload, RESULT, RESULT_SCHEMA, SelfIntroduction, Sender,
 };
 use crate::text::{TextKey, Texts};
-use crate::written::{in_words, json_in, says_something};
+use crate::written::{in_words, says_something};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -159,12 +159,8 @@ fn self_introduction(introduction: &SelfIntroduction, texts: &Texts) -> String {
 fn fields_of_type(message: &Message, payload: &Payload, texts: &Texts) -> Vec<String> {
     let mut said = vec!["text", "content"];
     let mut lines = Vec::new();
-    if payload.fields.contains_key(RESULT)
-        && payload.words().and_then(json_in).as_ref() == payload.fields.get(RESULT)
-    {
-        // The text says it.
-        said.push(RESULT);
-    }
+    // It says what the content says.
+    said.push(RESULT);
     if let Some((name, value)) = payload.content() {
         if !value.is_string() {
             lines.push(defuse(&json_line(value), texts));

@@ -64,12 +64,15 @@ fn encoded(text: &str, opening: char) -> Option<Value> {
 /// in it with words around.
 pub fn json_in(text: &str) -> Option<Value> {
     let whole = |text: &str| serde_json::from_str(text.trim()).ok();
-    whole(text).or_else(|| whole(fenced(text)?)).or_else(|| {
-        let begins = text.find(['{', '['])?;
-        let closing = if text[begins..].starts_with('{') { '}' } else { ']' };
-        let ends = text.rfind(closing)?;
+    let between = |opening: char, closing: char| {
+        let (begins, ends) = (text.find(opening)?, text.rfind(closing)?);
         whole(text.get(begins..=ends)?)
-    })
+    };
+    // A list may stand in an object, and an object in a list; a number in brackets is rather a footnote.
+    whole(text)
+        .or_else(|| whole(fenced(text)?))
+        .or_else(|| between('{', '}').filter(|_| !text.trim_start().starts_with('[')))
+        .or_else(|| between('[', ']'))
 }
 
 /// What stands between the fences of a text, where there is one pair of them.
@@ -160,6 +163,8 @@ mod tests {
         // Two, of which either could be meant.
         check("```\n1\n```\n```\n2\n```", None);
         check("{\"a\": 1} or {\"a\": 2}", None);
+        check("As [1] says: {\"a\": [1]}", Some(json!({"a": [1]})));
+        check("The list: [{\"a\": 1}, {\"a\": 2}].", Some(json!([{"a": 1}, {"a": 2}])));
         check("no JSON", None);
         check("} {", None);
         check("", None);

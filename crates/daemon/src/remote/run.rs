@@ -98,7 +98,8 @@ async fn passed(deadline: Option<Instant>) {
 async fn sources(client: &Client, output: &Output, data: &Path) -> Result<(), Failure> {
     let config = client.config().await?;
     let directory = config.directory.clone().unwrap_or_default();
-    let first = client.service(&config.default_service).await?;
+    // It may have been taken out of the configuration since.
+    let first = client.service(&config.default_service).await.ok();
     output.sources(&Sources {
         config: &format!("{directory} (of the daemon at {})", client.url()?),
         config_dir: &directory,
@@ -106,7 +107,7 @@ async fn sources(client: &Client, output: &Output, data: &Path) -> Result<(), Fa
         services: config.services.iter().map(ServiceId::as_str).collect(),
         origin: &config.origin,
         is_rehearsal: config.origin == Origin::Rehearsal.to_string(),
-        small_window: small_window(&first.id, first.context_window),
+        small_window: first.and_then(|first| small_window(&first.id, first.context_window)),
     })
 }
 

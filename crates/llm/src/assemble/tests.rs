@@ -413,7 +413,7 @@ fn calls_that_came_whole_count_although_the_server_could_not_read_on() {
     let reply = rescued(&[begun.clone(), ended.clone()], unreadable).unwrap();
     assert_eq!(reply.tool_calls[0].name, "get_artifact");
     assert_eq!(reply.finish_reason, "tool_calls");
-    assert!(rescued(&[begun.clone()], unreadable).is_none(), "its arguments have no end");
+    assert!(rescued(std::slice::from_ref(&begun), unreadable).is_none(), "its arguments have no end");
     assert!(rescued(&[], unreadable).is_none(), "there is no call");
     assert!(rescued(&[begun, ended], "out of memory").is_none(), "another failure");
 }

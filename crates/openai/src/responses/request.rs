@@ -31,7 +31,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Question, Problem> {
         instructions.push(text.to_owned());
     }
     let mut said = Vec::new();
-    for (index, item) in items(body.input.as_ref())?.iter().enumerate() {
+    for (index, item) in items(body.input)?.iter().enumerate() {
         match one(item, &format!("input[{index}]"))? {
             Item::Instructions(text) => instructions.push(text),
             Item::Said(words) => said.push(words),
@@ -73,10 +73,10 @@ impl Body {
 }
 
 /// The items of an input. A text is a message of the person.
-fn items(input: Option<&Value>) -> Result<Vec<Value>, Problem> {
+fn items(input: Option<Value>) -> Result<Vec<Value>, Problem> {
     match input {
         Some(Value::String(text)) => Ok(vec![json!({"role": "user", "content": text})]),
-        Some(Value::Array(items)) => Ok(items.clone()),
+        Some(Value::Array(items)) => Ok(items),
         Some(_) | None => {
             Err(Problem::invalid("invalid_value", "input", "must be a text or a list of items"))
         }
@@ -104,8 +104,13 @@ fn one(item: &Value, at: &str) -> Result<Item, Problem> {
     // What tools of the client, or of another model's server, were called for, and gave.
     if kind.ends_with("_output") {
         let output = &item["output"];
-        let text = output.as_str().map_or_else(|| output.to_string(), str::to_owned);
-        return Ok(Item::Said(Said::new(Speaker::Tool, &text, Vec::new())));
+        // Parts as those of a message, or whatever the tool gives.
+        let (text, attached) = match output {
+            Value::Array(_) => part::content(output, &format!("{at}.output"))?,
+            Value::String(text) => (text.clone(), Vec::new()),
+            other => (other.to_string(), Vec::new()),
+        };
+        return Ok(Item::Said(Said::new(Speaker::Tool, &text, attached)));
     }
     if kind.ends_with("_call") {
         let name = item.get("name").unwrap_or(&item["type"]);
@@ -167,6 +172,7 @@ mod tests {
         assert_eq!(said[0], json!({"role": "user", "text": "one"}));
         assert_eq!(said[1], json!({"role": "assistant", "text": "called shell {\"cmd\": \"ls\"}"}));
         assert_eq!(said[2], json!({"role": "tool", "text": "a.txt"}));
+        assert_eq!(said[4], json!({"role": "tool", "text": "done"}));
         assert_eq!(said[5], json!({"role": "assistant", "text": "two"}));
     }
 

@@ -369,7 +369,7 @@ async fn an_answer_in_the_form_that_was_asked_for() {
     let messages = world.society.messages(&filter).await.unwrap().messages;
     assert_eq!(messages.len(), 2, "the first was not sent: {messages:?}");
     assert_eq!(messages[0].payload.as_ref().unwrap()["result_schema"], city());
-    assert_eq!(messages[1].payload.as_ref().unwrap()["result"], json!({"city": "Paris"}));
+    assert_eq!(messages[1].payload.as_ref().unwrap()["checked_result"], json!({"city": "Paris"}));
 }
 
 #[tokio::test]
@@ -543,4 +543,40 @@ async fn a_streamed_response_tells_what_happens_and_then_the_answer() {
     world.society.pause(Target::Agent(AgentId::root())).await.unwrap();
     let failed = world.respond(json!({"model": "polity", "input": "一", "stream": true})).await.body;
     assert!(failed.contains("event: response.failed") && failed.contains("agent_paused"), "{failed}");
+}
+
+/// Root says it while a helper works, and has nothing to add when that is done.
+#[tokio::test]
+async fn an_answer_that_was_interim_first_is_given_in_its_form() {
+    for last in ["{\"city\": \"Paris\"}", ""] {
+        let says = [Say::Hire, Say::Text("{\"city\": \"Paris\"}"), Say::Text(last)];
+        let world = World::with(Arc::new(Script::new(says))).await;
+        let body =
+            json!({"model": "polity", "messages": [user("capital?")], "response_format": form(&city())});
+        let answer = world.chat_with(body, &[]).await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        assert_eq!(answer.text(), r#"{"city":"Paris"}"#);
+    }
+}
+
+#[tokio::test]
+async fn the_same_answer_twice_is_one() {
+    let says = [
+        Say::Send("general", "{\"city\": \"Paris\"}"),
+        Say::Send("general", "{\"city\": \"Paris\"}"),
+        Say::Text(""),
+    ];
+    let world = World::with(Arc::new(Script::new(says))).await;
+    let body = json!({"model": "polity", "messages": [user("capital?")], "response_format": form(&city())});
+    assert_eq!(world.chat_with(body, &[]).await.text(), r#"{"city":"Paris"}"#);
+    let filter = MessageFilter { to: Some(AgentId::user()), ..MessageFilter::default() };
+    assert_eq!(world.society.messages(&filter).await.unwrap().messages.len(), 1);
+}
+
+#[tokio::test]
+async fn the_service_itself_knows_of_no_conversation() {
+    let world = World::new().await;
+    let body = json!({"model": "polity-direct", "input": "x", "previous_response_id": "resp_m000000001"});
+    let refused = world.respond(body).await;
+    assert_eq!((refused.status.as_u16(), refused.code().as_str()), (400, "unsupported_parameter"));
 }

@@ -35,6 +35,8 @@ pub(crate) enum Say {
     Text(&'static str),
     /// A message of this type to the person.
     Send(&'static str, &'static str),
+    /// Hires a helper, which says "done" to its first message.
+    Hire,
     /// Nothing, ever.
     Nothing,
 }
@@ -49,8 +51,11 @@ impl ChatModel for Script {
     fn call<'a>(
         &'a self,
         _: &'a Endpoint,
-        _: &'a polity_llm::Request,
+        request: &'a polity_llm::Request,
     ) -> BoxFuture<'a, Result<Reply, CallError>> {
+        if of_helper(request) {
+            return ready(Ok(Reply { text: Some("done".to_owned()), ..Reply::default() })).boxed();
+        }
         let say = {
             let mut says = self.0.lock().unwrap();
             if says.len() > 1 { says.pop_front() } else { says.front().cloned() }
@@ -61,19 +66,40 @@ impl ChatModel for Script {
                 let text = Some(text.to_owned()).filter(|text| !text.is_empty());
                 Reply { text, ..Reply::default() }
             }
+            Say::Hire => {
+                let brief = json!({"objective": "help", "constraints": [], "inputs": "none", "outputs": "help",
+                    "completion_criteria": "helped"});
+                let role = json!({"name": HELPER, "rolePrompt": "You help."});
+                let Value::Object(arguments) =
+                    json!({"role": role, "taskBrief": brief, "initialMessage": "help"})
+                else {
+                    panic!()
+                };
+                Reply { tool_calls: vec![call("spawn_agent_with_task", arguments)], ..Reply::default() }
+            }
             Say::Send(message_type, text) => {
                 let payload = json!({"message_type": message_type, "text": text});
                 let Value::Object(arguments) = json!({"to": "user", "payload": payload}) else { panic!() };
-                let call = ToolCall {
-                    id: String::new(),
-                    name: "send_message".to_owned(),
-                    arguments: Arguments::Object(arguments),
-                    extra: Map::new(),
-                };
-                Reply { tool_calls: vec![call], ..Reply::default() }
+                Reply { tool_calls: vec![call("send_message", arguments)], ..Reply::default() }
             }
         };
         ready(Ok(reply)).boxed()
+    }
+}
+
+/// The name of the role of a helper.
+const HELPER: &str = "helper-of-root";
+
+fn of_helper(request: &polity_llm::Request) -> bool {
+    matches!(request.messages.first(), Some(polity_llm::Message::System(system)) if system.contains("You help."))
+}
+
+fn call(name: &str, arguments: Map<String, Value>) -> ToolCall {
+    ToolCall {
+        id: String::new(),
+        name: name.to_owned(),
+        arguments: Arguments::Object(arguments),
+        extra: Map::new(),
     }
 }
 

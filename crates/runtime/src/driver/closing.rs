@@ -20,12 +20,12 @@ use polity_registry::Snapshot;
 use polity_routing::inline_text;
 use polity_society::content::Artifact;
 use polity_society::id::{AgentId, MessageId, ServiceId};
-use polity_society::message::{Body, Expects, Payload};
+use polity_society::message::{Body, Expects, Payload, RESULT};
 use polity_society::notice::Notice;
 use polity_society::refusal::Refusal;
 use polity_society::rules::{
-    self, Address, Answering, Closing, ClosingFacts, Draft, LastWord, OpenRequest, Prompting, Timing,
-    WorkedOn,
+    self, Address, Answering, Closing, ClosingFacts, Draft, Earlier, LastWord, OpenRequest, Prompting,
+    Timing, WorkedOn,
 };
 use std::collections::BTreeSet;
 
@@ -119,6 +119,12 @@ async fn say(
         }
         None => None,
     };
+    let earlier = match (earlier, &address) {
+        (Some(earlier), Some(Address { subject, .. })) => {
+            fitting(tx, conversation, earlier, subject.requests()).await?
+        }
+        (earlier, _) => earlier,
+    };
     let Address { to, subject, timing } = match rules::closing(address, earlier) {
         Closing::Said(address) => address,
         Closing::Repeated { earlier, answers } => {
@@ -168,6 +174,22 @@ async fn say(
     tracing::warn!(agent = %conversation.agent, %to, code = refusal.code(), "a closing text was refused");
     let reason = refusal.message(&snapshot.prompts.texts);
     Ok(request.map_or(Said::Done, |request| Said::Unsaid(Unsaid { to, request, reason })))
+}
+
+/// What was said before, unless it does not fit the schema that was asked for: then it is no answer that could stand.
+async fn fitting(
+    tx: &mut Tx,
+    conversation: &Conversation,
+    earlier: Earlier,
+    requests: &[MessageId],
+) -> Result<Option<Earlier>, Error> {
+    if door::schemas(tx, conversation, requests).await?.is_empty() {
+        return Ok(Some(earlier));
+    }
+    let said = messages::get(&mut tx.connection, &earlier.id).await?;
+    let fits =
+        said.is_some_and(|said| matches!(said.body, Body::Payload(said) if said.fields.contains_key(RESULT)));
+    Ok(fits.then_some(earlier))
 }
 
 /// What decides to whom the text of a turn goes.

@@ -3,7 +3,9 @@
 use super::{Conversation, Error, Tx, damaged};
 use crate::intake::{Intake, Size};
 use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
-use polity_society::message::{Body, Expects, Finality, Message, MessageState, MessageType, Payload, Sender};
+use polity_society::message::{
+    Body, Expects, Finality, Message, MessageState, MessageType, Payload, RESULT, SCHEMA_ERRORS, Sender,
+};
 use polity_society::notice::Notice;
 use polity_society::rules::{
     Earlier, OpenRequest, Owed, Pending, Provisional, Reminded, RequestRow, Wait, subjects,
@@ -95,6 +97,8 @@ const UNHEARD: &str = "SELECT DISTINCT (SELECT asked.on_behalf_of FROM messages 
 /// What one has told the other since a message was accepted.
 const TOLD_SINCE: &str = "SELECT * FROM messages INDEXED BY messages_between
     WHERE task = ?3 AND sender = ?1 AND receiver = ?2 AND seq > ?4 ORDER BY seq DESC LIMIT 1000";
+const FIRST_BETWEEN: &str = "SELECT id FROM messages INDEXED BY messages_between
+    WHERE task = ?3 AND sender = ?1 AND receiver = ?2 ORDER BY seq LIMIT 1";
 const SENT_TO_PERSON: &str = "SELECT * FROM messages INDEXED BY messages_between
     WHERE task = ?2 AND sender = ?1 AND receiver = 'user' AND sent_in = ?3 ORDER BY seq DESC";
 const OWED: &str = "SELECT id, sender, reminded FROM messages INDEXED BY messages_unanswered
@@ -179,6 +183,7 @@ pub(super) const STATEMENTS: &[&str] = &[
     PENDING,
     UNHEARD,
     TOLD_SINCE,
+    FIRST_BETWEEN,
     SENT_TO_PERSON,
     OWED,
     PROVISIONAL,
@@ -523,6 +528,17 @@ pub(crate) async fn said_before(
     Ok(None)
 }
 
+/// The first message from one agent to another in a task.
+pub(crate) async fn first_between(
+    connection: &mut SqliteConnection,
+    from: &AgentId,
+    to: &Conversation,
+) -> Result<Option<MessageId>, Error> {
+    let query = sqlx::query_scalar(FIRST_BETWEEN).bind(from.as_str()).bind(to.agent.as_str());
+    let id: Option<String> = query.bind(to.task.as_str()).fetch_optional(connection).await?;
+    Ok(id.map(MessageId::new))
+}
+
 /// The message that an agent has sent to the person in a turn and that says exactly this.
 pub(crate) async fn sent_to_person(
     connection: &mut SqliteConnection,
@@ -533,7 +549,11 @@ pub(crate) async fn sent_to_person(
     let query = sqlx::query(SENT_TO_PERSON).bind(sender.agent.as_str()).bind(sender.task.as_str()).bind(turn);
     for row in &query.fetch_all(connection).await? {
         let message = read(row)?;
-        if matches!(&message.body, Body::Payload(said) if said == payload) {
+        let Body::Payload(mut said) = message.body else { continue };
+        // What the system has added was not said.
+        said.fields.shift_remove(RESULT);
+        said.fields.shift_remove(SCHEMA_ERRORS);
+        if said == *payload {
             return Ok(Some(message.id));
         }
     }

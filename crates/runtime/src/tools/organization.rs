@@ -9,11 +9,12 @@ use super::{Context, Done, Ran};
 use crate::door::{self, service_for};
 use crate::mint;
 use crate::rest;
+use crate::result;
 use crate::store::{Error, Tx, agents, apply, contacts, roles};
 use polity_registry::{Catalogue, ServiceWish};
 use polity_society::agent::Standing;
 use polity_society::id::{AgentId, ArtifactId};
-use polity_society::message::Payload;
+use polity_society::message::{Payload, RESULT_SCHEMA};
 use polity_society::problem::{Fault, FieldProblem};
 use polity_society::refusal::Refusal;
 use polity_society::role::Role;
@@ -139,6 +140,10 @@ async fn hire(tx: &mut Tx, context: &Context<'_>, wish: HireWish) -> Result<Resu
         agents: agents::count_of_task(&mut tx.connection, &caller.task).await?,
         openable: door::openable(&mut tx.connection, caller, &mentioned).await?,
     };
+    if let Some(Err(error)) = wish.brief.result_schema().map(|schema| result::read(&schema)) {
+        let problem = FieldProblem::new(RESULT_SCHEMA, Fault::Rule(error));
+        return Ok(Err(Refusal::InvalidTaskBrief(vec![problem])));
+    }
     let limits = &context.snapshot.settings.limits;
     if let Err(refusal) = rules::check_hire(&wish, &facts, limits) {
         return Ok(Err(refusal));

@@ -135,7 +135,7 @@ impl<'a> Reader<'a> {
 
     /// A brief that says everything needs no other words with it.
     pub(super) fn assign(&mut self, message: &'static str, brief: &'static str) {
-        let is_missing = self.object.get(message).is_none_or(|message| !written::says_something(message));
+        let is_missing = self.object.get(message).is_none_or(Value::is_null);
         if is_missing && TaskBrief::parse(self.object.get(brief)).is_ok() {
             let assignment = Map::from_iter([(
                 "message_type".to_owned(),

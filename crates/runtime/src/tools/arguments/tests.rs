@@ -148,9 +148,10 @@ fn faults_of_briefs_and_messages_are_among_them() {
     );
     check(
         "spawn_agent_with_task",
-        json!({"roleId": "r", "taskBrief": brief()}),
-        "invalid_arguments",
-        "initialMessage: missing",
+        json!({"roleId": "r"}),
+        "invalid_task_brief",
+        "taskBrief.objective: missing; taskBrief.constraints: missing; taskBrief.inputs: missing; \
+         taskBrief.outputs: missing; taskBrief.completion_criteria: missing; initialMessage: missing",
     );
     check(
         "send_message",
