@@ -223,6 +223,21 @@ async function steers(page, daemon, { lead, reader }) {
   await detail.waitFor({ state: "hidden" });
 }
 
+async function stopsATask(page, daemon) {
+  says("a task that does not get on is stopped in the list of tasks");
+  await daemon.post("/api/agents/root/pause?scope=agent");
+  const { task } = await daemon.write("这个任务会被停止");
+  await go(page, "tasks");
+  const line = page.locator(`tr[data-key="${task}"]`);
+  await line.getByRole("button", { name: "Stop this task" }).click();
+  await page.locator("dialog[open] button.danger.primary").click();
+  await toast(page, "stopped");
+  await page.locator(`tr.task-unanswered[data-key="${task}"]`).waitFor();
+  assert.equal((await daemon.get(`/api/tasks/${task}`)).stoppedBy, "user");
+  assert.equal(await line.getByRole("button", { name: "Stop this task" }).count(), 0);
+  await daemon.post("/api/agents/root/resume?scope=agent");
+}
+
 async function configures(page, daemon) {
   says("a mistake in the configuration is where one sees it, and goes when it is mended");
   daemon.configure("app.json", { discover: false, language: "zh", limits: { maxDepth: "deep" } });
@@ -548,6 +563,7 @@ try {
   await clicks(page, daemon);
   await writes(page, daemon, agents.reader);
   await steers(page, daemon, agents);
+  await stopsATask(page, daemon);
   await configures(page, daemon);
   await answers(page, daemon);
   await staysPut(page, daemon);

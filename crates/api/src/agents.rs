@@ -1,6 +1,6 @@
 //! `/api/agents`: who there is, what they said and did, and stepping in.
 
-mod steering;
+pub(crate) mod steering;
 
 use crate::extract::{Named, Wanted};
 use crate::openapi::{Routes, Verb};

@@ -1,12 +1,13 @@
 //! `/api/tasks`
 
+use crate::agents::steering::steered;
 use crate::extract::{Named, Wanted};
 use crate::openapi::{Routes, Verb};
 use crate::problem::Problem;
 use crate::shared::Shared;
 use axum::Json;
 use axum::extract::State;
-use polity_runtime::view::{TaskFilter, TaskPage, TaskView};
+use polity_runtime::view::{Steered, TaskFilter, TaskPage, TaskView};
 use polity_society::id::TaskId;
 use std::sync::Arc;
 
@@ -22,6 +23,16 @@ pub(crate) fn routes(routes: &mut Routes) {
     routes.add(Verb::Get, "/api/tasks/{id}", "getTask", get, |operation| {
         operation.summary("One task.").gives::<TaskView>(200, "The task.").refuses(&[404])
     });
+    routes.add(Verb::Post, "/api/tasks/{id}/stop", "stopTask", stop, |operation| {
+        operation
+            .summary("Ends a task. What its agents do in other tasks goes on.")
+            .gives::<Steered>(200, "Those that had work in it.")
+            .refuses(&[404])
+    });
+}
+
+async fn stop(State(shared): State<Arc<Shared>>, Named(id): Named) -> Result<Json<Steered>, Problem> {
+    steered(shared.society.stop_task(&TaskId::new(id)).await)
 }
 
 async fn list(

@@ -271,6 +271,11 @@ impl Client {
             .await
     }
 
+    /// Ends a task.
+    pub async fn stop_task(&self, id: &TaskId) -> Result<Steered, Error> {
+        self.transport.ask(&Asked::new(Method::POST, &["api", "tasks", id.as_str(), "stop"])).await
+    }
+
     /// A role.
     pub async fn role(&self, id: &RoleId) -> Result<RoleView, Error> {
         self.get(&["api", "roles", id.as_str()], &()).await

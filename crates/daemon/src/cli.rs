@@ -77,7 +77,7 @@ pub(crate) enum Command {
     Export(remote::export::Arguments),
     /// Print the address of the live view; it opens the page once, within a minute, without a token.
     View(remote::view::Arguments),
-    /// End what an agent and all below it are doing, and what they were asked; they stay, and can be written to.
+    /// End a task, or what an agent and all below it are doing; they stay, and can be written to.
     Stop(remote::steer::Arguments),
     /// Have an agent and all below it do nothing until they are resumed.
     Pause(remote::steer::Arguments),

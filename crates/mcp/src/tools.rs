@@ -10,7 +10,7 @@ pub(crate) use schema::Schema;
 use crate::artifacts::{self, Block, Page};
 use arguments::{
     AnswerQuestion, FollowTask, GetAgent, GiveTask, ListAgents, ListArtifacts, ListTasks, ReadArtifact,
-    SendMessage, Steer,
+    SendMessage, Steer, Stop,
 };
 use polity_runtime::view::{
     AgentDetail, AgentFilter, AgentPage, ArtifactFilter, ArtifactPage, ArtifactView, MessageView, Posted,
@@ -155,7 +155,9 @@ impl Tool {
                 "Read an artifact by its reference. Text comes in pages, pictures and sound as such; of other kinds \
                  the description comes."
             }
-            Self::Stop => "End what an agent and all below it are doing. What they have made stays.",
+            Self::Stop => {
+                "End a task, or what an agent and all below it are doing. What they have made stays."
+            }
             Self::Pause => "Have an agent and all below it do nothing until they are resumed.",
             Self::Resume => "Let an agent and all below it go on that were paused or parked.",
         }
@@ -188,7 +190,8 @@ impl Tool {
             Self::GetAgent => Schema::taken::<GetAgent>(),
             Self::ListArtifacts => Schema::taken::<ListArtifacts>(),
             Self::ReadArtifact => Schema::taken::<ReadArtifact>(),
-            Self::Stop | Self::Pause | Self::Resume => Schema::taken::<Steer>(),
+            Self::Stop => Schema::taken::<Stop>(),
+            Self::Pause | Self::Resume => Schema::taken::<Steer>(),
         }
     }
 
@@ -264,8 +267,16 @@ impl Tool {
                 Ok(Outcome { blocks: vec![block], ..data(page)? })
             }
             Self::Stop => {
-                let steer: Steer = read(arguments)?;
-                data(Steered { agents: society.stop_work(steer.target()).await? })
+                let Stop { agent, scope, task } = read(arguments)?;
+                let agents = match (agent, task) {
+                    (None, Some(task)) => society.stop_task(&task).await?,
+                    (Some(agent), None) => society.stop_work(Steer { agent, scope }.target()).await?,
+                    (Some(_), Some(_)) | (None, None) => {
+                        let message = "name an agent or a task, one of the two".to_owned();
+                        return Err(Refusal { code: "invalid_arguments".to_owned(), message, details: None });
+                    }
+                };
+                data(Steered { agents })
             }
             Self::Pause => {
                 let steer: Steer = read(arguments)?;
@@ -382,7 +393,7 @@ impl From<SteerError> for Refusal {
     fn from(error: SteerError) -> Self {
         let code = match error {
             SteerError::Store(error) => return error.into(),
-            SteerError::Unknown(_) => "not_found",
+            SteerError::Unknown(_) | SteerError::NoTask(_) => "not_found",
             SteerError::Ended(_) => "agent_terminated",
             SteerError::User => "invalid_arguments",
         };

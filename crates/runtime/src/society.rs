@@ -206,6 +206,12 @@ impl Society {
         steer::stop(&self.handles.store, self.handles.registry.current(), target).await
     }
 
+    /// Ends a task: what its agents do in it, and what waits for them there. What they do in other tasks goes on. Gives
+    /// those that had work in it.
+    pub async fn stop_task(&self, task: &TaskId) -> Result<Vec<AgentId>, SteerError> {
+        steer::stop_task(&self.handles.store, self.handles.registry.current(), task.clone()).await
+    }
+
     /// Which requests of programs became which messages.
     pub fn exchanges(&self) -> Exchanges {
         Exchanges::new(self.handles.store.clone())

@@ -37,6 +37,9 @@ pub enum SteerError {
     /// The agent has ended.
     #[error("the agent `{0}` has ended")]
     Ended(AgentId),
+    /// There is no such task.
+    #[error("there is no task `{0}`")]
+    NoTask(TaskId),
     /// The person is no agent.
     #[error("`user` is the person, not an agent")]
     User,
@@ -143,6 +146,42 @@ pub(crate) async fn stop(
                 }
                 // Looked at by the supervisor: it may be over now.
                 tx.ring(Bell::Mailbox(Conversation { agent: AgentId::user(), task }));
+            }
+            Ok(Ok(stopped))
+        })
+    });
+    write.await?
+}
+
+/// Ends a task: what its agents do in it stops, and what they were asked in it fails. What they do in other tasks goes on.
+/// Gives those that had work in it.
+pub(crate) async fn stop_task(
+    store: &Store,
+    snapshot: Arc<Snapshot>,
+    task: TaskId,
+) -> Result<Vec<AgentId>, SteerError> {
+    let write = store.write(move |tx| {
+        Box::pin(async move {
+            if !tasks::exists(&mut tx.connection, &task).await? {
+                return Ok(Err(SteerError::NoTask(task)));
+            }
+            let all = agents::live_subtree(&mut tx.connection, &AgentId::root()).await?;
+            let mut stopped = Vec::new();
+            for agent in &all {
+                if !work::tasks(&mut tx.connection, agent).await?.contains(&task) {
+                    continue;
+                }
+                let conversation = Conversation { agent: agent.clone(), task: task.clone() };
+                stop_one(tx, &snapshot, &conversation, &all).await?;
+                tx.ring(Bell::HaltIn(conversation));
+                stopped.push(agent.clone());
+            }
+            if tasks::open(&mut tx.connection).await?.contains(&task) {
+                tasks::stop(tx, &task, tasks::STOPPED_BY_USER).await?;
+                let to_user = Conversation { agent: AgentId::user(), task };
+                work::drop_delayed(tx, &to_user, &all).await?;
+                // Looked at by the supervisor: it is over now.
+                tx.ring(Bell::Mailbox(to_user));
             }
             Ok(Ok(stopped))
         })

@@ -27,8 +27,10 @@ pub(crate) enum Bell {
     Mailbox(Conversation),
     /// A message was delayed.
     Timer,
-    /// An agent was ended, paused or stopped: what it does is dropped.
+    /// An agent was ended, paused or stopped: what it does is dropped, in every task.
     Halt(AgentId),
+    /// An agent was stopped in one task: what it does there is dropped.
+    HaltIn(Conversation),
 }
 
 /// How often a conversation may fail for a reason of ours before its turn is given up.
@@ -150,7 +152,8 @@ impl Supervisor {
                     }
                     Some(Bell::Mailbox(conversation)) => self.wake(conversation),
                     Some(Bell::Timer) => self.look_for_due().await,
-                    Some(Bell::Halt(agent)) => self.halt(&agent),
+                    Some(Bell::Halt(agent)) => self.halt(|running| running.agent == agent),
+                    Some(Bell::HaltIn(halted)) => self.halt(|running| *running == halted),
                     None => return Ok(()),
                 },
                 () = draining.cancelled(), if !self.draining => self.draining = true,
@@ -215,9 +218,9 @@ impl Supervisor {
 
     /// Has an agent leave what it is asking. Its task is not aborted: what it has asked to be written is waited for, so that
     /// nothing of it is written while the next one works.
-    fn halt(&mut self, agent: &AgentId) {
+    fn halt(&self, is_meant: impl Fn(&Conversation) -> bool) {
         for (conversation, running) in &self.running {
-            if conversation.agent == *agent {
+            if is_meant(conversation) {
                 running.halt.cancel();
             }
         }

@@ -1,8 +1,12 @@
 //! Pausing, resuming, stopping, and reading the configuration again.
 
+use std::time::Duration;
+
+use polity_tests::{Answer, ScriptedServer};
 use serde_json::json;
 
-use super::{ask, refused, rehearsing, rows, told};
+use super::{ask, refused, rehearsing, rows, served, told};
+use crate::support::hiring::Gate;
 
 #[test]
 fn a_paused_root_is_said_and_goes_on_when_it_is_resumed() {
@@ -41,6 +45,43 @@ fn one_agent_alone() {
     assert_eq!(rows(&polity, &["resume", "root"])[0]["agents"].as_array().map(Vec::len), Some(below + 1));
     let idle = ask(&polity, &["stop", "root"]).expect_code(0);
     assert_eq!((&*idle.stdout, &*idle.stderr), ("", "polity: nobody there had any work\n"));
+}
+
+/// Two tasks at which root is at work: one is stopped, and the other goes on to its answer.
+#[test]
+fn a_task_is_stopped_and_the_others_go_on() {
+    let gate = Gate::default();
+    let pass = gate.clone();
+    let server = ScriptedServer::start(move |asked| {
+        if asked.text_contains("the second") {
+            pass.pass();
+            return Answer::say("the second is done");
+        }
+        Answer::hang()
+    });
+    let (polity, _daemon) = served(&server);
+    let begin = |prompt: &str| -> String {
+        let sent = rows(&polity, &["send", prompt]);
+        sent[0]["task"].as_str().expect("a task").to_owned()
+    };
+    let (first, second) = (begin("the first"), begin("the second"));
+    server.wait_until(Duration::from_secs(60), |requests| requests.len() == 2);
+
+    assert_eq!(told(&polity, &["stop", &first]), "stopped: root\n");
+    let state = |id: &str| {
+        let tasks = rows(&polity, &["tasks"]);
+        tasks.into_iter().find(|task| task["id"] == id).expect("the task")
+    };
+    assert_eq!(state(&second)["state"], "open");
+    gate.open();
+    let followed = ask(&polity, &["run", "--resume"]).expect_code(0);
+    assert!(followed.stdout.contains("the second is done"), "{}", followed.stdout);
+    let stopped = state(&first);
+    assert_eq!((&stopped["state"], &stopped["stoppedBy"]), (&json!("idle"), &json!("user")));
+    assert_eq!(state(&second)["outcome"], "answered");
+    assert!(refused(&polity, &["stop", "t-nothing"]).contains("there is no agent `t-nothing`"));
+    let idle = ask(&polity, &["stop", &first]).expect_code(0);
+    assert_eq!(idle.stderr, "polity: nobody there had any work\n");
 }
 
 #[test]

@@ -92,6 +92,13 @@ export class Daemon {
     return response.json();
   }
 
+  /** Has agents or tasks do something. */
+  async post(path) {
+    const response = await fetch(this.url + path, { method: "POST", headers: { Authorization: `Bearer ${this.token}` } });
+    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+    return response.json();
+  }
+
   /** Says something in the name of the person, as another program would. */
   async write(text) {
     const headers = { Authorization: `Bearer ${this.token}`, "Content-Type": "application/json" };

@@ -65,11 +65,13 @@ fn target(id: String, query: &SteerQuery) -> Target {
     }
 }
 
-fn steered(agents: Result<Vec<AgentId>, SteerError>) -> Result<Json<Steered>, Problem> {
+pub(crate) fn steered(agents: Result<Vec<AgentId>, SteerError>) -> Result<Json<Steered>, Problem> {
     match agents {
         Ok(agents) => Ok(Json(Steered { agents })),
         Err(SteerError::Store(error)) => Err(Problem::internal(&error)),
-        Err(error @ SteerError::Unknown(_)) => Err(Problem::not_found(error.to_string())),
+        Err(error @ (SteerError::Unknown(_) | SteerError::NoTask(_))) => {
+            Err(Problem::not_found(error.to_string()))
+        }
         Err(error @ SteerError::Ended(_)) => {
             Err(Problem::refused(StatusCode::CONFLICT, "agent_terminated", error.to_string(), None))
         }

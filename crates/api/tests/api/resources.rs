@@ -139,6 +139,7 @@ async fn what_is_not_there_is_not_found() {
     }
     for path in [
         "/api/agents/nobody/stop",
+        "/api/tasks/t-nothing/stop",
         "/api/agents/nobody/pause?scope=agent",
         "/api/agents/nobody/resume",
         "/api/messages/m000000099/shown",

@@ -77,6 +77,7 @@ export function connect(leave) {
     agent: (id) => get(path`/api/agents/${id}`),
     conversation: (id, task, before) => get(path`/api/agents/${id}/conversation`, { task, before, limit: 60 }),
     request: (id, task) => get(path`/api/agents/${id}/request`, { task }),
+    stopTask: (id) => post(path`/api/tasks/${id}/stop`),
     steer: (id, verb, scope) => post(address(path`/api/agents/${id}/` + verb, { scope })),
     tasks: (after) => get("/api/tasks", { limit: 200, after }),
     messages: (filter) => get("/api/messages", filter),

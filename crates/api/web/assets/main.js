@@ -14,7 +14,7 @@ import { mountBanners } from "./views/banners.js";
 import { mountComposer } from "./views/composer.js";
 import { mountConversation } from "./views/conversation.js";
 import { mountDetail } from "./views/detail.js";
-import { askScope, showHelp } from "./views/dialogs.js";
+import { askScope, askStopTask, showHelp } from "./views/dialogs.js";
 import { mountFrame } from "./views/frame.js";
 import { mountServices } from "./views/services.js";
 import { nameOf } from "./views/shared.js";
@@ -130,6 +130,16 @@ const actions = {
       const { agents } = await api.steer(id, verb, scope);
       actions.say(app.t(`${verb}.done`, { n: agents.length }));
       await reread("agents");
+    } catch (error) {
+      actions.say(actions.explain(error), "bad");
+    }
+  },
+  async stopTask(task) {
+    if (!(await askStopTask(app, task.title || task.id))) return;
+    try {
+      const { agents } = await api.stopTask(task.id);
+      actions.say(app.t("stop.done", { n: agents.length }));
+      await Promise.all([reread("agents"), reread("tasks")]);
     } catch (error) {
       actions.say(actions.explain(error), "bad");
     }

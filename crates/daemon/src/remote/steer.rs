@@ -4,13 +4,13 @@ use super::At;
 use crate::failure::Failure;
 use crate::output::{complain, print, print_json};
 use clap::Args;
-use polity_client::{Scope, Step};
-use polity_society::id::AgentId;
+use polity_client::{Client, Scope, Step};
+use polity_society::id::{AgentId, TaskId};
 
 /// `polity stop`, `polity pause`, `polity resume`
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The agent; root is everybody.
+    /// The agent, where root is everybody; to stop, also a task.
     #[arg(value_name = "ID")]
     id: String,
     /// It alone, not those below it.
@@ -26,8 +26,13 @@ pub(crate) struct Arguments {
 /// Runs the command; gives the exit code.
 pub(crate) async fn run(arguments: Arguments, step: Step) -> Result<u8, Failure> {
     let scope = if arguments.alone { Scope::Agent } else { Scope::Subtree };
-    let id = AgentId::new(arguments.id);
-    let steered = arguments.at.client()?.steer(&id, step, scope).await?;
+    let client = arguments.at.client()?;
+    let task = TaskId::new(arguments.id.as_str());
+    let steered = if step == Step::Stop && is_task(&client, &task).await? {
+        client.stop_task(&task).await?
+    } else {
+        client.steer(&AgentId::new(arguments.id), step, scope).await?
+    };
     if arguments.json {
         print_json(&steered)?;
     } else if steered.agents.is_empty() {
@@ -36,6 +41,15 @@ pub(crate) async fn run(arguments: Arguments, step: Step) -> Result<u8, Failure>
         print(&words(step, &steered.agents))?;
     }
     Ok(0)
+}
+
+/// Whether there is such a task. Agents have other ids.
+async fn is_task(client: &Client, id: &TaskId) -> Result<bool, Failure> {
+    match client.task(id).await {
+        Ok(_) => Ok(true),
+        Err(polity_client::Error::Refused(problem)) if problem.status == 404 => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn words(step: Step, agents: &[AgentId]) -> String {

@@ -150,7 +150,20 @@ pub(crate) struct ReadArtifact {
     pub(crate) limit: Option<u64>,
 }
 
-/// `stop`, `pause` and `resume`
+/// `stop`
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Stop {
+    /// The id of the agent; `root` means everybody. Left out where a task is stopped.
+    pub(crate) agent: Option<AgentId>,
+    /// Whether all below it are meant too, which is what counts where nothing is said.
+    #[serde(default)]
+    pub(crate) scope: Scope,
+    /// The task that is stopped as a whole, in the place of an agent.
+    pub(crate) task: Option<TaskId>,
+}
+
+/// `pause` and `resume`
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Steer {

@@ -176,7 +176,8 @@ async fn every_tool_says_what_it_takes_and_gives() {
         match tool["name"].as_str().unwrap() {
             "give_task" => assert_eq!(*required, json!(["prompt"])),
             "list_agents" => assert_eq!(*required, Value::Null),
-            "stop" => assert_eq!(*required, json!(["agent"])),
+            "stop" => assert_eq!(*required, Value::Null),
+            "pause" => assert_eq!(*required, json!(["agent"])),
             _ => {}
         }
     }
@@ -276,6 +277,9 @@ async fn what_is_refused_says_why_to_the_model() {
     check("read_artifact", json!({"ref": "artifact:nothing"}), "not_found").await;
     check("read_artifact", json!({"ref": "../../etc/passwd"}), "not_found").await;
     check("stop", json!({"agent": "user"}), "invalid_arguments").await;
+    check("stop", json!({"task": "t-nothing"}), "not_found").await;
+    check("stop", json!({}), "invalid_arguments").await;
+    check("stop", json!({"agent": "root", "task": "t-nothing"}), "invalid_arguments").await;
     let unknown = world.request("tools/call", json!({"name": "walk", "arguments": {}})).await;
     assert!(unknown["error"]["code"].is_i64(), "{unknown}");
     assert_eq!(world.society.tasks(&TaskFilter::default()).await.unwrap().tasks.len(), 0);

@@ -33,6 +33,20 @@ export async function askScope(app, id, verb, below) {
   return ask(dialog);
 }
 
+/** Asks before a task is stopped. Gives whether it is to be. */
+export async function askStopTask(app, title) {
+  const { t } = app;
+  const dialog = h("dialog", { "aria-labelledby": "ask-title" });
+  append(dialog, [
+    h("h2", { id: "ask-title" }, t("stop.question", { name: title })),
+    h("p.dim", {}, t("stop.task")),
+    h("div.actions", {},
+      button(t("stop"), () => dialog.close("stop"), { class: "danger primary", autofocus: true }),
+      button(t("cancel"), () => dialog.close(""))),
+  ]);
+  return (await ask(dialog)) === "stop";
+}
+
 /** Lists the shortcuts. */
 export function showHelp(app) {
   const { t } = app;

@@ -3,7 +3,7 @@
 import { h, icon } from "../dom.js";
 import { short } from "../format.js";
 import { refill } from "../morph.js";
-import { button, nothing, spent, time } from "./shared.js";
+import { button, iconButton, nothing, spent, time } from "./shared.js";
 
 export function mountTasks(app) {
   const { store, t, api } = app;
@@ -29,7 +29,7 @@ export function mountTasks(app) {
   const rows = h("tbody");
   const foot = h("div.foot");
   const table = h("table.tasks", {}, h("thead", {}, h("tr", {},
-    ["task.state", "task", "task.agents", "usage", "task.begun"].map((key) => h("th", { scope: "col" }, t(key))))), rows);
+    ["task.state", "task", "task.agents", "usage", "task.begun"].map((key) => h("th", { scope: "col" }, t(key))), h("td"))), rows);
   const element = h("section.page.page-tasks", { "aria-label": t("page.tasks") },
     h("div.pane-head", {}, h("h2", {}, t("page.tasks")), states, search),
     h("div.scroll", { tabindex: "0" }, h("div.table-holder", {}, table), foot));
@@ -66,7 +66,9 @@ export function mountTasks(app) {
     } }, task.title || task.id), h("div.id", {}, task.id)),
     h("td.number", {}, short(task.agents)),
     h("td", {}, spent(app, task.usage)),
-    h("td", {}, time(app, task.createdAt)))));
+    h("td", {}, time(app, task.createdAt)),
+    h("td", {}, task.state === "open"
+      ? iconButton(t("task.stop"), "stop", () => app.stopTask(task), { class: "bare danger" }) : null))));
     const last = more.length > 0 ? next : model.tasks.size >= 200 ? "first" : null;
     refill(foot, chosen.length === 0 ? nothing(t("tasks.none")) : null,
       last ? button(t("more"), () => readMore(last === "first" ? undefined : last)) : null);
