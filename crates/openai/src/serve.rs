@@ -47,6 +47,16 @@ enum Route {
     Responses,
 }
 
+impl Route {
+    /// Where the schema of an answer stands in a body.
+    fn schema(self) -> &'static str {
+        match self {
+            Self::Chat => "response_format.json_schema.schema",
+            Self::Responses => "text.format.schema",
+        }
+    }
+}
+
 /// What an answer is called, from its first piece to its last.
 #[derive(Clone, Debug)]
 pub(crate) struct Opening {
@@ -188,6 +198,11 @@ async fn serve(
     })?;
     let Question { model, person, mut conversation, schema, task, previous, delivery } =
         read(route, body).await?;
+    if let Some(schema) = &schema {
+        polity_runtime::check_schema(schema).map_err(|error| {
+            Problem::invalid("invalid_value", route.schema(), format!("the schema {error}"))
+        })?;
+    }
     let agent = match Model::find(society, &model).await? {
         Model::Agent(agent) => agent,
         Model::Direct => {
@@ -310,7 +325,6 @@ async fn direct(
 fn refused(error: &DirectError) -> Problem {
     let message = error.to_string();
     match error {
-        DirectError::InvalidSchema(_) => Problem::invalid("invalid_value", "response_format", message),
         DirectError::NoAnswer { .. } => Problem::refused(StatusCode::BAD_GATEWAY, "no_model", message),
         DirectError::DoesNotFit(_) => {
             Problem::refused(StatusCode::BAD_GATEWAY, "answer_does_not_fit", message)

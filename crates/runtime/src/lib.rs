@@ -59,6 +59,7 @@ pub use event::{Entry, Event, NextAttempt, Outcome, Shown, SummarySource};
 pub use exchange::{Exchange, Exchanges, Given, NewExchange, State as ExchangeState};
 pub use in_full::in_full;
 pub use polity_artifacts::{BlobFile, NewArtifact};
+pub use result::check_schema;
 pub use society::{
     Attachment, Content, Letter, MAX_KEY_BYTES, Parts, Post, Prompt, PromptError, Society, WriteError,
 };

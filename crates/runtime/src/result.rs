@@ -38,6 +38,11 @@ pub(crate) fn read(schema: &Value) -> Result<Validator, String> {
     options.build(schema).map_err(|error| format!("is no JSON Schema: {}", shortened(&error.to_string())))
 }
 
+/// Says what is wrong with a schema, so that whoever asks for it learns it at once.
+pub fn check_schema(schema: &Value) -> Result<(), String> {
+    read(schema).map(drop)
+}
+
 /// What a message says as JSON, if it fits all schemas; else what is wrong with it.
 pub(crate) fn fit(payload: &Payload, schemas: &[Value]) -> Result<Value, Vec<String>> {
     let said = match payload.content() {

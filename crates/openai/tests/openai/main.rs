@@ -435,8 +435,8 @@ async fn any_object_and_a_schema_that_is_none() {
     let ask = |format: Value| json!({"model": "polity", "messages": [user("x")], "response_format": format});
     assert_eq!(world.chat_with(ask(json!({"type": "json_object"})), &[]).await.text(), r#"{"a":1}"#);
     let wrong = world.chat_with(ask(form(&json!({"type": "no such type"}))), &[]).await;
-    assert_eq!((wrong.status.as_u16(), wrong.code().as_str()), (400, "invalid_message"));
-    assert!(wrong.body.contains("result_schema"), "{}", wrong.body);
+    assert_eq!((wrong.status.as_u16(), wrong.code().as_str()), (400, "invalid_value"));
+    assert_eq!(wrong.json()["error"]["param"], "response_format.json_schema.schema");
     assert_eq!(counts(&world).await, (1, 1), "nothing was begun");
 }
 
@@ -482,8 +482,11 @@ async fn the_service_itself_is_asked_without_a_society() {
     let chunks = world.chat_with(ask(json!({"stream": true})), &[]).await.chunks();
     assert_eq!(chunks[1]["choices"][0]["delta"]["content"], r#"{"city": "Paris"}"#);
     let refused = world.chat_with(ask(json!({"response_format": form(&json!({"type": 7}))})), &[]).await;
-    assert_eq!(refused.status, 400);
+    assert_eq!((refused.status.as_u16(), refused.code().as_str()), (400, "invalid_value"));
     assert_eq!(counts(&world).await, (0, 0), "no task was begun");
+    let silent = World::with(Arc::new(Script::new([Say::Text("<think>nothing else</think>")]))).await;
+    let empty = silent.chat_with(ask(json!({})), &[]).await;
+    assert_eq!((empty.status.as_u16(), empty.code().as_str()), (502, "no_model"));
 }
 
 #[tokio::test]

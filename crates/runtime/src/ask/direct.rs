@@ -50,9 +50,6 @@ pub struct DirectAnswer {
 /// Why a model that was asked without a society gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectError {
-    /// The schema cannot be read.
-    #[error("the schema {0}")]
-    InvalidSchema(String),
     /// No attempt brought an answer.
     #[error("the service {service} gave no answer: {reason}")]
     NoAnswer {
@@ -72,23 +69,30 @@ pub enum DirectError {
 /// How often an answer may not fit the schema: its model is told once.
 const MISFITS: u32 = 2;
 
-/// Asks root's service.
+/// How often an answer may be empty.
+const EMPTY_ANSWERS: u32 = 2;
+
+/// Asks root's service. A schema that cannot be read fits nothing.
 pub(crate) async fn direct(
     handles: &Handles,
     lines: &[Line],
     schema: Option<&Value>,
 ) -> Result<DirectAnswer, DirectError> {
-    if let Some(schema) = schema {
-        result::read(schema).map_err(DirectError::InvalidSchema)?;
-    }
     let mut request = request(handles, lines, schema);
     let mut spent = Usage::default();
-    let mut misfits = 0;
+    let (mut misfits, mut empty) = (0, 0);
     loop {
-        let reply = call(handles, &request).await?;
+        let (service, reply) = call(handles, &request).await?;
         spent.prompt_tokens += reply.usage.prompt_tokens;
         spent.completion_tokens += reply.usage.completion_tokens;
         let said = understood(reply, &[]).reply.text.unwrap_or_default();
+        if said.is_empty() {
+            empty += 1;
+            if empty >= EMPTY_ANSWERS {
+                return Err(no_answer(service, "its model gave an empty answer twice".to_owned()));
+            }
+            continue;
+        }
         let answer = |text: String| DirectAnswer {
             text,
             prompt_tokens: spent.prompt_tokens,
@@ -141,7 +145,7 @@ fn request(handles: &Handles, lines: &[Line], schema: Option<&Value>) -> Request
 }
 
 /// Makes attempts until one brings an answer or the policy gives up.
-async fn call(handles: &Handles, request: &Request) -> Result<Reply, DirectError> {
+async fn call(handles: &Handles, request: &Request) -> Result<(ServiceId, Reply), DirectError> {
     let mut tried = Tried::nothing();
     loop {
         let snapshot = handles.registry.refresh().await;
@@ -172,7 +176,7 @@ async fn call(handles: &Handles, request: &Request) -> Result<Reply, DirectError
                     policy::pause(None, failures, retry, fastrand::f64())
                 });
                 match called {
-                    Ok(reply) => return Ok(reply),
+                    Ok(reply) => return Ok((service.id.clone(), reply)),
                     Err(failure) => failure,
                 }
             }
@@ -185,7 +189,7 @@ async fn call(handles: &Handles, request: &Request) -> Result<Reply, DirectError
                     tried.turn_to(fallback.id.clone());
                     continue;
                 }
-                None => return Err(no_answer(&service, told::why(&shut))),
+                None => return Err(no_answer(service.id.clone(), told::why(&shut))),
             },
         };
         let situation =
@@ -205,9 +209,9 @@ async fn call(handles: &Handles, request: &Request) -> Result<Reply, DirectError
 }
 
 fn gave_up(service: &Service, failure: &CallError) -> DirectError {
-    no_answer(service, failure.to_string())
+    no_answer(service.id.clone(), failure.to_string())
 }
 
-fn no_answer(service: &Service, reason: String) -> DirectError {
-    DirectError::NoAnswer { service: service.id.clone(), reason }
+fn no_answer(service: ServiceId, reason: String) -> DirectError {
+    DirectError::NoAnswer { service, reason }
 }
