@@ -186,16 +186,18 @@ impl From<WriteError> for Problem {
     }
 }
 
-/// What a problem says, kept with its response for [`in_openai_shape`].
+/// The code and the words of a problem. They stay with its response for [`in_openai_shape`].
 #[derive(Clone)]
-struct Said {
+struct ProblemText {
     code: &'static str,
     detail: String,
 }
 
 /// A problem of ours in the shape that clients of the OpenAI API read; any other response as it is.
 pub(crate) fn in_openai_shape(mut response: Response) -> Response {
-    let Some(Said { code, detail }) = response.extensions_mut().remove::<Said>() else { return response };
+    let Some(ProblemText { code, detail }) = response.extensions_mut().remove::<ProblemText>() else {
+        return response;
+    };
     let kind = if response.status().is_client_error() { "invalid_request_error" } else { "server_error" };
     let error = json!({"error": {"message": detail, "type": kind, "param": null, "code": code}});
     let (mut head, _) = response.into_parts();
@@ -206,7 +208,7 @@ pub(crate) fn in_openai_shape(mut response: Response) -> Response {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let said = Said { code: self.code, detail: self.detail.clone() };
+        let text = ProblemText { code: self.code, detail: self.detail.clone() };
         let body = view::Problem {
             problem_type: "about:blank".to_owned(),
             title: self.status.canonical_reason().unwrap_or_default().to_owned(),
@@ -216,7 +218,7 @@ impl IntoResponse for Problem {
             details: self.details,
         };
         let mut response = (self.status, axum::Json(body)).into_response();
-        response.extensions_mut().insert(said);
+        response.extensions_mut().insert(text);
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
         if matches!(self.status, StatusCode::REQUEST_TIMEOUT | StatusCode::PAYLOAD_TOO_LARGE) {
             // What is left of the body is not waited for.

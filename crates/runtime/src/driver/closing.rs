@@ -61,12 +61,12 @@ pub(crate) async fn finish(
     let LastText { text, heard, misfit } = last;
     let said = match text {
         Some(text) => say(tx, handles, snapshot, conversation, open, text, misfit).await?,
-        None => Said::Done,
+        None => ClosingText::Done,
     };
     let unsaid = match said {
-        Said::Done => None,
-        Said::Unsaid(unsaid) => Some(unsaid),
-        Said::Returned(errors) => return Ok(Finished::Returned(errors)),
+        ClosingText::Done => None,
+        ClosingText::Refused(unsaid) => Some(unsaid),
+        ClosingText::Returned(errors) => return Ok(Finished::Returned(errors)),
     };
     polity_points::point!("closing::said");
     let hit = messages::settle(tx, open.id, Settled::Done).await?;
@@ -87,11 +87,11 @@ pub(crate) async fn finish(
 }
 
 /// What became of a closing text.
-enum Said {
+enum ClosingText {
     /// It was sent, held or kept as a note.
     Done,
-    /// It could not be delivered.
-    Unsaid(Unsaid),
+    /// It was refused, so nobody got it.
+    Refused(Unsaid),
     /// It does not fit the schema that was asked for.
     Returned(Vec<String>),
 }
@@ -111,7 +111,7 @@ async fn say(
     open: &OpenTurn,
     text: &str,
     misfit: Misfit,
-) -> Result<Said, Error> {
+) -> Result<ClosingText, Error> {
     let address = rules::address(&facts(tx, conversation, open).await?);
     let earlier = match &address {
         Some(Address { to, subject, .. }) => {
@@ -130,15 +130,15 @@ async fn say(
         Closing::Repeated { earlier, answers } => {
             rest::settle(tx, conversation, &earlier, &answers).await?;
             notes::drop(tx, conversation, &answers).await?;
-            return Ok(Said::Done);
+            return Ok(ClosingText::Done);
         }
-        Closing::Note => return Ok(Said::Done),
+        Closing::Note => return Ok(ClosingText::Done),
     };
     let request = open.works_on.clone().or_else(|| subject.requests().first().cloned());
     if let (Timing::Held, Some(request)) = (timing, &request) {
         let text = bounded(tx, handles, snapshot, conversation, text).await?;
         notes::hold(tx, conversation, request, subject.requests(), &text).await?;
-        return Ok(Said::Done);
+        return Ok(ClosingText::Done);
     }
     let last_word = last_word(tx, open).await?;
     let draft = |text: &str| Draft {
@@ -149,12 +149,12 @@ async fn say(
     };
     let sent = door::send_fitting(tx, snapshot, conversation, draft(text), last_word, misfit).await?;
     if let Err(Refusal::ResultDoesNotFit { errors }) = sent {
-        return Ok(Said::Returned(errors));
+        return Ok(ClosingText::Returned(errors));
     }
     // The new text takes the place of the texts that were held for these requests.
     notes::drop(tx, conversation, &[subject.requests(), request.as_slice()].concat()).await?;
     let mut refusal = match sent {
-        Ok(_) => return Ok(Said::Done),
+        Ok(_) => return Ok(ClosingText::Done),
         Err(refusal) => refusal,
     };
     if matches!(refusal, Refusal::LimitReached { limit: "maxMessageChars", .. }) {
@@ -166,14 +166,14 @@ async fn say(
             let characters = usize::try_from(shown).unwrap_or(usize::MAX);
             let beginning = inline_text(text, &whole, characters, &snapshot.prompts.texts);
             match door::send(tx, snapshot, conversation, draft(&beginning), last_word).await? {
-                Ok(_) => return Ok(Said::Done),
+                Ok(_) => return Ok(ClosingText::Done),
                 Err(again) => refusal = again,
             }
         }
     }
     tracing::warn!(agent = %conversation.agent, %to, code = refusal.code(), "a closing text was refused");
     let reason = refusal.message(&snapshot.prompts.texts);
-    Ok(request.map_or(Said::Done, |request| Said::Unsaid(Unsaid { to, request, reason })))
+    Ok(request.map_or(ClosingText::Done, |request| ClosingText::Refused(Unsaid { to, request, reason })))
 }
 
 /// What was said before, unless it does not fit the schema that was asked for: then it is no answer that could stand.
