@@ -57,6 +57,8 @@ async fn every_route_is_good_for_something() {
     assert!(preview["request"]["messages"].as_array().is_some_and(|messages| messages.len() > 1));
     assert!(daemon.get(&format!("/api/agents/{agent}/request?full=true")).await.ok()["request"].is_object());
 
+    let stopped = daemon.call("POST", &format!("/api/tasks/{task}/stop")).await.ok();
+    assert_eq!(stopped["agents"], json!([]), "nobody works in it any more");
     let messages = daemon.get(&format!("/api/messages?task={task}&to=user&order=newest")).await.ok();
     let answer = &messages["messages"][0];
     assert_eq!((&answer["from"], &answer["finality"]), (&json!("root"), &json!("final")));
