@@ -1,12 +1,12 @@
-//! What media in requests cost: memory and time, for the body alone and for a whole call over a connection.
+//! Measures what media in requests cost in memory and time, for the body alone and for a whole call over a connection.
 //!
-//! `cargo bench -p polity-llm --bench media`. Memory is counted by an allocator that counts each growth of a buffer as a
-//! new one beside the old one, which is the most that it can be. Times are the best of several runs.
+//! `cargo bench -p polity-llm --bench media`. The counting allocator treats each growth of a buffer as a new buffer
+//! beside the old one, which is the worst case. Times are the best of several runs.
 
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "a benchmark ends where it fails, and says what it measured"
+    reason = "a benchmark panics on failure and prints its results"
 )]
 
 use allocation_counter::{AllocationInfo, measure};
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 const MIB: usize = 1024 * 1024;
 
-/// What the default of `limits.maxRequestBytes` lets into one request, before base64.
+/// Bytes of media that the default `limits.maxRequestBytes` allows in one request, before base64.
 const MEDIA: usize = 18 * MIB;
 
 const RUNS: usize = 7;
@@ -43,7 +43,7 @@ fn main() {
     }
 }
 
-/// A request with so many pictures of the same size.
+/// Returns a request with this number of equally large pictures, [`MEDIA`] bytes in total.
 fn request(pictures: usize) -> Request {
     let parts = (0..pictures).map(|index| {
         let shade = u8::try_from(index % 256).unwrap();
@@ -60,7 +60,7 @@ fn body(endpoint: &Endpoint, pictures: usize) {
     let memory = measure(|| write(&first));
     let time = best(|| request(pictures), |request| write(request));
     report(&format!("body, {pictures} pictures, first time"), memory, time);
-    // The next request of the conversation has the same media, as the runtime keeps them, and more text.
+    // The next request of the conversation has more text and the same media, because the runtime keeps them.
     let mut next = first.clone();
     next.messages.push(Message::User(vec![Part::Text("and now?".to_owned())]));
     let memory = measure(|| write(&next));
@@ -74,7 +74,7 @@ fn call(endpoint: &Endpoint, pictures: usize) {
     let say = |request: &Request| {
         black_box(runtime.block_on(model.call(endpoint, request)).unwrap());
     };
-    // Connects, and sets up what is set up once.
+    // The first call connects and sets up everything that later calls share.
     say(&Request {
         messages: vec![Message::User(vec![Part::Text("hello".to_owned())])],
         ..Request::default()
@@ -88,7 +88,7 @@ fn call(endpoint: &Endpoint, pictures: usize) {
     report(&format!("call, {pictures} pictures, next request"), memory, time);
 }
 
-/// The shortest time that the work took, without its preparation.
+/// Returns the shortest time of the work over all runs, without its preparation.
 fn best<T>(prepare: impl Fn() -> T, work: impl Fn(&T)) -> Duration {
     let runs = (0..RUNS).map(|_| {
         let prepared = prepare();
@@ -110,7 +110,7 @@ fn report(what: &str, memory: AllocationInfo, time: Duration) {
     );
 }
 
-/// Starts a server that takes any request and answers with one word; its address.
+/// Starts a server that answers any request with one word. Returns its base URL.
 fn serve() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}/v1", listener.local_addr().unwrap());

@@ -1,9 +1,10 @@
-//! What a model wrote as the arguments of a call.
+//! Parses the arguments that a model wrote for a call.
 
 use crate::chat::Arguments;
 use serde_json::{Map, Value};
 
-/// Understands the text of arguments: an object, an object in a string, nothing; or what else it is.
+/// Parses the text of arguments. An object, an object encoded twice, and a blank text give an object; any other text is
+/// kept as malformed.
 pub(crate) fn parse_arguments(text: &str) -> Arguments {
     if text.trim().is_empty() {
         return Arguments::Object(Map::new());

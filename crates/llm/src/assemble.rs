@@ -1,4 +1,4 @@
-//! An answer from its pieces: the chunks of a stream, or the one piece of a whole answer.
+//! Assembles an answer from its pieces: the chunks of a stream, or the single body of a whole answer.
 
 mod calls;
 mod fields;
@@ -13,11 +13,11 @@ use calls::Calls;
 use fields::merge;
 use serde_json::{Map, Value};
 
-/// Fields of a message that the API defines for answers. What they mean is in the reply; they are no opaque extras.
+/// Message fields that the API defines for answers. They are never kept as opaque extras.
 const STANDARD: [&str; 7] =
     ["role", "content", "tool_calls", "function_call", "refusal", "annotations", "audio"];
 
-/// An answer that is arriving.
+/// Collects the pieces of one answer while they arrive.
 #[derive(Debug, Default)]
 pub(crate) struct Assembler {
     text: String,
@@ -29,7 +29,7 @@ pub(crate) struct Assembler {
     model: Option<String>,
 }
 
-/// Reads a whole answer. `prompt_tokens` is the guess that counts where the server did not.
+/// Reads a whole answer. `prompt_tokens` is the estimate to use if the server did not report its usage.
 pub(crate) fn assemble_whole(answer: Value, prompt_tokens: u64) -> Result<Reply, Failure> {
     if let Some(failure) = error_in(&answer) {
         return Err(failure);
@@ -45,12 +45,12 @@ pub(crate) fn assemble_whole(answer: Value, prompt_tokens: u64) -> Result<Reply,
 }
 
 impl Assembler {
-    /// Takes the next piece. Fails if it reports an error.
+    /// Takes the next piece. Fails if the piece reports an error.
     pub(crate) fn push(&mut self, piece: Value) -> Result<(), Failure> {
         if let Some(failure) = error_in(&piece) {
             return Err(failure);
         }
-        // What is no object says nothing: some servers send signs of life.
+        // Ignore pieces that are not objects: some servers send them to keep the connection alive.
         let Value::Object(mut piece) = piece else {
             return Ok(());
         };
@@ -69,13 +69,13 @@ impl Assembler {
         Ok(())
     }
 
-    /// Ends the answer. One that nobody finished has broken off.
+    /// Ends the answer. Fails if no finish reason has arrived, because then the answer broke off.
     pub(crate) fn finish(self, prompt_tokens: u64) -> Result<Reply, Failure> {
         let Some(finish_reason) = self.finish_reason else {
             let message = "the answer ended before it was finished".to_owned();
             return Err(Failure { kind: FailureKind::BrokenOff, message });
         };
-        // A refusal is what the model says, where it says nothing else.
+        // If the model gave no other text, its refusal is the text.
         let text = [self.text, self.refusal].into_iter().find(|text| !text.trim().is_empty());
         let mut reply = Reply {
             text,
@@ -89,8 +89,8 @@ impl Assembler {
         Ok(reply)
     }
 
-    /// The calls that came whole before the server found that it cannot read what the model wrote: they are what the model
-    /// wants, whatever stands behind them. None where the failure is another one, or a call has not come to its end.
+    /// Returns the calls that arrived before the server failed to parse the rest of the model's output: the model wants
+    /// them, whatever it wrote after them. Returns `None` after any other failure, or if a call is incomplete.
     pub(crate) fn rescue(mut self, failure: &Failure, prompt_tokens: u64) -> Option<Reply> {
         if failure.kind != FailureKind::CallNotParsed || !self.calls.are_whole() {
             return None;
@@ -113,7 +113,7 @@ impl Assembler {
             self.push_message(delta, Calls::push_delta);
         } else if let Some(Value::Object(message)) = choice.get_mut("message").map(Value::take) {
             self.push_message(message, Calls::push_whole);
-            // A message that came whole is finished, whether its server says how or not.
+            // A whole message is finished even if its server gives no reason.
             self.finish_reason.get_or_insert_with(|| "stop".to_owned());
         }
     }
@@ -136,7 +136,7 @@ impl Assembler {
                 }
             }
         }
-        // The form of before there were `tool_calls`.
+        // The form that the API had before `tool_calls`.
         if let Some(function @ Value::Object(_)) = message.get_mut("function_call").map(Value::take) {
             push_call(&mut self.calls, Map::from_iter([("function".to_owned(), function)]));
         }
@@ -148,7 +148,7 @@ impl Assembler {
     }
 }
 
-/// Appends content: a text, or parts of which the texts count.
+/// Appends content: a string, or the texts in an array of parts.
 fn push_text(text: &mut String, content: &Value) {
     match content {
         Value::String(piece) => text.push_str(piece),

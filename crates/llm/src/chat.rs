@@ -1,4 +1,4 @@
-//! What goes to a chat model and what comes back, before any wire format.
+//! Requests to chat models and their replies, independent of any wire format.
 
 use crate::classify::complains_of_media;
 use crate::data::Data;
@@ -10,9 +10,9 @@ use serde_json::{Map, Value};
 use std::fmt;
 use std::time::Duration;
 
-/// Something that answers chat requests: a server over HTTP, or a model that lives in the process.
+/// A model that answers chat requests, behind an HTTP server or inside this process.
 pub trait ChatModel: Send + Sync {
-    /// Makes one attempt. Nothing is retried here; dropping the future cancels the call.
+    /// Makes one attempt and never retries. Dropping the future cancels the call.
     fn call<'a>(
         &'a self,
         endpoint: &'a Endpoint,
@@ -20,23 +20,23 @@ pub trait ChatModel: Send + Sync {
     ) -> BoxFuture<'a, Result<Reply, CallError>>;
 }
 
-/// One request: a whole conversation, and what the model may do.
+/// One request: a whole conversation, and the tools that the model may call.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// The conversation. The first is the only `System` one.
+    /// The conversation, oldest message first. Only the first message may be a `System` message.
     pub messages: Vec<Message>,
-    /// The tools that may be called; none leaves them out of the request.
+    /// The tools that the model may call. If there are none, the body has no `tools` field.
     pub tools: Vec<Tool>,
-    /// Whether tools may be called now.
+    /// Whether the model may call tools in this answer.
     pub tool_choice: ToolChoice,
 }
 
 /// A tool as the model sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tool {
-    /// Its name.
+    /// The name by which the model calls the tool.
     pub name: String,
-    /// What it does, in the language of the prompts.
+    /// What the tool does, in the language of the prompts.
     pub description: String,
     /// The JSON Schema of its arguments.
     pub parameters: Value,
@@ -45,38 +45,38 @@ pub struct Tool {
 /// Whether a model may call tools in its answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ToolChoice {
-    /// As it likes (`auto`).
+    /// The model decides (`auto`).
     #[default]
     Auto,
-    /// Not now (`none`): it is to sum up.
+    /// The model must not call tools (`none`), for instance because it is to sum up.
     None,
 }
 
 /// One message of a conversation.
 #[derive(Clone, Debug)]
 pub enum Message {
-    /// The instructions.
+    /// The instructions (system prompt).
     System(String),
-    /// What comes from outside: people, other agents, the system.
+    /// Input to the model, from people, other agents or the system.
     User(Vec<Part>),
-    /// What the model said before.
+    /// An earlier answer of the model.
     Assistant {
-        /// Its text, if it said any.
+        /// The text of the answer; `None` if it had only calls.
         text: Option<String>,
-        /// The tools that it called.
+        /// The tool calls of the answer, in order.
         tool_calls: Vec<ToolCall>,
-        /// Fields of the answer that only the service that sent them understands. Left empty by the caller where
-        /// another service is asked.
+        /// Fields of the answer that only the service that sent them understands. The caller leaves them out when it
+        /// asks another service.
         extra: Map<String, Value>,
     },
     /// The result of one tool call.
     Tool {
-        /// The call that it answers.
+        /// The id of the call that it answers.
         call_id: String,
-        /// The result: one JSON text.
+        /// The result, as one JSON text.
         content: String,
-        /// Media that belong to the result. Where they go is the dialect's business: by default into one user
-        /// message after the whole batch.
+        /// Media that belong to the result. The dialect decides where they go: by default into one user message
+        /// after the whole batch of results.
         media: Vec<Media>,
     },
 }
@@ -84,44 +84,44 @@ pub enum Message {
 /// A medium with the line of text that names it.
 #[derive(Clone, Debug)]
 pub struct Media {
-    /// Names the artifact, the file and the call it came from.
+    /// A line for the model, which names the artifact, the file and the call that the medium came from.
     pub label: String,
-    /// The medium.
+    /// The medium itself.
     pub part: Part,
 }
 
 /// A part of a user message.
 #[derive(Clone)]
 pub enum Part {
-    /// Text.
+    /// Text, sent as a `text` part or as a plain string.
     Text(String),
-    /// A picture: goes out as `image_url` with a data URL.
+    /// A picture, sent as `image_url` with a data URL.
     Image {
-        /// Such as `image/png`.
+        /// MIME type, such as `image/png`.
         mime_type: String,
-        /// The bytes.
+        /// The picture, not yet encoded as base64.
         data: Data,
     },
-    /// Sound in a format that `input_audio` has.
+    /// Sound, sent as `input_audio`.
     Audio {
-        /// Which of them.
+        /// The format, which the server needs to decode the sound.
         format: AudioFormat,
-        /// The bytes.
+        /// The sound, not yet encoded as base64.
         data: Data,
     },
-    /// Any other file: goes out as `file` with `file_data`.
+    /// Any other file, sent as `file` with `file_data`.
     File {
-        /// The name that the server is told.
+        /// The file name that is sent to the server.
         filename: String,
-        /// Such as `application/pdf`.
+        /// MIME type, such as `application/pdf`.
         mime_type: String,
-        /// The bytes.
+        /// The file, not yet encoded as base64.
         data: Data,
     },
 }
 
 impl fmt::Debug for Part {
-    /// Shows sizes, never bytes: requests appear in logs and in failed tests.
+    /// Shows sizes and never bytes, because logs and failed tests show requests.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => f.debug_tuple("Text").field(text).finish(),
@@ -134,7 +134,7 @@ impl fmt::Debug for Part {
     }
 }
 
-/// The formats that `input_audio` takes.
+/// The audio formats that `input_audio` accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AudioFormat {
     /// RIFF WAVE.
@@ -144,7 +144,7 @@ pub enum AudioFormat {
 }
 
 impl AudioFormat {
-    /// The word on the wire.
+    /// Returns the name of the format in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Wav => "wav",
@@ -153,48 +153,48 @@ impl AudioFormat {
     }
 }
 
-/// A model's wish to call a tool.
+/// A tool call that a model asks for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The call's id. As the model gave it, or empty where it gave none: whoever records the answer makes ids unique.
+    /// The id that the model gave, or empty if it gave none. The caller that records the answer makes the ids unique.
     pub id: String,
-    /// The tool.
+    /// The name of the tool, as the model wrote it.
     pub name: String,
-    /// Its arguments.
+    /// The arguments, parsed if they are a JSON object.
     pub arguments: Arguments,
-    /// Fields beside these that only the service understands (a thought signature, say).
+    /// Further fields that only the service understands, such as a thought signature.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
 }
 
-/// The arguments of a call: an object, or what the model wrote instead.
+/// The arguments of a call: an object, or the text that the model wrote instead.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Arguments {
     /// A JSON object. An empty text counts as `{}`.
     Object(Map<String, Value>),
-    /// Not a JSON object: the text as it came. On the wire it is sent back as `{}`.
+    /// A text that is not a JSON object, unchanged. It is sent back to the server as `{}`.
     Malformed(String),
 }
 
-/// A whole answer.
+/// A complete answer of a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reply {
-    /// What the model said; `None` rather than empty.
+    /// The text of the answer; `None` if it is blank.
     pub text: Option<String>,
-    /// The tools it wants called, in order.
+    /// The tool calls that the model asks for, in order.
     pub tool_calls: Vec<ToolCall>,
-    /// Why it stopped, as the server said it: `stop`, `tool_calls`, `length`, …
+    /// Why the model stopped, in the server's words: `stop`, `tool_calls`, `length`, …
     pub finish_reason: String,
-    /// What it cost.
+    /// How many tokens the call used.
     pub usage: Usage,
-    /// The model that the server says answered, where it says so.
+    /// The model that answered, as the server reports it; `None` if the server does not.
     pub model: Option<String>,
-    /// Fields of the message that are not of the standard (`reasoning_content`, …), to be sent back to this service.
+    /// Message fields outside the standard (`reasoning_content`, …), to be sent back to this service.
     pub extra: Map<String, Value>,
 }
 
-/// Tokens of one call.
+/// The tokens that one call used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {
@@ -210,46 +210,46 @@ pub struct Usage {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum UsageSource {
-    /// The server.
+    /// The server counted them.
     Reported,
-    /// Nobody: the numbers are guessed from the lengths of the texts.
+    /// Nobody counted them: they are estimated from the lengths of the texts.
     #[default]
     Estimated,
 }
 
-/// Why an attempt brought no answer.
+/// The failure of one attempt to get an answer.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{kind}: {message}")]
 pub struct CallError {
-    /// What sort of failure it is; what to do about it follows from this.
+    /// The kind of failure. The caller decides by it what to do next.
     pub kind: FailureKind,
-    /// What the server or the network said, short, without keys or media.
+    /// The message of the server or the network: short, without keys or media.
     pub message: String,
-    /// The HTTP status, where there was one.
+    /// The HTTP status, if the failure has one.
     pub status: Option<u16>,
-    /// How long the server asks to be left alone.
+    /// How long the server asks the caller to wait.
     pub retry_after: Option<Duration>,
 }
 
-/// What a failure says about the server.
+/// What a failure shows about the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blame {
-    /// It is down, overloaded or broken.
+    /// The server is down, overloaded or broken.
     Server,
-    /// It lives: what it answered is about the request or the caller.
+    /// The server works: its answer is about the request or the caller.
     Caller,
-    /// Nothing: it was not asked at all.
+    /// Nothing: the server was not asked at all.
     Nobody,
 }
 
 impl CallError {
-    /// Whether the server may have failed because of the media in the request. Ask this only of a request with media:
-    /// of one without, the same status or the same words say nothing about media.
+    /// Whether the server may have failed because of the media in the request. Use this only if the request had media:
+    /// otherwise the same status or words mean something else.
     pub fn may_refuse_media(&self) -> bool {
         match (self.kind, self.status) {
             (FailureKind::Misconfigured | FailureKind::CallNotParsed, _) => false,
             (FailureKind::MediaRefused, _) | (_, Some(400 | 413 | 415 | 422)) => true,
-            // An answer that began well and then told of a refusal; its real status is not known.
+            // A refusal inside an answer that began with success: its real status is unknown.
             (FailureKind::Refused, Some(200)) => true,
             (FailureKind::Refused | FailureKind::Unauthorized | FailureKind::Passing, Some(_)) => {
                 complains_of_media(&self.message.to_lowercase())
@@ -258,7 +258,7 @@ impl CallError {
         }
     }
 
-    /// What the failure says about the server, whatever is done about it.
+    /// Returns what the failure shows about the server, whatever the caller does about it.
     pub fn blames(&self) -> Blame {
         let is_refusal = self.status.is_some_and(|status| (300..500).contains(&status));
         match self.kind {
@@ -278,34 +278,34 @@ impl CallError {
     }
 }
 
-/// The sorts of failure.
+/// The kinds of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
-    /// No connection: refused, unknown host, TLS.
+    /// No connection: refused, too slow, unknown host, or a TLS error.
     Unreachable,
-    /// Connected, but too slow.
+    /// The answer took longer than a time limit allows.
     TimedOut,
-    /// 429.
+    /// HTTP 429: too many requests for now.
     RateLimited,
-    /// 408, 409, or a 5xx: may pass.
+    /// HTTP 408, 409 or 5xx: the failure may be temporary.
     Passing,
-    /// 401 or 403: the key is wrong or missing.
+    /// HTTP 401 or 403: the key is wrong or missing.
     Unauthorized,
     /// The request is longer than the model's context window.
     ContextOverflow,
-    /// A 4xx or 5xx whose text blames an image, audio or file part.
+    /// HTTP 4xx or 5xx with a text that blames an image, audio or file part.
     MediaRefused,
-    /// The server could not read the tool call that its model has written: the same request mostly fails again, one that
-    /// says how to call tools mostly does not.
+    /// The server could not parse the tool call that its model wrote. The same request usually fails again; a request
+    /// that also explains how to call tools usually succeeds.
     CallNotParsed,
-    /// Another 4xx: the same request will fail again.
+    /// Any other HTTP 4xx: the same request will fail again.
     Refused,
     /// The answer broke off before its end.
     BrokenOff,
-    /// The answer is not one of a chat model: HTML, JSON of another shape, too large.
+    /// The answer is not a chat model's: it is HTML, JSON of another shape, or too large.
     NotAnAnswer,
-    /// The endpoint cannot be used as it is configured (bad URL, an environment variable that is not set).
+    /// The endpoint cannot be used as configured: a bad URL, for example, or an environment variable that is not set.
     Misconfigured,
 }
 

@@ -1,31 +1,31 @@
-//! Whether a server is asked at all: a circuit that opens where it fails again and again. Pure.
+//! A circuit breaker, which stops calls to a server that fails again and again. Pure: the caller passes the time.
 
 use crate::chat::CallError;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// So many failures in a row, of all callers together, open a circuit. Fewer than one call has attempts by default, so
-/// that a single caller finds out as well.
+/// Failures in a row, counted over all callers, that open a circuit. One call makes more attempts than this by default,
+/// so a single caller can open the circuit too.
 const OPENS_AT: u32 = 5;
 
-/// The circuit of one server.
+/// The circuit breaker of one server.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Circuit {
     state: State,
-    /// How many probes were begun.
+    /// How many probes have begun.
     probes: u64,
 }
 
 #[derive(Clone, Debug)]
 enum State {
-    /// The server is asked.
+    /// Calls may go to the server.
     Closed {
-        /// So many failures were the last that was heard of it.
+        /// Failures in a row since the last answer.
         failures: u32,
     },
-    /// Nobody asks it for a while.
+    /// No call may go to the server before `until`.
     Open { failures: u32, until: Instant, last: CallError },
-    /// One call finds out whether it lives; nobody else asks it.
+    /// One call, the probe, tests whether the server works. No other call may begin.
     Probing { failures: u32, probe: Probe, last: CallError },
 }
 
@@ -35,30 +35,31 @@ impl Default for State {
     }
 }
 
-/// The number of a probe.
+/// The number of a probe. It tells the current probe from earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Probe(u64);
 
-/// What a caller finds.
+/// The state of a circuit, as a caller sees it.
 #[derive(Clone, Debug)]
 pub(crate) enum Found {
-    /// The server may be asked.
+    /// The caller may ask the server.
     Closed,
-    /// It is left alone until then.
+    /// Nobody may ask the server before `until`.
     Open { until: Instant, failures: u32, last: CallError },
     /// The pause is over: the next call is the probe.
     Due { last: CallError },
-    /// Somebody is finding out.
+    /// A probe is under way.
     Probing { failures: u32, last: CallError },
 }
 
 impl Circuit {
-    /// Closes it: another server is asked from now on. Numbers go on, so that a probe of the old one counts for nothing.
+    /// Closes the circuit, because it belongs to another server from now on. The numbers of probes continue, so that it
+    /// ignores the result of an old server's probe.
     pub(crate) fn forget(&mut self) {
         self.state = State::default();
     }
 
-    /// How it stands.
+    /// Returns the state at the time `now`.
     pub(crate) fn look(&self, now: Instant) -> Found {
         match &self.state {
             State::Closed { .. } => Found::Closed,
@@ -72,7 +73,7 @@ impl Circuit {
         }
     }
 
-    /// Makes the next call the probe, where one is due.
+    /// Makes the next call the probe, if a probe is due.
     pub(crate) fn probe(&mut self, now: Instant) -> Option<Probe> {
         let State::Open { failures, until, last } = &self.state else { return None };
         if now < *until {
@@ -84,13 +85,13 @@ impl Circuit {
         Some(probe)
     }
 
-    /// A call was answered, whatever with: the server lives.
+    /// Closes the circuit after an answer: whatever the answer is, it shows that the server works.
     pub(crate) fn answered(&mut self) {
         self.state = State::default();
     }
 
-    /// A call failed in a way that the server is to blame for. `pause` says how long it is left alone after so many
-    /// failures in a row.
+    /// Records a failure that the server is to blame for. `pause` returns how long to leave the server alone after this
+    /// number of failures in a row.
     pub(crate) fn failed(
         &mut self,
         probe: Option<Probe>,
@@ -103,19 +104,19 @@ impl Circuit {
             State::Probing { failures, probe: current, .. } if probe == Some(*current) => {
                 failures.saturating_add(1)
             }
-            // Calls that were under way when it opened say nothing new.
+            // The call began before the circuit opened, so its failure tells nothing new.
             State::Open { .. } | State::Probing { .. } => return,
         };
         if failures < OPENS_AT {
             self.state = State::Closed { failures };
             return;
         }
-        // A pause beyond the end of time is one that nobody can mean.
+        // A pause that overflows the clock must be a mistake: it counts as zero.
         let until = now.checked_add(pause(failures)).unwrap_or(now);
         self.state = State::Open { failures, until, last: failure.clone() };
     }
 
-    /// A probe ended without finding out: the next call is one.
+    /// Records that a probe ended without a result. The next call becomes the probe.
     pub(crate) fn abandoned(&mut self, probe: Probe, now: Instant) {
         if let State::Probing { failures, probe: current, last } = &self.state
             && *current == probe
@@ -153,7 +154,7 @@ mod tests {
         }
         circuit.answered();
         for _ in 0..OPENS_AT {
-            assert!(matches!(circuit.look(now), Found::Closed), "an answer starts the count anew");
+            assert!(matches!(circuit.look(now), Found::Closed), "an answer resets the count");
             circuit.failed(None, &failure(), now, pause);
         }
         let until = now + Duration::from_secs(5);
@@ -171,15 +172,15 @@ mod tests {
 
     #[derive(Clone, Debug)]
     enum Act {
-        /// Time passes.
+        /// This many seconds pass.
         Wait(u64),
-        /// Somebody comes.
+        /// A caller arrives.
         Come,
-        /// One who is inside hears an answer.
+        /// A caller inside gets an answer.
         Answer(usize),
-        /// One who is inside does not.
+        /// The call of a caller inside fails.
         Fail(usize),
-        /// One who is inside goes without having asked.
+        /// A caller inside leaves without having asked the server.
         Leave(usize),
     }
 
@@ -198,15 +199,15 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(512))]
 
-        /// Nobody but one probe is let in from the failure that opens it to the answer that closes it, and whatever
-        /// happens somebody is let in again within the longest pause.
+        /// From the failure that opens the circuit to the answer that closes it, only one probe at a time is let in.
+        /// Whatever happens, a caller is let in again within the longest pause.
         #[test]
         fn while_it_is_open_one_probe_at_a_time_is_all_that_is_let_in(acts in prop::collection::vec(act(), 1..120)) {
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
             let _entered = runtime.enter();
             let mut now = Instant::now();
             let mut circuit = Circuit::default();
-            // Each with its probe, and whether it came before the circuit opened last.
+            // The callers inside, each with its number if it is a probe.
             let mut inside: Vec<Option<Probe>> = Vec::new();
             let mut in_a_row = 0;
             for act in acts {
@@ -245,9 +246,9 @@ mod tests {
                         }
                     }
                 }
-                // Only a probe that is still inside keeps others out for longer than the pause.
+                // Only a probe that is still under way may keep others out for longer than the pause.
                 if let State::Probing { probe, .. } = &circuit.state {
-                    prop_assert!(inside.contains(&Some(*probe)), "nobody is finding out");
+                    prop_assert!(inside.contains(&Some(*probe)), "no probe is under way");
                 }
             }
         }

@@ -1,19 +1,19 @@
-//! What a failed answer means, from its status and its text.
+//! Classifies failed answers by their status and their text.
 //!
-//! Servers agree on little but the status, and not always on that: a picture that a model cannot see is a 500 on one
-//! and a 400 on another. So the text is asked first where it decides what to do next.
+//! Servers agree on little but the status, and not always on that: for a picture that the model cannot see, one server
+//! answers 500 and another 400. So known phrases in the text take precedence over most statuses.
 
 use crate::chat::FailureKind;
 use serde_json::Value;
 
-/// What went wrong, and what the server said about it. The text is not yet scrubbed.
+/// A classified failure with the server's message. The message may still contain keys or media: see `scrub`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) kind: FailureKind,
     pub(crate) message: String,
 }
 
-/// Says that the request is longer than the context window.
+/// Phrases for a request that is longer than the context window.
 const OVERFLOW: &[&str] = &[
     "context_length_exceeded",
     "exceed_context_size",
@@ -43,9 +43,9 @@ const OVERFLOW: &[&str] = &[
     "range of input length should be",
 ];
 
-/// Says that the model has written a tool call that the server cannot read.
+/// Phrases for a tool call of the model that the server cannot parse.
 const CALL: &[&str] = &[
-    // "… peg-native format", and other grammars.
+    // The name of a grammar follows, such as "peg-native format".
     "produced output that does not match the expected",
     "error parsing tool call",
     "failed to parse tool call",
@@ -61,7 +61,7 @@ const CALL: &[&str] = &[
     "malformed function call",
 ];
 
-/// Says that a picture, a sound or a file is what the server will not take.
+/// Phrases for a picture, a sound or a file that the server does not accept.
 const MEDIA: &[&str] = &[
     "image input is not supported",
     "audio input is not supported",
@@ -125,7 +125,7 @@ const MEDIA: &[&str] = &[
     "invalid 'messages' in payload",
 ];
 
-/// Words for media, and for what takes them.
+/// Words for media, and for the parts of a model or a request that take media.
 const NAMES_OF_MEDIA: &[&str] = &[
     "image",
     "images",
@@ -150,7 +150,7 @@ const NAMES_OF_MEDIA: &[&str] = &[
     "attachments",
 ];
 
-/// What a server says of something that it will not take.
+/// Phrases with which servers reject something.
 const COMPLAINTS: &[&str] = &[
     "not support",
     "n't support",
@@ -188,8 +188,8 @@ const COMPLAINTS: &[&str] = &[
     "required",
 ];
 
-/// Whether a text in lower case names media and complains, in whatever words. Says something only of the answer to a
-/// request with media in it.
+/// Whether a lower-case text names media and complains, in whatever words. The result is meaningful only for the answer
+/// to a request that contains media.
 pub(crate) fn complains_of_media(text: &str) -> bool {
     let text = text.replace("multi-modal", "multimodal");
     let mut words = text.split(|char: char| !char.is_alphanumeric() && char != '_');
@@ -198,10 +198,10 @@ pub(crate) fn complains_of_media(text: &str) -> bool {
             && COMPLAINTS.iter().any(|complaint| text.contains(complaint))
 }
 
-/// Says that the key is not taken, on servers that do not answer 401.
+/// Phrases for a rejected key, from servers that do not answer 401.
 const KEY: &[&str] = &["api_key_invalid", "invalid_api_key", "api key not valid", "incorrect api key"];
 
-/// Says that the account, not the moment, is exhausted: waiting does not help.
+/// Phrases for an account that has used up its quota or credit, so that waiting does not help.
 const EXHAUSTED: &[&str] = &["insufficient_quota", "billing_hard_limit_reached", "credit balance is too low"];
 
 /// Classifies an answer with a failing status.
@@ -232,7 +232,7 @@ pub(crate) fn error_in(value: &Value) -> Option<Failure> {
     Some(Failure { kind, message })
 }
 
-/// Describes a body that should have been JSON, or a stream, of a chat model.
+/// Describes a body that is neither the JSON nor the stream of a chat model.
 pub(crate) fn not_an_answer(body: &str) -> Failure {
     let message = match first_line(body) {
         _ if is_html(body) => format!("an HTML page{} instead of a model's answer", title(body)),
@@ -247,7 +247,7 @@ fn kind_of(status: u16, text: &str) -> FailureKind {
     match status {
         401 => FailureKind::Unauthorized,
         429 if says(EXHAUSTED) => FailureKind::Refused,
-        // Some servers count a request that can never fit as one that comes too often.
+        // Some servers answer 429 to a request that can never fit into the context window.
         429 if says(&["context_length_exceeded"]) => FailureKind::ContextOverflow,
         429 => FailureKind::RateLimited,
         _ if says(CALL) => FailureKind::CallNotParsed,
@@ -276,7 +276,7 @@ fn status_of_codes(text: &str) -> u16 {
     }
 }
 
-/// What an error object says: its words for people, its words for programs, and a status where it names one.
+/// The contents of an error object: its message for people, its codes for programs, and an HTTP status if it has one.
 #[derive(Default)]
 struct Said {
     message: Option<String>,
@@ -285,7 +285,7 @@ struct Said {
 }
 
 fn said_by(value: &Value) -> Said {
-    // Some servers wrap their one error in an array.
+    // Some servers wrap the error in an array.
     let value = value.as_array().and_then(|errors| errors.first()).unwrap_or(value);
     let error = match value.get("error") {
         Some(error @ (Value::Object(_) | Value::String(_))) => error,
@@ -310,7 +310,7 @@ fn said_by(value: &Value) -> Said {
     said
 }
 
-/// Reads the `detail` of FastAPI: a text, or a list of what is wrong where.
+/// Reads the `detail` field of FastAPI: a text, or a list of problems.
 fn detail(value: &Value) -> Option<String> {
     match value.get("detail")? {
         Value::String(text) => Some(text.clone()),
@@ -329,7 +329,7 @@ fn message_of_text(status: u16, body: &str) -> String {
     }
     match first_line(body) {
         Some(line) => line.to_owned(),
-        None => format!("HTTP {status} without a text"),
+        None => format!("HTTP {status} with an empty body"),
     }
 }
 

@@ -1,26 +1,27 @@
-//! The HTTP client that everything here shares, and its TLS.
+//! Builds the HTTP clients of this crate, and sets up their TLS.
 
 use std::time::Duration;
 
-/// The HTTP client could not be set up.
+/// The HTTP library could not build a client.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to set up the HTTP client")]
 pub struct SetupError(#[from] reqwest::Error);
 
-/// Makes ring the process's TLS provider. A second call changes nothing.
+/// Makes ring the TLS provider of the process. Further calls change nothing.
 pub fn install_crypto_provider() {
-    // Fails only where there is a provider already, which is then the one.
+    // Fails only if the process already has a provider, which then stays in use.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-/// Makes a client that goes where it is told: no proxy of the environment, no redirects. `connect` is how long a
-/// connection may take to be made; the library knows that of a client only, not of a request.
+/// Builds a client that uses no proxy from the environment and follows no redirects. `connect` limits the time for
+/// making a connection; the library takes this limit only for a whole client, not for a single request.
 ///
-/// A connection that has died while nobody used it does not make a call wait: the library asks for signs of life every
-/// 15 seconds, gives up what is not acknowledged after 30, and sends a request that could not even begin on another one.
+/// A connection that died while it was idle does not make a call wait. The library sends keep-alive probes every
+/// 15 seconds, and gives a connection up if data stay unacknowledged for 30 seconds. If a request could not even begin
+/// on one connection, the library sends it on another.
 pub(crate) fn http_client(connect: Duration) -> Result<reqwest::Client, SetupError> {
     install_crypto_provider();
-    // A redirected call would lose its body, and could take its key elsewhere.
+    // A redirected call would lose its body, and could carry its key to another server.
     let builder = || {
         reqwest::Client::builder()
             .no_proxy()
@@ -31,7 +32,7 @@ pub(crate) fn http_client(connect: Duration) -> Result<reqwest::Client, SetupErr
     match builder().build() {
         Ok(client) => Ok(client),
         Err(error) => {
-            // Machines without root certificates can still reach their local servers.
+            // A machine without root certificates can still reach its local servers.
             tracing::warn!(%error, "no usable root certificates: only plain http services can be reached");
             Ok(builder().tls_certs_only([]).build()?)
         }

@@ -1,4 +1,4 @@
-//! The bytes of a medium, with their base64 once they were sent.
+//! The bytes of a medium, which keep their base64 form after they were sent once.
 
 use base64::Engine;
 use base64::engine::Simd;
@@ -10,8 +10,8 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 static ENGINE: LazyLock<Simd> = LazyLock::new(|| Simd::standard(PAD));
 
-/// The bytes of a medium. Encoded when they are first sent; clones share that, so whoever keeps one does not have the same
-/// bytes encoded again for the next request.
+/// The bytes of a medium. The first request that sends them encodes them as base64. Clones share the result, so that
+/// the next request does not encode the same bytes again.
 #[derive(Clone)]
 pub struct Data {
     bytes: Bytes,
@@ -19,12 +19,12 @@ pub struct Data {
 }
 
 impl Data {
-    /// The bytes in base64.
+    /// Returns the bytes in base64. The first call encodes them.
     pub(crate) fn base64(&self) -> &str {
         self.base64.get_or_init(|| ENGINE.encode(&self.bytes))
     }
 
-    /// How many bytes of memory it holds once it was sent.
+    /// Returns how many bytes of memory the medium takes after it was sent once: its bytes and their base64.
     pub fn footprint(&self) -> usize {
         self.bytes.len() + self.bytes.len().div_ceil(3) * 4
     }
@@ -51,7 +51,7 @@ impl Deref for Data {
 }
 
 impl fmt::Debug for Data {
-    /// Shows the size, never the bytes: requests appear in logs and in failed tests.
+    /// Shows the size and never the bytes, because logs and failed tests show requests.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes", self.bytes.len())
     }

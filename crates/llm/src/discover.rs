@@ -1,4 +1,4 @@
-//! Finds a model server on this machine, for people who have configured none.
+//! Finds model servers on this machine, for users who have configured none.
 
 use crate::client::http_client;
 use futures::stream::FuturesOrdered;
@@ -7,30 +7,30 @@ use serde_json::Value;
 use std::fmt;
 use std::time::Duration;
 
-/// The most that a list of models may have.
+/// Longest list of models that is read, in bytes.
 const MAX_LIST: usize = 1024 * 1024;
 
 /// A model server that answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Whose port it listens on.
+    /// The kind of server that usually listens on this port.
     pub server: ServerKind,
-    /// Its base URL, as an endpoint wants it.
+    /// Its base URL, in the form that an endpoint needs.
     pub base_url: String,
-    /// Its models, in the order in which it lists them, without those that only embed; at least one.
+    /// The names of its models in the server's order, without embedding models. Never empty.
     pub models: Vec<String>,
 }
 
-/// The servers that are looked for, by their usual ports. In the order of preference.
+/// The kinds of servers that discovery looks for on their usual ports, the most preferred first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerKind {
-    /// Ollama, 11434.
+    /// Ollama, on port 11434.
     Ollama,
-    /// LM Studio, 1234.
+    /// LM Studio, on port 1234.
     LmStudio,
-    /// The server of llama.cpp, 8080.
+    /// The server of llama.cpp, on port 8080.
     LlamaCpp,
-    /// vLLM, 8000.
+    /// vLLM, on port 8000.
     Vllm,
 }
 
@@ -45,14 +45,14 @@ impl fmt::Display for ServerKind {
     }
 }
 
-/// Asks the usual ports of this machine for a model server, all at once, and takes the first by preference that has a
-/// model. Takes no longer than the budget.
+/// Looks for a model server on the usual ports of this machine, on all of them at once. Returns the most preferred
+/// server that has a model. Takes no longer than `budget`.
 pub async fn discover(budget: Duration) -> Option<Found> {
     discover_among(usual_places(), budget).await
 }
 
-/// Asks the usual ports of this machine for model servers, all at once, and gives all that have a model, in the order of
-/// preference. Takes no longer than the budget.
+/// Looks for model servers on the usual ports of this machine, on all of them at once. Returns all servers that have a
+/// model, the most preferred first. Takes no longer than `budget`.
 pub async fn discover_all(budget: Duration) -> Vec<Found> {
     let Some(client) = client(budget) else { return Vec::new() };
     ask_all(&client, usual_places(), budget).filter_map(async |found| found).collect().await
@@ -69,17 +69,17 @@ fn usual_places() -> [(ServerKind, String); 4] {
 }
 
 fn client(budget: Duration) -> Option<reqwest::Client> {
-    http_client(budget).inspect_err(|error| tracing::warn!(%error, "no model server can be looked for")).ok()
+    http_client(budget).inspect_err(|error| tracing::warn!(%error, "cannot look for model servers")).ok()
 }
 
-/// What each of them answers, in the order of the candidates.
+/// Asks all candidates at once and returns their answers in the order of the candidates.
 fn ask_all<'c>(
     client: &'c reqwest::Client,
     candidates: impl IntoIterator<Item = (ServerKind, String)>,
     budget: Duration,
 ) -> impl Stream<Item = Option<Found>> + 'c {
     let asked = candidates.into_iter().map(move |(server, base_url)| async move {
-        // Each has the whole budget, so one that hangs takes nothing from the others.
+        // Each candidate has the whole budget, so a server that hangs takes no time from the others.
         let models = tokio::time::timeout(budget, list_models(client, &base_url)).await.ok()??;
         (!models.is_empty()).then_some(Found { server, base_url, models })
     });
@@ -115,7 +115,7 @@ async fn list_models(client: &reqwest::Client, base_url: &str) -> Option<Vec<Str
     models_in(&body)
 }
 
-/// Reads a list of models; `None` for what is not one: other programs listen on these ports too.
+/// Reads a list of models. Returns `None` for any other body, because other programs listen on these ports too.
 fn models_in(body: &[u8]) -> Option<Vec<String>> {
     let list: Value = serde_json::from_slice(body).ok()?;
     if list.get("object")?.as_str()? != "list" {
@@ -155,7 +155,7 @@ mod tests {
         check("", None);
     }
 
-    /// A server that answers so; `None` never answers.
+    /// Starts a server that gives this answer; with `None` it never answers. Returns its base URL.
     async fn server(answer: Option<&'static str>) -> String {
         let router = Router::new().route(
             "/v1/models",
@@ -170,7 +170,7 @@ mod tests {
         base_url
     }
 
-    /// A port where nobody listens, and nobody else can while the socket lives.
+    /// Returns the URL of a port on which nobody listens, and the socket that keeps the port reserved.
     fn nobody() -> (tokio::net::TcpSocket, String) {
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
         socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();

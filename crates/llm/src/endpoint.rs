@@ -1,4 +1,4 @@
-//! Where a chat model is reached, and the ways in which its server differs from others.
+//! Describes how to reach a chat model, and how its server differs from others.
 
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
@@ -8,29 +8,29 @@ use std::time::Duration;
 /// One model on one server.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    /// The base URL, with `/v1` where the server wants it. The scheme `rehearsal:` names the built-in model.
+    /// The base URL, with `/v1` if the server wants it. The scheme `rehearsal:` selects the built-in model.
     pub base_url: String,
     /// The model's name on that server.
     pub model: String,
-    /// The key, or a `${NAME}` to be read from the environment when the call is made. `Debug` never shows it.
+    /// The key, or `${NAME}` to read it from the environment at each call. `Debug` never shows it.
     pub api_key: SecretString,
-    /// More headers; their values may be `${NAME}` too.
+    /// Additional headers. Their values may use `${NAME}` too.
     pub headers: Vec<(String, SecretString)>,
-    /// How long a whole call may take.
+    /// Time limit for a whole call.
     pub timeout: Duration,
-    /// How long its stages may take.
+    /// Time limits for the stages of a call.
     pub timeouts: Timeouts,
-    /// The most tokens an answer may have.
+    /// Most tokens that an answer may have; with `None`, the server decides.
     pub max_tokens: Option<u32>,
-    /// Merged into each request body, last.
+    /// Fields that are merged into each request body last, so that they override all others.
     pub extra_body: Map<String, Value>,
-    /// What this server wants done differently.
+    /// How this server differs from others.
     pub dialect: Dialect,
 }
 
 impl Endpoint {
-    /// Whether another endpoint is the same server, asked with the same leave: what one of them has said about when it
-    /// may be asked holds for the other.
+    /// Whether another endpoint has the same server, model, key and headers. If so, whatever is known about when one of
+    /// them may be called holds for the other too.
     pub fn is_same_server(&self, other: &Self) -> bool {
         let header =
             |(name, value): &(String, SecretString)| (name.clone(), value.expose_secret().to_owned());
@@ -40,7 +40,7 @@ impl Endpoint {
             && self.headers.iter().map(header).eq(other.headers.iter().map(header))
     }
 
-    /// An endpoint with nothing special about it.
+    /// Creates an endpoint without key and headers, with the default limits and dialect.
     pub fn new(base_url: impl Into<String>, model: impl Into<String>) -> Self {
         Self {
             base_url: base_url.into(),
@@ -56,15 +56,15 @@ impl Endpoint {
     }
 }
 
-/// How long the stages of a call may take.
+/// Time limits for the stages of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Until there is a connection.
+    /// Limit for making a connection.
     pub connect: Duration,
-    /// Until the first byte of the answer's body, from the beginning of the call; `None` for as long as the whole call
-    /// may take, because a model on a small machine reads long before it says anything.
+    /// Limit for the first byte of the answer's body, counted from the beginning of the call. With `None`, only the
+    /// limit of the whole call applies, because a model on a small machine reads for a long time before it writes.
     pub first_byte: Option<Duration>,
-    /// Between two pieces of the answer. Any bytes count, those that only say that the server lives too.
+    /// Limit between two pieces of the answer. Any bytes count as a piece, even those that only keep the call alive.
     pub between_bytes: Duration,
 }
 
@@ -74,73 +74,73 @@ impl Default for Timeouts {
     }
 }
 
-/// The switches of contract section 4. The default is the strictest server's taste.
+/// The switches of contract section 4. The defaults suit the strictest server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Dialect {
-    /// Where media of a tool result go.
+    /// Which message carries the media of a tool result.
     pub tool_result_media: ToolResultMedia,
-    /// Whether a short assistant message stands between a tool message and a user message.
+    /// Whether to put a short assistant message between a tool message and a user message.
     pub bridge_after_tool: BridgeAfterTool,
-    /// The role of the instructions.
+    /// Role of the message with the instructions.
     pub system_role: SystemRole,
-    /// Whether answers are streamed.
+    /// Whether the server streams its answers.
     pub stream: Stream,
-    /// Which ids of tool calls the server takes.
+    /// Which ids of tool calls the server accepts.
     pub tool_call_ids: ToolCallIds,
-    /// The field that bounds the answer.
+    /// Name of the body field that limits the length of the answer.
     pub max_tokens_field: MaxTokensField,
-    /// Whether a streamed answer is asked for its usage.
+    /// Whether to ask for the usage in a streamed answer.
     pub stream_usage: StreamUsage,
 }
 
-/// Where media of a tool result go.
+/// Which message carries the media of a tool result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolResultMedia {
-    /// Into one user message after the batch.
+    /// One user message after the batch of results.
     #[default]
     After,
-    /// Into the tool message itself, as parts.
+    /// The tool message itself, as parts of its content.
     Inline,
 }
 
-/// The role of the instructions.
+/// Role of the message with the instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SystemRole {
-    /// `system`.
+    /// The role `system`.
     #[default]
     System,
-    /// `developer`.
+    /// The role `developer`.
     Developer,
-    /// None of its own: they open the first user message.
+    /// No message of their own: the instructions open the first user message.
     User,
 }
 
-/// Which ids of tool calls the server takes.
+/// Which ids of tool calls the server accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolCallIds {
-    /// Any.
+    /// Any id.
     #[default]
     Any,
-    /// Nine letters and digits.
+    /// Only ids of exactly nine letters or digits.
     Alnum9,
 }
 
-/// The field that bounds the answer.
+/// Name of the body field that limits the length of the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MaxTokensField {
-    /// `max_tokens`.
+    /// The field `max_tokens`.
     #[default]
     MaxTokens,
-    /// `max_completion_tokens`.
+    /// The field `max_completion_tokens`.
     MaxCompletionTokens,
 }
 
-/// Declares a switch that people write as `true` or `false`, and code as two named cases.
+/// Declares a switch that is `true` or `false` in the configuration, and one of two named variants in the code.
 macro_rules! switch {
     ($(#[$doc:meta])* $name:ident { $(#[$on_doc:meta])* true = $on:ident, $(#[$off_doc:meta])* false = $off:ident, default = $default:ident }) => {
         $(#[$doc])*
@@ -172,31 +172,31 @@ macro_rules! switch {
 }
 
 switch!(
-    /// `bridgeAfterTool`.
+    /// The switch `bridgeAfterTool`, for servers that refuse a user message straight after a tool message.
     BridgeAfterTool {
-        /// A short assistant message is put in.
+        /// Put a short assistant message between the two.
         true = Bridge,
-        /// Nothing is put in.
+        /// Put nothing between the two.
         false = None,
         default = None
     }
 );
 switch!(
-    /// `stream`.
+    /// The switch `stream`.
     Stream {
-        /// Answers come in pieces.
+        /// The server sends an answer in pieces, as a stream of events.
         true = Streamed,
-        /// Answers come whole.
+        /// The server sends an answer as one JSON body.
         false = Whole,
         default = Streamed
     }
 );
 switch!(
-    /// `streamUsage`.
+    /// The switch `streamUsage`.
     StreamUsage {
-        /// `stream_options.include_usage` is sent.
+        /// Each streamed request contains `stream_options.include_usage`.
         true = Asked,
-        /// It is not.
+        /// No request contains that option.
         false = NotAsked,
         default = Asked
     }

@@ -1,12 +1,12 @@
-//! Guesses at token counts, for servers that do not count.
+//! Estimates token counts, for servers that do not report them.
 
 use crate::chat::{Arguments, Message, Part, Reply, Request, Tool, ToolCall, Usage, UsageSource};
 
-/// What one picture, sound or file is taken to cost: their bytes say nothing about it.
+/// Estimated tokens of one picture, sound or file. The number of its bytes tells nothing about its tokens.
 const TOKENS_PER_MEDIUM: u64 = 1_000;
 
-/// Estimates the tokens of a text: four ASCII characters a token, and one each of all others, which is about what
-/// Chinese costs at most. Rather too many than too few: a window must not be overrun.
+/// Estimates the tokens of a text: one token per four ASCII characters, and one per other character, which is about the
+/// most that Chinese costs. The estimate is rather too high than too low, so that requests fit into the context window.
 pub fn estimate_tokens(text: &str) -> u64 {
     let (mut ascii, mut others) = (0u64, 0u64);
     for character in text.chars() {
@@ -19,23 +19,23 @@ pub fn estimate_tokens(text: &str) -> u64 {
     ascii.div_ceil(4) + others
 }
 
-/// Estimates the tokens of a request, its tools included.
+/// Estimates the tokens of a request, including its tools.
 pub fn estimate_prompt_tokens(request: &Request) -> u64 {
     let messages: u64 = request.messages.iter().map(estimate_message_tokens).sum();
     let tools: u64 = request.tools.iter().map(tool_tokens).sum();
     messages + tools
 }
 
-/// Estimates what a call cost whose server did not say.
+/// Estimates the usage of a call for which the server reported none.
 pub(crate) fn estimate_usage(prompt_tokens: u64, reply: &Reply) -> Usage {
     let text = reply.text.as_deref().map_or(0, estimate_tokens);
     let calls: u64 = reply.tool_calls.iter().map(call_tokens).sum();
-    // Thinking is paid for like any other output.
+    // These fields hold the model's thinking, which is paid for like any other output.
     let fields: u64 = reply.extra.values().map(|value| estimate_tokens(&value.to_string())).sum();
     Usage { prompt_tokens, completion_tokens: text + calls + fields, source: UsageSource::Estimated }
 }
 
-/// Estimates the tokens of one message.
+/// Estimates the tokens of one message, including its media and opaque fields.
 pub fn estimate_message_tokens(message: &Message) -> u64 {
     match message {
         Message::System(text) => estimate_tokens(text),

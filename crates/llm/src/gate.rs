@@ -1,4 +1,4 @@
-//! When a call to a service may begin.
+//! Decides when a call to a service may begin.
 
 use crate::chat::{Blame, CallError};
 use crate::circuit::{Circuit, Found, Probe};
@@ -8,103 +8,103 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
 
-/// The gate of one service, shared by all who call it.
+/// The gate of one service, shared by all its callers.
 ///
-/// It lets in as many at once as the service takes, in the order of their coming, and nobody while the service has
-/// asked to be left alone. Where the service fails again and again it opens a circuit: for a while nobody is let in, then
-/// one at a time, until one is answered.
+/// It lets in as many callers at once as the service takes, first come, first served. It lets in nobody during a pause
+/// that the service asked for. If the service fails again and again, the gate opens a circuit: for a while it lets in
+/// nobody, then one caller at a time, until a call is answered.
 #[derive(Clone, Debug)]
 pub struct Gate {
     shared: Arc<Shared>,
 }
 
-/// What a caller is willing to wait for.
+/// What a caller is willing to wait for at a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// The longest pause that the service has asked for.
+    /// Longest pause that the caller waits out when the service asks for one.
     pub longest_pause: Duration,
-    /// Whether it waits while the service is given time to recover.
+    /// Whether the caller waits while the circuit is open.
     pub while_open: WhileOpen,
 }
 
 /// What a caller does while the circuit is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhileOpen {
-    /// It waits until somebody finds out whether the service lives.
+    /// It waits until a probe shows whether the service works.
     Wait,
-    /// It goes at once: it can ask somebody else.
+    /// It leaves at once, because it can ask another service.
     Leave,
 }
 
-/// Why a caller was not let in.
+/// Why the gate did not let a caller in.
 #[derive(Clone, Debug)]
 pub enum Shut {
-    /// The service has asked to be left alone for longer than the caller waits.
+    /// The service has asked for a pause that is longer than the caller's patience.
     Paused {
-        /// So much of the pause is left.
+        /// How much of the pause is left.
         left: Duration,
     },
     /// The circuit is open, and the caller does not wait.
     Open {
-        /// So many calls in a row have failed.
+        /// Failed calls in a row.
         failures: u32,
-        /// The last of them.
+        /// The last failure.
         last: CallError,
     },
-    /// The caller has waited for another call to find out whether the service lives, and that call failed.
+    /// The caller waited for a probe to show whether the service works, and the probe failed.
     StillDown {
-        /// How it failed.
+        /// The failure of the probe.
         last: CallError,
     },
 }
 
-/// How a gate stands, to be shown.
+/// The state of a gate at one moment, for display.
 #[derive(Clone, Debug)]
 pub struct GateStatus {
-    /// How many were let in and have not come out.
+    /// Callers that were let in and have not left.
     pub in_flight: u64,
-    /// How many stand before it.
+    /// Callers that wait to be let in.
     pub waiting: u64,
-    /// How much of a pause is left that the service has asked for.
+    /// How much is left of a pause that the service asked for; `None` if there is no pause.
     pub paused_for: Option<Duration>,
-    /// Whether anybody is let in.
+    /// Whether the circuit lets callers in.
     pub circuit: GateCircuit,
-    /// How the last call has failed; nothing where it was answered.
+    /// How the last call failed; `None` if it succeeded.
     pub last_failure: Option<CallError>,
 }
 
-/// Whether a gate lets anybody in.
+/// Whether the circuit of a gate lets callers in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GateCircuit {
-    /// It does.
+    /// It lets all callers in.
     Closed,
-    /// Nobody, for a while.
+    /// It lets nobody in for a while.
     Open,
-    /// One call finds out, or is about to, whether the service lives.
+    /// One call tests whether the service works, or is about to test it.
     HalfOpen,
 }
 
-/// Leave to make one call; gives the place back when dropped.
+/// Permission to make one call. Dropping it gives the place back.
 #[derive(Debug)]
-#[must_use = "the place is given back at once if the pass is dropped"]
+#[must_use = "dropping the pass gives the place back at once"]
 pub struct Pass {
     shared: Arc<Shared>,
     permit: Option<OwnedSemaphorePermit>,
     probe: Option<Probe>,
-    /// Which server it lets the caller ask.
+    /// The gate's generation when the caller was let in. It tells whether the service has been replaced since.
     generation: u64,
-    /// Counts it among those inside.
+    /// Counts the caller as inside.
     inside: Option<Counted>,
 }
 
-/// Counts one who is at a gate, for as long as it is held.
+/// Counts one caller at a gate, for as long as this value lives.
 #[derive(Debug)]
 struct Counted {
     shared: Arc<Shared>,
     stands: Stands,
 }
 
-/// Where one stands who is counted.
+/// Where a counted caller stands: before the gate or inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stands {
     Before,
@@ -115,40 +115,40 @@ enum Stands {
 struct Shared {
     places: Arc<Semaphore>,
     state: Mutex<State>,
-    /// Wakes those who wait, after each change of what they wait for.
+    /// Wakes waiting callers after each change of the state that they wait for.
     changed: watch::Sender<()>,
 }
 
 #[derive(Debug)]
 struct State {
-    /// How many may be inside.
+    /// How many callers may be inside at once.
     limit: usize,
-    /// Places that were taken away while somebody was in them.
+    /// Places that a lower limit removed while callers were still in them.
     owed: usize,
-    /// When the pause ends.
+    /// When the pause that the service asked for ends.
     closed_until: Option<Instant>,
     circuit: Circuit,
-    /// How many probes have failed, ever.
+    /// How many probes have failed since the gate was created.
     failed_probes: u64,
-    /// How often the service has become another one.
+    /// How often another server has replaced the service.
     generation: u64,
-    /// How many stand before it, and how many are inside.
+    /// Callers that wait before the gate, and callers inside.
     before: u64,
     inside: u64,
-    /// How the last call has failed.
+    /// How the last call failed; `None` if it succeeded.
     last_failure: Option<CallError>,
 }
 
-/// What one who stands at the gate does next.
+/// What a caller at the gate does next.
 enum Step {
     Enter(Option<Probe>),
     Leave(Shut),
-    /// Waits for a change, but no longer than until then.
+    /// Wait for a change, but at most until this time.
     Wait(Option<Instant>),
 }
 
 impl Gate {
-    /// Opens a gate for so many calls at once; `None` for any number.
+    /// Creates a gate for this number of calls at once; `None` means no limit.
     pub fn new(max_concurrent: Option<NonZeroUsize>) -> Self {
         let limit = places(max_concurrent);
         let state = Mutex::new(State {
@@ -166,17 +166,17 @@ impl Gate {
         Self { shared: Arc::new(Shared { places, state, changed: watch::Sender::new(()) }) }
     }
 
-    /// Waits for a place, in the order of coming, for the end of any pause, and for the service to recover, as far as the
-    /// caller has patience.
+    /// Waits for a place (first come, first served), for the end of any pause, and for the service to recover, as far
+    /// as the caller's patience goes.
     ///
     /// # Errors
     ///
-    /// Fails where the caller is not let in; nothing is held then.
+    /// Fails if the gate does not let the caller in. The caller then holds no place.
     pub async fn enter(&self, patience: Patience) -> Result<Pass, Shut> {
         let _before = Counted::new(&self.shared, Stands::Before);
         let mut changes = self.shared.changed.subscribe();
         let failed_before = self.shared.state().failed_probes;
-        // Those who queue hear of changes too: whoever can ask somebody else does not stand in line for nothing.
+        // A caller watches for changes while it queues, so that it leaves at once if it can ask another service.
         let mut place = Box::pin(self.shared.places.clone().acquire_owned());
         let mut pass = loop {
             if let Step::Leave(shut) = self.shared.state().step(patience, failed_before) {
@@ -210,16 +210,16 @@ impl Gate {
                     let _ = changes.changed().await;
                 }
                 Step::Wait(Some(until)) => {
-                    // What comes first; either way the next look decides.
+                    // Whichever comes first, the next round decides.
                     let _ = tokio::time::timeout_at(until, changes.changed()).await;
                 }
             }
         }
     }
 
-    /// Lets nobody in for a while. A pause under way is extended, never shortened; calls already made go on.
+    /// Lets nobody in for a while. May extend a pause under way but never shortens it. Calls under way continue.
     pub fn pause(&self, duration: Duration) {
-        // A pause beyond the end of time is one that nobody can mean.
+        // A pause that overflows the clock must be a mistake: ignore it.
         let Some(until) = Instant::now().checked_add(duration) else {
             return;
         };
@@ -229,7 +229,7 @@ impl Gate {
         self.shared.changed.send_replace(());
     }
 
-    /// Forgets the pause and all failures: the service is another one now.
+    /// Forgets the pause and all failures, because another server has replaced the service.
     pub fn forget(&self) {
         let mut state = self.shared.state();
         state.closed_until = None;
@@ -240,7 +240,7 @@ impl Gate {
         self.shared.changed.send_replace(());
     }
 
-    /// How it stands now.
+    /// Returns the state of the gate now.
     pub fn status(&self) -> GateStatus {
         let now = Instant::now();
         let state = self.shared.state();
@@ -257,7 +257,7 @@ impl Gate {
         }
     }
 
-    /// Changes how many may be inside at once. Those who are stay; new ones wait until there is room.
+    /// Changes how many callers may be inside at once. Callers inside stay; new ones wait until there is room.
     pub fn set_max_concurrent(&self, max_concurrent: Option<NonZeroUsize>) {
         let limit = places(max_concurrent);
         let mut state = self.shared.state();
@@ -274,22 +274,22 @@ impl Gate {
 }
 
 impl Pass {
-    /// Tells whether the service has asked to be left alone since the caller was let in.
+    /// Returns whether the service is in a pause that it asked for after the caller was let in.
     pub fn is_paused(&self) -> bool {
         self.shared.state().closed_until.is_some_and(|until| until > Instant::now())
     }
 
-    /// Says how the call went, and gives the place back. `pause` says how long the service is left alone after so many
-    /// failures in a row.
+    /// Reports how the call went, and gives the place back. `pause` returns how long to leave the service alone after
+    /// this number of failures in a row.
     pub fn settle(mut self, failure: Option<&CallError>, pause: impl FnOnce(u32) -> Duration) {
         let blame = failure.map(|failure| (failure, failure.blames()));
         let mut state = self.shared.state();
         if self.generation != state.generation {
-            // It tells of a server that nobody asks any more.
+            // The call went to a server that has been replaced.
             return;
         }
         match blame {
-            // Whoever was the probe has not found out; dropping says so.
+            // The call did not reach the server. If it was the probe, dropping the pass makes way for another.
             Some((_, Blame::Nobody)) => return,
             None | Some((_, Blame::Caller)) => {
                 state.last_failure = failure.cloned();
@@ -313,7 +313,7 @@ impl Pass {
 
 impl Drop for Pass {
     fn drop(&mut self) {
-        // Under the lock, so that no place is given back and counted as owed at once.
+        // Holding the lock keeps a lower limit from counting this place as owed while it is being given back.
         let mut state = self.shared.state();
         if let Some(probe) = self.probe.take() {
             state.circuit.abandoned(probe, Instant::now());
@@ -344,7 +344,7 @@ impl Drop for Counted {
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        // Each change of the state is whole, so a panic elsewhere leaves nothing half-done.
+        // A panic elsewhere cannot leave the state half-changed, so a poisoned lock is safe to use.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -357,17 +357,17 @@ impl State {
         }
     }
 
-    /// What somebody does who has a place already.
+    /// Decides what a caller that already has a place does next.
     fn enter(&mut self, patience: Patience, failed_before: u64) -> Step {
         let step = self.step(patience, failed_before);
         match step {
-            // Where a probe is due, the caller is it.
+            // If a probe is due, this caller becomes the probe.
             Step::Enter(_) => Step::Enter(self.circuit.probe(Instant::now())),
             Step::Leave(_) | Step::Wait(_) => step,
         }
     }
 
-    /// What somebody does who has waited since so many probes had failed.
+    /// Decides what a caller does next. `failed_before` is how many probes had failed when the caller came.
     fn step(&self, patience: Patience, failed_before: u64) -> Step {
         let now = Instant::now();
         let paused_until = self.closed_until.filter(|until| *until > now);

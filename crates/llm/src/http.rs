@@ -1,4 +1,4 @@
-//! Chat models behind an HTTP server.
+//! Calls chat models over HTTP.
 
 mod transport;
 
@@ -24,18 +24,18 @@ use std::time::Duration;
 pub(crate) use transport::network_error;
 use transport::{Cut, Transport};
 
-/// Chat models behind HTTP servers that speak Chat Completions.
+/// Calls chat models behind HTTP servers that speak Chat Completions.
 ///
-/// One for all endpoints: they share its connections. A call is one attempt, bounded by the endpoint's timeout; its
-/// answer is bounded to 32 MiB.
+/// One instance serves all endpoints, which share its connections. A call is one attempt. The endpoint's timeouts limit
+/// its time, and its answer may have at most 32 MiB.
 #[derive(Clone, Debug)]
 pub struct HttpModel {
-    /// A client for each time that a connection may take.
+    /// One client per connect timeout, because the library sets that timeout per client.
     clients: Arc<Mutex<HashMap<Duration, reqwest::Client>>>,
 }
 
 impl HttpModel {
-    /// Sets up the client. Nothing is connected yet.
+    /// Sets up the client for the default connect timeout. Connects to nothing yet.
     ///
     /// # Errors
     ///
@@ -47,7 +47,7 @@ impl HttpModel {
     }
 
     fn client(&self, connect: Duration) -> Result<reqwest::Client, CallError> {
-        // A panic elsewhere leaves a map of whole clients.
+        // A panic elsewhere cannot leave a half-built client in the map.
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = clients.get(&connect) {
             return Ok(client.clone());
@@ -102,11 +102,11 @@ impl ChatModel for HttpModel {
     }
 }
 
-/// What the library is given to send. The transport puts the body in its place: the library would write it into a buffer
-/// that doubles as it grows, which copies megabytes of media again and again.
+/// An empty body for the library. The transport replaces it with the real one, because the library would write the real
+/// one into a buffer that doubles as it grows, and so copy megabytes of media again and again.
 const IN_TRANSPORT: () = ();
 
-/// One request and its answer.
+/// What is needed to read the answer to one request and to report its failure.
 struct Exchange {
     prompt_tokens: u64,
     secrets: Arc<[SecretString]>,
@@ -134,9 +134,9 @@ impl Exchange {
         assemble_whole(answer, self.prompt_tokens).map_err(|failure| self.in_answer(failure))
     }
 
-    /// Says what an error of the library means.
+    /// Converts an error of the library into a call error.
     fn failed(&self, error: OpenAIError) -> CallError {
-        // What the transport saw tells more than what the library made of it.
+        // The transport recorded the true cause, of which the library's error tells less.
         if let Some(cut) = self.cut.get() {
             return self.in_answer(cut.failure());
         }
@@ -152,7 +152,7 @@ impl Exchange {
         }
     }
 
-    /// Tells of a request that could not even be written.
+    /// Describes a request that could not be sent.
     fn unsent(&self, message: &str) -> CallError {
         CallError {
             kind: FailureKind::Refused,
@@ -162,7 +162,7 @@ impl Exchange {
         }
     }
 
-    /// Dresses a failure of an answer that had begun well.
+    /// Describes a failure inside an answer that began with a success status.
     fn in_answer(&self, failure: Failure) -> CallError {
         CallError {
             kind: failure.kind,

@@ -1,4 +1,4 @@
-//! Asks a server what it says about itself, beside its chat: which models it has, and what they can do.
+//! Asks a server about itself, outside of its chat: which models it has, and what they can do.
 
 use crate::chat::{CallError, FailureKind};
 use crate::classify::{Failure, classify, not_an_answer};
@@ -11,17 +11,17 @@ use secrecy::SecretString;
 use serde_json::Value;
 use std::time::Duration;
 
-/// The most that an answer may have: the longest lists of models have about a megabyte.
+/// Longest answer, in bytes. The longest lists of models have about a megabyte.
 const MAX_ANSWER: usize = 8 * 1024 * 1024;
 
-/// What is asked of a server.
+/// A question to a server about itself.
 #[derive(Clone, Copy, Debug)]
 pub enum Question<'q> {
-    /// What is at a path below the base URL, such as `models`.
+    /// A GET of a path below the base URL, such as `models`.
     OfBase(&'q str),
-    /// What is at a path of the server's own interface: below the base URL without its last `v1`.
+    /// A GET of a path in the server's own API, which is below the base URL without its last `v1`.
     OfServer(&'q str),
-    /// The same, with a body.
+    /// A POST of a JSON body to a path in the server's own API.
     OfServerAbout(&'q str, &'q Value),
 }
 
@@ -33,14 +33,14 @@ impl Question<'_> {
     }
 }
 
-/// Asks servers about themselves, one attempt each. Keys and headers go along as with a call, and to the same host.
+/// Asks servers about themselves, with one attempt per question. Sends the key and headers of a call, to the same host.
 #[derive(Clone, Debug)]
 pub struct Inquirer {
     client: reqwest::Client,
 }
 
 impl Inquirer {
-    /// Sets up the client. `connect` is how long a connection may take to be made.
+    /// Sets up the client. `connect` limits the time for making a connection.
     ///
     /// # Errors
     ///
@@ -49,11 +49,11 @@ impl Inquirer {
         Ok(Self { client: http_client(connect)? })
     }
 
-    /// Asks a question; gives the JSON that comes back, within `budget`.
+    /// Asks a question and returns the JSON of the answer. `budget` limits the time for all of it.
     ///
     /// # Errors
     ///
-    /// As a call fails: nobody there, a status that says no, something that is not JSON or has more than 8 MiB.
+    /// Fails like a call: no server, no answer in time, a failing status, no JSON, or more than 8 MiB.
     pub async fn ask(
         &self,
         endpoint: &Endpoint,
@@ -111,7 +111,7 @@ fn failed(failure: Failure, status: Option<u16>, secrets: &[SecretString]) -> Ca
     CallError { kind: failure.kind, message: scrub(&failure.message, secrets), status, retry_after: None }
 }
 
-/// Where a question goes; nothing where the base URL is none.
+/// Returns the URL of a question, or `None` if the base URL is not a URL with a path.
 pub(crate) fn url_of(base_url: &str, question: Question<'_>) -> Option<reqwest::Url> {
     let mut url = reqwest::Url::parse(base_url.trim()).ok()?;
     let mut below: Vec<String> = url.path_segments()?.map(str::to_owned).collect();
@@ -138,7 +138,7 @@ mod tests {
     use serde_json::json;
     use std::future::pending;
 
-    /// Longer than any test.
+    /// Longer than any test takes.
     const LONG: Duration = Duration::from_secs(600);
 
     #[test]

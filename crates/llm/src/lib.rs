@@ -1,12 +1,14 @@
-//! Speaks to chat models: one attempt at a time, with a reply or a classified failure.
+//! Calls chat models: makes one attempt at a time and returns a reply or a classified failure.
 //!
-//! It knows the wire format of Chat Completions, the ways in which servers differ from it, and nothing else: no
-//! agents, artifacts, capabilities or prompts, and no decision about what follows a failure.
+//! The crate knows the wire format of Chat Completions and the ways in which servers differ from it. It knows nothing
+//! about agents, artifacts, capabilities or prompts, and it does not decide what to do after a failure.
 //!
-//! The path of a call: [`Request`] and [`Endpoint`] are written as a body by `wire`; `target` resolves keys and
-//! addresses; `http` sends it; what comes back is put together by `assemble` or understood by `classify`; the caller
-//! gets a [`Reply`] or a [`CallError`]. All of them but `http` and [`discover`] are plain functions over plain data. A
-//! [`Gate`] per service says when a call may begin. [`spoken`] reads calls that a model wrote as text. Beside that, an [`Inquirer`] asks servers about themselves.
+//! The path of a call: `wire` writes a [`Request`] to an [`Endpoint`] as a body. `target` resolves keys and addresses.
+//! `http` sends the body. `assemble` joins the pieces of the answer, or `classify` interprets the failure. The caller
+//! gets a [`Reply`] or a [`CallError`]. All these modules except `http` are plain functions over plain data.
+//!
+//! A [`Gate`] per service decides when a call may begin. [`spoken`] reads calls that a model wrote as text. An
+//! [`Inquirer`] asks servers about themselves. [`discover`] looks for servers on this machine.
 
 mod data;
 

@@ -1,10 +1,10 @@
-//! How long a server asks to be left alone.
+//! Reads how long a server asks its callers to wait.
 
 use http::HeaderMap;
 use std::time::{Duration, SystemTime};
 
-/// Reads `retry-after-ms`, or `Retry-After` in seconds or as an HTTP date, which counts from the `Date` of the answer
-/// where there is one: the server's clock need not be ours.
+/// Reads `retry-after-ms`, or `Retry-After` in seconds or as an HTTP date. A date counts from the `Date` header of the
+/// answer if there is one, because the server's clock may differ from ours.
 pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     if let Some(milliseconds) = text("retry-after-ms").and_then(|text| text.parse::<f64>().ok()) {
@@ -15,7 +15,7 @@ pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
         return Duration::try_from_secs_f64(seconds).ok();
     }
     let until = httpdate::parse_http_date(asked).ok()?;
-    // A date that has passed asks for no wait.
+    // A date in the past means no wait.
     let now = text("date").and_then(|date| httpdate::parse_http_date(date).ok()).unwrap_or(now);
     Some(until.duration_since(now).unwrap_or_default())
 }

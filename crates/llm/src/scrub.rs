@@ -1,18 +1,17 @@
-//! Keeps keys and media out of texts that are shown.
+//! Removes keys and media from texts that are shown.
 
 use secrecy::{ExposeSecret, SecretString};
 
 /// The longest text that an error carries, in bytes.
 const MAX_TEXT: usize = 2_048;
-/// The longest run of characters of the base64 alphabet that stays whole: longer than any word, code or id, shorter
-/// than any medium.
+/// The longest run of base64 characters that stays whole, in bytes. Words, codes and ids are shorter, media are longer.
 const MAX_RUN: usize = 48;
-/// What stays of a longer one.
+/// Bytes that remain of a longer run.
 const RUN_HEAD: usize = 16;
-/// Shorter keys are placeholders such as `x`; replacing them would tear every text apart.
+/// Shortest key that is removed, in bytes. Shorter keys are placeholders such as `x`: removing them would garble texts.
 const MIN_SECRET: usize = 6;
 
-/// Takes keys and long unbroken runs out of a text, and bounds its length.
+/// Removes keys and long runs of base64 characters from a text, and limits its length.
 pub(crate) fn scrub(text: &str, secrets: &[SecretString]) -> String {
     let mut text = text.to_owned();
     for secret in secrets.iter().map(SecretString::expose_secret).filter(|secret| secret.len() >= MIN_SECRET)

@@ -1,8 +1,10 @@
-//! Tool calls that a model wrote as text. Pure: reads a text, and says which calls it is.
+//! Reads tool calls that a model wrote as text. Pure: text in, calls out.
 //!
 //! Small models often write a call into their answer and leave `tool_calls` empty. [`read`] takes such an answer as the
-//! call, but only if the whole answer is calls. Every doubt ends in [`Spoken::Text`]: a missed call costs one turn, and a
-//! call that nobody meant does something in the society.
+//! call, but only if the whole answer consists of calls. In case of doubt it returns [`Spoken::Text`]: a missed call
+//! costs one turn, but a call that nobody meant does something in the society.
+//!
+//! A text is in a *tag form* if it has a mark such as `<tool_call>`, which models write only around calls.
 
 mod begun;
 mod cursor;
@@ -28,38 +30,38 @@ use tools::Tools;
 /// A tool that was offered to the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offered<'a> {
-    /// Its name, as in the request.
+    /// The name of the tool, as in the request.
     pub name: &'a str,
-    /// The names of its parameters. They decide to which tool bare arguments belong.
+    /// The names of its parameters. They show to which tool arguments without a tool name belong.
     pub parameters: &'a [&'a str],
 }
 
-/// What the text of an answer is.
+/// The result of reading the text of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Spoken {
-    /// Nothing but calls, in this order.
+    /// The text consists of these calls, in this order.
     Calls(Vec<SpokenCall>),
-    /// Clearly meant as a call, but it cannot be read. Nothing of it is called.
+    /// The text is clearly meant as a call but cannot be read. The caller must not run any part of it.
     Broken {
-        /// The tool, if the text names it or its arguments show it.
+        /// The tool, if the text names it or the arguments identify it.
         tool: Option<String>,
         /// What is wrong, in one English sentence for the model.
         problem: String,
     },
-    /// An ordinary text.
+    /// The text is not a call.
     Text,
 }
 
-/// One call.
+/// One call that a model wrote as text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpokenCall {
-    /// The name of an offered tool. In a tag form it may be a name that was not offered.
+    /// The name of an offered tool. Inside a tag such as `<tool_call>`, it may be a name that was not offered.
     pub name: String,
-    /// The arguments, as the model wrote them: no schema was applied.
+    /// The arguments as the model wrote them, not checked against a schema.
     pub arguments: Map<String, Value>,
 }
 
-/// Reads the whole text of an answer. `offered` are the tools of the request; without any, everything is text.
+/// Reads the whole text of an answer. `offered` are the tools of the request; without any, every text is ordinary.
 pub fn read(text: &str, offered: &[Offered<'_>]) -> Spoken {
     if offered.is_empty() {
         return Spoken::Text;
@@ -67,7 +69,7 @@ pub fn read(text: &str, offered: &[Offered<'_>]) -> Spoken {
     let (_, said) = without_thoughts(text);
     let tools = Tools::new(offered);
     let (spoken, has_calls) = Reader::new(tools::without_role(&said), tools).run();
-    // Calls before prose: a later tag does not make the prose a lead-in.
+    // If the text begins with calls, prose after them does not introduce further calls.
     if has_calls || !matches!(spoken, Spoken::Text) {
         return spoken;
     }

@@ -1,4 +1,4 @@
-//! Where a call goes and what it carries: the endpoint's settings, resolved.
+//! Resolves the settings of an endpoint: the address of a call, its key and its headers.
 
 use crate::chat::{CallError, FailureKind};
 use crate::endpoint::Endpoint;
@@ -8,21 +8,21 @@ use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 
-/// An endpoint ready to be called.
+/// An endpoint whose settings are resolved, ready for a call.
 ///
-/// It is a [`Config`] of its own because the library's takes organisation and project from the environment and sends
-/// them to every server.
+/// It implements [`Config`] because the library's own implementation reads an organisation and a project from the
+/// environment and sends them to every server.
 #[derive(Debug)]
 pub(crate) struct Target {
     url: String,
     headers: HeaderMap,
     key: SecretString,
-    /// What must never be shown.
+    /// The key and the words of all header values, which no text may show.
     pub(crate) secrets: Vec<SecretString>,
 }
 
 impl Target {
-    /// Resolves an endpoint; `variable` looks one up in the environment.
+    /// Resolves an endpoint. `variable` looks up an environment variable.
     pub(crate) fn resolve(
         endpoint: &Endpoint,
         variable: impl Fn(&str) -> Option<String>,
@@ -47,20 +47,20 @@ impl Target {
         Ok(Self { url, headers, key, secrets })
     }
 
-    /// Where a question beside the chat goes.
+    /// Returns the URL of a question to the server, which is not a chat call.
     pub(crate) fn beside(&self, endpoint: &Endpoint, question: Question<'_>) -> Result<Url, CallError> {
         url_of(&endpoint.base_url, question)
             .ok_or_else(|| misconfigured("baseURL is not a URL with a path".to_owned()))
     }
 
-    /// What a request carries.
+    /// Returns the headers of each request, including the key.
     pub(crate) fn headers(&self) -> &HeaderMap {
         &self.headers
     }
 }
 
 impl Endpoint {
-    /// Whether a key goes with its calls; `variable` looks one up in the environment.
+    /// Whether its calls carry a key. `variable` looks up an environment variable.
     pub fn has_key(&self, variable: impl Fn(&str) -> Option<String>) -> bool {
         let key = expand(self.api_key.expose_secret(), "the API key", variable);
         key.is_ok_and(|key| !key.expose_secret().is_empty())
@@ -72,7 +72,7 @@ impl Config for Target {
         self.headers.clone()
     }
 
-    /// The one address that is ever called, whatever the path.
+    /// Returns the address of the chat call, whatever path the library asks for.
     fn url(&self, _path: &str) -> String {
         self.url.clone()
     }
@@ -101,7 +101,7 @@ fn completions_url(base_url: &str) -> Result<String, CallError> {
     Ok(url.into())
 }
 
-/// The words of a value: a server may repeat the token of `Bearer token` alone.
+/// Splits a secret into words, because a server may repeat the token of `Bearer token` alone.
 fn words(value: &SecretString) -> Vec<SecretString> {
     value.expose_secret().split_whitespace().map(SecretString::from).collect()
 }
@@ -110,7 +110,7 @@ fn bearer(key: &SecretString) -> SecretString {
     format!("Bearer {}", key.expose_secret()).into()
 }
 
-/// Replaces each `${NAME}` by the variable of that name.
+/// Replaces each `${NAME}` with the environment variable of that name. `what` names the setting in errors.
 fn expand(
     text: &str,
     what: &str,

@@ -1,4 +1,4 @@
-//! Which of the times that a call may take has run out.
+//! Watches the time limits of a call.
 
 use crate::chat::FailureKind;
 use crate::classify::Failure;
@@ -6,19 +6,19 @@ use crate::endpoint::{Endpoint, Timeouts};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A time that has run out.
+/// A time limit that has run out, with its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Late {
-    /// Nothing of the answer was there.
+    /// No byte of the answer's body arrived.
     FirstByte(Duration),
-    /// No more of it came.
+    /// No further byte of the body arrived.
     BetweenBytes(Duration),
-    /// It was not complete.
+    /// The answer was not complete.
     WholeCall(Duration),
 }
 
 impl Late {
-    /// The failure, which says what to change where the server is slow rather than gone.
+    /// Returns the failure. Its message names the setting to change if the server is only slow.
     pub(crate) fn failure(self) -> Failure {
         let message = match self {
             Self::FirstByte(after) => format!(
@@ -35,16 +35,16 @@ impl Late {
     }
 }
 
-/// The stages of one call under way.
+/// The time limits of one call under way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stages {
-    /// When the first byte must be there, and the time that it was given; `None` where only the whole call is bounded.
+    /// Deadline for the first byte, and the limit that it comes from. `None` if only the whole call is limited.
     first_byte: Option<(Instant, Duration)>,
     between_bytes: Duration,
     began: Began,
 }
 
-/// Whether any of the answer's body has come.
+/// Whether any byte of the answer's body has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Began {
     No,
@@ -52,7 +52,7 @@ enum Began {
 }
 
 impl Stages {
-    /// Begins a call.
+    /// Starts the clock of a call.
     pub(crate) fn begin(endpoint: &Endpoint) -> Self {
         let Timeouts { first_byte, between_bytes, connect: _ } = endpoint.timeouts;
         let now = Instant::now();
@@ -60,7 +60,7 @@ impl Stages {
         Self { first_byte, between_bytes, began: Began::No }
     }
 
-    /// Waits for what comes next, no longer than the stage allows.
+    /// Waits for `next`, but no longer than the current stage allows.
     pub(crate) async fn wait<T>(&self, next: impl Future<Output = T>) -> Result<T, Late> {
         match (self.began, self.first_byte) {
             (Began::No, None) => Ok(next.await),
@@ -73,7 +73,7 @@ impl Stages {
         }
     }
 
-    /// Notes that bytes of the body have come.
+    /// Records that bytes of the body have arrived.
     pub(crate) fn came(&mut self, bytes: usize) {
         if bytes > 0 {
             self.began = Began::Yes;
@@ -99,7 +99,7 @@ mod tests {
     async fn the_first_byte_is_waited_for_from_the_beginning_of_the_call() {
         let (began, mut stages) = (Instant::now(), stages(Some(10), 3));
         stages.wait(tokio::time::sleep(Duration::from_secs(8))).await.unwrap();
-        // The head has come, and an empty piece: neither is a byte of the body.
+        // The head and an empty piece have arrived, but no byte of the body.
         stages.came(0);
         let late = stages.wait(pending::<()>()).await.unwrap_err();
         assert_eq!((late, began.elapsed().as_secs()), (Late::FirstByte(Duration::from_secs(10)), 10));

@@ -1,7 +1,7 @@
-//! A request as the body of a Chat Completions call.
+//! Writes a request as the body of a Chat Completions call.
 //!
-//! Written straight into the serializer: the bytes of media are encoded once, on their way into the body, and never
-//! stand in a tree of JSON values or a string of their own.
+//! The fields go straight into the serializer, without a tree of JSON values. Media are encoded only once: `Data` keeps
+//! their base64 for the next request.
 
 mod messages;
 mod parts;
@@ -17,8 +17,8 @@ use serde_json::Value;
 
 /// A request to one endpoint, as it goes over the wire.
 ///
-/// Serialized, it is valid for the strictest server: no field that the API does not define, unless the endpoint's
-/// `extra_body` or the opaque fields of an earlier answer say so.
+/// The serialized body is valid even for the strictest server: it has only fields that the API defines, apart from
+/// those of the endpoint's `extra_body` and the opaque fields of earlier answers.
 #[derive(Clone, Copy, Debug)]
 pub struct Body<'a> {
     request: &'a Request,
@@ -26,16 +26,16 @@ pub struct Body<'a> {
 }
 
 impl<'a> Body<'a> {
-    /// Views a request the way the endpoint wants it.
+    /// Combines a request with the endpoint that decides how it is written.
     pub fn new(request: &'a Request, endpoint: &'a Endpoint) -> Self {
         Self { request, endpoint }
     }
 
-    /// The body as JSON, in one buffer that is large enough from the start: growing it would copy the media.
+    /// Returns the body as JSON. The buffer is large enough from the start, because growing it would copy the media.
     ///
     /// # Errors
     ///
-    /// Fails where a field of the endpoint's `extra_body` is no JSON, which reading the configuration rules out.
+    /// Fails if a field of the endpoint's `extra_body` is not JSON, which the reader of the configuration rules out.
     pub fn to_json(&self) -> serde_json::Result<Vec<u8>> {
         let mut json = Vec::with_capacity(self.request.messages.iter().map(length_of).sum::<usize>() + SLACK);
         serde_json::to_writer(&mut json, self)?;
@@ -43,10 +43,10 @@ impl<'a> Body<'a> {
     }
 }
 
-/// What a body takes beside its messages, tools included, in bytes; rather too much.
+/// Bytes reserved for everything except the messages, such as the tools. A generous guess.
 const SLACK: usize = 64 * 1024;
 
-/// How long a message gets, rather too long: a character of a text may take two bytes in JSON.
+/// Estimates the length of a message in bytes, rather too high: each byte of a text may take two bytes in JSON.
 fn length_of(message: &Message) -> usize {
     let of_part = |part: &Part| match part {
         Part::Text(text) => 2 * text.len(),
@@ -64,7 +64,7 @@ fn length_of(message: &Message) -> usize {
     }
 }
 
-/// Says how the answer will come: `extra_body` has the last word about it, as about everything.
+/// Returns whether the answer will be streamed. As with every field, `extra_body` overrides the dialect.
 pub(crate) fn stream_of(endpoint: &Endpoint) -> Stream {
     match endpoint.extra_body.get("stream") {
         Some(Value::Bool(stream)) => Stream::from(*stream),
@@ -105,7 +105,7 @@ impl Serialize for Body<'_> {
     }
 }
 
-/// The fields of an object of which some are given from outside, and then win.
+/// Writes the fields of a JSON object. The fields in `replaced` override those of the same name.
 struct Fields<'a, M> {
     map: M,
     replaced: &'a serde_json::Map<String, Value>,

@@ -1,6 +1,6 @@
-//! Calls over real connections, against a server that behaves as badly as it is told to.
+//! Tests calls over real connections, against servers that misbehave in the way that each test chooses.
 
-#![expect(clippy::unwrap_used, reason = "a helper of a test may fail like the test itself")]
+#![expect(clippy::unwrap_used, reason = "a test helper may panic like the test itself")]
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -22,10 +22,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Long enough for anything that happens at all; a test that needs it has failed.
+/// Longer than any step of a passing test takes.
 const AT_LAST: Duration = Duration::from_secs(60);
 
-/// A server whose every answer is made by a function, and which remembers what it was asked.
+/// A server that calls a function for each answer and records all requests.
 struct Server {
     address: String,
     seen: Seen,
@@ -75,7 +75,7 @@ async fn call(endpoint: &Endpoint) -> Result<Reply, CallError> {
     HttpModel::new().unwrap().call(endpoint, &request()).await
 }
 
-/// What a server that always answers so is taken to have said, streamed and whole.
+/// Returns the error of a call to a server with this answer. Checks that a streamed and a whole call fail alike.
 async fn failure(answer: impl Fn() -> Response + Send + Sync + 'static) -> CallError {
     let server = Server::start(answer).await;
     let streamed = call(&server.endpoint()).await.unwrap_err();
@@ -97,7 +97,7 @@ fn end(reason: &str) -> Value {
     json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
 }
 
-/// An answer that is about everything at once.
+/// A streamed answer with everything that an answer can have: text, thoughts, a call, opaque fields and usage.
 fn rich_stream() -> String {
     let mut text = events([
         delta(json!({"role": "assistant", "content": "", "reasoning_content": "想一"})),
@@ -153,7 +153,7 @@ fn json_answer(status: StatusCode, body: &Value) -> Response {
     (status, [(header::CONTENT_TYPE, "application/json")], body.to_string()).into_response()
 }
 
-/// Sends a text in frames of so many bytes.
+/// Sends a text in frames of `size` bytes.
 fn in_frames(text: &str, size: usize) -> Body {
     let frames: Vec<_> = text.as_bytes().chunks(size).map(Bytes::copy_from_slice).collect();
     Body::from_stream(stream::iter(frames).then(async |frame| {
@@ -252,7 +252,7 @@ async fn a_stream_that_ends_early_is_never_a_short_answer() {
     }
 }
 
-/// A body that breaks the connection after so much.
+/// A body that sends this text and then breaks the connection.
 fn breaking(text: String) -> Body {
     let frames = [Ok(Bytes::from(text)), Err(io::Error::other("gone"))];
     Body::from_stream(stream::iter(frames).then(async |frame| {
@@ -288,7 +288,7 @@ async fn a_connection_that_closes_without_a_word_is_a_broken_answer() {
 
 #[tokio::test]
 async fn nobody_there() {
-    // Bound but not listening: nobody else can get the port meanwhile.
+    // The port is bound but not listening, so that no other process can take it meanwhile.
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = format!("http://{}/v1", socket.local_addr().unwrap());
@@ -324,7 +324,7 @@ fn too_late(error: &CallError, field: &str) {
 async fn a_first_byte_that_does_not_come_is_named() {
     let first_byte = Some(Duration::from_millis(50));
     let timeouts = Timeouts { first_byte, ..Timeouts::default() };
-    // Neither a head nor a body; and a head alone.
+    // One server sends nothing at all, the other only the head of its response.
     let silent = serve(Router::new().route("/v1/chat/completions", post(pending::<()>))).await;
     let head =
         Server::start(|| event_stream(Body::from_stream(stream::pending::<io::Result<Bytes>>()))).await;
@@ -353,7 +353,7 @@ async fn an_answer_that_stands_still_is_named() {
 
 #[tokio::test]
 async fn the_body_of_a_failure_that_stands_still_hides_no_failure() {
-    // Long enough for what is sent together with the head.
+    // Long enough for the part of the body that arrives together with the head.
     let timeouts = Timeouts { between_bytes: Duration::from_secs(2), ..Timeouts::default() };
     let server = Server::start(|| {
         let first = stream::iter([Ok::<_, Infallible>(Bytes::from_static(b"overloaded"))]);
@@ -374,20 +374,20 @@ async fn signs_of_life_are_bytes_and_the_whole_call_is_bounded_all_the_same() {
         })))
     })
     .await;
-    // Bounds that only a silence of a minute would reach.
+    // Only a silence of a minute would reach these two limits.
     let timeouts = Timeouts { first_byte: Some(AT_LAST), between_bytes: AT_LAST, ..Timeouts::default() };
     let endpoint = Endpoint { timeouts, timeout: Duration::from_millis(100), ..server.endpoint() };
     too_late(&call(&endpoint).await.unwrap_err(), "timeoutMs");
 }
 
-/// A port that takes no more connections: those that there is room for are made already.
+/// Returns a port that takes no more connections, with the connections that fill its queue.
 async fn full() -> (tokio::net::TcpListener, Vec<tokio::net::TcpStream>) {
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let listener = socket.listen(1).unwrap();
     let address = listener.local_addr().unwrap();
     let mut made = Vec::new();
-    // A connection that there is room for is made at once by the system; the time is for the runtime to learn of it.
+    // While the queue has room, the system connects at once. The timeout only gives the runtime time to notice.
     while let Ok(connected) =
         tokio::time::timeout(Duration::from_secs(2), tokio::net::TcpStream::connect(address)).await
     {
@@ -407,7 +407,8 @@ async fn a_connection_that_is_not_made_is_an_unreachable_server() {
     assert!(error.message.contains("within 50ms") && error.message.contains("timeouts.connectMs"), "{error}");
 }
 
-/// A server that answers one request on each connection as if it kept it open, and does something else with it then.
+/// Starts a server that answers one request per connection as if it kept the connection open, and then passes the
+/// connection to `then`. Returns its base URL and the number of its connections.
 async fn answers_once(then: fn(tokio::net::TcpStream)) -> (String, Arc<Mutex<u32>>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -435,13 +436,13 @@ async fn answers_once(then: fn(tokio::net::TcpStream)) -> (String, Arc<Mutex<u32
 
 #[tokio::test]
 async fn a_connection_that_was_closed_while_it_was_idle_costs_nothing() {
-    // Closed in good order; and reset.
+    // One server closes the connection in an orderly way, the other resets it.
     for then in [drop as fn(tokio::net::TcpStream), |socket| socket.set_zero_linger().unwrap()] {
         let (address, connections) = answers_once(then).await;
         let model = HttpModel::new().unwrap();
         let endpoint = Endpoint { timeout: AT_LAST, ..Endpoint::new(address, "m") };
         for _ in 0..20 {
-            // The end may come before, while or after the request is sent: at worst it is a broken answer, at once.
+            // The close may arrive before, during or after the request: at worst, the answer breaks off at once.
             match model.call(&endpoint, &request()).await {
                 Ok(reply) => check_rich(&reply),
                 Err(error) => assert_eq!(error.kind, FailureKind::BrokenOff, "{error}"),
@@ -453,7 +454,7 @@ async fn a_connection_that_was_closed_while_it_was_idle_costs_nothing() {
 
 #[tokio::test]
 async fn a_connection_on_which_nobody_answers_any_more_is_given_up_in_time() {
-    // Kept open, and never read from again.
+    // The server keeps the connection open but never reads from it again.
     let (address, _) = answers_once(std::mem::forget).await;
     let model = HttpModel::new().unwrap();
     let endpoint = Endpoint { timeout: AT_LAST, ..Endpoint::new(address, "m") };
@@ -461,7 +462,7 @@ async fn a_connection_on_which_nobody_answers_any_more_is_given_up_in_time() {
     let timeouts = Timeouts { first_byte: Some(Duration::from_millis(50)), ..Timeouts::default() };
     let error = model.call(&Endpoint { timeouts, ..endpoint.clone() }, &request()).await.unwrap_err();
     too_late(&error, "timeouts.firstByteMs");
-    // The next call gets a connection of its own.
+    // The next call gets a new connection.
     model.call(&endpoint, &request()).await.unwrap();
 }
 
@@ -477,7 +478,7 @@ async fn waiting_for_a_place_is_no_part_of_the_call() {
         call(&endpoint).await
     };
     let leaves = async {
-        // All the time of the call goes by, at once, while nobody has called yet.
+        // The whole timeout of the call passes, on a paused clock, before the call begins.
         tokio::time::pause();
         tokio::time::sleep(endpoint.timeout).await;
         tokio::time::resume();
@@ -487,7 +488,7 @@ async fn waiting_for_a_place_is_no_part_of_the_call() {
     check_rich(&answered.unwrap());
 }
 
-/// Tells when it is dropped.
+/// Sends `dropped` when it is dropped.
 struct Dropped(mpsc::UnboundedSender<&'static str>);
 
 impl Drop for Dropped {
@@ -505,7 +506,7 @@ async fn a_dropped_call_is_cancelled_at_the_server() {
         let first = Bytes::from(events([delta(json!({"content": "and "}))]));
         let frames = stream::iter([Ok::<_, Infallible>(first)]).chain(stream::pending());
         event_stream(Body::from_stream(frames.inspect(move |_| {
-            // Keeps the guard as long as the body.
+            // Moves the guard into the body, so that both are dropped together.
             let _ = &guard;
         })))
     })
@@ -587,7 +588,7 @@ async fn an_answer_without_end_is_no_answer() {
 async fn keys_and_headers_are_sent_and_nothing_else_about_us() {
     let server = Server::start(|| event_stream(rich_stream().into())).await;
     let headers = vec![("X-Team".to_owned(), "society".to_owned().into())];
-    // Cargo sets this variable for its tests.
+    // Cargo sets this variable when it runs a test.
     let endpoint = Endpoint { api_key: "${CARGO_PKG_NAME}".to_owned().into(), headers, ..server.endpoint() };
     call(&endpoint).await.unwrap();
     call(&server.endpoint()).await.unwrap();

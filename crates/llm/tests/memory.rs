@@ -1,6 +1,6 @@
-//! How much memory the media of a request take while it is written.
+//! Checks how much memory the media of a request take while the request is written.
 
-#![expect(clippy::unwrap_used, reason = "a helper of a test may fail like the test itself")]
+#![expect(clippy::unwrap_used, reason = "a test helper may panic like the test itself")]
 
 use allocation_counter::{AllocationInfo, measure};
 use polity_llm::{Body, Data, Endpoint, Message, Part, Request};
@@ -12,7 +12,7 @@ fn pictures(count: usize, size: usize) -> Request {
     Request { messages: vec![Message::User((0..count).map(|_| picture()).collect())], ..Request::default() }
 }
 
-/// What writing the request takes, and how long it is.
+/// Writes the request. Returns the memory that this takes and the length of the body.
 fn written(request: &Request) -> (AllocationInfo, usize) {
     let endpoint = Endpoint::new("http://127.0.0.1", "m");
     let mut length = 0;
@@ -20,16 +20,16 @@ fn written(request: &Request) -> (AllocationInfo, usize) {
     (taken, length)
 }
 
-/// Checks what is taken at most and kept after, in bytes, for media of so many bytes in base64.
+/// Checks the memory that writing takes and keeps, for `count` pictures of `size` bytes each.
 fn check(count: usize, size: usize) {
     let encoded = u64::try_from(count * size.div_ceil(3) * 4).unwrap();
     let request = pictures(count, size);
     let (first, length) = written(&request);
     let (next, _) = written(&request.clone());
     let length = u64::try_from(length).unwrap();
-    assert_eq!(first.bytes_current, i64::try_from(encoded).unwrap(), "what is kept is the base64 alone");
+    assert_eq!(first.bytes_current, i64::try_from(encoded).unwrap(), "only the base64 is kept");
     assert_eq!(next.bytes_current, 0, "nothing is encoded again");
-    assert_eq!(next.bytes_total + encoded, first.bytes_total, "encoding takes no more than its result");
+    assert_eq!(next.bytes_total + encoded, first.bytes_total, "encoding allocates only its result");
     assert!(next.bytes_max <= length + 100_000, "{} bytes for a body of {length}", next.bytes_max);
     assert!(length <= encoded + 2_000, "{length} bytes for {encoded} of media");
 }

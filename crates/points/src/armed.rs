@@ -1,22 +1,22 @@
-//! What a point does in the binary that tests kill.
+//! Counts the hits of failure points, and aborts the process at the armed one. Compiled with the feature `armed` only.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The variable that names the point to die at, and at which hit: `writer::before_commit@3`.
+/// The environment variable that arms a point: its name and the hit to abort at, such as `writer::before_commit@3`.
 pub const POINT: &str = "POLITY_FAILURE_POINT";
-/// The variable that names a file to which each point that is passed is appended, a line each.
+/// The environment variable with the path of a log file. Each point that the process passes appends its name as a line.
 pub const LOG: &str = "POLITY_FAILURE_POINT_LOG";
 
-/// What the environment asks for, read at the first point.
+/// What the environment variables specify, read when the process passes its first point.
 struct Setup {
     armed: Option<Armed>,
     log: Option<File>,
 }
 
-/// The point at which the process is to die.
+/// The point at which the process aborts, and at which hit of it, counted from 1.
 struct Armed {
     name: String,
     hit: u64,
@@ -30,7 +30,7 @@ impl Armed {
         Some(Self { name: name.to_owned(), hit, hits: AtomicU64::new(0) })
     }
 
-    /// Whether this is the hit that is meant. Counts.
+    /// Returns whether the process must abort at this hit. Each call for the armed point counts as a hit.
     fn is_it(&self, name: &str) -> bool {
         self.name == name && self.hits.fetch_add(1, Ordering::SeqCst) + 1 == self.hit
     }
@@ -44,12 +44,12 @@ impl Setup {
     }
 }
 
-/// Passes a point, or dies at it.
+/// Appends the point's name to the log, and aborts the process if this hit is armed.
 pub fn pass(name: &'static str) {
     static SETUP: OnceLock<Setup> = OnceLock::new();
     let setup = SETUP.get_or_init(Setup::read);
     if let Some(mut log) = setup.log.as_ref() {
-        // The test that reads it sees what is missing.
+        // A failed write is ignored here: the test that reads the log notices the missing line.
         let _ = log.write_all(format!("{name}\n").as_bytes());
     }
     if setup.armed.as_ref().is_some_and(|armed| armed.is_it(name)) {
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn a_point_is_named_with_its_hit() {
-        let armed = Armed::parse("blobs::renamed@2").expect("a point");
+        let armed = Armed::parse("blobs::renamed@2").expect("a valid failure point");
         assert!(!armed.is_it("blobs::renamed") && !armed.is_it("blobs::written"));
         assert!(armed.is_it("blobs::renamed") && !armed.is_it("blobs::renamed"));
         for nonsense in ["", "blobs::renamed", "blobs::renamed@", "blobs::renamed@0", "blobs::renamed@x"] {

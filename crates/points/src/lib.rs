@@ -1,15 +1,15 @@
-//! Failure points: named places at which a test has the process die, as if it had been killed there.
+//! Failure points: named places in the code at which a test can make the process die, as if it had been killed there.
 //!
-//! [`point!`] is nothing at all without the feature `armed`: no code, no name, no variable of the environment that is
-//! looked at. With it, a process aborts, without unwinding and without destructors, at the point and the hit that the
-//! variable `POLITY_FAILURE_POINT` names. Only the binary that the tests of the whole daemon kill is built so.
+//! Without the feature `armed`, [`point!`] expands to nothing: no code, no name, no look at the environment. With the
+//! feature, the process aborts, without unwinding or running destructors, at the point and the hit that the variable
+//! `POLITY_FAILURE_POINT` names. Only the binary that the tests of the whole daemon kill is built with it.
 //!
-//! A point says where it stands: `writer::before_commit`. `tests/daemon/crash/points.rs` holds the list of all of them.
+//! The name of a point tells where it is: `writer::before_commit`. `tests/daemon/crash/points.rs` lists all points.
 
 #[cfg(any(feature = "armed", test))]
 pub mod armed;
 
-/// Passes a failure point: the process may die here, where a test wants it to.
+/// Marks a failure point. The process aborts here if a test has armed this point.
 #[cfg(feature = "armed")]
 #[macro_export]
 macro_rules! point {
@@ -18,7 +18,7 @@ macro_rules! point {
     };
 }
 
-/// Passes a failure point: without the feature `armed`, this is nothing.
+/// Marks a failure point. Without the feature `armed`, this expands to nothing.
 #[cfg(not(feature = "armed"))]
 #[macro_export]
 macro_rules! point {

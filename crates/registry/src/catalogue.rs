@@ -1,4 +1,4 @@
-//! The services that can be used now, and which of them is meant.
+//! The services that can be used now, and the choice of one for a role.
 
 use crate::problem::{Place, Problem, Severity};
 use crate::services::Service;
@@ -8,7 +8,7 @@ use polity_society::content::{Capabilities, Capability, Direction};
 use polity_society::id::ServiceId;
 use std::sync::Arc;
 
-/// One whole revision of the services. It never changes; there is never no service in it.
+/// One complete revision of the services. It is immutable and contains at least one service.
 #[derive(Clone, Debug)]
 #[doc(alias = "LlmServiceRegistry")]
 pub struct Catalogue {
@@ -18,10 +18,10 @@ pub struct Catalogue {
     default: Arc<Service>,
 }
 
-/// What is asked of the service of a role.
+/// What a role asks of its service.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ServiceWish<'a> {
-    /// The service that the role names.
+    /// The service that the role names; `None` if it names none.
     pub service_id: Option<&'a ServiceId>,
     /// What the role requires: names of input or output capabilities, or capability tags.
     pub required: &'a [String],
@@ -30,33 +30,33 @@ pub struct ServiceWish<'a> {
 /// The service that was chosen for a wish.
 #[derive(Clone, Debug)]
 pub struct Chosen {
-    /// The service.
+    /// The chosen service, always one of this catalogue.
     pub service: Arc<Service>,
-    /// Why it was chosen.
+    /// The reason for the choice.
     pub why: Why,
 }
 
-/// Why a service was chosen.
+/// The reason why a service was chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// The role names it.
+    /// The role names this service.
     Named,
-    /// The role names another one that is not there; this is the default.
+    /// The role names this id, but no such service exists, so the default was chosen.
     NamedIsGone(ServiceId),
-    /// It has most of what is required, or all of it.
+    /// It meets some or all of the requirements, and no service meets more of them.
     Matched {
-        /// What is required and what it has not.
+        /// The requirements that it does not meet.
         missing: Vec<String>,
     },
-    /// Nothing is required; this is the default.
+    /// The role requires nothing, so the default was chosen.
     Default,
-    /// No service has anything of what is required; this is the default.
+    /// No service meets any of the requirements, so the default was chosen.
     NoMatch,
 }
 
 impl Catalogue {
-    /// Puts a catalogue together. Where `default` is not among the services, the first is the default, and the
-    /// problem says so.
+    /// Builds a catalogue. If `default` is not the id of one of the services, the first service becomes the default,
+    /// and a problem is returned.
     pub(crate) fn new(revision: u64, taken: &Taken, default: Option<&ServiceId>) -> (Self, Option<Problem>) {
         let first = Arc::clone(&taken.first);
         let all: Vec<_> = std::iter::once(&taken.first).chain(&taken.others).cloned().collect();
@@ -65,45 +65,52 @@ impl Catalogue {
             file: settings::FILE.to_owned(),
             place: Place::Pointer("/defaultService".to_owned()),
             severity: Severity::Error,
-            what: "is not the id of a service that there is".to_owned(),
-            done: format!("the service {:?} is the default", first.id.as_str()),
+            what: "is not the id of a service".to_owned(),
+            done: format!("the service {:?} is used as the default", first.id.as_str()),
         });
         let origin = taken.origin.clone();
         (Self { revision, origin, services: all, default: named.unwrap_or(first) }, problem)
     }
 
-    /// The number of this revision. It rises with every change within one run of the program.
+    /// Returns the number of this revision. It rises with every change for as long as the program runs.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Where the services come from.
+    /// Returns where the services come from.
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
 
-    /// All services, in the order of the file.
+    /// Returns all services, in the order of the file.
     pub fn services(&self) -> &[Arc<Service>] {
         &self.services
     }
 
-    /// The service that counts where a role asks for nothing.
+    /// Returns the service for roles that ask for nothing.
     pub fn default_service(&self) -> &Arc<Service> {
         &self.default
     }
 
-    /// The service of that id.
+    /// Returns the service with that id.
     pub fn service(&self, id: &ServiceId) -> Option<&Arc<Service>> {
         self.services.iter().find(|service| service.id == *id)
     }
 
-    /// Whether a service has a capability in that direction. An unknown service has none, and a warning says so.
+    /// Returns the service for a role or a task: the one that it names, or the default if it names none or that one
+    /// does not exist.
+    pub fn service_for(&self, id: Option<&ServiceId>) -> &Arc<Service> {
+        id.and_then(|id| self.service(id)).unwrap_or_else(|| self.default_service())
+    }
+
+    /// Returns whether a service has a capability in that direction. For an unknown service it returns `false` and logs
+    /// a warning.
     #[doc(alias = "hasCapability")]
     pub fn has_capability(&self, id: &ServiceId, capability: &Capability, direction: Direction) -> bool {
         self.capabilities(id).is_some_and(|capabilities| capabilities.has(capability, direction))
     }
 
-    /// What a service takes and gives. An unknown service has none, and a warning says so.
+    /// Returns the capabilities of a service. For an unknown service it returns `None` and logs a warning.
     #[doc(alias = "getCapabilities")]
     pub fn capabilities(&self, id: &ServiceId) -> Option<&Capabilities> {
         let service = self.service(id);
@@ -113,13 +120,13 @@ impl Catalogue {
         service.map(|service| &service.capabilities)
     }
 
-    /// The services that have a capability in that direction, in the order of the file.
+    /// Returns the services that have a capability in that direction, in the order of the file.
     #[doc(alias = "getServicesByCapability")]
     pub fn services_with(&self, capability: &Capability, direction: Direction) -> Vec<&Arc<Service>> {
         self.services.iter().filter(|service| service.capabilities.has(capability, direction)).collect()
     }
 
-    /// Every capability, input or output, and every tag that some service has, each once.
+    /// Returns the names of all capabilities (input and output) and all tags of the services, each name once.
     pub fn available(&self) -> Vec<&str> {
         let mut all: Vec<&str> = Vec::new();
         for name in self.services.iter().flat_map(|service| names(service)) {
@@ -130,8 +137,8 @@ impl Catalogue {
         all
     }
 
-    /// The service that fits a wish: the one that is named; else the one that has most of what is required; else
-    /// the default. Between equals the default wins, then the order of the file.
+    /// Chooses the service for a wish: the named one; else the one that meets most of the requirements; else the
+    /// default. Among equally good services the default wins, then the first one in the file.
     pub fn choose(&self, wish: ServiceWish<'_>) -> Chosen {
         let default = |why: Why| Chosen { service: Arc::clone(&self.default), why };
         if let Some(id) = wish.service_id {
@@ -145,7 +152,7 @@ impl Catalogue {
         }
         let candidates = std::iter::once(&self.default).chain(&self.services);
         let ranked = candidates.map(|service| (service, missing(service, wish.required)));
-        // Of several smallest ones `min_by_key` takes the first.
+        // `min_by_key` returns the first of several minima, and `candidates` begins with the default.
         let best = ranked.min_by_key(|(_, missing)| missing.len());
         match best {
             Some((service, missing)) if missing.len() < wish.required.len() => {
@@ -157,19 +164,20 @@ impl Catalogue {
 }
 
 impl Service {
-    /// What of the required it has neither as a capability nor as a tag.
+    /// Returns the requirements that the service meets neither by a capability nor by a tag.
     pub fn lacks(&self, required: &[String]) -> Vec<String> {
         missing(self, required)
     }
 }
 
-/// What of the required a service has not, neither as a capability nor as a tag. Models write names in any case.
+/// Returns the requirements that a service meets neither by a capability nor by a tag. Letter case does not matter,
+/// because models write names in any case.
 fn missing(service: &Service, required: &[String]) -> Vec<String> {
     let has = |wanted: &String| names(service).any(|name| name.eq_ignore_ascii_case(wanted.trim()));
     required.iter().filter(|wanted| !has(wanted)).cloned().collect()
 }
 
-/// What a requirement may name of a service: its capabilities and tags.
+/// Returns everything that a requirement may name: the capabilities and the tags of a service.
 fn names(service: &Service) -> impl Iterator<Item = &str> {
     let Capabilities { input, output } = &service.capabilities;
     let capabilities = input.iter().chain(output).map(Capability::as_str);

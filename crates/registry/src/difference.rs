@@ -1,4 +1,4 @@
-//! What differs between two snapshots, in words. Values that could be secret are never said.
+//! Describes the differences between two snapshots in words, without values that could be secret.
 
 use crate::catalogue::Catalogue;
 use crate::registry::Snapshot;
@@ -9,10 +9,11 @@ use secrecy::ExposeSecret;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Of these fields of a service it is only said that they changed: they hold secrets, or texts for people.
+/// Fields of a service that hold secrets or texts for people. A difference states only that they changed, not their
+/// values.
 const UNSAID: [&str; 5] = ["name", "description", "apiKey", "headers", "extraBody"];
 
-/// Says what differs, a line for each thing, under the names that things have in the files.
+/// Returns the differences, one line for each, with the field names of the files.
 pub(crate) fn differences(before: &Snapshot, after: &Snapshot) -> Vec<String> {
     let mut lines = Vec::new();
     compare("", &show::settings(&before.settings), &show::settings(&after.settings), &mut lines);
@@ -23,7 +24,7 @@ pub(crate) fn differences(before: &Snapshot, after: &Snapshot) -> Vec<String> {
     lines
 }
 
-/// Compares two values, and objects field by field.
+/// Compares two values, and two objects field by field.
 fn compare(name: &str, before: &Value, after: &Value, lines: &mut Vec<String>) {
     if before == after {
         return;
@@ -69,7 +70,7 @@ fn services(before: &Catalogue, after: &Catalogue, lines: &mut Vec<String>) {
     let gone = before.services().iter().filter(|was| after.service(&was.id).is_none());
     lines.extend(gone.map(|was| format!("service {} removed", was.id)));
     if kept(before, after) != kept(after, before) {
-        lines.push("the services stand in another order".to_owned());
+        lines.push("the order of the services changed".to_owned());
     }
     let (was, is) = (&before.default_service().id, &after.default_service().id);
     if was != is {
@@ -77,7 +78,7 @@ fn services(before: &Catalogue, after: &Catalogue, lines: &mut Vec<String>) {
     }
 }
 
-/// The services of one catalogue that another one has too, in the order of the first.
+/// Returns the ids of the services that are in both catalogues, in the order of `of`.
 fn kept<'a>(of: &'a Catalogue, other: &Catalogue) -> Vec<&'a ServiceId> {
     of.services().iter().map(|service| &service.id).filter(|id| other.service(id).is_some()).collect()
 }

@@ -1,4 +1,4 @@
-//! Reads the fields of JSON objects that people wrote, one by one, so that one bad field spoils no other.
+//! Reads the fields of hand-written JSON objects one by one, so that one bad field does not invalidate the others.
 
 use crate::problem::{Place, Problem, Severity};
 use crate::similar;
@@ -11,7 +11,7 @@ pub(crate) fn parse_object(file: &str, text: &str) -> Result<Map<String, Value>,
     // Editors on some systems begin every file with a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let problem = |place: Place, what: String| {
-        let done = "the file is not taken".to_owned();
+        let done = "the file is not used".to_owned();
         Problem { file: file.to_owned(), place, severity: Severity::Error, what, done }
     };
     let options = ParseOptions {
@@ -28,12 +28,12 @@ pub(crate) fn parse_object(file: &str, text: &str) -> Result<Map<String, Value>,
     };
     match jsonc_parser::parse_to_serde_value::<Value>(text, &options) {
         Ok(Value::Object(object)) => Ok(object),
-        // An empty file is most often one that somebody is just writing.
+        // An empty file is most likely one that somebody is still writing.
         Ok(Value::Null) => Err(problem(Place::Whole, "the file is empty".to_owned())),
-        Ok(_) => Err(problem(Place::Whole, "must hold one object".to_owned())),
+        Ok(_) => Err(problem(Place::Whole, "must contain one JSON object".to_owned())),
         Err(error) => {
             let what = match error.kind() {
-                // The text of these may quote the file.
+                // Do not use the text of a custom error: it may quote a value of the file.
                 ParseErrorKind::Custom(_) => "not a JSON value".to_owned(),
                 kind => kind.to_string(),
             };
@@ -48,13 +48,13 @@ pub(crate) struct Fields<'a> {
     file: &'a str,
     pointer: String,
     rest: Map<String, Value>,
-    /// The fields that were asked for: those that there are.
+    /// The names of all fields read so far. After the last read these are all valid names.
     known: Vec<String>,
     problems: &'a mut Vec<Problem>,
 }
 
 impl<'a> Fields<'a> {
-    /// Opens an object that stands at `pointer` of `file`; problems go to `problems`.
+    /// Opens the object at `pointer` in `file`. Its problems are added to `problems`.
     pub(crate) fn new(
         file: &'a str,
         pointer: impl Into<String>,
@@ -88,24 +88,25 @@ impl<'a> Fields<'a> {
         format!("{}/{}", self.pointer, escaped(field))
     }
 
-    /// Takes a field out. `null` counts as absent.
+    /// Removes a field and returns its value. `null` counts as absent.
     pub(crate) fn take(&mut self, field: &str) -> Option<Value> {
         self.known.push(field.to_owned());
         self.rest.shift_remove(field).filter(|value| !value.is_null())
     }
 
-    /// A field that is there and was perhaps meant to be `field`.
+    /// Returns the name of an unread field that was perhaps meant to be `field`.
     pub(crate) fn written_like(&self, field: &str) -> Option<&str> {
         let mut names = self.rest.keys().map(String::as_str);
         names.find(|written| *written != field && similar::field(written, [field]).is_some())
     }
 
-    /// Whether a field is there and `null`.
+    /// Returns whether a field is present and `null`.
     pub(crate) fn is_null(&self, field: &str) -> bool {
         self.rest.get(field).is_some_and(Value::is_null)
     }
 
-    /// Takes a field out and reads it; where it cannot be read, that is reported together with what was `done`.
+    /// Removes a field and converts its value with `read`. If that fails, it reports the error, with `done` as the
+    /// consequence.
     pub(crate) fn read<T>(
         &mut self,
         field: &str,
@@ -121,29 +122,29 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Reads a field whose default stands in where it is absent or wrong.
+    /// Reads a field, and returns the default if the field is absent or wrong.
     pub(crate) fn read_or<T>(
         &mut self,
         field: &str,
         default: T,
         read: impl FnOnce(Value) -> Result<T, &'static str>,
     ) -> T {
-        self.read(field, "the default counts", read).unwrap_or(default)
+        self.read(field, "the default is used", read).unwrap_or(default)
     }
 
-    /// Opens the object in a field.
+    /// Opens the object that is the value of a field.
     pub(crate) fn open(&mut self, field: &str, done: &str) -> Option<Fields<'_>> {
         let object = self.read(field, done, object)?;
         let pointer = self.pointer_to(field);
         Some(Fields::new(self.file, pointer, object, self.problems))
     }
 
-    /// The names of the fields that have not been read yet.
+    /// Returns the names of the fields that have not been read yet.
     pub(crate) fn names(&self) -> Vec<String> {
         self.rest.keys().cloned().collect()
     }
 
-    /// Reports every field that nobody asked for, and hands them back.
+    /// Reports every unread field as unknown, and returns these fields.
     pub(crate) fn finish(mut self, done: &str) -> Map<String, Value> {
         let unknown = std::mem::take(&mut self.rest);
         for field in unknown.keys() {
@@ -157,12 +158,12 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A name as it stands in a JSON pointer.
+/// Escapes a field name for use in a JSON pointer.
 pub(crate) fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// Whether an environment variable can have that name.
+/// Returns whether an environment variable can have that name.
 pub(crate) fn is_variable_name(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with(|first: char| first.is_ascii_digit())
@@ -177,15 +178,15 @@ pub(crate) fn object(value: Value) -> Result<Map<String, Value>, &'static str> {
     }
 }
 
-/// Reads a text, without the white space around it.
+/// Reads a string and removes white space at both ends.
 pub(crate) fn text(value: Value) -> Result<String, &'static str> {
     match value {
         Value::String(text) => Ok(text.trim().to_owned()),
-        _ => Err("must be a text"),
+        _ => Err("must be a string"),
     }
 }
 
-/// Reads a text that says something, on one line.
+/// Reads a non-empty string without line breaks or other control characters.
 pub(crate) fn name(value: Value) -> Result<String, &'static str> {
     let name = text(value)?;
     if name.is_empty() {
@@ -197,16 +198,16 @@ pub(crate) fn name(value: Value) -> Result<String, &'static str> {
     Ok(name)
 }
 
-/// Reads a list of texts.
+/// Reads a list of strings.
 pub(crate) fn texts(value: Value) -> Result<Vec<String>, &'static str> {
-    let wrong = "must be a list of texts";
+    let wrong = "must be a list of strings";
     let Value::Array(items) = value else {
         return Err(wrong);
     };
     items.into_iter().map(|item| text(item).map_err(|_| wrong)).collect()
 }
 
-/// Reads `true` or `false` into the two cases of an enum.
+/// Reads `true` or `false` into an enum with two variants.
 pub(crate) fn switch<T: From<bool>>(value: Value) -> Result<T, &'static str> {
     value.as_bool().map(T::from).ok_or("must be true or false")
 }
@@ -236,16 +237,16 @@ mod tests {
         };
         check("\u{feff}{\"a\": 1 /* one */} // end", r#"{"a":1}"#);
         check("{\"a\": 1, \"a\": 2}", r#"{"a":2}"#);
-        check("", "app.json: the file is empty; the file is not taken");
-        check("[]", "app.json: must hold one object; the file is not taken");
-        check("{\n  \"a\": 1,\n}", "app.json:2:9: Trailing commas are not allowed; the file is not taken");
-        check("{'a': 1}", "app.json:1:2: Single-quoted strings are not allowed; the file is not taken");
-        check("{\"a\": 0x10}", "app.json:1:7: Hexadecimal numbers are not allowed; the file is not taken");
+        check("", "app.json: the file is empty; the file is not used");
+        check("[]", "app.json: must contain one JSON object; the file is not used");
+        check("{\n  \"a\": 1,\n}", "app.json:2:9: Trailing commas are not allowed; the file is not used");
+        check("{'a': 1}", "app.json:1:2: Single-quoted strings are not allowed; the file is not used");
+        check("{\"a\": 0x10}", "app.json:1:7: Hexadecimal numbers are not allowed; the file is not used");
         check(
             "{\"a\" 1}",
-            "app.json:1:6: Expected colon after the string or word in object property; the file is not taken",
+            "app.json:1:6: Expected colon after the string or word in object property; the file is not used",
         );
-        check("{\"a\": 1", "app.json:1:8: Unterminated object; the file is not taken");
+        check("{\"a\": 1", "app.json:1:8: Unterminated object; the file is not used");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The files of a configuration directory.
+//! Reads and writes the files of a configuration directory.
 
 use crate::problem::{Place, Problem, Severity};
 use crate::{services, settings};
@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Reads a file, where there is one. `name` is what problems call it.
+/// Reads a file, and returns `None` if it does not exist. Problems refer to the file by `name`.
 pub(crate) fn read(path: &Path, name: &str) -> Result<Option<String>, Problem> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
@@ -16,26 +16,26 @@ pub(crate) fn read(path: &Path, name: &str) -> Result<Option<String>, Problem> {
             place: Place::Whole,
             severity: Severity::Error,
             what: format!("cannot be read: {error}"),
-            done: "the file is not taken".to_owned(),
+            done: "the file is not used".to_owned(),
         }),
     }
 }
 
-/// A default configuration file that could not be written.
+/// A default configuration file could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to write the default configuration {path}")]
 pub struct WriteDefaultsError {
-    /// The file or directory.
+    /// The file that could not be written, or the directory that could not be created.
     pub path: PathBuf,
-    /// Why.
+    /// The error of the operating system.
     pub source: io::Error,
 }
 
-/// Makes a configuration directory with the files that are not there yet, and says which it made.
+/// Creates the configuration directory and the default files that it lacks, and returns the paths of the new files.
 ///
 /// # Errors
 ///
-/// The first file that cannot be written.
+/// Fails at the first file or directory that cannot be written.
 pub fn write_defaults(config_dir: &Path) -> Result<Vec<PathBuf>, WriteDefaultsError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
@@ -58,12 +58,12 @@ pub fn write_defaults(config_dir: &Path) -> Result<Vec<PathBuf>, WriteDefaultsEr
     Ok(made)
 }
 
-/// Writes a file so that it is there whole or not at all, whenever the power fails.
+/// Writes a file so that it exists completely or not at all, even if the power fails meanwhile.
 fn write_whole(path: &Path, text: &str) -> io::Result<()> {
     let unfinished = path.with_extension("json.new");
     let mut options = File::options();
     options.write(true).create(true).truncate(true);
-    // Keys may be written into it.
+    // Only the owner may read the file, because people write keys into it.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(&unfinished)?;
@@ -97,7 +97,7 @@ mod tests {
         let problem = read(&path, "app.json").unwrap_err();
         assert_eq!(
             problem.to_string(),
-            "app.json: cannot be read: stream did not contain valid UTF-8; the file is not taken"
+            "app.json: cannot be read: stream did not contain valid UTF-8; the file is not used"
         );
     }
 }

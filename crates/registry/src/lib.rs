@@ -1,10 +1,11 @@
-//! The latest valid catalogue of what files declare: services, settings, prompts.
+//! Loads the configuration: keeps the latest valid services, settings and prompts that the files declare.
 //!
-//! It must not know agents, the database, or how a model is called. Parsing and validation are plain functions over
-//! text; only `registry`, `files`, `reading` and `watch` touch the disk. Data flows one way: *text → `fields` (one bad
-//! field spoils no other; `similar` guesses what was meant) → `services`, `settings`, `prompts` → `sources` (which
-//! services count) → `catalogue` → `registry` (one immutable snapshot after the other)*. Whatever is wrong on the way is
-//! a [`Problem`], and all of them are collected.
+//! This crate must not know agents, the database, or how a model is called. Parsing and validation are plain functions
+//! over text; only `registry`, `files`, `reading` and `watch` touch the disk. Data flows one way: *text → `fields`
+//! (reads each field on its own, so that one bad field does not invalidate the others; `similar` guesses what a
+//! misspelt name means) → `services`, `settings`, `prompts` → `sources` (chooses where the services come from) →
+//! `catalogue` → `registry` (publishes one immutable snapshot after the other)*. Each mistake found on the way becomes
+//! a [`Problem`], and all problems are collected.
 
 mod problem;
 

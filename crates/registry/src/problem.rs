@@ -1,45 +1,45 @@
-//! What is wrong with a file that people wrote: where, what, and what was done about it.
+//! Problems in hand-written files: where each one is, what is wrong, and what polity did about it.
 
 use serde::Serialize;
 use std::fmt;
 
-/// One thing that is wrong with a configuration file. It never quotes a value, because any value may be a secret.
+/// One mistake in the configuration. It never quotes a value, because any value may be a secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// The file, as it is called in the configuration directory; or the environment variable.
+    /// The name of the file, such as `app.json` or `prompts/en/base.txt`; or the name of an environment variable.
     pub file: String,
-    /// Where in the file.
+    /// The place of the mistake in the file.
     pub place: Place,
-    /// How bad it is.
+    /// An error if something declared is not in force because of the mistake, otherwise a warning.
     pub severity: Severity,
-    /// What is wrong.
+    /// What is wrong with the value at that place, such as `must not be empty`.
     pub what: String,
-    /// What was done about it.
+    /// The consequence, such as `the default is used`.
     pub done: String,
 }
 
-/// Where in a file a problem is.
+/// The place of a problem in its file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Place {
-    /// Nowhere in particular.
+    /// The problem concerns the whole file.
     Whole,
-    /// At a value of a JSON file, named by its JSON pointer; in a TOML file, by its dotted key.
+    /// A value: its JSON pointer in a JSON file, its dotted key in a TOML file.
     Pointer(String),
-    /// Where the text stops being JSON or TOML. Both numbers count from 1; columns count characters.
+    /// The point at which the text is no longer valid JSON or TOML.
     Position {
-        /// The line.
+        /// The number of the line, starting at 1.
         line: usize,
-        /// The column.
+        /// The number of the character in the line, starting at 1.
         column: usize,
     },
 }
 
-/// How bad a problem is.
+/// The severity of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Something that was declared is not in force.
+    /// Because of the problem, something that the file declares is not in force.
     Error,
     /// Everything is in force, but something looks like a mistake.
     Warning,
@@ -49,7 +49,7 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
             Place::Whole => write!(f, "{}", self.file)?,
-            // The name of a field may hold a line break, and a problem has one line.
+            // A field name may contain a line break, but a problem is shown on one line.
             Place::Pointer(pointer) => {
                 write!(f, "{}: {}", self.file, pointer.replace(char::is_control, "?"))?
             }

@@ -7,7 +7,7 @@ use polity_society::text::{Template, Texts};
 use std::collections::BTreeMap;
 use toml_file::flatten;
 
-/// A language that everything models and people read is written in.
+/// The language of everything that polity writes for models and people.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Language {
     /// Chinese.
@@ -18,7 +18,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// The name in `app.json`, and of the directory of its prompts.
+    /// Returns the name of the language in `app.json`, which is also the name of its directory of prompts.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Zh => "zh",
@@ -27,42 +27,42 @@ impl Language {
     }
 }
 
-/// Everything that models read and that does not come from other agents.
+/// All texts that models read, except those that other agents or the user wrote.
 #[derive(Clone, Debug)]
 pub struct Prompts {
-    /// Their language.
+    /// The language of all these texts.
     pub language: Language,
-    /// What every agent is told first.
+    /// The first part of the system prompt of every agent, unless `small` replaces it.
     pub base: String,
-    /// What root is told in the place of a role prompt.
+    /// The part of root's system prompt in place of a role prompt.
     pub root: String,
-    /// How a role prompt is presented: `{role_name}` and `{role_prompt}` are filled in.
+    /// The template around a role prompt, with the placeholders `{role_name}` and `{role_prompt}`.
     pub role: Template,
-    /// The rules of the tools.
+    /// The rules for using the tools.
     pub tool_rules: String,
-    /// What an agent with a role is told if it may create others.
+    /// The extra part for an agent with a role that may create other agents.
     pub hiring: String,
-    /// What stands for the base and the rules of the tools where the window is small.
+    /// The short text that replaces `base` and `tool_rules` for a model with a small window.
     pub small: String,
-    /// What root is told where the window is small.
+    /// The short text that replaces `root` for a model with a small window.
     pub root_small: String,
-    /// The texts that messages and notices are made of.
+    /// The templates from which messages and notices are built.
     pub texts: Texts,
-    /// What is said about each tool, by its name.
+    /// The description of each tool, by the name of the tool.
     pub tool_texts: BTreeMap<String, ToolText>,
 }
 
-/// What is said about a tool.
+/// The description of a tool and its parameters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolText {
-    /// What it does.
+    /// What the tool does.
     pub description: String,
-    /// What its parameters mean; the name of a nested one is dotted, such as `taskBrief.objective`. The text is empty
-    /// where the name says it.
+    /// What each parameter means, by its name. The name of a nested parameter has dots, such as `taskBrief.objective`.
+    /// The text is empty if the name needs no explanation.
     pub parameters: BTreeMap<String, String>,
 }
 
-/// A file of prompts. Each language has all of them.
+/// One of the prompt files. Every language has all of these files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum PromptFile {
     Base,
@@ -76,7 +76,7 @@ pub(crate) enum PromptFile {
     ToolTexts,
 }
 
-/// Declares the names of the files and builds them into the binary.
+/// Declares the names of the files and embeds the files in the binary.
 macro_rules! prompt_files {
     ($($file:ident = $name:literal;)*) => {
         impl PromptFile {
@@ -108,19 +108,19 @@ prompt_files! {
     ToolTexts = "tools.toml";
 }
 
-/// The files that stand in for built-in ones.
+/// The texts of the prompt files that replace built-in ones.
 pub(crate) type Overrides = BTreeMap<PromptFile, String>;
 
-/// What may be filled into the presentation of a role.
+/// The placeholders that `role.txt` must contain; it may contain no others.
 const ROLE_PLACEHOLDERS: [&str; 2] = ["role_name", "role_prompt"];
 
-/// Checks that a file can be taken at all. What is wrong inside it is found by [`build`].
+/// Checks whether a file can be used at all. [`build`] checks the single texts in it.
 pub(crate) fn check(language: Language, file: PromptFile, text: &str) -> Result<(), Problem> {
     let problem = |place: Place, what: String| {
-        let done = "the file is not taken".to_owned();
+        let done = "the file is not used".to_owned();
         Problem { file: label(language, file), place, severity: Severity::Error, what, done }
     };
-    // An empty file is most often one that somebody is just writing.
+    // An empty file is most likely one that somebody is still writing.
     if text.trim().is_empty() {
         return Err(problem(Place::Whole, "the file is empty".to_owned()));
     }
@@ -135,7 +135,7 @@ pub(crate) fn check(language: Language, file: PromptFile, text: &str) -> Result<
             let template = Template::new(text);
             let placeholders = template.placeholders();
             if let Some(unknown) = placeholders.iter().find(|name| !ROLE_PLACEHOLDERS.contains(name)) {
-                let what = format!("has a placeholder `{{{unknown}}}`, which is not one of its own");
+                let what = format!("contains the unknown placeholder `{{{unknown}}}`");
                 return Err(problem(Place::Whole, what));
             }
             match ROLE_PLACEHOLDERS.iter().find(|name| !placeholders.contains(name)) {
@@ -149,7 +149,7 @@ pub(crate) fn check(language: Language, file: PromptFile, text: &str) -> Result<
     }
 }
 
-/// Puts the prompts of a language together: the built-in ones, and over them what `overrides` hold.
+/// Builds the prompts of a language from the built-in files and the `overrides` that replace them.
 pub(crate) fn build(language: Language, overrides: &Overrides) -> (Prompts, Vec<Problem>) {
     let mut problems = Vec::new();
     let text = |file: PromptFile| {
@@ -167,7 +167,7 @@ pub(crate) fn build(language: Language, overrides: &Overrides) -> (Prompts, Vec<
                 language,
                 tool,
                 "has no description",
-                "nothing is said about the tool",
+                "models get no description of the tool",
             ));
         }
     }
@@ -190,7 +190,7 @@ pub(crate) fn build(language: Language, overrides: &Overrides) -> (Prompts, Vec<
     (prompts, problems)
 }
 
-/// The name of a file in problems.
+/// Returns the name by which problems refer to a file.
 pub(crate) fn label(language: Language, file: PromptFile) -> String {
     format!("prompts/{}/{}", language.as_str(), file.name())
 }
@@ -203,7 +203,7 @@ fn read_texts(
 ) -> Texts {
     let file = || label(language, PromptFile::Texts);
     let problem = |place: Place, what: String| {
-        let done = "the built-in text counts".to_owned();
+        let done = "the built-in text is used".to_owned();
         Problem { file: file(), place, severity: Severity::Error, what, done }
     };
     let mut table = toml_file::parse(text).unwrap_or_else(|error| {
@@ -233,7 +233,7 @@ fn read_tool_texts(
     text: &str,
     problems: &mut Vec<Problem>,
 ) -> BTreeMap<String, ToolText> {
-    const DONE: &str = "the built-in text counts";
+    const DONE: &str = "the built-in text is used";
     let tools = toml_file::parse(text).unwrap_or_else(|error| {
         let file = label(language, PromptFile::ToolTexts);
         let (done, severity) = (DONE.to_owned(), Severity::Error);
@@ -250,7 +250,7 @@ fn read_tool_texts(
         let mut text = ToolText::default();
         match table.remove("description") {
             Some(toml::Value::String(description)) => text.description = description,
-            Some(_) => wrong(&format!("{tool}.description"), "must be a text"),
+            Some(_) => wrong(&format!("{tool}.description"), "must be a string"),
             None => {}
         }
         match table.remove("parameters") {
@@ -270,7 +270,8 @@ fn read_tool_texts(
     texts
 }
 
-/// Replaces what `over` says. A tool or parameter that no built-in text knows does not exist.
+/// Replaces the descriptions that `over` contains. A tool or parameter without a built-in entry does not exist, and is
+/// reported.
 fn lay_over(
     language: Language,
     texts: &mut BTreeMap<String, ToolText>,

@@ -1,4 +1,4 @@
-//! What the files hold at one moment, to tell whether anything has changed since.
+//! Reads the raw content of the files at one moment, so that later changes can be detected.
 
 use crate::files;
 use crate::problem::Problem;
@@ -8,18 +8,20 @@ use crate::{services, settings};
 use std::path::Path;
 use std::time::Duration;
 
-/// The raw texts of all files that count, or why one could not be read. They hold keys, so this is never printed.
+/// The raw text of each file in use, or the problem if a file could not be read. The texts contain API keys, so this
+/// type has no `Debug`.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Reading(Vec<Result<Option<String>, Problem>>);
 
-/// Whoever writes a file in pieces is done with it, or comes back, within this time.
+/// Pause before a repeated reading. A program that writes a file in pieces writes the next piece within this time.
 const SETTLING: Duration = Duration::from_millis(20);
 
-/// How often a reading is repeated at most while a file keeps changing.
+/// Maximum number of repeated readings while a file keeps changing.
 const SETTLING_ROUNDS: u32 = 50;
 
 impl Reading {
-    /// Reads the files that count under these settings. A few kilobytes: cheap enough to be done before each model call.
+    /// Reads the files in use; the settings name the directory of the prompts. These are a few kilobytes, cheap enough
+    /// to read before each model call.
     pub(crate) fn of(config_dir: &Path, settings: &Settings) -> Self {
         let mut texts: Vec<_> = [settings::FILE, services::FILE]
             .into_iter()
@@ -34,7 +36,7 @@ impl Reading {
         Self(texts)
     }
 
-    /// Waits until the files no longer change.
+    /// Waits until the files stop changing, and returns their last content.
     pub(crate) async fn settled(mut self, config_dir: &Path, settings: &Settings) -> Self {
         for _ in 0..SETTLING_ROUNDS {
             tokio::time::sleep(SETTLING).await;

@@ -1,4 +1,4 @@
-//! The snapshot that is in force, and how it is replaced.
+//! Holds the configuration snapshot in force, and replaces it when the files change.
 
 use crate::catalogue::Catalogue;
 use crate::difference::differences;
@@ -16,79 +16,80 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::{Mutex, broadcast};
 
-/// Looks for a model server on this machine. Asked only where no service is declared and the settings allow it.
+/// Looks for a model server on this machine. The registry calls it only if no service is declared and the settings
+/// allow it.
 pub type Discovery = Box<dyn Fn() -> BoxFuture<'static, Option<Discovered>> + Send + Sync>;
 
-/// How many reports a slow listener may be behind.
+/// Number of reports that wait for a slow listener before it loses the oldest ones.
 const REPORTS: usize = 64;
 
-/// What the files of a configuration directory declare, in the latest revision that was valid.
+/// Keeps the latest valid revision of what the files in a configuration directory declare.
 pub struct Registry {
     config_dir: PathBuf,
     environment: Environment,
     discovery: Discovery,
     current: ArcSwap<Snapshot>,
-    /// One reload at a time, so that an older reading never replaces a newer one.
+    /// The lock allows one reload at a time, so that an older reading never replaces a newer one.
     accepted: Mutex<Accepted>,
     reports: broadcast::Sender<Report>,
 }
 
-/// What a change of the files led to.
+/// The result of a change of the files, as listeners receive it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Whether it was taken.
+    /// Whether the change took effect.
     pub outcome: Outcome,
-    /// The revision in force.
+    /// The revision in force after the change.
     pub revision: u64,
-    /// What differs from the revision before; something exactly where the outcome is `Taken`.
+    /// The differences from the previous revision. Empty unless the outcome is `Taken`, and never empty then.
     pub differences: Vec<String>,
-    /// What is wrong with the files as they are now.
+    /// All problems of the files as they are now, including those that were reported before.
     pub problems: Vec<Problem>,
 }
 
-/// Whether a change of the files was taken.
+/// Whether a change of the files took effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Something in force differs. The problems say what of the change was not taken, if anything.
+    /// The configuration in force changed. If a part of the change is invalid, the problems name that part.
     Taken,
-    /// Nothing in force differs, because of what is wrong with the change: the last good configuration goes on.
+    /// The configuration in force did not change, because the change is invalid: the last good one stays in force.
     Kept,
-    /// Nothing in force differs, and nothing had to be refused: the file was mended, something changed that means
-    /// nothing, or there is a new warning.
+    /// The configuration in force did not change, and nothing was refused. For example, somebody repaired a broken
+    /// file, wrote out a default value, or caused a new warning.
     Unchanged,
 }
 
-/// One whole revision of everything. It never changes, so whoever holds one sees no half-made change.
+/// One complete revision of the configuration. It is immutable, so its holder never sees a half-applied change.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// Rises with every change of the catalogue, the settings or the prompts.
+    /// A number that rises with every change of the catalogue, the settings or the prompts.
     pub revision: u64,
-    /// The services. Their own revision is that of the snapshot in which they last changed.
+    /// The services. [`Catalogue::revision`] is the revision of the snapshot in which they last changed.
     pub catalogue: Arc<Catalogue>,
-    /// The settings.
+    /// The settings of `app.json`, with defaults for the fields that it does not contain.
     pub settings: Arc<Settings>,
-    /// The prompts.
+    /// The prompts in the language of the settings, including the files that replace built-in ones.
     pub prompts: Arc<Prompts>,
-    /// What is wrong with the files as they are now, those included that could not be taken.
+    /// All problems of the files as they are now, including files that cannot be used and so are not in force.
     pub problems: Vec<Problem>,
 }
 
-/// What a reload did.
+/// The result of a reload.
 #[derive(Clone, Debug)]
 pub enum Reloaded {
-    /// Something changed; this is in force from now on.
+    /// The configuration changed; this snapshot is in force from now on.
     Changed(Arc<Snapshot>),
-    /// Nothing changed; the problems of this snapshot may be new.
+    /// The configuration did not change; only the problems of this snapshot may be new.
     Unchanged(Arc<Snapshot>),
 }
 
-/// A configuration that a program cannot start with.
+/// The configuration cannot be used, so the program cannot start.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to load the configuration in {config_dir}: {}", list(.problems))]
 pub struct LoadError {
-    /// The directory.
+    /// The configuration directory.
     pub config_dir: PathBuf,
-    /// Everything that is wrong, not only what makes it useless.
+    /// All problems found, including those that alone would not prevent a start.
     pub problems: Vec<Problem>,
 }
 
@@ -96,7 +97,7 @@ fn list(problems: &[Problem]) -> String {
     problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n")
 }
 
-/// What the current snapshot was made from. The texts hold keys, so this is never printed.
+/// The input that the current snapshot was built from. The texts contain API keys, so this type has no `Debug`.
 struct Accepted {
     reading: Reading,
     app_text: Option<String>,
@@ -112,12 +113,11 @@ impl fmt::Debug for Registry {
 }
 
 impl Registry {
-    /// Reads a configuration directory for the first time. The problems that come with the registry are those of its
-    /// first snapshot.
+    /// Reads a configuration directory for the first time. The returned problems are those of the first snapshot.
     ///
     /// # Errors
     ///
-    /// Every problem, where a file cannot be read or parsed, or declares only services that cannot be used.
+    /// Fails with all problems if a file cannot be read or parsed, or if all declared services are invalid.
     pub async fn load(
         config_dir: &Path,
         environment: Environment,
@@ -160,31 +160,32 @@ impl Registry {
         Ok((registry, problems))
     }
 
-    /// The snapshot that is in force. Whoever builds a request takes one and uses nothing else.
+    /// Returns the snapshot in force. Build each request from one snapshot, so that it does not mix two revisions.
     pub fn current(&self) -> Arc<Snapshot> {
         self.current.load_full()
     }
 
-    /// Where the files are.
+    /// Returns the directory that holds the files.
     pub fn config_dir(&self) -> &Path {
         &self.config_dir
     }
 
-    /// Warns of each `${NAME}` in a key or a header of the services in force whose variable is not set, or is empty.
-    /// `variable` looks one up. These are no problems of a snapshot, because the variables are read when a call is made.
+    /// Returns a warning for each `${NAME}` in a key or header of the services in force if that environment variable is
+    /// unset or empty. `variable` looks up a variable. A snapshot does not contain these warnings, because the
+    /// variables are read at each model call.
     pub async fn unset_variables(&self, variable: impl Fn(&str) -> Option<String>) -> Vec<Problem> {
         let accepted = self.accepted.lock().await;
         let text = accepted.services_text.as_deref();
         text.map(|text| services::unset_variables(text, variable)).unwrap_or_default()
     }
 
-    /// What changes of the files lead to, from now on.
+    /// Subscribes to the reports of all later file changes.
     pub fn reports(&self) -> broadcast::Receiver<Report> {
         self.reports.subscribe()
     }
 
-    /// The snapshot that is in force once everything that the files say at this moment is. Costs a reading of a few
-    /// kilobytes where nothing has changed; where something has, it waits until the files are no longer being written.
+    /// Reloads the files if they have changed, and returns the snapshot in force. Without a change this costs reading a
+    /// few kilobytes. After a change it first waits until the files stop changing, for about a second at most.
     pub async fn refresh(&self) -> Arc<Snapshot> {
         let current = self.current();
         let reading = Reading::of(&self.config_dir, &current.settings);
@@ -198,9 +199,9 @@ impl Registry {
         self.current()
     }
 
-    /// Reads the directory again and puts what is valid in force. A file that cannot be taken changes nothing, and
-    /// neither does one that is gone: tools that replace a file often delete it first. Only the prompts that
-    /// stand in for built-in ones go out of force with their files.
+    /// Reads the directory again and puts the valid parts in force. A file that cannot be used changes nothing. Neither
+    /// does a deleted file, because tools that replace a file often delete it first. Only deleted prompt files take
+    /// effect: the built-in prompts are used again.
     pub async fn reload(&self) -> Reloaded {
         let mut accepted = self.accepted.lock().await;
         let before = self.current();
@@ -223,11 +224,12 @@ impl Registry {
             services.filter(|read| is_there(services::FILE, &read.text, &accepted.services_text, &mut gone));
         let mut services_changed = false;
         if let Some(services) = services {
-            // Comments and white space alone change nothing.
+            // Different comments or white space do not count as a change.
             let says_other = !services::same(services.text.as_deref(), accepted.services_text.as_deref());
             let taken = match services.declared {
                 Declared::Services(taken) if says_other => Some(taken),
-                // What was found once stays: a server that restarts must not hand its agents to another model.
+                // Otherwise keep the server that was found before: if it is just restarting, a new search would not
+                // find it, and its agents would get another model.
                 Declared::Nothing if says_other || settings.discover != before.settings.discover => {
                     Some(found(settings.discover, &self.discovery).await)
                 }
@@ -266,7 +268,7 @@ impl Registry {
         let snapshot = Arc::new(Snapshot { revision, catalogue, settings, prompts, problems });
         self.current.store(Arc::clone(&snapshot));
         if snapshot.settings.prompts != before.settings.prompts || !same_language {
-            // Other files count from now on.
+            // The prompts are read from other files now.
             accepted.reading = Reading::of(&self.config_dir, &snapshot.settings);
         }
         if !same || snapshot.problems != before.problems {
@@ -277,21 +279,21 @@ impl Registry {
                 (true, false) => Outcome::Unchanged,
             };
             let problems = snapshot.problems.clone();
-            // Nobody may be listening.
+            // An error only means that nobody is listening.
             let _ = self.reports.send(Report { outcome, revision, differences, problems });
         }
         if same { Reloaded::Unchanged(snapshot) } else { Reloaded::Changed(snapshot) }
     }
 }
 
-/// `app.json` as it was read.
+/// The content of `app.json`.
 struct App {
     text: Option<String>,
     settings: Settings,
 }
 
 impl App {
-    /// Reads the file; nothing where it cannot be taken.
+    /// Reads the file. If it cannot be used, adds the reasons to `problems` and returns `None`.
     fn read(config_dir: &Path, problems: &mut Vec<Problem>) -> Option<Self> {
         let read = files::read(&config_dir.join(settings::FILE), settings::FILE).and_then(|text| {
             let parsed = text.as_deref().map(settings::parse).transpose()?;
@@ -310,14 +312,14 @@ impl App {
     }
 }
 
-/// `llmservices.json` as it was read.
+/// The content of `llmservices.json`.
 struct Services {
     text: Option<String>,
     declared: Declared,
 }
 
 impl Services {
-    /// Reads the file; nothing where it cannot be taken.
+    /// Reads the file. If it cannot be used, adds the reasons to `problems` and returns `None`.
     fn read(config_dir: &Path, environment: &Environment, problems: &mut Vec<Problem>) -> Option<Self> {
         let read =
             files::read(&config_dir.join(services::FILE), services::FILE).map_err(|problem| vec![problem]);
@@ -338,7 +340,7 @@ impl Services {
     }
 }
 
-/// Whether a file is there, or never was. One that is gone is reported.
+/// Returns `false` if a file has been deleted since it was last used, and reports that in `problems`.
 fn is_there(
     file: &str,
     text: &Option<String>,
@@ -352,13 +354,14 @@ fn is_there(
             place: Place::Whole,
             severity: Severity::Warning,
             what: "the file is gone".to_owned(),
-            done: "what it said last stays in force until the next start".to_owned(),
+            done: "its last content stays in force until the next start".to_owned(),
         });
     }
     !gone
 }
 
-/// What is on this machine: a server, where one may be looked for; else the built-in models.
+/// Returns the services of this machine: those of a model server, if the settings allow a search and it finds one;
+/// otherwise the built-in models.
 async fn found(discover: Discover, discovery: &Discovery) -> Taken {
     let discovered = match discover {
         Discover::On => discovery().await,
@@ -367,7 +370,7 @@ async fn found(discover: Discover, discovery: &Discovery) -> Taken {
     sources::undeclared(discovered)
 }
 
-/// Reads the prompts that stand in for built-in ones. For a file that cannot be taken the one that was in force stays.
+/// Reads the prompt files that replace built-in ones. If a file cannot be used, its text in `kept` stays in force.
 fn read_overrides(
     config_dir: &Path,
     settings: &Settings,
@@ -384,7 +387,7 @@ fn read_overrides(
             place: Place::Pointer("/prompts".to_owned()),
             severity: Severity::Error,
             what: "is not a directory".to_owned(),
-            done: "the built-in prompts count".to_owned(),
+            done: "the built-in prompts are used".to_owned(),
         });
     }
     let language = settings.language;

@@ -20,63 +20,63 @@ use std::num::NonZeroUsize;
 /// The file's name in the configuration directory, and in problems.
 pub(crate) const FILE: &str = "llmservices.json";
 
-/// A model that the society can use, and what is known about it.
+/// A model that the society can use, with its declared properties.
 #[derive(Clone, Debug)]
 #[doc(alias = "LlmServiceConfig")]
 pub struct Service {
-    /// Its id.
+    /// The id by which roles, fallbacks and settings refer to the service.
     pub id: ServiceId,
-    /// Its name for people; the id where none is given.
+    /// The name shown to people; equal to the id if the file gives none.
     pub name: String,
-    /// What it is good for, in words.
+    /// A free text about what the model is good for; may be empty.
     pub description: String,
-    /// Words by which it is chosen for a role.
+    /// Words by which a role can require this service.
     pub capability_tags: Vec<String>,
-    /// What it takes and gives.
+    /// What the model accepts as input and produces as output.
     pub capabilities: Capabilities,
-    /// Whether the capabilities were declared.
+    /// Whether the file declares the capabilities, or they are assumed.
     pub declared: Declaration,
-    /// Where and how it is called.
+    /// The server and the model, and how to call them.
     pub endpoint: Endpoint,
-    /// How many requests it takes at a time.
+    /// Maximum number of simultaneous requests of all agents together; `None` for no limit.
     pub max_concurrent: Option<NonZeroUsize>,
-    /// How many tokens it can have in view.
+    /// Tokens that a request and its answer may have together; `None` if unknown.
     pub context_window: Option<u64>,
-    /// The service that stands in when this one fails; it is in the same catalogue.
+    /// The service to ask when this one fails. It exists in the same catalogue and is another service.
     pub fallback: Option<ServiceId>,
-    /// The MIME types that it takes as files: `type/subtype`, `type/*` or `*/*`, in lower case.
+    /// The MIME types that the model accepts as files: `type/subtype`, `type/*` or `*/*`, in lower case.
     pub file_types: Vec<String>,
-    /// How many bytes an image may have.
+    /// Maximum bytes of an image, before base64; `None` if not declared.
     pub max_image_bytes: Option<u64>,
-    /// How many pixels the longer side of an image may have.
+    /// Maximum pixels of the longer side of an image; `None` if not declared.
     pub max_image_edge: Option<u32>,
-    /// How many bytes a request may have.
+    /// Maximum bytes of the media in a request, in base64; `None` if not declared. It can only lower the general limit.
     pub max_request_bytes: Option<u64>,
-    /// Whether images lose their metadata before they are sent.
+    /// Whether to remove metadata such as EXIF from images before sending them.
     pub strip_metadata: StripMetadata,
-    /// What it costs.
+    /// The price of its tokens; a service without a price costs nothing.
     pub price: Option<Price>,
-    /// Fields that mean nothing here.
+    /// Fields of the service that polity does not know.
     pub unknown: UnknownFields,
 }
 
-/// Whether a service says what it can do.
+/// How much of its capabilities a service declares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Declaration {
-    /// Its `capabilities` are there and valid, `output` among them.
+    /// Its `capabilities` are valid and include `output`.
     Declared,
-    /// They say what it takes, and nothing about what it gives.
+    /// Its `capabilities` are valid but do not include `output`; text is assumed as the output.
     InputOnly,
-    /// They are not; text in and out is assumed.
+    /// Its `capabilities` are missing or invalid; text is assumed as input and output.
     Assumed,
 }
 
-/// Whether images lose their metadata before they are sent.
+/// Whether polity removes the metadata of images before it sends them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StripMetadata {
-    /// They do.
+    /// Remove it.
     Strip,
-    /// They are sent as they are.
+    /// Do not remove it.
     Keep,
 }
 
@@ -86,22 +86,22 @@ impl From<bool> for StripMetadata {
     }
 }
 
-/// What a million tokens cost, in any currency, the same for all services.
+/// The price of a million tokens, in any currency; all services use the same one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Price {
-    /// A million tokens of a request.
+    /// Price of a million tokens of requests.
     pub input: f64,
-    /// A million tokens of an answer.
+    /// Price of a million tokens of answers.
     pub output: f64,
 }
 
-/// Fields that mean nothing here, kept as they were written. `Debug` shows their names only, because a misspelt
-/// `apiKey` is among them.
+/// Fields that polity does not know, kept as written. `Debug` shows only their names, because a misspelt `apiKey` may
+/// be among them.
 #[derive(Clone, Default)]
 pub struct UnknownFields(Map<String, Value>);
 
 impl UnknownFields {
-    /// The fields.
+    /// Returns the fields with their values, which may be secret.
     pub fn as_map(&self) -> &Map<String, Value> {
         &self.0
     }
@@ -114,7 +114,7 @@ impl fmt::Debug for UnknownFields {
 }
 
 impl Service {
-    /// A service with nothing special about it, which declares no capabilities.
+    /// Creates a service with default values, which declares no capabilities.
     pub fn new(id: ServiceId, endpoint: Endpoint) -> Self {
         Self {
             name: id.to_string(),
@@ -137,7 +137,7 @@ impl Service {
         }
     }
 
-    /// Whether the model is given tools: unless it declares an output without `tool_calling`.
+    /// Returns whether the model is given tools: always, unless it declares an output without `tool_calling`.
     pub fn tools_allowed(&self) -> bool {
         match self.declared {
             Declaration::Declared => self.capabilities.has(&Capability::TOOL_CALLING, Direction::Output),
@@ -146,23 +146,24 @@ impl Service {
     }
 }
 
-/// Reads a text of `llmservices.json`. No services are there where the list is absent or empty.
+/// Parses the text of `llmservices.json`. A missing or empty list gives no services.
 ///
 /// # Errors
 ///
-/// All problems, where nothing of the file can be taken: it does not parse, or every service in it is invalid.
+/// Fails with all problems if nothing in the file can be used: it does not parse, `services` is not a list, or every
+/// service in it is invalid.
 pub fn parse(text: &str) -> Result<(Vec<Service>, Vec<Problem>), Vec<Problem>> {
     let (declared, problems) = read(text)?;
     Ok((declared.into_iter().map(|declared| declared.service).collect(), problems))
 }
 
-/// Whether two texts of the file say the same, comments and white space apart.
+/// Returns whether two texts of the file are equal apart from comments and white space.
 pub(crate) fn same(one: Option<&str>, other: Option<&str>) -> bool {
     let says = |text: Option<&str>| text.and_then(|text| fields::parse_object(FILE, text).ok());
     one == other || says(one).is_some_and(|says_one| says(other) == Some(says_one))
 }
 
-/// A service and where it stands in the file.
+/// A service and its JSON pointer in the file.
 struct Declared {
     pointer: String,
     service: Service,
@@ -172,12 +173,12 @@ fn read(text: &str) -> Result<(Vec<Declared>, Vec<Problem>), Vec<Problem>> {
     let root = fields::parse_object(FILE, text).map_err(|problem| vec![problem])?;
     let mut problems = Vec::new();
     let mut file = Fields::new(FILE, "", root, &mut problems);
-    let listed = file.read("services", "the file is not taken", |value| match value {
+    let listed = file.read("services", "the file is not used", |value| match value {
         Value::Array(items) => Ok(items),
         _ => Err("must be a list"),
     });
     file.finish("it has no effect");
-    // Absent was fine; what is there and no list was reported as an error.
+    // A missing list is allowed. A value that is not a list was reported as an error.
     let Some(listed) = listed else {
         let broken = problems.iter().any(|problem| problem.severity == Severity::Error);
         return if broken { Err(problems) } else { Ok((Vec::new(), problems)) };
@@ -197,7 +198,7 @@ fn read(text: &str) -> Result<(Vec<Declared>, Vec<Problem>), Vec<Problem>> {
     if services.is_empty() && count > 0 {
         let place = Place::Pointer("/services".to_owned());
         let what = "none of the services is valid".to_owned();
-        let done = "the file is not taken".to_owned();
+        let done = "the file is not used".to_owned();
         problems.push(Problem { file: FILE.to_owned(), place, severity: Severity::Error, what, done });
         return Err(problems);
     }
@@ -228,14 +229,14 @@ fn read_service(
     let left_out = format!("{whose} is left out");
     let mut fields = Fields::new(FILE, pointer, object, problems);
 
-    // All three are read before any of them makes the service useless, so that all their problems are told at once.
+    // Read all three before giving up on the service, so that all their problems are reported at once.
     let id = required(&mut fields, "id", &left_out, fields::name).map(ServiceId::new);
     let base_url = required(&mut fields, "baseURL", &left_out, connection::base_url);
     let model = required(&mut fields, "model", &left_out, fields::name);
     let id = id.filter(|id| {
         let repeated = taken.contains(id);
         if repeated {
-            fields.report(Severity::Error, "id", "is used already by a service above", &left_out);
+            fields.report(Severity::Error, "id", "is already the id of an earlier service", &left_out);
         }
         !repeated
     });
@@ -255,12 +256,13 @@ fn read_service(
     service.max_concurrent = fields.read("maxConcurrentRequests", "there is no limit", |value| {
         fields::count(value).and_then(|count: usize| NonZeroUsize::new(count).ok_or("must be above zero"))
     });
-    service.context_window = fields.read("contextWindow", "it counts as not known", fields::count);
+    service.context_window = fields.read("contextWindow", "it is treated as unknown", fields::count);
     service.fallback = fields.read("fallback", "there is no fallback", fields::name).map(ServiceId::new);
     service.file_types = fields.read_or("fileTypes", service.file_types, file_types);
     service.max_image_bytes = fields.read("maxImageBytes", "there is no limit", fields::count);
     service.max_image_edge = fields.read("maxImageEdge", "there is no limit", fields::count);
-    service.max_request_bytes = fields.read("maxRequestBytes", "the general limit counts", fields::count);
+    service.max_request_bytes =
+        fields.read("maxRequestBytes", "limits.maxRequestBytes of app.json is used", fields::count);
     service.strip_metadata = fields.read_or("stripMetadata", StripMetadata::Keep, fields::switch);
     service.price = read_price(&mut fields);
     service.unknown = UnknownFields(fields.finish("it is kept and has no effect"));
@@ -275,7 +277,7 @@ fn required<T>(
 ) -> Option<T> {
     let Some(value) = fields.take(field) else {
         let what = match fields.written_like(field) {
-            Some(written) => format!("missing (is {written:?} meant to be it?)"),
+            Some(written) => format!("missing (rename {written:?} to {field:?}?)"),
             None => "missing".to_owned(),
         };
         fields.report(Severity::Error, field, what, left_out);
@@ -311,7 +313,7 @@ fn file_types(value: Value) -> Result<Vec<String>, &'static str> {
 }
 
 fn read_price(fields: &mut Fields<'_>) -> Option<Price> {
-    const DONE: &str = "the price counts as not known";
+    const DONE: &str = "the price is treated as unknown";
     let mut price = fields.open("price", DONE)?;
     let input = required(&mut price, "input", DONE, price_of_a_million);
     let output = required(&mut price, "output", DONE, price_of_a_million);
@@ -332,7 +334,7 @@ fn check_fallback(
 ) {
     let Some(fallback) = &service.fallback else { return };
     let what = if *fallback == service.id {
-        "is the service itself"
+        "is the id of the service itself"
     } else if !taken.contains(fallback) {
         "is not the id of a valid service"
     } else {

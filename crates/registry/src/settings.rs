@@ -12,26 +12,26 @@ use std::time::Duration;
 /// The file's name in the configuration directory, and in problems.
 pub(crate) const FILE: &str = "app.json";
 
-/// What `app.json` says, with defaults for what it does not say.
+/// The content of `app.json`, with defaults for missing fields.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// The language of everything that models and people read.
+    /// The language of everything that polity writes for models and people.
     pub language: Language,
-    /// The service that counts where a role names none; else it is the first.
+    /// The service for roles that neither name one nor require anything; `None` selects the first service.
     pub default_service: Option<ServiceId>,
-    /// Whether a model server is looked for on this machine where no service is declared.
+    /// Whether to look for a model server on this machine if no service is declared.
     pub discover: Discover,
-    /// The directory of prompts that stand in for the built-in ones, relative to the configuration directory.
+    /// The directory with prompts that replace built-in ones, relative to the configuration directory.
     pub prompts: Option<PathBuf>,
-    /// What stops a runaway.
+    /// The limits that stop a society from running away.
     pub limits: Limits,
-    /// How hard the database makes sure of a commit.
+    /// How durable a commit of the database is.
     pub synchronous: Synchronous,
-    /// How long open work may take to end after a signal to stop.
+    /// Time that running model calls and tools get to finish after a signal to stop.
     pub shutdown_grace: Duration,
-    /// How failed model calls are tried again.
+    /// When and how often failed model calls are retried.
     pub retry: Retry,
-    /// How long what may be shown of the past is kept.
+    /// How long events and finished tasks are kept.
     pub retention: Retention,
 }
 
@@ -51,12 +51,12 @@ impl Default for Settings {
     }
 }
 
-/// Whether a model server is looked for on this machine.
+/// Whether polity looks for a model server on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Discover {
-    /// It is.
+    /// Polity looks for one if no service is declared.
     On,
-    /// It is not.
+    /// Polity uses the built-in models if no service is declared.
     Off,
 }
 
@@ -66,23 +66,23 @@ impl From<bool> for Discover {
     }
 }
 
-/// How hard the database makes sure of a commit; the names are SQLite's.
+/// How durable a commit of the database is. The names are SQLite's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Synchronous {
-    /// A commit survives a power cut.
+    /// A commit survives a power failure.
     Full,
-    /// A commit survives the end of the process; a power cut may take the last ones.
+    /// A commit survives the end of the process. A power failure may lose the last commits.
     Normal,
 }
 
-/// How failed model calls are tried again.
+/// When and how often failed model calls are retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
-    /// How many attempts one call has in all.
+    /// Number of attempts per call, including the first one and those with fallback services.
     pub max_attempts: u32,
-    /// The pause after the first failure; it doubles with each.
+    /// The pause after the first failure. It doubles with each further failure.
     pub base_delay: Duration,
-    /// The longest pause; never shorter than the first.
+    /// The longest pause, at least as long as `base_delay`.
     pub max_delay: Duration,
 }
 
@@ -92,15 +92,14 @@ impl Default for Retry {
     }
 }
 
-/// How long the past is kept. What agents and people have said and done is kept for ever, unless the database has a bound.
+/// How long the past is kept. Messages, records and artifacts are kept for ever, unless `max_database_bytes` is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// How many days an event is kept; for ever where there is no number.
+    /// Number of days that events are kept; `None` keeps them for ever.
     pub events_days: Option<u32>,
-    /// How many of the newest events are kept; all where there is no number.
+    /// Number of newest events that are kept; `None` keeps all.
     pub max_events: Option<u32>,
-    /// How many bytes the database may have before the oldest tasks that are over are forgotten; none where there is no
-    /// number.
+    /// Bytes of the database above which polity deletes the content of the oldest finished tasks; `None` for no limit.
     pub max_database_bytes: Option<u64>,
 }
 
@@ -114,7 +113,7 @@ impl Default for Retention {
 ///
 /// # Errors
 ///
-/// The problem, where the text is no JSON object. Everything smaller costs one field its value, and nothing else.
+/// Fails if the text is not a JSON object. A smaller mistake only makes its own field use the default.
 pub(crate) fn parse(text: &str) -> Result<(Settings, Vec<Problem>), Problem> {
     let root = fields::parse_object(FILE, text)?;
     let mut problems = Vec::new();
@@ -130,7 +129,7 @@ pub(crate) fn parse(text: &str) -> Result<(Settings, Vec<Problem>), Problem> {
             .read("defaultService", "the first service is the default", fields::name)
             .map(ServiceId::new),
         discover: fields.read_or("discover", default.discover, fields::switch),
-        prompts: fields.read("prompts", "the built-in prompts count", fields::name).map(PathBuf::from),
+        prompts: fields.read("prompts", "the built-in prompts are used", fields::name).map(PathBuf::from),
         limits: read_limits(&mut fields),
         synchronous: fields.read_or("synchronous", default.synchronous, |value| match value.as_str() {
             Some("full") => Ok(Synchronous::Full),
@@ -151,7 +150,7 @@ fn milliseconds(value: Value) -> Result<Duration, &'static str> {
 
 fn read_limits(fields: &mut Fields<'_>) -> Limits {
     let default = Limits::default();
-    let Some(mut object) = fields.open("limits", "the defaults count") else {
+    let Some(mut object) = fields.open("limits", "the defaults are used") else {
         return default;
     };
     let limits = Limits {
@@ -191,7 +190,7 @@ fn read_limits(fields: &mut Fields<'_>) -> Limits {
     limits
 }
 
-/// Reads a limit that `null` takes away.
+/// Reads a limit that `null` removes.
 fn optional<T>(
     object: &mut Fields<'_>,
     field: &str,
@@ -202,12 +201,12 @@ fn optional<T>(
         object.take(field);
         return None;
     }
-    object.read(field, "the default counts", read).or(default)
+    object.read(field, "the default is used", read).or(default)
 }
 
 fn read_retry(fields: &mut Fields<'_>) -> Retry {
     let default = Retry::default();
-    let Some(mut object) = fields.open("retry", "the defaults count") else {
+    let Some(mut object) = fields.open("retry", "the defaults are used") else {
         return default;
     };
     let mut retry = Retry {
@@ -220,7 +219,7 @@ fn read_retry(fields: &mut Fields<'_>) -> Retry {
             Severity::Error,
             "maxDelayMs",
             "is less than baseDelayMs",
-            "baseDelayMs counts for both",
+            "baseDelayMs is used for both",
         );
         retry.max_delay = retry.base_delay;
     }
@@ -230,7 +229,7 @@ fn read_retry(fields: &mut Fields<'_>) -> Retry {
 
 fn read_retention(fields: &mut Fields<'_>) -> Retention {
     let default = Retention::default();
-    let Some(mut object) = fields.open("retention", "the defaults count") else {
+    let Some(mut object) = fields.open("retention", "the defaults are used") else {
         return default;
     };
     let retention = Retention {
@@ -333,22 +332,22 @@ mod tests {
         let retry = Retry { base_delay: pause, max_delay: pause, ..Retry::default() };
         assert_eq!(settings, Settings { limits, retry, ..Settings::default() });
         insta::assert_snapshot!(problems.join("\n"), @r#"
-        app.json: /language: must be "zh" or "en"; the default counts
+        app.json: /language: must be "zh" or "en"; the default is used
         app.json: /defaultService: must not be empty; the first service is the default
-        app.json: /discover: must be true or false; the default counts
-        app.json: /prompts: must be a text; the built-in prompts count
-        app.json: /limits/maxToolRounds: must be a whole number above zero; the default counts
-        app.json: /limits/maxTokensPerTask: must be a whole number above zero; the default counts
-        app.json: /limits/maxCostPerTask: must be a number above zero; the default counts
-        app.json: /limits/maxDepth: must be a whole number above zero; the default counts
-        app.json: /limits/maxChildren: must be a whole number above zero; the default counts
+        app.json: /discover: must be true or false; the default is used
+        app.json: /prompts: must be a string; the built-in prompts are used
+        app.json: /limits/maxToolRounds: must be a whole number above zero; the default is used
+        app.json: /limits/maxTokensPerTask: must be a whole number above zero; the default is used
+        app.json: /limits/maxCostPerTask: must be a number above zero; the default is used
+        app.json: /limits/maxDepth: must be a whole number above zero; the default is used
+        app.json: /limits/maxChildren: must be a whole number above zero; the default is used
         app.json: /limits/maxPears: there is no such field; it has no effect
-        app.json: /synchronous: must be "full" or "normal"; the default counts
-        app.json: /shutdownGraceMs: must be a whole number above zero; the default counts
-        app.json: /retry/maxAttempts: is too large; the default counts
-        app.json: /retry/maxDelayMs: is less than baseDelayMs; baseDelayMs counts for both
-        app.json: /retention/eventsDays: must be a whole number above zero; the default counts
-        app.json: /retention/maxEvents: must be a whole number above zero; the default counts
+        app.json: /synchronous: must be "full" or "normal"; the default is used
+        app.json: /shutdownGraceMs: must be a whole number above zero; the default is used
+        app.json: /retry/maxAttempts: is too large; the default is used
+        app.json: /retry/maxDelayMs: is less than baseDelayMs; baseDelayMs is used for both
+        app.json: /retention/eventsDays: must be a whole number above zero; the default is used
+        app.json: /retention/maxEvents: must be a whole number above zero; the default is used
         app.json: /retention/records: there is no such field; it has no effect
         app.json: /colour: there is no such field; it has no effect
         "#);
@@ -357,8 +356,8 @@ mod tests {
     #[test]
     fn what_is_no_json_object_is_not_taken() {
         let check = |text: &str, expect: &str| assert_eq!(parse(text).unwrap_err().to_string(), expect);
-        check("", "app.json: the file is empty; the file is not taken");
-        check("{\"language\": \"en\"", "app.json:1:18: Unterminated object; the file is not taken");
-        check("[]", "app.json: must hold one object; the file is not taken");
+        check("", "app.json: the file is empty; the file is not used");
+        check("{\"language\": \"en\"", "app.json:1:18: Unterminated object; the file is not used");
+        check("[]", "app.json: must contain one JSON object; the file is not used");
     }
 }

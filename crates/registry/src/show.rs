@@ -1,4 +1,5 @@
-//! What is in force, as JSON for people and programs. Secrets are not in it: of a key it says where it comes from.
+//! Shows the configuration in force as JSON for people and programs, without secrets: instead of a key it shows where
+//! the key comes from.
 
 use crate::registry::Snapshot;
 use crate::services::{Declaration, Price, Service, StripMetadata};
@@ -9,7 +10,7 @@ use serde_json::{Map, Value, json};
 use std::time::Duration;
 
 impl Snapshot {
-    /// Everything that is in force, and what is wrong with the files.
+    /// Returns the services and the settings in force, and the problems of the files.
     pub fn to_json(&self) -> Value {
         let services: Vec<Value> = self.catalogue.services().iter().map(|shown| service(shown)).collect();
         json!({
@@ -23,7 +24,8 @@ impl Snapshot {
     }
 }
 
-/// A service, under the names that its fields have in the file. All fields are named here, so that none is forgotten.
+/// Returns a service as JSON, with the field names of the file. The patterns name every field, so that the compiler
+/// reports a forgotten one.
 pub(crate) fn service(service: &Service) -> Value {
     let Service {
         id,
@@ -42,7 +44,7 @@ pub(crate) fn service(service: &Service) -> Value {
         max_request_bytes,
         strip_metadata,
         price,
-        // Nobody knows what they are, and a misspelt `apiKey` may be among them.
+        // Not shown, because a misspelt `apiKey` may be among the unknown fields.
         unknown: _,
     } = service;
     let Endpoint { base_url, model, api_key, headers, timeout, timeouts, max_tokens, extra_body, dialect } =
@@ -93,7 +95,7 @@ pub(crate) fn service(service: &Service) -> Value {
     shown
 }
 
-/// Where a secret comes from. A reference to the environment is no secret; anything else is.
+/// Returns what to show for a secret: `none` if it is empty, a single `${NAME}` as it is, `set` for everything else.
 fn whence(secret: &str) -> &str {
     let is_reference = secret.starts_with("${") && secret.ends_with('}') && secret.matches("${").count() == 1;
     match secret {
@@ -103,7 +105,8 @@ fn whence(secret: &str) -> &str {
     }
 }
 
-/// The settings, under their names in the file. All of them are named here, so that none is forgotten.
+/// Returns the settings as JSON, with the field names of the file. The patterns name every field, so that the compiler
+/// reports a forgotten one.
 pub(crate) fn settings(settings: &Settings) -> Value {
     let Settings {
         language,

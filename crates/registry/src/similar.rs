@@ -1,14 +1,15 @@
-//! What somebody meant who wrote a name that means nothing here, or something else than it seems.
+//! Guesses which name was meant by an unknown field, or by a custom capability that resembles a known one.
 
 use polity_society::content::Capability;
 
-/// How much of a name must be right, where it is neither the same but for case and punctuation nor a usual other word.
+/// Minimum similarity, from 0 to 1, of two names that are neither equal apart from case and punctuation nor listed as
+/// synonyms.
 const NEAR: f64 = 0.8;
 
-/// A name, and other words for it as [`fold`] leaves them.
+/// A name, and its synonyms in the form that [`fold`] returns.
 type OtherWords = (&'static str, &'static [&'static str]);
 
-/// What other programs call the fields.
+/// Names that other programs use for the fields.
 const FIELDS: &[OtherWords] = &[
     ("baseURL", &["url", "base", "endpoint", "apibase", "apiurl", "apiendpoint", "openaibaseurl", "host"]),
     ("model", &["modelname", "modelid"]),
@@ -31,7 +32,7 @@ const FIELDS: &[OtherWords] = &[
     ("maxDelayMs", &["maxdelay"]),
 ];
 
-/// What people call what a model takes in.
+/// Words that people use for input capabilities.
 const INPUTS: &[OtherWords] = &[
     ("text", &["texts", "txt", "chat", "文本", "文字", "文本对话"]),
     ("vision", &["image", "images", "img", "picture", "pictures", "visual", "imageurl", "imageinput"]),
@@ -41,8 +42,8 @@ const INPUTS: &[OtherWords] = &[
     ("file", &["files", "pdf", "pdfs", "document", "documents", "doc", "docs", "文件", "文档", "文件阅读"]),
 ];
 
-/// What people call what a model gives out. Pictures and sound are none of these: a model that makes them says so by
-/// words of its own.
+/// Words that people use for output capabilities. Words for pictures and sound are missing on purpose: a model that
+/// produces these declares custom capabilities.
 const OUTPUTS: &[OtherWords] = &[
     ("text", &["texts", "txt", "chat", "文本", "文字", "文本对话"]),
     ("structured_output", &["json", "jsonschema", "jsonmode", "jsonobject", "structured", "responseformat"]),
@@ -59,7 +60,7 @@ pub(crate) enum Side {
 }
 
 impl Side {
-    /// The name of its field.
+    /// Returns the name of the field for this side.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Input => "input",
@@ -68,13 +69,13 @@ impl Side {
     }
 }
 
-/// Which of the fields that there are is meant by one that there is not.
+/// Returns the known field that was probably meant by an unknown one.
 pub(crate) fn field<'k>(written: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let known: Vec<&str> = known.into_iter().collect();
     meant(written, &known, FIELDS)
 }
 
-/// Which capability that counts for something is perhaps meant by a word of one's own, and on which side it belongs.
+/// Returns the known capability that was probably meant by a custom one, and the side to which it belongs.
 pub(crate) fn capability(written: &Capability, side: Side) -> Option<(&'static str, Side)> {
     const COUNTING: [&str; 7] =
         ["text", "vision", "audio", "video", "file", "structured_output", "tool_calling"];
@@ -91,7 +92,8 @@ pub(crate) fn capability(written: &Capability, side: Side) -> Option<(&'static s
     }
 }
 
-/// The same but for case and punctuation; else another word for it; else the nearest, if it is near.
+/// Returns the known name that equals `written` apart from case and punctuation; else the one with that synonym; else
+/// the most similar one, if it is similar enough.
 fn meant<'k>(written: &str, known: &[&'k str], words: &[OtherWords]) -> Option<&'k str> {
     let written = fold(written);
     if let Some(same) = known.iter().find(|name| fold(name) == written) {
@@ -107,7 +109,7 @@ fn meant<'k>(written: &str, known: &[&'k str], words: &[OtherWords]) -> Option<&
     nearest.map(|(_, name)| name)
 }
 
-/// A name without case and punctuation.
+/// Returns the letters and digits of a name in lower case.
 fn fold(name: &str) -> String {
     name.chars().filter(|character| character.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
@@ -154,7 +156,7 @@ mod tests {
         check("capabilitie", Some("capabilities"));
         check("maxImageByte", Some("maxImageBytes"));
         check("extra_body", Some("extraBody"));
-        // Another word for a field that is not among them.
+        // A synonym of `language`, which is not a field of a service.
         check("lang", None);
         check("colour", None);
         check("version", None);
@@ -195,19 +197,19 @@ mod tests {
         output("json", "structured_output");
         output("json_schema", "structured_output");
         output("structured_outputs", "structured_output");
-        // What is on the wrong side belongs on the other.
+        // An output capability that is listed as an input belongs to the outputs.
         check("tools", Side::Input, Some(("tool_calling", Side::Output)));
-        // A model may well make pictures and speak.
+        // A model may really produce pictures or speech.
         check("image", Side::Output, None);
         check("speech", Side::Output, None);
-        // Words of one's own, and those that count.
+        // Custom capabilities that resemble nothing, and known capabilities.
         for own in ["smell", "嗅觉", "reasoning", "code", "test", "video", "text", "vision"] {
             check(own, Side::Input, None);
             check(own, Side::Output, None);
         }
     }
 
-    /// A word that is not folded would never be found, and of two that are the same the second neither.
+    /// A synonym that is not folded would never be found, nor would the second of two equal synonyms.
     #[test]
     fn other_words_are_folded_and_each_stands_for_one_name() {
         for words in [FIELDS, INPUTS, OUTPUTS] {

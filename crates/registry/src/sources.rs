@@ -1,4 +1,5 @@
-//! Where the services come from: the file, else the environment, else a server on this machine, else rehearsal.
+//! Chooses where the services come from: the file, else the environment, else a server on this machine, else the
+//! built-in rehearsal models.
 
 use crate::problem::{Place, Problem, Severity};
 use crate::services::{self, Declaration, Service};
@@ -19,11 +20,11 @@ const OPENAI_MODEL: &str = "OPENAI_MODEL";
 pub enum Origin {
     /// `llmservices.json`.
     File,
-    /// `OPENAI_API_KEY` and its companions.
+    /// The environment variables `OPENAI_API_KEY`, `OPENAI_BASE_URL` and `OPENAI_MODEL`.
     Environment,
-    /// A server that was found on this machine; its name.
+    /// A server that was found on this machine, with its name, such as `Ollama`.
     Discovered(String),
-    /// The models that are built in.
+    /// The built-in models, because no other source has a service.
     Rehearsal,
 }
 
@@ -40,29 +41,29 @@ impl fmt::Display for Origin {
     }
 }
 
-/// The environment variables that stand for a service. The key itself is not among them: it is read when a call is made.
-/// There is no `Debug`, because people put keys into URLs.
+/// The environment variables that declare a service. The key itself is not stored here: it is read at each call. The
+/// type has no `Debug`, because people put keys into URLs.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Environment {
     /// Whether `OPENAI_API_KEY` is set.
     pub openai_api_key: KeyPresence,
-    /// `OPENAI_BASE_URL`.
+    /// The value of `OPENAI_BASE_URL`; `None` if it is unset or empty.
     pub openai_base_url: Option<String>,
-    /// `OPENAI_MODEL`.
+    /// The value of `OPENAI_MODEL`; `None` if it is unset or empty.
     pub openai_model: Option<String>,
 }
 
-/// Whether a key is there.
+/// Whether the environment contains a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyPresence {
-    /// It is.
+    /// The variable has a value.
     Set,
-    /// It is not, or it is empty.
+    /// The variable is unset or empty.
     Unset,
 }
 
 impl Environment {
-    /// Looks the variables up. What is empty counts as unset.
+    /// Looks up the variables with `variable`. An empty value counts as unset.
     pub fn look_up(variable: impl Fn(&str) -> Option<String>) -> Self {
         let variable =
             |name| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
@@ -77,17 +78,17 @@ impl Environment {
 /// A model server that was found on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Discovered {
-    /// What it is, such as `Ollama`.
+    /// The name of the server software, such as `Ollama`.
     pub server_name: String,
-    /// Its base URL.
+    /// The base URL, in the form that a service declares.
     pub base_url: String,
-    /// The model that it offers.
+    /// The name of the model on this server.
     pub model: String,
-    /// The context window that it gives the model, in tokens, if it says so.
+    /// The context window that the server gives the model, in tokens; `None` if the server does not report it.
     pub context_window: Option<u64>,
 }
 
-/// The services that count, and where they come from. There is at least one.
+/// The services in use and their origin. There is at least one.
 #[derive(Clone, Debug)]
 pub(crate) struct Taken {
     pub(crate) origin: Origin,
@@ -95,21 +96,22 @@ pub(crate) struct Taken {
     pub(crate) others: Vec<Arc<Service>>,
 }
 
-/// What the file and the environment say.
+/// What the file and the environment declare.
 #[derive(Debug)]
 pub(crate) enum Declared {
-    /// These services count.
+    /// At least one service, and these are used.
     Services(Taken),
-    /// There are none: what is on this machine counts.
+    /// No service, so the services of this machine are used.
     Nothing,
 }
 
-/// Takes the services of the file, else that of the environment. `text` is the file's, where there is one.
+/// Returns the services of the file, or that of the environment if the file declares none. `text` is the content of the
+/// file, if it exists.
 ///
 /// # Errors
 ///
-/// All problems, where the file or the environment declares services but none that could be used. The next source does
-/// not stand in then, because the user meant these.
+/// Fails with all problems if the file or the environment declares services but none is valid. It does not try the next
+/// source then, because the user wanted these services.
 pub(crate) fn declared(
     text: Option<&str>,
     environment: &Environment,
@@ -129,7 +131,7 @@ pub(crate) fn declared(
 
 fn from_environment(environment: &Environment) -> Result<Taken, Problem> {
     let base_url = environment.openai_base_url.as_deref().unwrap_or("https://api.openai.com/v1");
-    // A wrong URL must not send the key to the usual server.
+    // If the URL is wrong, do not use the default URL instead: its server must not receive the key.
     let base_url = services::base_url(Value::from(base_url)).map_err(|what| Problem {
         file: OPENAI_BASE_URL.to_owned(),
         place: Place::Whole,
@@ -154,7 +156,7 @@ fn from_environment(environment: &Environment) -> Result<Taken, Problem> {
     Ok(Taken { origin: Origin::Environment, first: Arc::new(service), others: Vec::new() })
 }
 
-/// Takes the server that was found on this machine, else the built-in models.
+/// Returns the service of the server that was found on this machine, or the built-in models if none was found.
 pub(crate) fn undeclared(discovered: Option<Discovered>) -> Taken {
     let Some(Discovered { server_name, base_url, model, context_window }) = discovered else {
         return rehearsal();

@@ -1,8 +1,8 @@
-//! Watches the files of a registry, so that a change is seen even while nobody asks a model.
+//! Watches the files of a registry, so that a change is noticed even if no model is called.
 //!
-//! Directories are watched, not files: tools replace files by renaming others over them, by swapping the symbolic links
-//! that they are reached through, or by deleting and writing them anew. What exactly happened does not matter, because
-//! every sign leads to the same [`Registry::refresh`], which compares what the files say.
+//! It watches directories instead of files, because tools replace a file by renaming another one over it, by swapping a
+//! symbolic link on its path, or by deleting and rewriting it. The exact kind of event does not matter: each sign of a
+//! change leads to the same [`Registry::refresh`], which compares the content of the files.
 
 use crate::registry::Registry;
 use notify::event::{AccessKind, AccessMode};
@@ -16,30 +16,30 @@ use tokio::sync::mpsc;
 #[derive(Debug, thiserror::Error)]
 #[error("failed to watch {path}")]
 pub struct WatchError {
-    /// What cannot be watched.
+    /// The directory that cannot be watched.
     pub path: PathBuf,
-    /// Why.
+    /// The error of the file watcher.
     pub source: notify::Error,
 }
 
-/// Keeps a registry up to date until it is dropped.
+/// Keeps a registry up to date for as long as this value lives.
 #[derive(Debug)]
 pub struct Watch {
     _watcher: Arc<Mutex<RecommendedWatcher>>,
 }
 
 impl Watch {
-    /// Begins to watch.
+    /// Starts to watch the directories of the files.
     ///
     /// # Errors
     ///
-    /// Fails where the system has no watches left, or the directory is gone.
+    /// Fails if the operating system has no watches left, or if a directory no longer exists.
     pub fn start(registry: &Arc<Registry>) -> Result<Self, WatchError> {
-        // One sign is as good as many: what was seen is compared, whatever it was.
+        // One waiting sign is enough, because a refresh compares all files, whatever the sign was.
         let (signs, seen) = mpsc::channel(1);
         let on_event = move |event: notify::Result<notify::Event>| {
             if is_sign(&event) {
-                // A full channel holds a sign already.
+                // A full channel already holds a sign.
                 let _ = signs.try_send(());
             }
         };
@@ -59,8 +59,8 @@ impl Watch {
     }
 }
 
-/// Whether something may have changed. That somebody has read a file is no sign: it is what looking at one looks like, so
-/// that every look would lead to the next.
+/// Returns whether an event is a sign that a file may have changed. Reading a file is not a sign: a refresh reads the
+/// files, so each refresh would cause the next one.
 fn is_sign(event: &notify::Result<notify::Event>) -> bool {
     match event {
         Ok(event) => match event.kind {
@@ -72,7 +72,7 @@ fn is_sign(event: &notify::Result<notify::Event>) -> bool {
             | EventKind::Remove(_)
             | EventKind::Other => true,
         },
-        // What was missed may have been a change.
+        // Events may be lost after an error, and one of them may have been a change.
         Err(_) => true,
     }
 }
@@ -86,24 +86,24 @@ async fn follow(
     while seen.recv().await.is_some() {
         let (Some(registry), Some(watcher)) = (registry.upgrade(), watcher.upgrade()) else { return };
         registry.refresh().await;
-        // Where links lead, and which prompts count, may be other directories now.
+        // After a change, symbolic links or the setting `prompts` may lead to other directories.
         let now = directories(&registry);
         let mut watcher = watcher.lock().unwrap_or_else(PoisonError::into_inner);
         for gone in watched.difference(&now) {
-            // A directory that is gone is not watched any more by itself.
+            // Fails if the directory has been deleted; the system has then removed the watch already.
             let _ = watcher.unwatch(gone);
         }
         for new in now.difference(&watched) {
             if let Err(error) = watcher.watch(new, RecursiveMode::NonRecursive) {
-                tracing::warn!(directory = %new.display(), %error, "cannot watch for changes of the configuration");
+                tracing::warn!(directory = %new.display(), %error, "failed to watch a directory for configuration changes");
             }
         }
         watched = now;
     }
 }
 
-/// The directories in which a change can be seen: that of the files, those that links lead to, and the one above, in
-/// which the directory itself may be replaced.
+/// Returns the directories to watch: those that hold the files, those to which symbolic links lead, and the parent of
+/// each, because a directory itself may be replaced.
 fn directories(registry: &Registry) -> BTreeSet<PathBuf> {
     let config_dir = registry.config_dir();
     let mut paths = vec![
@@ -148,7 +148,7 @@ mod tests {
         assert!(is_sign(&Err(notify::Error::generic("the queue has overflowed"))));
     }
 
-    /// Watches what this process itself reads, as a look at the files does.
+    /// Reads a file in the same process that watches it, as a refresh does.
     #[test]
     fn what_reading_looks_like_on_this_system_is_no_sign() {
         let directory = tempfile::tempdir().unwrap();
@@ -164,10 +164,10 @@ mod tests {
             std::fs::read(&file).unwrap();
         }
         std::fs::write(directory.path().join("new.json"), "{}").unwrap();
-        // In order: whatever came before the first sign came of reading.
-        assert!(events.iter().any(|is_sign| is_sign), "writing is seen");
+        // Events arrive in order, so all events before the first sign come from reading.
+        assert!(events.iter().any(|is_sign| is_sign), "a new file is a sign");
         drop(watcher);
         let signs = events.iter().filter(|is_sign| *is_sign).count();
-        assert!(signs < 10, "{signs}: reading is a sign");
+        assert!(signs < 10, "{signs} signs: reading counts as a sign");
     }
 }

@@ -1,4 +1,4 @@
-//! The same conversation, as each service of the template is sent it.
+//! Snapshots of one conversation, as the request body for each service of the template.
 
 use polity_llm::{Arguments, Body, Data, Dialect, Media, Message, Part, Request, Tool, ToolCall, ToolChoice};
 use polity_registry::{Environment, Registry};
@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 const TEMPLATE: &str = include_str!("../../../config/llmservices.template.json");
 const SCHEMA: &str = include_str!("../../../tests/openai_chat_request.strict.schema.json");
 
-/// A conversation with everything that dialects treat differently: instructions, a batch of two calls, a medium in a
-/// result, a user message after it.
+/// A conversation with everything that dialects treat differently: instructions, a batch of two calls, an image in a
+/// result, and a user message after it.
 fn conversation() -> Request {
     let call = |id: &str, name: &str| ToolCall {
         id: id.to_owned(),
@@ -70,5 +70,5 @@ async fn each_service_of_the_template_gets_its_dialect() {
         }
         insta::assert_snapshot!(service.id.as_str(), body);
     }
-    assert!(plain > 0, "at least one service speaks as OpenAI does");
+    assert!(plain > 0, "at least one service has the default dialect and no extra fields");
 }

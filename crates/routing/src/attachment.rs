@@ -1,5 +1,5 @@
-//! The block that stands for an attachment of a message which is not shown: a few labelled lines that a program can
-//! read back, then what the reader can do.
+//! The block of text that replaces an attachment which is not shown: a few labelled lines that a program can parse,
+//! then advice for the reader.
 
 use crate::left_out::LeftOut;
 use crate::quote::{quote_if_needed, unquote};
@@ -10,52 +10,52 @@ use polity_society::content::{Artifact, Kind};
 use polity_society::id::{AgentId, ArtifactId, ServiceId};
 use polity_society::text::{Template, TextKey, Texts};
 
-/// What the block says. A field that is not known is left out, its line with it.
+/// The content of the block. The text has no line for a field that is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[doc(alias = "AdaptedContent")]
 pub struct AttachmentBlock {
-    /// What it is.
+    /// The kind of the attachment.
     pub kind: Kind,
-    /// The name of the file.
+    /// The name of the file, if known.
     pub filename: Option<String>,
-    /// The artifact; shown as its reference.
+    /// The id of the artifact. The text contains it as a reference.
     pub artifact: ArtifactId,
-    /// How large it is.
+    /// The size of the file, if known.
     pub size: Option<HumanSize>,
-    /// Its MIME type.
+    /// The MIME type, if known.
     pub mime_type: Option<String>,
-    /// Why it is not shown.
+    /// The reason why the attachment is not shown.
     pub reason: BlockReason,
 }
 
-/// Why an attachment is not shown.
+/// The reason why an attachment is not shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockReason {
-    /// The model cannot take it.
+    /// The model cannot read it.
     Unsupported(Help),
-    /// The server has refused it.
+    /// The server refused it in an earlier request.
     Refused(Help),
-    /// No model can be shown it.
+    /// It cannot be sent to any model.
     LeftOut(LeftOut),
-    /// The store could not give the bytes.
+    /// The store could not read the bytes.
     ReadFailed,
 }
 
-/// Who could read what the reader cannot.
+/// Who could read content that the current agent cannot read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Help {
-    /// These contacts of the reader, the best first. Where there are none, the same as [`Help::Hire`].
+    /// These contacts of the agent, the best one first. An empty list has the same text as [`Help::Hire`].
     Contacts(Vec<AgentId>),
-    /// An agent whose role requires the capability: a service has it.
+    /// A new agent whose role requires the capability, because some service has it.
     Hire,
-    /// An agent on this service.
+    /// A new agent on this service.
     HireOn(ServiceId),
-    /// Nobody: no other service takes it.
+    /// Nobody, because no other service accepts it.
     Nobody,
 }
 
 impl BlockReason {
-    /// What a reason means for somebody who has this help.
+    /// Converts a routing reason. `help` is used if another model could read the content.
     pub fn of(reason: &Reason, help: Help) -> Self {
         match (LeftOut::of(reason), reason) {
             (Some(left_out), _) => Self::LeftOut(left_out),
@@ -68,7 +68,7 @@ impl BlockReason {
 const BETWEEN_AGENTS: &str = ", ";
 
 impl AttachmentBlock {
-    /// The block for an artifact.
+    /// Creates the block for an artifact.
     pub fn new(artifact: &Artifact, reason: BlockReason) -> Self {
         Self {
             kind: artifact.kind,
@@ -80,7 +80,7 @@ impl AttachmentBlock {
         }
     }
 
-    /// The text of the block, without a line break at its end.
+    /// Returns the text of the block, without a line break at its end.
     #[doc(alias = "adaptToText")]
     pub fn text(&self, texts: &Texts) -> String {
         let mut lines = vec![
@@ -120,7 +120,7 @@ impl AttachmentBlock {
     }
 }
 
-/// The two sentences: that the model cannot take it, and how to have it processed.
+/// Returns two sentences: that the model cannot read the content, and how to have it processed.
 fn advice(kind: Kind, texts: &Texts) -> String {
     let (capability, _) = capability_name(kind, texts);
     let values = [("kind", kind_name(kind, texts)), ("capability", capability)];
@@ -128,7 +128,7 @@ fn advice(kind: Kind, texts: &Texts) -> String {
     format!("{}\n{forward}", texts.get(TextKey::AttachmentUnsupported))
 }
 
-/// Who could read it, in one line.
+/// Returns one line about who could read the content.
 pub(crate) fn suggestion(kind: Kind, help: &Help, texts: &Texts) -> String {
     let (capability, name) = capability_name(kind, texts);
     let values = [("kind", kind_name(kind, texts)), ("capability", capability), ("name", name.as_str())];
@@ -145,11 +145,11 @@ pub(crate) fn suggestion(kind: Kind, help: &Help, texts: &Texts) -> String {
     }
 }
 
-/// Reads a block that [`AttachmentBlock::text`] wrote with the same texts; `None` where `text` is anything else.
+/// Parses a block that [`AttachmentBlock::text`] wrote with the same texts; `None` for every other text.
 pub fn parse_attachment_block(text: &str, texts: &Texts) -> Option<AttachmentBlock> {
     let (fields, closing) = text.split_once("\n\n")?;
     let mut lines = fields.split('\n').peekable();
-    // The value on the next line, if that is the line of this field; the reader moves on only then.
+    // Returns the value on the next line and consumes the line, but only if it is the line of this field.
     let mut field = |key: TextKey| {
         let value = value_of(lines.peek()?, texts.template(key))?;
         lines.next();
@@ -200,7 +200,8 @@ fn parse_help(line: &str, kind: Kind, texts: &Texts) -> Option<Help> {
     Some(Help::Contacts(ids.split(BETWEEN_AGENTS).map(AgentId::new).collect()))
 }
 
-/// What was filled into the only placeholder of `template` to get `line`; for a template without one, nothing.
+/// Returns the value of the only placeholder with which `template` gives `line`, or an empty value if the template has
+/// no placeholder; `None` if the line does not match.
 fn value_of<'a>(line: &'a str, template: &Template) -> Option<&'a str> {
     let Some(placeholder) = template.placeholders().first().map(|name| format!("{{{name}}}")) else {
         return (line == template.as_str()).then_some("");
@@ -209,7 +210,7 @@ fn value_of<'a>(line: &'a str, template: &Template) -> Option<&'a str> {
     line.strip_prefix(before)?.strip_suffix(after)
 }
 
-/// A field that may be absent, but not broken: the outer `None` is a broken one.
+/// Parses a field that may be absent. The outer `None` means that the field is present but invalid.
 fn optional<T>(shown: Option<&str>, parse: impl Fn(&str) -> Option<T>) -> Option<Option<T>> {
     match shown {
         None => Some(None),

@@ -1,4 +1,4 @@
-//! The texts that stand for content which is not there as itself.
+//! The texts that replace content which a model does not get.
 
 use crate::attachment::{BlockReason, Help, suggestion};
 use crate::left_out::LeftOut;
@@ -9,7 +9,8 @@ use polity_society::content::Artifact;
 use polity_society::text::{TextKey, Texts};
 use std::borrow::Cow;
 
-/// What `get_artifact` says of an artifact that is not shown: name, reference, type and size, why, and what to do.
+/// Returns the text of `get_artifact` for an artifact that is not shown: name, reference, type, size, the reason, and
+/// what to do.
 #[doc(alias = "generateTextDescription")]
 pub fn describe_unreadable(artifact: &Artifact, reason: &BlockReason, texts: &Texts) -> String {
     let not_supported = texts.get(TextKey::UnreadableUnsupported);
@@ -35,14 +36,15 @@ pub fn describe_unreadable(artifact: &Artifact, reason: &BlockReason, texts: &Te
     describe(TextKey::Unreadable, artifact, ("advice", &advice), texts)
 }
 
-/// The one line that stands for an old medium which no longer fits into a request; `limit` is how many bytes the media of
-/// a request may have.
+/// Returns the line that replaces an old attachment which no longer fits into a request. `limit` is the maximum number
+/// of bytes of a request's media.
 pub fn describe_old(artifact: &Artifact, limit: u64, texts: &Texts) -> String {
     let limit = HumanSize::of_bytes(limit).to_string();
     describe(TextKey::AttachmentOld, artifact, ("limit", &limit), texts)
 }
 
-/// The one line that stands for a medium whose message has more media than fit into a request.
+/// Returns the line that replaces an attachment of a message whose media together do not fit into a request. `limit` is
+/// the maximum number of bytes of a request's media.
 pub fn describe_together(artifact: &Artifact, limit: u64, texts: &Texts) -> String {
     let limit = HumanSize::of_bytes(limit).to_string();
     describe(TextKey::AttachmentTogether, artifact, ("limit", &limit), texts)
@@ -61,13 +63,13 @@ fn describe(key: TextKey, artifact: &Artifact, more: (&str, &str), texts: &Texts
     texts.fill(key, &values)
 }
 
-/// What `get_artifact` says of an artifact whose bytes could not be read.
+/// Returns the text of `get_artifact` for an artifact whose content could not be read.
 pub fn describe_failure(artifact: &Artifact, texts: &Texts) -> String {
     texts.fill(TextKey::FailureFile, &[("filename", &shown_name(artifact))])
 }
 
-/// The text of an artifact, as it stands in a message: whole, or its first `limit` characters and a note that names
-/// the reference and says how to read on.
+/// Returns the text of an artifact for a message: the whole text, or its first `limit` characters and a note with the
+/// reference and how to read on.
 pub fn inline_text<'a>(text: &'a str, artifact: &Artifact, limit: usize, texts: &Texts) -> Cow<'a, str> {
     let page = cut_text(text, 0, limit);
     let Some(offset) = page.next_offset else {
@@ -84,7 +86,7 @@ pub fn inline_text<'a>(text: &'a str, artifact: &Artifact, limit: usize, texts: 
     Cow::Owned(format!("{}\n{note}", page.text))
 }
 
-/// The file's name, or the id where it has none.
+/// Returns the name of the file, or the id if it has no name, quoted if needed.
 pub(crate) fn shown_name(artifact: &Artifact) -> Cow<'_, str> {
     quote_if_needed(artifact.filename.as_deref().unwrap_or(artifact.id.as_str()))
 }

@@ -1,4 +1,4 @@
-//! Which types of files an endpoint takes.
+//! The types of files that an endpoint accepts.
 
 use crate::route::essence;
 
@@ -13,20 +13,20 @@ enum Pattern {
     Exactly(String),
 }
 
-/// A pattern that is none.
+/// A text that is not a MIME pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no MIME pattern, such as `*/*`, `image/*` or `application/pdf`")]
+#[error("`{0}` is not a MIME pattern; write one such as `*/*`, `image/*` or `application/pdf`")]
 pub struct BadPattern(pub String);
 
 impl Default for FileTypes {
-    /// Every type.
+    /// Accepts every type.
     fn default() -> Self {
         Self(vec![Pattern::Anything])
     }
 }
 
 impl FileTypes {
-    /// Reads patterns. Those that are none are left out and given back; no pattern at all takes no file.
+    /// Parses patterns, and returns the invalid ones separately. Without a valid pattern no file is accepted.
     pub fn parse(patterns: &[String]) -> (Self, Vec<BadPattern>) {
         let mut good = Vec::new();
         let mut bad = Vec::new();
@@ -39,7 +39,7 @@ impl FileTypes {
         (Self(good), bad)
     }
 
-    /// Whether files of that MIME type are taken.
+    /// Returns whether the endpoint accepts files of that MIME type.
     pub fn take(&self, mime_type: &str) -> bool {
         let mime_type = essence(mime_type);
         let (family, _) = mime_type.split_once('/').unwrap_or((mime_type.as_str(), ""));

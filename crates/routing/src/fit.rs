@@ -1,32 +1,33 @@
-//! The `tool` message of `get_artifact`, as long as a result may be and no longer (contract section 8).
+//! Keeps the `tool` message of `get_artifact` within the maximum length of a result (contract section 8).
 //!
-//! A text in JSON is longer than the text, by as much as what is in it has to be escaped. So a page ends where the
-//! message is full, and says where the next one begins.
+//! JSON escapes some characters, so a text becomes longer by an amount that depends on its content. Therefore a page
+//! ends where the message is full, and the message states where the next page begins.
 
 use crate::page::{Page, cut_text};
 use crate::result::{Metadata, RouteResult, Routed, tool_message};
 use polity_society::content::Artifact;
 use polity_society::present::json_line;
 
-/// What stands for the rest of a text that is cut off for good.
+/// Replaces the rest of a description that is cut off and has no next page.
 const CUT: char = '…';
 
-/// The part of a text that `get_artifact` asks for.
+/// The part of a text that a call of `get_artifact` asks for.
 #[derive(Clone, Copy, Debug)]
 pub struct Excerpt<'a> {
-    /// What is said before it.
+    /// Words to put before the text, for example that it was extracted from a document.
     pub lead: &'a str,
     /// The whole text.
     pub text: &'a str,
-    /// From which character on.
+    /// The first character of the part, counted from 0.
     pub offset: usize,
-    /// How many characters at most.
+    /// Maximum number of characters.
     pub limit: usize,
 }
 
-/// The message for a part of a text, at most `most` characters long. What does not fit is for the next page. Where there
-/// is little room the text comes first: the metadata are left out but for the id, then what is said before it. A page
-/// has one character at least, so that reading on always comes to an end.
+/// Returns the message for a part of a text, at most `most` characters long. Text that does not fit is left for the
+/// next page. If there is little room, the text has priority: the message first drops the metadata except the id, then
+/// the lead. A page has at least one character, even if the message then exceeds `most`, so that reading on always
+/// reaches the end.
 pub fn page_message(artifact: &Artifact, excerpt: &Excerpt<'_>, most: usize) -> String {
     let page = cut_text(excerpt.text, excerpt.offset, excerpt.limit);
     let message = |lead: &str, metadata: &Metadata, page: Page<'_>| {
@@ -54,8 +55,8 @@ pub fn page_message(artifact: &Artifact, excerpt: &Excerpt<'_>, most: usize) -> 
     message(lead, metadata, Page { text: shown, next_offset })
 }
 
-/// The message for anything but a part of a text, at most `most` characters long: where there is little room the
-/// metadata are left out but for the id, then the end of the description.
+/// Returns the message for any result other than a part of a text, at most `most` characters long. If there is little
+/// room, it drops the metadata except the id, then the end of the description.
 pub fn bounded_message(result: &RouteResult, most: usize) -> String {
     let whole = line(result);
     if length(&whole) <= most {
@@ -85,7 +86,7 @@ fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// How many bytes of a text fit, where it takes `room` characters in JSON.
+/// Returns how many bytes from the start of `text` take at most `room` characters in JSON.
 fn fitting(text: &str, room: usize) -> usize {
     let mut taken = 0;
     let too_much = text.char_indices().find(|(_, character)| {
@@ -95,12 +96,12 @@ fn fitting(text: &str, room: usize) -> usize {
     too_much.map_or(text.len(), |(byte, _)| byte)
 }
 
-/// How many characters a character takes in JSON.
+/// Returns how many characters one character takes in JSON.
 fn in_json(character: char) -> usize {
     let is_plain = character == ' '
         || character.is_ascii_alphanumeric()
         || matches!(character, '\u{3000}'..='\u{9fff}' | '\u{ff00}'..='\u{ffef}');
-    // Without the quotation marks around it.
+    // Subtract the two quotation marks around it.
     if is_plain { 1 } else { length(&json_line(&character)).saturating_sub(2) }
 }
 
@@ -114,7 +115,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::Value;
 
-    /// Texts that JSON makes longer by much, by little, and not at all.
+    /// Generates texts that grow a lot, a little, or not at all when they are written as JSON.
     fn texts() -> impl Strategy<Value = String> {
         let piece = prop_oneof![
             any::<String>(),
@@ -127,7 +128,7 @@ mod tests {
         proptest::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
     }
 
-    /// The shortest message that there is for a text of that length, with one character that takes six.
+    /// Returns the length of the shortest message that is possible for `text`, if one character takes six in JSON.
     fn least(text: &str) -> usize {
         let id = artifact(Kind::Text, "text/plain", None).id;
         let next = length(text);
@@ -168,7 +169,7 @@ mod tests {
             prop_assert_eq!(joined, text);
         }
 
-        /// Where not even the frame fits, reading on still comes to an end.
+        /// Even if there is no room for the JSON around the text, reading on reaches the end.
         #[test]
         fn where_nothing_fits_all_pages_are_still_the_text(text in texts(), most in 0usize..120) {
             let notes = artifact(Kind::Text, "text/plain", Some("notes.md"));

@@ -1,44 +1,44 @@
-//! Content that no model gets as it is, whatever it can: why, and what would help.
+//! Reasons why some content is sent to no model, whatever its capabilities, and the texts about them.
 
 use crate::route::Reason;
 use crate::template::values_of;
 use crate::words::HumanSize;
 use polity_society::text::{TextKey, Texts};
 
-/// Why content is left out of every request to a service.
+/// The reason why content is left out of every request to a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeftOut {
-    /// It alone is more than the media of one request may be.
+    /// The content alone is larger than all media of one request may be.
     TooLarge {
-        /// How much it is on the wire.
+        /// The size of the content on the wire, in base64.
         encoded: HumanSize,
-        /// How much a request may have.
+        /// Maximum size of the media of one request.
         limit: HumanSize,
     },
-    /// A picture with more pixels than are decoded.
+    /// A picture with more pixels than polity decodes.
     TooManyPixels {
-        /// How wide it is.
+        /// Width in pixels.
         width: u32,
-        /// How high it is.
+        /// Height in pixels.
         height: u32,
-        /// How much memory its pixels may take.
+        /// Maximum memory for the decoded pixels.
         limit: HumanSize,
-        /// How many pixels a side may have.
+        /// Maximum pixels of a side.
         edge: u32,
     },
-    /// A picture that cannot be made to fit into this.
+    /// A picture that cannot be reduced to the maximum size.
     CannotFit {
-        /// How much a picture may be.
+        /// Maximum size of a picture.
         limit: HumanSize,
     },
-    /// A picture of a format that cannot be converted.
+    /// A picture in a format that servers do not accept and polity cannot convert.
     NotConvertible,
     /// A picture that cannot be decoded.
     Damaged,
 }
 
 impl LeftOut {
-    /// What a reason means; nothing where another model could get the content.
+    /// Converts a routing reason. Returns `None` if another model could get the content.
     pub fn of(reason: &Reason) -> Option<Self> {
         match *reason {
             Reason::MissingCapability(_) | Reason::FileTypeNotTaken | Reason::Refused => None,
@@ -58,7 +58,7 @@ impl LeftOut {
         }
     }
 
-    /// Says so, in one line.
+    /// Returns one line of text that states the reason.
     pub(crate) fn text(&self, texts: &Texts) -> String {
         match *self {
             Self::TooLarge { encoded, limit } => texts.fill(
@@ -82,7 +82,7 @@ impl LeftOut {
         }
     }
 
-    /// Reads what [`LeftOut::text`] wrote with the same texts.
+    /// Parses a line that [`LeftOut::text`] wrote with the same texts.
     pub(crate) fn parse(line: &str, texts: &Texts) -> Option<Self> {
         let values = |key| values_of(line, texts.template(key));
         let too_large = || {
@@ -105,7 +105,7 @@ impl LeftOut {
         let read = too_large().or_else(pixels).or_else(cannot_fit);
         let read = read.or_else(|| plain(TextKey::LeftOutFormat, Self::NotConvertible));
         let read = read.or_else(|| plain(TextKey::LeftOutDamaged, Self::Damaged));
-        // Numbers that are written in another way are none of ours.
+        // Reject numbers in another notation, such as leading zeros, which `text` does not write.
         read.filter(|left_out| left_out.text(texts) == line)
     }
 }

@@ -1,14 +1,15 @@
-//! Decides how one piece of content reaches one model, and writes the texts that stand for what it cannot take.
+//! Decides how one piece of content reaches one model, and writes the texts that replace content the model cannot read.
 //!
-//! It must not know bytes, storage, wire formats or agents' registries: what is known about an artifact, what a model
-//! can do and the texts of a language come in as plain data; a decision or a text goes out. Nothing here does IO, has a
-//! clock or remembers anything, so the same inputs always give the same answer.
+//! This crate must not know bytes, storage, wire formats or the contact registries of agents. Its input is plain data:
+//! facts about an artifact, the capabilities of a model, and the texts of a language. Its output is a decision or a
+//! text. The crate does no IO, reads no clock and keeps no state, so equal inputs always give equal results.
 //!
-//! The path of data: an artifact's kind and MIME type, with the capabilities and file types of the service that is
-//! configured *now*, go through [`route()`] and become a [`Route`]. The caller then does what the route says: it puts a
-//! page of the text ([`cut_text`]), the encoded bytes, or one of the descriptions in their place. For `get_artifact` the
-//! route and what the caller has in hand make a [`RouteResult`], and that makes the text of the `tool` message
-//! ([`tool_message`]). For the attachment of a message they make an [`AttachmentBlock`], which can be read back.
+//! The path of data: [`route()`] takes the kind and MIME type of an artifact, and the capabilities and file types of
+//! the service that is configured *now*, and returns a [`Route`]. The caller then follows the route: it sends a page of
+//! the text ([`cut_text`]), the encoded bytes, or one of the descriptions. For `get_artifact`, [`route_result`] builds
+//! a [`RouteResult`] from the route and the [`Material`] that the caller has, and [`tool_message`] turns the result
+//! into the `tool` message. For an attachment that cannot be shown, the caller builds an [`AttachmentBlock`], whose
+//! text can be parsed again.
 
 mod route;
 

@@ -1,20 +1,20 @@
-//! Long texts, a page at a time.
+//! Cuts long texts into pages.
 
-/// A piece of a text.
+/// One part of a longer text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page<'a> {
-    /// The piece, byte for byte as it stands in the text.
+    /// The part, with exactly the bytes of the whole text.
     pub text: &'a str,
-    /// Where the rest begins, in characters from the start of the whole text; `None` at its end.
+    /// Offset of the next page, in characters from the start of the whole text; `None` if this is the last page.
     pub next_offset: Option<usize>,
 }
 
-/// Cuts out the `limit` characters of `text` that begin at character `offset`.
+/// Returns at most `limit` characters of `text`, from character `offset` on.
 ///
-/// Characters are Unicode scalar values, so none is ever split. A limit of 0 counts as 1, so that reading on always
-/// comes to an end; an offset behind the end gives an empty last page.
+/// Characters are Unicode scalar values, so no character is split. A limit of 0 counts as 1, so that reading page by
+/// page always reaches the end. An offset past the end gives an empty last page.
 pub fn cut_text(text: &str, offset: usize, limit: usize) -> Page<'_> {
-    // Cannot fail to slice below: `char_indices` gives the boundaries of characters.
+    // The slices below cannot panic, because `char_indices` returns the boundaries of characters.
     let byte_of = |text: &str, characters: usize| text.char_indices().nth(characters).map(|(byte, _)| byte);
     let rest = byte_of(text, offset).map_or("", |start| &text[start..]);
     let limit = limit.max(1);

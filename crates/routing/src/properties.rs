@@ -1,7 +1,7 @@
-//! The correctness properties that the two seeds state, one test each, over everything that could come in. The tests are
-//! called after the properties; the seeds are `docs/seeds/capability-routing.design.md` and
-//! `docs/seeds/artifact-content-routing.design.md`. Properties 1, 6 and 7 of the former are about the configuration, and
-//! are tested where it is read.
+//! Tests of the correctness properties that the two seeds state, with generated inputs. Each test has the name of its
+//! property. The seeds are `docs/seeds/capability-routing.design.md` and
+//! `docs/seeds/artifact-content-routing.design.md`. Properties 1, 6 and 7 of the capability seed concern the
+//! configuration, so the crate `registry` tests them.
 
 mod artifact_seed;
 mod capability_seed;

@@ -1,11 +1,11 @@
-//! Names on one line: whatever characters a file name has, a line that shows it stays one line, shows everything that
-//! is there, and can be read back.
+//! Quotes names for a line of text. Whatever characters a file name has, the line stays one line, hides none of them,
+//! and can be parsed again.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// The name as it can stand on a line: unchanged where nothing in it could mislead, else as a JSON string with every
-/// such character escaped.
+/// Returns the name unchanged if nothing in it could mislead a reader; otherwise as a JSON string in which every
+/// misleading character is escaped.
 pub(crate) fn quote_if_needed(name: &str) -> Cow<'_, str> {
     let padded = name.trim() != name;
     if !name.is_empty() && !padded && !name.starts_with('"') && !name.chars().any(misleads) {
@@ -21,7 +21,7 @@ pub(crate) fn quote_if_needed(name: &str) -> Cow<'_, str> {
             '\t' => quoted.push_str("\\t"),
             _ if misleads(character) => {
                 for unit in character.encode_utf16(&mut [0; 2]) {
-                    // Cannot fail: writing to a `String`.
+                    // Writing to a `String` cannot fail.
                     let _ = write!(quoted, "\\u{unit:04x}");
                 }
             }
@@ -32,12 +32,12 @@ pub(crate) fn quote_if_needed(name: &str) -> Cow<'_, str> {
     Cow::Owned(quoted)
 }
 
-/// Reads what [`quote_if_needed`] wrote; `None` where the quoting is broken.
+/// Parses a name that [`quote_if_needed`] wrote; `None` if the quoting is invalid.
 pub(crate) fn unquote(shown: &str) -> Option<String> {
     if shown.starts_with('"') { serde_json::from_str(shown).ok() } else { Some(shown.to_owned()) }
 }
 
-/// Characters that break a line, turn its direction, or take no place in it.
+/// Returns whether a character breaks a line, changes its direction, or is invisible in it.
 fn misleads(character: char) -> bool {
     character.is_control()
         || matches!(

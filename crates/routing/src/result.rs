@@ -1,4 +1,4 @@
-//! What came of routing an artifact for `get_artifact`, and what the `tool` message says of it.
+//! The result of routing an artifact for `get_artifact`, and the `tool` message about it.
 
 use crate::attachment::{BlockReason, Help};
 use crate::describe::{describe_failure, describe_unreadable};
@@ -9,21 +9,21 @@ use polity_society::text::{TextKey, Texts};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// The outcome of routing one artifact. As JSON: `{contentType, routing, content?, imageUrl?, file?, metadata}`.
+/// The result of routing one artifact. As JSON: `{contentType, routing, content?, imageUrl?, file?, metadata}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[doc(alias = "ContentRouteResult")]
 pub struct RouteResult {
-    /// What the artifact is, roughly.
+    /// The rough type of the artifact's content.
     pub content_type: ContentType,
-    /// Where it goes, with what goes there.
+    /// The place in the request for the content, and the content for that place.
     #[serde(flatten)]
     pub routed: Routed,
-    /// What is known about it.
+    /// Facts about the artifact, such as its name and size.
     pub metadata: Metadata,
 }
 
-/// What content is, in the words of the result.
+/// The rough type of content, as the JSON of a result names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ContentType {
@@ -45,52 +45,53 @@ impl From<Kind> for ContentType {
     }
 }
 
-/// Where content goes. Only what goes as text has a text, so binary content can never be in one.
+/// The place in a request for the content. Only the variant `Text` contains a text, so binary content can never be in a
+/// text field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "routing", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum Routed {
-    /// Into the text.
+    /// In the text of the message.
     Text {
-        /// The text itself, or the description that stands for content that cannot be shown.
+        /// The text itself, or the description that replaces content that cannot be shown.
         content: String,
-        /// Where the rest of the text begins, in characters, where there is more.
+        /// Offset of the next page in characters; `None` if there is no next page.
         #[serde(skip_serializing_if = "Option::is_none")]
         next_offset: Option<usize>,
     },
-    /// Into an image part.
+    /// In an image part.
     ImageUrl {
-        /// The part, where the bytes were given.
+        /// The image part; `None` if the caller did not give the bytes.
         #[serde(skip_serializing_if = "Option::is_none")]
         image_url: Option<ImagePart>,
     },
-    /// Into a file part, or an audio part.
+    /// In a file part or an audio part.
     File {
-        /// The file, where the bytes were given.
+        /// The file part; `None` if the caller did not give the bytes.
         #[serde(skip_serializing_if = "Option::is_none")]
         file: Option<FilePart>,
     },
 }
 
-/// `{type: "image_url", image_url: {url}}`.
+/// An image part: `{type: "image_url", image_url: {url}}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename = "image_url")]
 pub struct ImagePart {
-    /// Where the image is.
+    /// The address of the image, which contains the image itself.
     pub image_url: ImageAddress,
 }
 
 /// The address of an image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ImageAddress {
-    /// A `data:` URL that holds the image.
+    /// A `data:` URL with the bytes of the image in base64.
     pub url: String,
 }
 
-/// `{type: "file", file: {filename, mimeType, data}}`.
+/// A file part: `{type: "file", file: {filename, mimeType, data}}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename = "file")]
 pub struct FilePart {
-    /// The file.
+    /// The file with its name and type.
     pub file: FileContent,
 }
 
@@ -98,42 +99,42 @@ pub struct FilePart {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FileContent {
-    /// Its name; the artifact's id where it has none.
+    /// The name of the file, or the id of the artifact if it has no name.
     pub filename: String,
-    /// Its MIME type.
+    /// The MIME type of the artifact.
     pub mime_type: String,
-    /// Its bytes in base64.
+    /// The bytes of the file in base64.
     pub data: String,
 }
 
-/// What is known about the artifact.
+/// Facts about an artifact; unknown ones are absent from the JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Metadata {
-    /// Its id.
+    /// The id of the artifact, without the prefix `artifact:`.
     pub id: String,
-    /// The label that it was stored under.
+    /// The label under which the artifact was stored, if it has one.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// The name of the file.
+    /// The name of the file, if the artifact has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filename: Option<String>,
-    /// The MIME type.
+    /// The MIME type; absent if the artifact has an empty one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// How many bytes.
+    /// Size in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// When it was stored, as RFC 3339 text.
+    /// The time at which it was stored, in RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_at: Option<String>,
-    /// What binary content is; absent for text.
+    /// The kind of binary content; absent for text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub binary_type: Option<Kind>,
 }
 
 impl Metadata {
-    /// What the result says about an artifact.
+    /// Returns the facts about an artifact that a result contains.
     pub fn of(artifact: &Artifact) -> Self {
         let created_at = jiff::Timestamp::from_millisecond(artifact.created_at);
         Self {
@@ -147,7 +148,7 @@ impl Metadata {
         }
     }
 
-    /// The id and nothing else, where there is no room for more.
+    /// Returns a copy with only the id, for a message without room for more.
     pub(crate) fn id_alone(&self) -> Self {
         Self {
             id: self.id.clone(),
@@ -161,23 +162,23 @@ impl Metadata {
     }
 }
 
-/// What the caller has in hand of an artifact's content.
+/// The part of an artifact's content that the caller has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Material<'a> {
-    /// A page of its text.
+    /// A page of the text.
     Text(Page<'a>),
-    /// Its bytes in base64.
+    /// The bytes in base64.
     Base64(&'a str),
-    /// Nothing, because nothing is wanted: the bytes travel in another way.
+    /// Nothing, because the caller sends the bytes in another way.
     Withheld,
-    /// Nothing, because the store could not give the bytes.
+    /// Nothing, because the store could not read the bytes.
     Unreadable,
 }
 
-/// Puts together what came of routing an artifact.
+/// Builds the result of routing an artifact.
 ///
-/// `Material::Text` is used for text alone and `Material::Base64` for parts alone; whatever is given, a route that
-/// describes gives the description and nothing else, with who could help.
+/// Only [`Route::Text`] uses `Material::Text`, and only the routes to a part use `Material::Base64`.
+/// [`Route::Describe`] ignores the material: its result is a description, which may suggest the `help`.
 pub fn route_result(
     route: &Route,
     artifact: &Artifact,
@@ -199,7 +200,7 @@ pub fn route_result(
         (Route::Text, Material::Text(page)) => {
             Routed::Text { content: page.text.to_owned(), next_offset: page.next_offset }
         }
-        // Text whose bytes turned out to be none: there is nothing that could be shown.
+        // The artifact should be text, but the caller has no text of it, so nothing can be shown.
         (Route::Text, Material::Base64(_) | Material::Withheld) => {
             description(describe_failure(artifact, texts))
         }
@@ -225,10 +226,10 @@ fn file_part(artifact: &Artifact, base64: &str) -> FilePart {
     }
 }
 
-/// What the `tool` message of `get_artifact` says: `{status, contentType, routing, content?, nextOffset?, metadata}`.
-/// The parts of a result are never in it.
+/// Returns the `tool` message of `get_artifact`: `{status, contentType, routing, content?, nextOffset?, metadata}`. It
+/// never contains the image or file part of the result.
 pub fn tool_message(result: &RouteResult) -> Value {
-    // Cannot fail, here and below: `message` is an object, and what goes into it is plain data.
+    // Neither indexing nor `json!` can panic here: `message` is an object, and all values are plain data.
     let mut message = json!({"status": "success", "contentType": result.content_type});
     match &result.routed {
         Routed::Text { content, next_offset } => {
@@ -245,7 +246,7 @@ pub fn tool_message(result: &RouteResult) -> Value {
     message
 }
 
-/// What the `tool` message says where there is no such artifact, or none that the caller may know of.
+/// Returns the `tool` message for an artifact that does not exist, or that the calling agent may not know about.
 pub fn artifact_not_found(reference: &str, texts: &Texts) -> Value {
     json!({
         "error": "artifact_not_found",

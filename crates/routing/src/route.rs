@@ -1,20 +1,20 @@
-//! The decision: for one piece of content and one model, what is done with it.
+//! Decides how one piece of content reaches one model.
 
 use crate::file_types::FileTypes;
 use polity_society::content::{Artifact, Capabilities, Capability, Direction, Kind};
 use serde::Serialize;
 
-/// What the decision is about.
+/// The content to decide about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Content<'a> {
-    /// What it is.
+    /// The kind, which determines the capability that the model needs.
     pub kind: Kind,
-    /// Its MIME type; parameters and letter case do not matter.
+    /// The MIME type; its parameters and letter case do not matter.
     pub mime_type: &'a str,
 }
 
 impl<'a> Content<'a> {
-    /// The content of an artifact.
+    /// Returns the kind and the MIME type of an artifact.
     pub fn of(artifact: &'a Artifact) -> Self {
         Self { kind: artifact.kind, mime_type: &artifact.mime_type }
     }
@@ -32,11 +32,11 @@ pub enum Route {
     Audio(AudioFormat),
     /// As a file part.
     File,
-    /// Not at all: a text says what it is.
+    /// Not at all: a text describes it instead.
     Describe(Reason),
 }
 
-/// The formats that an audio part can have; other sound travels as a file.
+/// The formats that an audio part can have. Other audio is sent as a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AudioFormat {
@@ -47,7 +47,7 @@ pub enum AudioFormat {
 }
 
 impl AudioFormat {
-    /// The format that a MIME type stands for, under any of the names in use.
+    /// Returns the format of a MIME type, unofficial names included.
     pub fn of(mime_type: &str) -> Option<Self> {
         match essence(mime_type).as_str() {
             "audio/wav" | "audio/x-wav" | "audio/wave" | "audio/vnd.wave" => Some(Self::Wav),
@@ -57,7 +57,7 @@ impl AudioFormat {
         }
     }
 
-    /// The name of the format on the wire.
+    /// Returns the name of the format in requests.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Wav => "wav",
@@ -72,43 +72,43 @@ impl AudioFormat {
 pub enum Reason {
     /// The model lacks that input capability.
     MissingCapability(Capability),
-    /// The model reads files, but its endpoint does not take files of this type.
+    /// The model reads files, but its endpoint does not accept files of this type.
     FileTypeNotTaken,
-    /// The server has refused it.
+    /// The server refused this content in an earlier request.
     Refused,
-    /// It alone has more bytes than the media of one request may have.
+    /// The content alone is larger than all media of one request may be.
     TooLarge {
-        /// How many it has on the wire, in base64.
+        /// Bytes of the content on the wire, in base64.
         encoded: u64,
-        /// How many a request may have.
+        /// Maximum bytes of the media of one request.
         limit: u64,
     },
-    /// It is a picture with more pixels than are decoded.
+    /// The content is a picture with more pixels than polity decodes.
     TooManyPixels {
-        /// How wide it is.
+        /// Width in pixels.
         width: u32,
-        /// How high it is.
+        /// Height in pixels.
         height: u32,
-        /// How many bytes its pixels may take.
+        /// Maximum bytes of the decoded pixels.
         max_bytes: u64,
-        /// How many pixels a side may have.
+        /// Maximum pixels of a side.
         max_edge: u32,
     },
-    /// It is a picture that cannot be made to fit into so many bytes.
+    /// The content is a picture that cannot be reduced to the maximum size.
     CannotFit {
-        /// How many.
+        /// Maximum bytes of a picture.
         limit: u64,
     },
-    /// It is a picture of a format that servers do not take, and cannot be converted.
+    /// The content is a picture in a format that servers do not accept and polity cannot convert.
     NotConvertible,
-    /// It is a picture that cannot be decoded.
+    /// The content is a picture that cannot be decoded.
     Damaged,
 }
 
-/// Decides how `content` reaches a model that has these capabilities, behind an endpoint that takes these file types.
+/// Decides how `content` reaches a model with these capabilities, through an endpoint that accepts these file types.
 ///
-/// Text is text for every model. Everything else needs the capability of its kind, and what travels as a file needs an
-/// endpoint that takes its type.
+/// Every model gets text as text. Any other content needs a model with the capability of its kind. Content that is sent
+/// as a file also needs an endpoint that accepts its type.
 #[doc(alias = "routeContent")]
 pub fn route(content: &Content<'_>, capabilities: &Capabilities, file_types: &FileTypes) -> Route {
     let needed = content.kind.needs();
@@ -127,7 +127,7 @@ pub fn route(content: &Content<'_>, capabilities: &Capabilities, file_types: &Fi
     }
 }
 
-/// A MIME type in lower case, without its parameters.
+/// Returns a MIME type in lower case, without its parameters.
 pub(crate) fn essence(mime_type: &str) -> String {
     let (essence, _) = mime_type.split_once(';').unwrap_or((mime_type, ""));
     essence.trim().to_ascii_lowercase()

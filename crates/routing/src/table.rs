@@ -1,14 +1,14 @@
-//! The decision table of kinds, capabilities and sizes, whole.
+//! Tests the complete decision table of kinds, capabilities and sizes.
 
 use crate::testing::chinese;
 use crate::*;
 use polity_society::content::{Artifact, Capabilities, Capability, Kind};
 use polity_society::id::ArtifactId;
 
-/// `limits.inlineTextChars`, in the table.
+/// The value of `limits.inlineTextChars` for the table.
 const LIMIT: usize = 5;
 
-/// What each column's model takes.
+/// The name of each column, and the input capabilities of its model.
 const COLUMNS: [(&str, &[&str]); 7] = [
     ("text-only", &["text"]),
     ("+vision", &["text", "vision"]),
@@ -19,14 +19,14 @@ const COLUMNS: [(&str, &[&str]); 7] = [
     ("none", &[]),
 ];
 
-/// How many characters; each has three bytes, so that nobody counts those.
+/// The sizes in characters. Each character has three bytes, so that a limit counted in bytes fails the test.
 const SIZES: [(&str, usize); 4] =
     [("empty", 0), ("small", 1), ("at-limit", LIMIT), ("over-limit", LIMIT + 1)];
 
-/// One row for a kind, a MIME type and a size; one column for a model. The cells: `text` whole, `cut` with a note,
-/// `image_url`, `input_audio`, `file`; or `-vision`, described in text because the model lacks vision.
+/// Each row is a kind, a MIME type and a size; each column is a model. The cells are `text` (the whole text), `cut` (a
+/// part with a note), `image_url`, `input_audio`, `file`, or a missing capability, such as `-vision` (a description).
 ///
-/// The size matters to text alone. What `file` covers is a matter of `fileTypes`, which take everything here.
+/// The size matters only for text. The setting `fileTypes` accepts every type here.
 const TABLE: &str = "
 kind     type            size       text-only +vision   +audio      +video  +file   all         none
 
@@ -86,7 +86,7 @@ fn decision_table_of_kinds_capabilities_and_sizes() {
         assert_eq!(actual.as_slice(), expect, "{kind} {mime_type} {size}");
         seen.push((kind, size));
     }
-    // No kind and no size is forgotten.
+    // The table must cover every kind with every size.
     for kind in Kind::ALL {
         for (size, _) in SIZES {
             assert!(seen.contains(&(kind.as_str(), size)), "{kind:?} {size}");
@@ -94,7 +94,7 @@ fn decision_table_of_kinds_capabilities_and_sizes() {
     }
 }
 
-/// What a model that takes `input` gets of such content.
+/// Returns the cell for such content and a model with the capabilities `input`.
 fn cell(kind: Kind, mime_type: &str, characters: usize, input: &[&str]) -> String {
     let texts = chinese();
     let text = "工".repeat(characters);

@@ -1,9 +1,10 @@
-//! Reads back what was filled into a template.
+//! Finds the values that were filled into a template.
 
 use polity_society::text::Template;
 use std::collections::BTreeMap;
 
-/// What was filled into the placeholders of `template` to get `line`, each up to the next words of the template.
+/// Returns the values of the placeholders with which `template` gives `line`; `None` if the line does not match.
+/// Each value ends where the next words of the template first occur.
 pub(crate) fn values_of<'t>(line: &'t str, template: &'t Template) -> Option<BTreeMap<&'t str, &'t str>> {
     let mut values = BTreeMap::new();
     let mut names = template.placeholders().into_iter().peekable();

@@ -1,4 +1,4 @@
-//! What the tests of several modules share: the texts as they are shipped, and an artifact to speak of.
+//! Helpers for the tests of several modules: the shipped texts, and an example artifact.
 
 use polity_society::content::{Artifact, Kind};
 use polity_society::id::ArtifactId;
@@ -18,13 +18,13 @@ fn tables(language: &str) -> BTreeMap<String, BTreeMap<String, String>> {
         "zh" => include_str!("../../../prompts/zh/texts.toml"),
         _ => include_str!("../../../prompts/en/texts.toml"),
     };
-    toml::from_str(file).expect("the texts are shipped")
+    toml::from_str(file).expect("the shipped texts are tables of strings")
 }
 
-/// The MIME types that have a name in that language.
+/// Returns the MIME types that have a name in that language.
 pub(crate) fn type_names(language: &str) -> Vec<String> {
     let mut tables = tables(language);
-    tables.remove("type_names").expect("the names are shipped").into_keys().collect()
+    tables.remove("type_names").expect("the shipped texts contain names of types").into_keys().collect()
 }
 
 fn texts(language: &str) -> Texts {

@@ -1,10 +1,10 @@
-//! What people call a kind, a capability and a size.
+//! Words for kinds, capabilities and sizes.
 
 use polity_society::content::{Capability, Kind};
 use polity_society::text::{TextKey, Texts};
 use std::fmt;
 
-/// The word for a kind of content.
+/// Returns the word for a kind of content.
 pub(crate) fn kind_name(kind: Kind, texts: &Texts) -> &str {
     texts.get(match kind {
         Kind::Text => TextKey::KindText,
@@ -16,7 +16,7 @@ pub(crate) fn kind_name(kind: Kind, texts: &Texts) -> &str {
     })
 }
 
-/// What a model can do that reads this kind, in words, and the capability that it declares.
+/// Returns the capability that a model needs to read this kind: the words for it, and its name in declarations.
 pub(crate) fn capability_name(kind: Kind, texts: &Texts) -> (&str, Capability) {
     let words = texts.get(match kind {
         Kind::Text => TextKey::CapabilityText,
@@ -28,10 +28,10 @@ pub(crate) fn capability_name(kind: Kind, texts: &Texts) -> (&str, Capability) {
     (words, kind.needs())
 }
 
-/// A size as people read it: whole bytes, or one decimal of a larger unit of 1024 of the next smaller one.
+/// A size for people to read: whole bytes, or a larger unit with one decimal. The units are powers of 1024.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HumanSize {
-    /// Bytes where the unit is bytes, otherwise tenths of the unit.
+    /// Bytes if the unit is bytes, otherwise tenths of the unit.
     amount: u64,
     unit: usize,
 }
@@ -39,14 +39,14 @@ pub struct HumanSize {
 const UNITS: [&str; 7] = ["B", "KB", "MB", "GB", "TB", "PB", "EB"];
 
 impl HumanSize {
-    /// The size of so many bytes.
+    /// Converts a number of bytes to the largest unit that fits, rounded to one decimal.
     pub fn of_bytes(bytes: u64) -> Self {
         if bytes < 1024 {
             return Self { amount: bytes, unit: 0 };
         }
         let mut unit = 1;
         let mut divisor: u128 = 1024;
-        // Rounded to tenths; 1023.95 KB and more would read "1024.0 KB", so the next unit takes over.
+        // Rounded to tenths; 1023.95 KB and more would read "1024.0 KB", so the next unit is used.
         let tenths = |divisor: u128| (u128::from(bytes) * 10 + divisor / 2) / divisor;
         while tenths(divisor) >= 10_240 && unit + 1 < UNITS.len() {
             unit += 1;
@@ -66,7 +66,7 @@ impl fmt::Display for HumanSize {
 }
 
 impl HumanSize {
-    /// Reads what `Display` writes, and nothing else.
+    /// Parses a size that `Display` wrote; `None` for every other text.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (number, unit) = text.split_once(' ')?;
         let unit = UNITS.iter().position(|name| *name == unit)?;
@@ -111,7 +111,7 @@ mod tests {
         check("1.2 XB");
     }
 
-    /// The names that the artifact seed fixes.
+    /// Checks the names that the artifact seed specifies.
     #[test]
     fn friendly_names_of_types() {
         let texts = crate::testing::chinese();

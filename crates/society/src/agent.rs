@@ -9,22 +9,22 @@ use crate::role::InterfaceSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// An agent as it is hired.
+/// An agent, as it is when its parent hires it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agent {
-    /// Its id.
+    /// The id, made by the system.
     pub id: AgentId,
     /// The task that it was hired for.
     pub task: TaskId,
-    /// Who hired it.
+    /// The agent that hired it.
     pub parent: AgentId,
     /// The role it fills.
     pub role: RoleId,
-    /// A name of its own, if its parent gave one.
+    /// Its own name, if its parent gave it one.
     pub name: Option<Name>,
-    /// What it was told when it was hired.
+    /// The brief that its parent wrote for it.
     pub brief: TaskBrief,
-    /// How many generations below root.
+    /// Number of generations below root; a child of root is at 1.
     pub depth: u32,
 }
 
@@ -38,34 +38,34 @@ pub enum Standing {
     Ended,
 }
 
-/// What the rules need to know of one who takes part: an agent, root, or the person.
+/// What the rules need to know about a party: an agent, root or the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Party {
-    /// Its id.
+    /// The id; `root` and `user` are those of root and the person.
     pub id: AgentId,
-    /// The task it belongs to; root and the person serve all.
+    /// The task it belongs to; `None` for root and the person, who serve all tasks.
     pub task: Option<TaskId>,
     /// The name of its role.
     pub role_name: String,
-    /// What its role offers.
+    /// What its role offers, if the role has an interface spec.
     pub interface_spec: Option<InterfaceSpec>,
-    /// The first line of its brief's objective.
+    /// The objective in its brief, if it has a brief.
     pub objective: Option<String>,
     /// Whether it still takes part.
     pub standing: Standing,
-    /// How many generations below root; root and the person are at 0.
+    /// Number of generations below root; root and the person are at 0.
     pub depth: u32,
-    /// What its model takes and gives, at this moment.
+    /// What its model takes and gives at this moment.
     pub capabilities: Capabilities,
 }
 
 impl Party {
-    /// Whether it takes part in that task.
+    /// Returns whether it takes part in this task.
     pub fn serves(&self, task: &TaskId) -> bool {
         self.task.as_ref().is_none_or(|own| own == task)
     }
 
-    /// What it is there for, in a line: what its role offers, else what its brief says.
+    /// Returns its purpose in one line: what its role offers, else its objective, else the name of its role.
     pub fn duty(&self) -> String {
         let offered = self.interface_spec.as_ref().map(|spec| match &spec.services {
             serde_json::Value::String(text) => text.clone(),

@@ -1,4 +1,5 @@
-//! The task brief 任务委托书: what a parent must say to whom it hires (seed agent-communication, requirements 1 and 7).
+//! The task brief 任务委托书: what a parent must tell an agent that it hires.
+//! See seed agent-communication, requirements 1 and 7.
 
 use crate::message::RESULT_SCHEMA;
 use crate::problem::{Fault, FieldProblem, Fields, path};
@@ -26,15 +27,15 @@ pub struct TaskBrief {
     /// Whom the child may write to from the start, beside its parent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collaborators: Vec<Collaborator>,
-    /// Where to read more.
+    /// Pointers to further material.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(skip)]
     pub references: Vec<Value>,
-    /// How much it matters.
+    /// The priority of the work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
     pub priority: Option<Value>,
-    /// Whatever else was said, under the names that its writer gave it.
+    /// All other fields, under the names that the brief's writer gave them.
     #[serde(flatten)]
     #[schemars(skip)]
     pub more: Map<String, Value>,
@@ -51,7 +52,7 @@ pub struct Collaborator {
     pub description: String,
 }
 
-/// A text is what models are asked for; any structure is taken.
+/// Returns the schema of a string, because models are asked for a text. Parsing accepts any structure as well.
 fn text_or_structure(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string"})
 }
@@ -70,7 +71,7 @@ impl TaskBrief {
         "priority",
     ];
 
-    /// Other words for its fields. What goes by another word is taken only where the field itself is missing.
+    /// Other names for the fields. A field under another name counts only if the field itself is missing.
     const SYNONYMS: [(&'static str, &'static str); 9] = [
         ("goal", "objective"),
         ("task", "objective"),
@@ -83,17 +84,18 @@ impl TaskBrief {
         ("constraint", "constraints"),
     ];
 
-    /// The JSON Schema that its result is to fit, if it gives one.
+    /// Returns the JSON Schema that the agent's result must fit, if the brief gives one.
     pub fn result_schema(&self) -> Option<Value> {
         schema_in(&self.more)
     }
 
-    /// Reads a brief that a model wrote; every fault is found at once. A brief that is not there at all lacks every field.
+    /// Reads a brief that a model wrote, and reports all faults at once.
+    /// If there is no brief at all, every required field is missing.
     pub fn parse(value: Option<&Value>) -> Result<Self, Vec<FieldProblem>> {
         Self::read(value, &mut Vec::new())
     }
 
-    /// As [`Self::parse`]; what is not passed on to the child is named in `ignored`.
+    /// Like [`Self::parse`], and adds to `ignored` the names of the fields that are not passed on to the child.
     pub fn read(value: Option<&Value>, ignored: &mut Vec<String>) -> Result<Self, Vec<FieldProblem>> {
         let Some(value) = value.filter(|value| !value.is_null()) else {
             return Err(Self::REQUIRED.map(|field| FieldProblem::new(field, Fault::Missing)).to_vec());
@@ -102,7 +104,7 @@ impl TaskBrief {
             return Err(vec![FieldProblem::new("", Fault::NotA("an object"))]);
         };
         let object = written::with_names(object, &Self::KNOWN);
-        // The child is shown the brief, so what was understood needs no note.
+        // The names that were replaced need not be reported: the child sees the brief as it was understood.
         let (object, _) = written::with_synonyms(object, &Self::SYNONYMS);
         let mut fields = Fields::new(&object);
         let others = fields.others(&Self::KNOWN);
@@ -125,14 +127,17 @@ impl TaskBrief {
     }
 }
 
-/// The JSON Schema in the field `result_schema`. Anything but an object or a boolean is a description for the reader.
+/// Returns the JSON Schema in the field `result_schema`.
+/// Any value but an object or a boolean is a description for the reader.
 pub(crate) fn schema_in(fields: &Map<String, Value>) -> Option<Value> {
     let schema = fields.get(RESULT_SCHEMA)?;
     written::object(schema).map(Value::Object).or_else(|| schema.as_bool().map(Value::Bool))
 }
 
-/// Fills in what a brief lacks and the message that goes with it states: as a field, in a brief of its own, or as a line
-/// `outputs: …`. Says what was taken. A brief that cannot be read stays as it is.
+/// Fills in required fields that a brief lacks, if the message that goes with it states them.
+/// The message may state a field as a field of its own, in a brief of its own, or as a line `outputs: …`.
+/// Returns the new brief and a note for each field that was taken.
+/// Returns `None` if no field was taken or the brief cannot be read.
 pub fn completed(brief: Option<&Value>, message: &Map<String, Value>) -> Option<(Value, Vec<String>)> {
     let read = |object| {
         let named = written::with_names(object, &TaskBrief::KNOWN);
@@ -157,7 +162,7 @@ pub fn completed(brief: Option<&Value>, message: &Map<String, Value>) -> Option<
             Some((place, value.filter(|value| written::says_something(value))?))
         });
         let Some((place, value)) = stated.next() else { continue };
-        // Where it is stated in several ways, it is not clear which is meant.
+        // If the message states a field in several ways, it is unclear which one is meant, so none is taken.
         if stated.all(|(_, other)| other == value) {
             brief.insert(field.to_owned(), value.clone());
             taken.push(format!("initialMessage.{place}{field} → taskBrief.{field}"));
@@ -166,7 +171,7 @@ pub fn completed(brief: Option<&Value>, message: &Map<String, Value>) -> Option<
     (!taken.is_empty()).then(|| (Value::Object(brief), taken))
 }
 
-/// The fields of a brief that a text states, a line each: `Outputs: a report`, `- **constraints**: none`.
+/// Returns the fields of a brief that a text states, one per line: `Outputs: a report`, `- **constraints**: none`.
 fn stated(text: &str) -> Map<String, Value> {
     let field = |line: &str| {
         let (name, value) = line.split_once([':', '：'])?;
@@ -201,7 +206,7 @@ fn collaborators(fields: &mut Fields<'_>, ignored: &mut Vec<String>) -> Vec<Coll
         let place = format!("collaborators[{index}]");
         match item {
             Value::String(id) if written::is_blank(&id) => fields.fault(&place, Fault::Empty),
-            // The id alone is what models write when there is nothing to describe.
+            // Models write the id alone when there is nothing to describe.
             Value::String(id) => {
                 collaborators.push(Collaborator { agent_id: id, description: String::new() })
             }
@@ -210,7 +215,7 @@ fn collaborators(fields: &mut Fields<'_>, ignored: &mut Vec<String>) -> Vec<Coll
                 let mut inner = Fields::new(&object);
                 let agent_id = inner.text("agentId");
                 let description = inner.optional("description").map(written::in_words).unwrap_or_default();
-                // Role and interface spec come from the registry, whatever is said of them here.
+                // Role and interface spec come from the registry. What the writer states about them is ignored.
                 ignored.extend(inner.others(&KNOWN).iter().map(|name| path(&place, name)));
                 let parsed = inner.finish(Collaborator { agent_id, description });
                 collaborators.extend(fields.absorb(&place, parsed));
@@ -269,7 +274,7 @@ mod tests {
             json!({"text": "Read it.\n- **Expected output**: a report"}),
             Some(("outputs", json!("a report"), "initialMessage.outputs → taskBrief.outputs")),
         );
-        // Nothing states it, or not in one way.
+        // The message does not state the field, or states it in several ways.
         check(lacks_outputs(), json!({"text": "Input: 3\nOutput: 9\nInput: 4\nOutput: 16"}), None);
         check(lacks_outputs(), json!({"text": "outputs: a report", "outputs": "a table"}), None);
         check(lacks_outputs(), json!({"text": "read it"}), None);
@@ -360,7 +365,7 @@ mod tests {
     }
 
     proptest! {
-        /// Requirement 1.4: a brief that lacks any required field is refused, and the refusal names exactly those.
+        /// Requirement 1.4: a brief that lacks required fields is refused, and the refusal names exactly these fields.
         #[test]
         fn missing_fields_are_refused_and_named(missing in proptest::collection::btree_set(0usize..5, 0..5)) {
             let mut value = full();

@@ -1,4 +1,4 @@
-//! Facts that passed the rules and only need writing.
+//! Changes: facts that passed the rules and only need to be written.
 
 use crate::agent::Agent;
 use crate::contact::Contact;
@@ -6,38 +6,38 @@ use crate::id::{AgentId, ArtifactId, MessageId};
 use crate::message::Message;
 use crate::role::Role;
 
-/// One fact. A list of them is written whole, in one transaction, or not at all.
+/// One fact. The writer writes a list of changes in one transaction: all of them or none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// A role was made.
     RoleCreated(Role),
     /// An agent was hired.
     AgentCreated(Agent),
-    /// Somebody can write to somebody from now on. Nothing happens where the two are contacts already.
+    /// The owner of a contact registry can write to a party from now on. An entry that exists already stays as it is.
     ContactAdded(Contact),
     /// A message was accepted.
     MessageAccepted(Box<Message>),
-    /// A request has its answer.
+    /// An open request got its answer.
     RequestAnswered {
-        /// The request.
+        /// The request that is no longer open.
         request: MessageId,
-        /// The answer.
+        /// The message that answers it.
         answer: MessageId,
     },
     /// An agent may open an artifact from now on.
     AccessGranted {
-        /// The agent.
+        /// The agent that gets access.
         agent: AgentId,
-        /// The artifact.
+        /// The artifact that the agent may open.
         artifact: ArtifactId,
     },
-    /// An agent was ended; its unread mail goes back.
+    /// An agent was ended. Its unread messages go back to their senders.
     AgentEnded {
-        /// The agent.
+        /// The agent that was ended.
         agent: AgentId,
-        /// Who ended it.
+        /// The party that ended it.
         by: AgentId,
-        /// Why.
+        /// The reason that was given.
         reason: String,
     },
 }

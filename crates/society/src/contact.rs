@@ -25,11 +25,11 @@ pub enum Source {
 }
 
 impl Source {
-    /// Every source.
+    /// All sources.
     pub const ALL: [Self; 6] =
         [Self::System, Self::Parent, Self::Child, Self::Preset, Self::Introduction, Self::FirstMessage];
 
-    /// The name in JSON and in the database.
+    /// Returns the name in JSON and in the database.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::System => "system",
@@ -41,39 +41,41 @@ impl Source {
         }
     }
 
-    /// The source of that name; an unknown name is `System`, the one that says nothing about anybody.
+    /// Returns the source with this name.
+    /// An unknown name gives `System`, because that source claims nothing about anybody.
     pub fn from_name(name: &str) -> Self {
         Self::ALL.into_iter().find(|source| source.as_str() == name).unwrap_or(Self::System)
     }
 }
 
-/// An entry of a registry, as it is written.
+/// An entry of a contact registry, as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contact {
-    /// Whose registry it stands in.
+    /// The party whose registry holds the entry.
     pub owner: AgentId,
-    /// Whom the owner may write to.
+    /// The party that the owner may write to.
     pub agent: AgentId,
-    /// How it came there.
+    /// How the entry came into the registry.
     pub source: Source,
-    /// Who brought the two together, for presets and introductions.
+    /// The party that brought the two together; set for presets and introductions.
     pub introduced_by: Option<AgentId>,
 }
 
-/// An entry of a registry, with what its owner may see of the other.
+/// An entry of a contact registry, with what its owner may see of the contact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownParty {
-    /// The other.
+    /// The contact that the owner may write to.
     pub party: Party,
-    /// How it came there.
+    /// How the entry came into the registry.
     pub source: Source,
-    /// Who brought the two together.
+    /// The party that brought the two together; set for presets and introductions.
     pub introduced_by: Option<AgentId>,
-    /// Since when, in milliseconds since 1970.
+    /// When the entry was made, in milliseconds since 1970.
     pub since: i64,
 }
 
-/// Finds the contact that a model means: by id, else by the name of its role. A name that several have is refused.
+/// Finds the contact that a model means: by id, else by the name of its role.
+/// Refuses a role name that several contacts have.
 pub fn find<'a>(contacts: &'a [KnownParty], meant: &str) -> Result<Option<&'a KnownParty>, Refusal> {
     let meant = meant.trim();
     if let Some(by_id) = contacts.iter().find(|contact| contact.party.id.as_str() == meant) {
@@ -91,7 +93,7 @@ pub fn find<'a>(contacts: &'a [KnownParty], meant: &str) -> Result<Option<&'a Kn
     }
 }
 
-/// The contacts with those first that look most like what was meant.
+/// Returns the contacts sorted by how similar their id or role name is to `meant`, the most similar first.
 pub fn nearest_first<'a>(contacts: &'a [KnownParty], meant: &str) -> Vec<&'a KnownParty> {
     let likeness = |contact: &KnownParty| {
         let by_id = strsim::jaro_winkler(contact.party.id.as_str(), meant);
@@ -143,7 +145,7 @@ mod tests {
         check(" singer-1 ", Some("singer-1"));
         check("reader", Some("reader-1"));
         check(" reader\n", Some("reader-1"));
-        // An id comes before the name of a role.
+        // An id takes precedence over the name of a role.
         check("reader-1", Some("reader-1"));
         check("painter", None);
         check("read", None);
@@ -162,7 +164,7 @@ mod tests {
     fn those_who_look_most_like_what_was_meant_come_first() {
         let all: Vec<KnownParty> = [contacts(), vec![known("zeta-9", "poet"), known("a-1", "b")]].concat();
         let first = |meant: &str| nearest_first(&all, meant)[0].party.id.to_string();
-        // By the id alone, by the role alone.
+        // Similar by id alone, then by role name alone.
         assert_eq!(first("zeta-8"), "zeta-9");
         assert_eq!(first("poets"), "zeta-9");
         assert_eq!(first("readr"), "reader-1");

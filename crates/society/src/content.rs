@@ -1,4 +1,4 @@
-//! What a piece of content is, and what a model can do: the nouns that artifacts, routing and the registry share.
+//! Kinds of content and capabilities of models: the types that artifacts, routing and the registry share.
 
 use crate::id::ArtifactId;
 use schemars::JsonSchema;
@@ -25,11 +25,11 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Every kind, in the order of the decision table.
+    /// All kinds, in the order of the decision table in contract section 2.
     pub const ALL: [Self; 6] =
         [Self::Text, Self::Image, Self::Audio, Self::Video, Self::Document, Self::Other];
 
-    /// The name in JSON and in the database.
+    /// Returns the name in JSON and in the database.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -41,12 +41,13 @@ impl Kind {
         }
     }
 
-    /// The kind of that name; an unknown name is `Other`, which every model can be told about.
+    /// Returns the kind with this name.
+    /// An unknown name gives `Other`, because any model can at least get a description of such content.
     pub fn from_name(name: &str) -> Self {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name).unwrap_or(Self::Other)
     }
 
-    /// The input capability that a model needs to read this kind (the table of contract section 2).
+    /// Returns the input capability that a model needs to read this kind (table in contract section 2).
     pub fn needs(self) -> Capability {
         match self {
             Self::Text => Capability::TEXT,
@@ -71,7 +72,7 @@ impl Capability {
     pub const VISION: Self = Self(Cow::Borrowed("vision"));
     /// Understanding sound.
     pub const AUDIO: Self = Self(Cow::Borrowed("audio"));
-    /// Understanding video; not one of the standard types, but what the decision table asks for.
+    /// Understanding video. The standard types do not include it, but the decision table requires it.
     pub const VIDEO: Self = Self(Cow::Borrowed("video"));
     /// Reading files.
     pub const FILE: Self = Self(Cow::Borrowed("file"));
@@ -80,22 +81,22 @@ impl Capability {
     /// Calling tools.
     pub const TOOL_CALLING: Self = Self(Cow::Borrowed("tool_calling"));
 
-    /// The standard types of the capability seed.
+    /// The standard types that the capability routing seed lists.
     pub const STANDARD: [Self; 6] =
         [Self::TEXT, Self::VISION, Self::AUDIO, Self::FILE, Self::STRUCTURED_OUTPUT, Self::TOOL_CALLING];
 
-    /// The capability of that name, or `None` where the name is empty.
+    /// Returns the capability with this name, or `None` if the name is blank.
     pub fn new(name: &str) -> Option<Self> {
         let name = name.trim();
         (!name.is_empty()).then(|| Self(Cow::Owned(name.to_owned())))
     }
 
-    /// The name in configuration and to models.
+    /// Returns the name that configuration and models use.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether it is one of the standard types.
+    /// Returns whether this is one of the standard types.
     pub fn is_standard(&self) -> bool {
         Self::STANDARD.contains(self)
     }
@@ -135,14 +136,14 @@ pub struct Capabilities {
 }
 
 impl Default for Capabilities {
-    /// Text in and out: what is assumed of a model that declares nothing.
+    /// Returns text as input and output: the assumption about a model that declares nothing.
     fn default() -> Self {
         Self { input: vec![Capability::TEXT], output: vec![Capability::TEXT] }
     }
 }
 
 impl Capabilities {
-    /// Whether the capability is there in that direction.
+    /// Returns whether the model has the capability in this direction.
     #[doc(alias = "hasCapability")]
     pub fn has(&self, capability: &Capability, direction: Direction) -> bool {
         match direction {
@@ -152,32 +153,32 @@ impl Capabilities {
         }
     }
 
-    /// Whether a model with these capabilities can read content of that kind.
+    /// Returns whether a model with these capabilities can read content of this kind.
     pub fn reads(&self, kind: Kind) -> bool {
         kind == Kind::Text || self.has(&kind.needs(), Direction::Input)
     }
 }
 
-/// What is known about an artifact 工件: immutable bytes under a reference.
+/// The metadata of an artifact 工件. The bytes of an artifact never change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Artifact {
-    /// Its id; the reference is `artifact:` and this.
+    /// The id; the artifact's reference is `artifact:` followed by the id.
     pub id: ArtifactId,
-    /// What the bytes are.
+    /// The kind of the bytes, which decides which models can read them.
     pub kind: Kind,
-    /// The MIME type that was settled on by detection.
+    /// The MIME type that detection settled on.
     pub mime_type: String,
-    /// The name of the file it came from, if it came from one.
+    /// The name of the file that the bytes came from, if any.
     pub filename: Option<String>,
-    /// The label that whoever stored it gave it, such as `report`.
+    /// The label that the artifact got when it was stored, such as `report`.
     #[serde(rename = "type")]
     pub label: Option<String>,
-    /// How many bytes.
+    /// Size in bytes.
     pub size: u64,
     /// When it was stored, in milliseconds since 1970.
     pub created_at: i64,
-    /// What else was said about it, and what detection found out, such as a contradicted MIME type.
+    /// Further metadata: what came with the bytes, and what detection found out, such as a wrong declared MIME type.
     pub meta: serde_json::Map<String, serde_json::Value>,
 }
 

@@ -1,8 +1,8 @@
-//! What readers take characters for: the end of a line, nothing at all, or one of the brackets that headers have.
+//! How a reader perceives characters: as the end of a line, as nothing at all, or as one of the brackets of headers.
 
 use unicode_normalization::char::{decompose_compatible, is_combining_mark};
 
-/// All that a reader may take for the end of a line.
+/// Returns whether a reader may take the character for the end of a line.
 pub(crate) fn is_line_break(character: char) -> bool {
     matches!(
         character,
@@ -10,8 +10,8 @@ pub(crate) fn is_line_break(character: char) -> bool {
     )
 }
 
-/// Whether a character is not seen, or changes how its neighbours are: bidirectional marks, joiners and spaces of no
-/// width, line and paragraph separators, letters that are blank.
+/// Returns whether a character is invisible, or only changes how its neighbours look: bidirectional marks, joiners and
+/// zero-width spaces, line and paragraph separators, blank letters.
 pub(crate) fn is_invisible(character: char) -> bool {
     is_bidirectional_mark(character)
         || is_blank_letter(character)
@@ -31,7 +31,7 @@ pub(crate) fn is_invisible(character: char) -> bool {
         )
 }
 
-/// Whether a character turns the direction of the text around it.
+/// Returns whether a character changes the direction of the text around it.
 pub(crate) fn is_bidirectional_mark(character: char) -> bool {
     matches!(
         character,
@@ -39,7 +39,7 @@ pub(crate) fn is_bidirectional_mark(character: char) -> bool {
     )
 }
 
-/// Whether a character is a letter by its properties, and a blank to the eye.
+/// Returns whether a character looks blank although Unicode does not classify it as a space.
 fn is_blank_letter(character: char) -> bool {
     matches!(
         character,
@@ -55,7 +55,7 @@ fn is_blank_letter(character: char) -> bool {
     )
 }
 
-/// Whether Unicode calls a character a letter, but a reader sees an apostrophe, a prime, an accent or a stroke.
+/// Returns whether a character that Unicode calls a letter looks like an apostrophe, a prime, an accent or a stroke.
 fn is_modifier_letter(character: char) -> bool {
     matches!(
         character,
@@ -69,8 +69,8 @@ fn is_modifier_letter(character: char) -> bool {
     )
 }
 
-/// Whether a character is a letter or a digit that can be seen by itself. Unicode calls some marks letters: a mark that is
-/// encoded apart from any letter (U+FE70, a space with a fathatan in disguise) is still a mark.
+/// Returns whether a character is a letter or a digit that is visible by itself. Unicode calls some marks letters. A
+/// mark with a code point of its own, such as U+FE70 (a space with a fathatan), is still a mark here.
 pub(crate) fn is_letter(character: char) -> bool {
     let can_be_seen = |character: char| {
         character.is_alphanumeric()
@@ -83,8 +83,8 @@ pub(crate) fn is_letter(character: char) -> bool {
     in_parts && can_be_seen(character)
 }
 
-/// Whether a character is a lenticular bracket, or one that looks like it, to either side; or is drawn with such brackets,
-/// as U+1F240 is.
+/// Returns whether a character is a lenticular bracket or looks like one, opening or closing, or is drawn with such
+/// brackets, as U+1F240 is.
 pub(crate) fn is_header_bracket(character: char) -> bool {
     let mut is_one = is_lenticular(character);
     decompose_compatible(character, |part| is_one |= is_lenticular(part));

@@ -1,10 +1,10 @@
-//! Names of things. Each kind of id is a type of its own, so that none can stand where another is meant.
+//! Ids. Each kind of id is a type of its own, so that the compiler refuses one kind in place of another.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Declares a newtype over the text of an id.
+/// Declares an id type, which wraps the text of the id.
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -13,12 +13,12 @@ macro_rules! id {
         pub struct $name(String);
 
         impl $name {
-            /// Wraps a text that is already known to name one.
+            /// Wraps a text that is known to be an id of this kind.
             pub fn new(text: impl Into<String>) -> Self {
                 Self(text.into())
             }
 
-            /// The id as it is written in JSON and shown to models.
+            /// Returns the id as it is written in JSON and shown to models.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -68,34 +68,34 @@ id!(
 );
 
 impl AgentId {
-    /// The person who uses the society.
+    /// Returns the id of the person who uses the society.
     pub fn user() -> Self {
         Self::new("user")
     }
 
-    /// The first agent, which the user's prompts go to.
+    /// Returns the id of root, the agent that gets the user's prompts.
     pub fn root() -> Self {
         Self::new("root")
     }
 
-    /// Whether this is the person.
+    /// Returns whether this is the person.
     pub fn is_user(&self) -> bool {
         self.0 == "user"
     }
 
-    /// Whether this is the first agent.
+    /// Returns whether this is root.
     pub fn is_root(&self) -> bool {
         self.0 == "root"
     }
 }
 
 impl MessageId {
-    /// The id of the message that was accepted as number `sequence`.
+    /// Returns the id of the message that was accepted as number `sequence`.
     pub fn from_sequence(sequence: i64) -> Self {
         Self(format!("m{sequence:09}"))
     }
 
-    /// As which number the message was accepted; `None` for a text that is no id of ours.
+    /// Returns the number under which the message was accepted, or `None` if the text cannot be a message id.
     pub fn sequence(&self) -> Option<i64> {
         self.0.strip_prefix('m')?.parse().ok()
     }
@@ -104,13 +104,13 @@ impl MessageId {
 impl ArtifactId {
     const SCHEME: &'static str = "artifact:";
 
-    /// The reference that models and people write: `artifact:` and the id.
+    /// Returns the reference that models and people write: `artifact:` and the id.
     pub fn reference(&self) -> String {
         format!("{}{}", Self::SCHEME, self.0)
     }
 
-    /// Reads a reference; the id alone is taken too, because models shorten.
-    /// Anything that could not be an id of ours (a path, an empty text) is `None`.
+    /// Reads a reference. The id alone is accepted too, because models shorten references. Anything that cannot be an
+    /// artifact id, such as a path or an empty text, gives `None`.
     pub fn from_reference(reference: &str) -> Option<Self> {
         let text = reference.trim();
         let text = text.strip_prefix(Self::SCHEME).unwrap_or(text);
@@ -120,7 +120,7 @@ impl ArtifactId {
         plausible.then(|| Self(text.to_owned()))
     }
 
-    /// The artifacts whose references stand somewhere in a text, each once, in order.
+    /// Returns the artifacts that a text refers to, each once, in order of appearance.
     pub fn all_in(text: &str) -> Vec<Self> {
         let mut found = Vec::new();
         for after in text.split(Self::SCHEME).skip(1) {
@@ -132,12 +132,12 @@ impl ArtifactId {
     }
 }
 
-/// The longest id that is ever made, in characters.
+/// Maximum length of a generated id, in characters.
 pub const MAX_ID_CHARS: usize = 16;
 
-/// Makes a short id that a model can repeat: what can be said of `name` in ASCII, then `suffix`.
+/// Makes a short id that a model can repeat: the ASCII letters and digits of `name` in lower case, then `suffix`.
 ///
-/// `fallback` stands in where the name has no ASCII letter or digit, as Chinese names have not.
+/// A name without ASCII letters or digits, such as a Chinese one, is replaced by `fallback`.
 pub fn readable(name: &str, fallback: &str, suffix: &str) -> String {
     let mut slug = String::new();
     for character in name.chars() {

@@ -1,12 +1,12 @@
-//! The nouns and the rules of the society: agents, roles, briefs, contacts, messages; who may do what; how a message
-//! is presented.
+//! The types and rules of the society: agents, roles, briefs, contacts, messages, and how a message is presented.
 //!
-//! Data goes one way through this crate: what somebody wrote is parsed into a type that cannot be wrong
-//! ([`message::Payload`], [`brief::TaskBrief`], [`name::Name`]), then [`rules`] turn it and the facts it depends on
-//! into [`change::Change`]s, which only need writing, or a [`refusal::Refusal`]. What was written is put into words by
-//! [`present`], with the texts of the language in force.
+//! Data flows one way through this crate. What a model or a person wrote is parsed into a type that is valid by
+//! construction ([`message::Payload`], [`brief::TaskBrief`], [`name::Name`]). The [`rules`] take such a value and the
+//! facts that matter, and return either [`change::Change`]s, which only need to be written, or a [`refusal::Refusal`].
+//! [`present`] puts written messages into words, with the texts of the current language.
 //!
-//! It must not know: async, SQL, files, HTTP, models, the clock, randomness. Ids and times come in as arguments.
+//! This crate must not know about async, SQL, files, HTTP, models, the clock or randomness.
+//! Callers pass ids and times as arguments.
 
 pub mod id;
 

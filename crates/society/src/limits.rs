@@ -1,44 +1,44 @@
-//! What stops a society from running away. The names are those of `limits` in `app.json`; the rules and the runtime
-//! refuse or cut where one is reached.
+//! Limits that keep a society from running away, named as in `limits` of `app.json`.
+//! The rules and the runtime refuse or cut what would exceed one.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The limits that are in force. Where a limit is optional, `None` means that there is none.
+/// The limits in force. An optional limit that is `None` does not apply.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Limits {
-    /// How many rounds of tool calls one turn may have.
+    /// Maximum number of rounds of tool calls in one turn.
     pub max_tool_rounds: u64,
-    /// How many model calls one task may make.
+    /// Maximum number of model calls in one task.
     pub max_model_calls_per_task: Option<u64>,
-    /// How many tokens, in and out together, one task may use.
+    /// Maximum number of tokens in one task, input and output together.
     pub max_tokens_per_task: Option<u64>,
-    /// What one task may cost, in the currency of the services' prices.
+    /// Maximum cost of one task, in the currency of the services' prices.
     pub max_cost_per_task: Option<f64>,
-    /// How many seconds one task may take.
+    /// Maximum duration of one task, in seconds.
     pub max_seconds_per_task: Option<u64>,
-    /// How many agents one task may hire.
+    /// Maximum number of active agents in one task.
     pub max_agents_per_task: u64,
-    /// How many generations of agents may stand below root.
+    /// Maximum number of generations of agents below root.
     pub max_depth: u64,
-    /// How many children one agent may have.
+    /// Maximum number of active children of one agent in one task.
     pub max_children: u64,
-    /// How many messages one pair may exchange with no other work in between.
+    /// Maximum number of times two agents may answer each other in a row while neither does other work.
     pub max_pair_exchanges: u64,
-    /// How many turns of an agent may fail in a row before it is parked.
+    /// Number of failed turns in a row after which an agent is parked.
     pub max_failed_turns: u64,
-    /// How many messages may wait for one agent.
+    /// Maximum number of messages in one mailbox.
     pub max_queue: u64,
-    /// How many characters one message may have.
+    /// Maximum length of a message, in characters.
     pub max_message_chars: u64,
-    /// How many characters a tool result may have before it becomes an artifact.
+    /// Maximum length of a tool result, in characters. A longer result becomes an artifact.
     pub tool_result_chars: u64,
-    /// How many characters of a text are shown before it is cut with a reference.
+    /// Maximum length of a shown text, in characters. A longer text is cut and followed by its reference.
     pub inline_text_chars: u64,
-    /// How many bytes one artifact may have.
+    /// Maximum size of an artifact, in bytes.
     pub max_artifact_bytes: u64,
-    /// How many bytes one request to a model may have.
+    /// Maximum size of the media in one request to a model, in bytes of base64.
     pub max_request_bytes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Messages 消息, and what a payload must have to become one (seed agent-communication, requirements 8 and 9).
+//! Messages 消息, and what a payload needs to become one (seed agent-communication, requirements 8 and 9).
 
 use crate::brief::{TaskBrief, schema_in};
 use crate::contact::Source;
@@ -11,10 +11,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Who a message comes from.
+/// The sender of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sender {
-    /// The system itself.
+    /// The system itself, which sends notices.
     System,
     /// An agent, root or the person.
     Party(AgentId),
@@ -23,7 +23,7 @@ pub enum Sender {
 impl Sender {
     const SYSTEM: &'static str = "system";
 
-    /// The name in the database; no agent can have the one of the system, because every made id has a dash.
+    /// Returns the name in the database. No agent can be called `system`, because every generated id has a dash.
     pub fn as_str(&self) -> &str {
         match self {
             Self::System => Self::SYSTEM,
@@ -31,12 +31,12 @@ impl Sender {
         }
     }
 
-    /// The sender of that name.
+    /// Returns the sender with this name in the database.
     pub fn from_name(name: &str) -> Self {
         if name == Self::SYSTEM { Self::System } else { Self::Party(AgentId::new(name)) }
     }
 
-    /// The party, if it is one.
+    /// Returns the party, or `None` if the system is the sender.
     pub fn party(&self) -> Option<&AgentId> {
         match self {
             Self::System => None,
@@ -45,28 +45,28 @@ impl Sender {
     }
 }
 
-/// The types that a payload may say it is of.
+/// The types that a payload can declare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageType {
-    /// Anything; what a payload without a type is.
+    /// Any content. A payload that declares no type is of this type.
     General,
-    /// Work, with a brief.
+    /// Gives work to the receiver, with a task brief.
     TaskAssignment,
-    /// How things stand.
+    /// Tells how the work stands.
     StatusReport,
-    /// "Whom do you know that can …?"
+    /// Asks for a contact: "Whom do you know that can …?"
     IntroductionRequest,
-    /// "This one", or "nobody".
+    /// Answers an introduction request: "This one", or "I know nobody".
     IntroductionResponse,
-    /// "Please do …"
+    /// Asks for help: "Please do …"
     CollaborationRequest,
-    /// "Here it is."
+    /// Answers a collaboration request: "Here it is."
     CollaborationResponse,
 }
 
 impl MessageType {
-    /// Every type.
+    /// All types.
     pub const ALL: [Self; 7] = [
         Self::General,
         Self::TaskAssignment,
@@ -77,7 +77,7 @@ impl MessageType {
         Self::CollaborationResponse,
     ];
 
-    /// The name in JSON and in the database.
+    /// Returns the name in JSON and in the database.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::General => "general",
@@ -90,12 +90,12 @@ impl MessageType {
         }
     }
 
-    /// The type of that name.
+    /// Returns the type with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|message_type| message_type.as_str() == name)
     }
 
-    /// What a message of this type does to the open requests of its receiver.
+    /// Returns what a message of this type does to the open requests of its receiver.
     pub fn bearing(self) -> Bearing {
         match self {
             Self::General | Self::IntroductionResponse | Self::CollaborationResponse => Bearing::Answers,
@@ -104,7 +104,7 @@ impl MessageType {
         }
     }
 
-    /// Whether a message of this type asks for an answer; `answers` says whether it is one itself.
+    /// Returns whether a message of this type asks for an answer. `answers` tells whether it is an answer itself.
     pub fn asks(self, answers: Answers) -> bool {
         match self {
             Self::TaskAssignment | Self::IntroductionRequest | Self::CollaborationRequest => true,
@@ -117,49 +117,49 @@ impl MessageType {
 /// What a message does to the open requests of its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bearing {
-    /// It answers one, or those that it names.
+    /// It answers the oldest of them, or those that it names.
     Answers,
-    /// It is about one and leaves it open.
+    /// It is about one of them, and leaves it open.
     Reports,
-    /// Nothing: it is a request itself.
+    /// It leaves them alone, because it is a request itself.
     None,
 }
 
-/// Whether a message answers another.
+/// Whether a message answers a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answers {
-    /// It does.
+    /// It answers a request.
     ARequest,
-    /// It stands for itself.
+    /// It answers nothing.
     Nothing,
 }
 
-/// The field that says in which form an answer is wanted: a JSON Schema.
+/// The field of a request with the JSON Schema that its answer must fit.
 pub const RESULT_SCHEMA: &str = "result_schema";
 
-/// The field of an answer that holds what it says as JSON, where that fits the schema that was asked for. Only the system
-/// writes it, and the next one.
+/// The field of an answer with its content as JSON, present if the content fits the schema that was asked for.
+/// Only the system writes this field and [`SCHEMA_ERRORS`].
 pub const RESULT: &str = "checked_result";
 
-/// The field of an answer that says why it does not fit the schema that was asked for.
+/// The field of an answer that lists why its content does not fit the schema that was asked for.
 pub const SCHEMA_ERRORS: &str = "schema_errors";
 
-/// The fields that only the system writes.
+/// The fields that only the system writes. Parsing removes them from what others wrote.
 const OF_SYSTEM: [&str; 3] = ["from", RESULT, SCHEMA_ERRORS];
 
-/// A payload that has all that its type needs.
+/// A payload with everything that its type needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload {
-    /// Its type.
+    /// The declared type, or `General` if none was declared.
     pub message_type: MessageType,
-    /// The artifacts that go with it, each once.
+    /// The artifacts attached to the message, without duplicates.
     pub attachments: Vec<ArtifactId>,
-    /// Everything else that was said, as it was said; without `message_type`, `attachments` and `from`.
+    /// All other fields as they were written, without `message_type`, `attachments` and `from`.
     pub fields: Map<String, Value>,
 }
 
 impl Payload {
-    /// The fields that some type has, as they are named.
+    /// The names of the fields that the types define.
     const KNOWN: [&'static str; 11] = [
         "message_type",
         "text",
@@ -174,14 +174,14 @@ impl Payload {
         "contact_reason",
     ];
 
-    /// A payload of plain text.
+    /// Returns a payload of plain text.
     pub fn text(text: impl Into<String>) -> Self {
         let fields = Map::from_iter([("text".to_owned(), Value::String(text.into()))]);
         Self { message_type: MessageType::General, attachments: Vec::new(), fields }
     }
 
-    /// Reads a payload that a model or a person wrote: an object, or a text. Every fault is found at once; what is set
-    /// aside, because the system fills it in itself, is named.
+    /// Reads a payload that a model or a person wrote: an object or a text. Reports all faults at once.
+    /// Also returns the names of the ignored fields, which only the system may fill in.
     pub fn parse(value: &Value) -> Result<(Self, Vec<String>), Vec<FieldProblem>> {
         let (payload, ignored) = Self::parse_accompanied(value)?;
         if payload.shows_something() {
@@ -195,7 +195,8 @@ impl Payload {
         }])
     }
 
-    /// As [`Self::parse`], for a payload that need not say anything: it has company that it does not name.
+    /// Like [`Self::parse`], but accepts a payload without content.
+    /// The caller attaches artifacts that the payload does not name.
     pub fn parse_accompanied(value: &Value) -> Result<(Self, Vec<String>), Vec<FieldProblem>> {
         let Some(object) = Self::open(value) else {
             return Err(vec![FieldProblem::new("", Fault::NotA("an object or a string"))]);
@@ -208,7 +209,7 @@ impl Payload {
         fields.finish(())?;
 
         let mut rest = object;
-        // What is left keeps its order.
+        // `shift_remove` keeps the order of the other fields.
         rest.shift_remove("message_type");
         rest.shift_remove("attachments");
         for name in OF_SYSTEM.into_iter().rev() {
@@ -216,7 +217,7 @@ impl Payload {
                 ignored.insert(0, name.to_owned());
             }
         }
-        // Whoever reads it finds objects where objects are meant.
+        // Readers of these fields expect objects, so an object in a JSON string is decoded.
         for name in ["taskBrief", "target_agent"] {
             if let Some(field) = rest.get_mut(name)
                 && let Some(object) = written::object(field)
@@ -227,7 +228,7 @@ impl Payload {
         Ok((Self { message_type, attachments, fields: rest }, ignored))
     }
 
-    /// The fields of a payload as it was written: an object, such an object in a string, or a text alone.
+    /// Returns the fields of a payload, which may be an object, such an object in a JSON string, or a plain text.
     pub fn open(value: &Value) -> Option<Map<String, Value>> {
         if let Some(object) = written::object(value) {
             let named = written::with_names(object, &Self::KNOWN);
@@ -239,7 +240,7 @@ impl Payload {
         Some(Map::from_iter([("text".to_owned(), Value::from(text))]))
     }
 
-    /// Whether its reader is shown more of it than who wrote it and why.
+    /// Returns whether the reader sees more of the payload than who wrote it and why.
     pub fn shows_something(&self) -> bool {
         let has_lines = match self.message_type {
             MessageType::TaskAssignment
@@ -251,7 +252,7 @@ impl Payload {
             | MessageType::CollaborationResponse => false,
         };
         let is_shown = |(name, value): (&String, &Value)| {
-            // What names requests is told by the line above the content.
+            // The line above the content shows the requests that `request_id` names.
             let names_requests = name == "request_id" && !self.named_requests().is_empty();
             !matches!(name.as_str(), "text" | "content" | "contact_reason")
                 && !value.is_null()
@@ -263,12 +264,12 @@ impl Payload {
             || self.fields.iter().any(is_shown)
     }
 
-    /// The text of a field, if it is one that says something.
+    /// Returns the text of a field, if the field is a text and not blank.
     pub fn field(&self, name: &str) -> Option<&str> {
         self.fields.get(name).and_then(Value::as_str).filter(|text| !is_blank(text))
     }
 
-    /// The requests that the message names in `request_id`: one id or a list of them.
+    /// Returns the requests that the message names in `request_id`: one id or a list of ids.
     pub fn named_requests(&self) -> Vec<MessageId> {
         let items = match self.fields.get("request_id") {
             Some(Value::Array(items)) => items.as_slice(),
@@ -279,25 +280,26 @@ impl Payload {
         ids.map(MessageId::new).collect()
     }
 
-    /// What the message says: `text`, else `content`, and the name of the two that it is.
+    /// Returns the content and the name of its field: `text`, or `content` if `text` is empty.
     pub fn content(&self) -> Option<(&'static str, &Value)> {
         let said =
             |name| self.fields.get(name).filter(|value| says_something(value)).map(|value| (name, value));
         said("text").or_else(|| said("content"))
     }
 
-    /// What the message says, if it says it in words.
+    /// Returns the content, if it is a text.
     pub fn words(&self) -> Option<&str> {
         self.content().and_then(|(_, value)| value.as_str())
     }
 
-    /// The JSON Schema that an answer to this message is to fit, if one was given: as a field of its own, or of the brief.
+    /// Returns the JSON Schema that an answer to this message must fit, from the message's own field or from its brief.
     pub fn result_schema(&self) -> Option<Value> {
         let brief = self.fields.get("taskBrief").and_then(Value::as_object);
         schema_in(&self.fields).or_else(|| schema_in(brief?))
     }
 
-    /// The agent that an introduction names, as its writer put it; `None` where it says "nobody", or is none.
+    /// Returns the agent that an introduction names, as its writer wrote it.
+    /// `None` if the introduction names nobody, or if the payload is no introduction.
     pub fn introduced(&self) -> Option<&str> {
         match self.fields.get("target_agent")? {
             Value::String(id) => Some(id),
@@ -305,7 +307,7 @@ impl Payload {
         }
     }
 
-    /// Everything that is said, attachments aside, as JSON: for its length, and for references in it.
+    /// Returns all fields but the attachments as JSON, to measure their length and to find references in them.
     pub fn to_json_text(&self) -> String {
         Value::Object(self.fields.clone()).to_string()
     }
@@ -345,7 +347,7 @@ fn read_attachments(fields: &mut Fields<'_>) -> Vec<ArtifactId> {
     attachments
 }
 
-/// Contract section 7: what each type needs beside its name.
+/// Checks the fields that each type needs (contract section 7).
 fn check_needs(message_type: MessageType, fields: &mut Fields<'_>, ignored: &mut Vec<String>) {
     match message_type {
         MessageType::TaskAssignment => {
@@ -366,7 +368,7 @@ fn check_needs(message_type: MessageType, fields: &mut Fields<'_>, ignored: &mut
     }
 }
 
-/// `target_agent` may be null, which says "I know nobody", but it must be said.
+/// Checks an introduction. The field `target_agent` must be there; null means "I know nobody".
 fn check_introduction(fields: &mut Fields<'_>, ignored: &mut Vec<String>) {
     const EXPECTED: Fault = Fault::NotA("{\"id\": …}, or null for \"I know nobody\"");
     if !fields.contains("target_agent") {
@@ -378,7 +380,7 @@ fn check_introduction(fields: &mut Fields<'_>, ignored: &mut Vec<String>) {
     };
     if let Some(target) = written::object(target) {
         let mut inner = Fields::new(&target);
-        // Role, interface spec and capabilities come from the registry, whatever is said of them here.
+        // Role, interface spec and capabilities come from the registry. What the writer states about them is ignored.
         ignored.extend(inner.others(&["id"]).iter().map(|name| path("target_agent", name)));
         inner.text("id");
         if !inner.is_sound() {
@@ -392,34 +394,36 @@ fn check_introduction(fields: &mut Fields<'_>, ignored: &mut Vec<String>) {
     fields.text("usage_hint");
 }
 
-/// What stands below the header of the first message to somebody who did not know its writer. Made by the system.
+/// The self-introduction below the header of a first message to somebody who does not know the writer.
+/// The system makes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SelfIntroduction {
-    /// The writer's role.
+    /// The name of the writer's role.
     pub role: String,
-    /// What it is there for.
+    /// What the writer is there for, in one line.
     pub duty: String,
     /// How the writer came to know the reader.
     pub source: Source,
-    /// Who introduced the reader to it, if somebody did.
+    /// The agent that introduced the reader to the writer, if there was one.
     pub introduced_by: Option<AgentId>,
 }
 
-/// What an introduction tells of the agent that it names. Made by the system from the registry, never from a model's text.
+/// What an introduction tells about the agent that it names.
+/// The system takes it from the registry, never from a model's text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Introduced {
-    /// The agent.
+    /// The agent that is introduced.
     pub id: AgentId,
-    /// Its role.
+    /// The name of its role.
     pub role_name: String,
-    /// What it offers.
+    /// What its role offers.
     #[serde(rename = "interface_spec", skip_serializing_if = "Option::is_none")]
     pub interface_spec: Option<InterfaceSpec>,
-    /// What its model takes.
+    /// The capabilities that its model takes as input.
     pub input: Vec<crate::content::Capability>,
-    /// What its model gives.
+    /// The capabilities that its model gives as output.
     pub output: Vec<crate::content::Capability>,
 }
 
@@ -456,7 +460,7 @@ pub enum MessageState {
 }
 
 impl MessageState {
-    /// Every state.
+    /// All states.
     pub const ALL: [Self; 8] = [
         Self::Delayed,
         Self::Queued,
@@ -468,7 +472,7 @@ impl MessageState {
         Self::Bounced,
     ];
 
-    /// The name in JSON and in the database.
+    /// Returns the name in JSON and in the database.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Delayed => "delayed",
@@ -483,45 +487,45 @@ impl MessageState {
     }
 }
 
-/// What a message carries.
+/// The content of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// What somebody wrote.
+    /// What a party wrote.
     Payload(Payload),
-    /// What the system says.
+    /// A notice of the system.
     Notice(Notice),
 }
 
-/// A message that was accepted.
+/// An accepted message: a draft that passed the door, or a notice of the system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Its id; ids sort by acceptance.
+    /// The id; ids sort in the order of acceptance.
     pub id: MessageId,
     /// The task it belongs to.
     pub task: TaskId,
-    /// Who sent it. Stamped by the system.
+    /// The sender, set by the system and never by the writer.
     pub from: Sender,
-    /// The role of the sender when it sent.
+    /// The name of the sender's role when it sent the message.
     pub from_role: String,
-    /// Whom it is for.
+    /// The receiver.
     pub to: AgentId,
-    /// What it says.
+    /// What the message says.
     pub body: Body,
     /// The requests that it answers, oldest first.
     pub in_reply_to: Vec<MessageId>,
     /// The request that a report, a notice, or a note to oneself is about.
     pub about: Option<MessageId>,
-    /// For a request: the request that its sender worked on when it asked.
+    /// For a request: the request on whose behalf its sender made it.
     pub on_behalf_of: Option<MessageId>,
     /// Whether it asks for an answer.
     pub expects: Expects,
-    /// Whether it is the last word; matters for what the person gets.
+    /// Whether it is the last word; matters only for messages to the person.
     pub finality: Finality,
-    /// At first contact: who writes.
+    /// At first contact: the sender's self-introduction.
     pub introduction: Option<SelfIntroduction>,
-    /// For an introduction: who is introduced.
+    /// For an introduction: the agent that is introduced.
     pub introduced: Option<Introduced>,
-    /// When it is due, in milliseconds since 1970, where it was sent with a delay.
+    /// For a delayed message: when it is due, in milliseconds since 1970.
     pub due_at: Option<i64>,
 }
 
@@ -621,7 +625,7 @@ mod tests {
         let (payload, _) = read(json!(written.to_string()));
         assert_eq!((payload.message_type, payload.attachments.len()), (MessageType::StatusReport, 2));
         assert_eq!(payload.words(), Some("x"));
-        // JSON without a field of a payload is a text.
+        // JSON without any field of a payload is taken as plain text.
         assert_eq!(read(json!("{\"a\": 1}")).0.words(), Some("{\"a\": 1}"));
         let target = json!({"id": "a-1", "roleName": "king", "note": null});
         let answer = json!({"message_type": "introduction_response", "targetAgent": target.to_string(), "usageHint": "x"});

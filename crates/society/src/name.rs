@@ -1,4 +1,4 @@
-//! Names of roles and agents: they stand in headers, so they must not be able to look like one.
+//! Names of roles and agents. They appear in headers, so no name may look like a header itself.
 
 use crate::glyph::{is_header_bracket, is_invisible};
 use crate::problem::Fault;
@@ -13,7 +13,7 @@ pub struct Name(String);
 impl Name {
     const MAX_CHARS: usize = 64;
 
-    /// Reads a name that somebody chose.
+    /// Reads a name that somebody chose. Space around it is removed.
     pub fn parse(text: &str) -> Result<Self, Fault> {
         let text = text.trim();
         if text.is_empty() {
@@ -29,7 +29,7 @@ impl Name {
         Ok(Self(text.to_owned()))
     }
 
-    /// The name.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -41,7 +41,7 @@ impl fmt::Display for Name {
     }
 }
 
-/// A bracket that passes for one of those that headers have is no better than one of them.
+/// Returns whether a character may not be part of a name. A bracket that looks like one of a header is forbidden too.
 fn is_forbidden(character: char) -> bool {
     character.is_control()
         || is_invisible(character)

@@ -1,4 +1,5 @@
-//! What the system itself says to agents and to the person. Stored as facts, worded when somebody reads it.
+//! Notices: what the system itself says to agents and to the person.
+//! They are stored as facts, and put into words when somebody reads them.
 
 use crate::id::{AgentId, ArtifactId, MessageId, ServiceId};
 use crate::present::in_one_line;
@@ -10,148 +11,148 @@ use serde_json::Number;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "notice", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum Notice {
-    /// A message could not be delivered: its receiver has ended.
+    /// A message could not be delivered because its receiver has ended.
     Bounced {
-        /// The receiver.
+        /// The receiver that has ended.
         to: AgentId,
-        /// The message.
+        /// The message that was not delivered.
         message: MessageId,
     },
-    /// The receiver of a request failed while it worked on it.
+    /// The receiver of a request failed while it worked on the request.
     ReceiverFailed {
-        /// The receiver.
+        /// The receiver that failed.
         agent: AgentId,
-        /// The request.
+        /// The request that it worked on.
         message: MessageId,
-        /// What failed.
+        /// Why it failed, in words.
         reason: String,
     },
-    /// An agent's model could not be reached, or refused, for good.
+    /// An agent's model call failed for good: the model could not be reached, or it refused.
     AgentFailed {
-        /// The agent.
+        /// The agent whose call failed.
         agent: AgentId,
-        /// Its role.
+        /// The name of the agent's role.
         role: String,
-        /// The service that was asked.
+        /// The model service that was called.
         service: ServiceId,
-        /// What failed.
+        /// Why the call failed, in words.
         reason: String,
     },
-    /// An agent failed again and again, and does nothing until somebody resumes it.
+    /// An agent was parked: its turns failed again and again, and it does nothing until somebody resumes it.
     Parked {
-        /// The agent.
+        /// The agent that was parked.
         agent: AgentId,
-        /// Its role.
+        /// The name of the agent's role.
         role: String,
-        /// What failed.
+        /// Why its last turn failed, in words.
         reason: String,
     },
     /// The person stopped the receiver of a request.
     Stopped {
-        /// The receiver.
+        /// The receiver that was stopped.
         agent: AgentId,
-        /// The request.
+        /// The request, which will not be answered.
         message: MessageId,
     },
-    /// The task is idle and the person has heard nothing final.
+    /// Reminds root that the task is idle and the person has heard nothing final.
     Nudge,
-    /// Its reader owes somebody an answer, or has stored something for them without naming it. What the reader says now
-    /// goes to them.
+    /// Reminds the reader that it owes somebody an answer, or has stored artifacts for somebody without naming them.
+    /// The text that ends the reader's turn goes to that asker.
     Reminder {
-        /// Who waits for it.
+        /// The party that waits for the answer or the artifacts.
         asker: AgentId,
-        /// The requests that are open; none where all were answered and only artifacts are left.
+        /// The open requests; empty if all are answered and only artifacts are left.
         requests: Vec<Quoted>,
         /// The first words of each text that the reader wrote and that the asker has not received.
         notes: Vec<String>,
         /// The artifacts that the reader stored for the asker and never named.
         artifacts: Vec<Stored>,
     },
-    /// An agent gave no answer although it was reminded. What it made meanwhile is here.
+    /// An agent gave no answer although it was reminded. The notice contains what the agent made meanwhile.
     Unanswered {
-        /// The agent.
+        /// The agent that gave no answer.
         agent: AgentId,
-        /// The requests.
+        /// The requests that stay unanswered.
         requests: Vec<Quoted>,
-        /// What it wrote while it worked on them.
+        /// The texts that the agent wrote while it worked on them.
         notes: Vec<String>,
-        /// What it stored meanwhile; the reader may open it.
+        /// The artifacts that it stored meanwhile; the reader of the notice may open them.
         artifacts: Vec<Stored>,
     },
-    /// An agent has answered, or failed, and made more for the reader than it delivered.
+    /// An agent that has answered or failed made more for the reader than it delivered.
     Leftover {
-        /// The agent.
+        /// The agent that made more.
         agent: AgentId,
-        /// What it wrote.
+        /// The texts that it wrote and did not deliver.
         notes: Vec<String>,
-        /// The artifacts; the reader may open them.
+        /// The artifacts that it stored; the reader of the notice may open them.
         artifacts: Vec<Stored>,
     },
     /// Some agents wait for each other's answers, so that none of them can go on.
     Deadlock {
-        /// Those agents.
+        /// The agents in the circle.
         agents: Vec<AgentId>,
-        /// The requests that they wait for.
+        /// The open requests between them.
         requests: Vec<MessageId>,
     },
-    /// Two agents write to each other and nothing else happens: no more is delivered between them.
+    /// Two agents kept answering each other without other work, so no more messages are delivered between them.
     PairLimit {
-        /// The other one.
+        /// The other agent of the pair.
         agent: AgentId,
-        /// The limit.
+        /// The value of `maxPairExchanges`.
         limit: u64,
     },
-    /// The turn ends with children that were hired and never written to.
+    /// The turn ends before the agent has written to all children that it hired.
     UnwrittenChildren {
-        /// Those children.
+        /// The children that have no message yet.
         agents: Vec<AgentId>,
     },
-    /// The turn reached its limit of tool rounds: it is to sum up.
+    /// The turn reached its limit of tool rounds, and the agent must sum up now.
     SumUp {
-        /// The limit.
+        /// The value of `maxToolRounds`.
         limit: u64,
     },
     /// The model makes the same call again and again, with the same result.
     Repetition {
-        /// The tool.
+        /// The name of the tool.
         tool: String,
-        /// How often in a row.
+        /// Number of such calls in a row.
         times: u64,
     },
-    /// What the reader would have answered does not fit the schema that was asked for.
+    /// The reader's answer was not sent, because it does not fit the JSON Schema that was asked for.
     ResultDoesNotFit {
-        /// What is wrong with it.
+        /// What is wrong with the answer.
         errors: Vec<String>,
     },
-    /// The turn before this one failed.
+    /// The reader's previous turn failed or was stopped.
     TurnFailed {
-        /// What failed.
+        /// Why that turn ended early, in words.
         reason: String,
     },
     /// A limit stopped the task.
     LimitReached {
-        /// The limit's name in `app.json`.
+        /// The name of the limit in `app.json`.
         limit: String,
-        /// Its value.
+        /// The value of the limit.
         value: String,
-        /// Who spent how much, the most first.
+        /// What each branch has spent, the one with the most tokens first.
         branches: Vec<Branch>,
     },
     /// An agent was ended.
     Terminated {
-        /// The agent.
+        /// The agent that was ended.
         agent: AgentId,
-        /// Why.
+        /// The reason that was given for ending it.
         reason: String,
     },
 }
 
-/// A request with its first words.
+/// A request as a notice quotes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quoted {
-    /// The request.
+    /// The id of the request.
     pub id: MessageId,
-    /// Its first words, in one line.
+    /// The first words of the request, in one line.
     pub words: String,
 }
 
@@ -168,7 +169,7 @@ impl Quoted {
 /// An artifact as a notice names it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stored {
-    /// The artifact.
+    /// The id, which the notice shows as a reference.
     pub id: ArtifactId,
     /// Its file name or label, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -185,17 +186,18 @@ impl Stored {
     }
 }
 
-/// What a branch of the society has spent: an agent that root hired, with all below it; or root itself.
+/// What one branch of the society has spent.
+/// A branch is an agent that root hired, with all its descendants, or root itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Branch {
-    /// The agent at its top.
+    /// The agent at the top of the branch.
     pub agent: AgentId,
-    /// Model calls.
+    /// Number of model calls.
     pub calls: u64,
-    /// Tokens in and out.
+    /// Number of tokens, input and output together.
     pub tokens: u64,
-    /// Money, in the currency of the services' prices; nothing where none of the services has one.
+    /// Money, in the currency of the services' prices; absent if none of the services has a price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Number>,
 }
@@ -212,7 +214,7 @@ impl Branch {
     }
 }
 
-/// What an agent wrote and stored.
+/// Returns the lines that list what an agent wrote and stored.
 fn made(notes: &[String], artifacts: &[Stored], texts: &Texts) -> Vec<String> {
     let written = notes.iter().map(|note| texts.fill(TextKey::NoticeMadeText, &[("text", note)]));
     let mut lines: Vec<String> = written.collect();
@@ -223,8 +225,10 @@ fn made(notes: &[String], artifacts: &[Stored], texts: &Texts) -> Vec<String> {
 }
 
 impl Notice {
-    /// The notice in words, without the header line. What somebody else said in it stays one line: the rest of a notice is
-    /// the system's own.
+    /// Puts the notice into words, without the header line.
+    ///
+    /// Quoted words of others are put on one line, so that every other line is the system's own. Only the notes of
+    /// `Unanswered` and `Leftover` keep their line breaks.
     pub fn text(&self, texts: &Texts) -> String {
         match self {
             Self::Bounced { to, message } => {

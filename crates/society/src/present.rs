@@ -1,6 +1,6 @@
-//! How a message looks to its receiver (contract section 7, seed agent-communication, requirement 10).
+//! How a message is presented to its receiver (contract section 7, seed agent-communication, requirement 10).
 //!
-//! The header comes from the envelope alone. Whatever the content says, none of its lines can look like one.
+//! The header is made from the envelope alone. Whatever the content is, none of its lines can look like a header.
 
 mod defuse;
 
@@ -18,22 +18,22 @@ use crate::written::{in_words, says_something};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A message in words. Attachments go between the two.
+/// A message in words. Its attachments are placed between the two parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Presentation {
     /// Header, kind of message, self-introduction and content.
     pub opening: String,
-    /// How to answer; only below requests.
+    /// How to answer; present only for requests.
     pub closing: Option<String>,
 }
 
-/// The first words of requests, by id.
+/// The first words of requests, by the id of the request.
 pub type FirstWords = BTreeMap<MessageId, String>;
 
-/// How many characters of a request stand where another message names it.
+/// Maximum length of a request as another message quotes it, in characters.
 const QUOTED_CHARS: usize = 60;
 
-/// Words a message for its receiver. `asked` has the first words of the requests that it answers or is about.
+/// Puts a message into words for its receiver. `asked` has the first words of the requests that it answers or is about.
 pub fn present(message: &Message, asked: &FirstWords, texts: &Texts) -> Presentation {
     let mut lines = vec![header(message, texts)];
     let payload = match &message.body {
@@ -54,7 +54,7 @@ pub fn present(message: &Message, asked: &FirstWords, texts: &Texts) -> Presenta
     Presentation { opening: lines.join("\n"), closing }
 }
 
-/// What a message says, without the lines that the envelope gives it.
+/// Returns what a message says, without the lines that come from its envelope.
 pub fn said(message: &Message, texts: &Texts) -> String {
     match &message.body {
         Body::Notice(notice) => defuse(&notice.text(texts), texts),
@@ -77,7 +77,7 @@ fn content(message: &Message, payload: &Payload, texts: &Texts) -> Vec<String> {
     lines
 }
 
-/// What sort of message it is; for an answer or a report, which of the reader's requests it belongs to.
+/// Returns the line with the kind of message. For an answer or a report, it names the reader's requests that are meant.
 fn kind(message: &Message, payload: &Payload, asked: &FirstWords, texts: &Texts) -> String {
     let quoted = |ids: &[MessageId]| {
         let each = ids.iter().map(|id| {
@@ -102,7 +102,7 @@ fn kind(message: &Message, payload: &Payload, asked: &FirstWords, texts: &Texts)
     }
 }
 
-/// The first words of a message, in one line, as others quote them.
+/// Returns the first words of a message in one line, as other messages quote them.
 pub fn first_words(message: &Message, texts: &Texts) -> String {
     let said = match &message.body {
         Body::Payload(payload) => {
@@ -130,7 +130,8 @@ fn header(message: &Message, texts: &Texts) -> String {
     }
 }
 
-/// What a party is called: the person and root have names in the language of the prompts, all others their role's.
+/// Returns what a party is called. The person and root have names in the language of the prompts.
+/// Every other party has the name of its role.
 pub fn role_name<'a>(id: &AgentId, role: &'a str, texts: &'a Texts) -> &'a str {
     if id.is_user() {
         return texts.get(TextKey::SystemUserRole);
@@ -155,11 +156,11 @@ fn self_introduction(introduction: &SelfIntroduction, texts: &Texts) -> String {
     texts.fill(TextKey::MessageSelfIntroduction, &values)
 }
 
-/// What is said otherwise than in words, then the fields that belong to the type, one a line, then all others as JSON.
+/// Returns the content that is not text, then the fields of the type, one per line, then all other fields as JSON.
 fn fields_of_type(message: &Message, payload: &Payload, texts: &Texts) -> Vec<String> {
     let mut said = vec!["text", "content"];
     let mut lines = Vec::new();
-    // It says what the content says.
+    // This field repeats the content.
     said.push(RESULT);
     if let Some((name, value)) = payload.content() {
         if !value.is_string() {
@@ -169,7 +170,7 @@ fn fields_of_type(message: &Message, payload: &Payload, texts: &Texts) -> Vec<St
             said.retain(|name| *name != "content");
         }
     }
-    // At first contact it stands in the self-introduction.
+    // At first contact, the reason is shown below the self-introduction.
     if message.introduction.is_some() && payload.field("contact_reason").is_some() {
         said.push("contact_reason");
     }
@@ -200,7 +201,7 @@ fn fields_of_type(message: &Message, payload: &Payload, texts: &Texts) -> Vec<St
         }
     }
     if !payload.named_requests().is_empty() {
-        // The line above the content says which request it is, or belongs to.
+        // The line above the content already names these requests.
         said.push("request_id");
     }
     if let Some(schema) = payload.result_schema().filter(|_| payload.fields.contains_key(RESULT_SCHEMA)) {
@@ -217,7 +218,7 @@ fn introduced(introduced: Option<&Introduced>) -> String {
     introduced.map_or_else(|| "null".to_owned(), json_line)
 }
 
-/// The lines of a brief, as they stand in a message and in the system prompt.
+/// Returns the lines of a brief, for a message or the system prompt.
 pub fn brief_lines(brief: &TaskBrief, texts: &Texts) -> Vec<String> {
     let line = |key: TextKey, value: &str| texts.fill(key, &[("value", &defuse(value, texts))]);
     let mut lines = vec![line(TextKey::BriefObjective, &brief.objective)];

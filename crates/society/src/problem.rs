@@ -1,5 +1,4 @@
-//! What is wrong with a value that somebody wrote: every fault with the field it stands in, so that all can be
-//! said at once.
+//! Faults in a value that somebody wrote. Each fault names its field, so that all faults can be reported at once.
 
 use crate::written::{self, is_blank, says_something};
 use serde::{Serialize, Serializer};
@@ -9,25 +8,25 @@ use std::fmt;
 /// One fault in one field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FieldProblem {
-    /// The field, with dots where it lies inside another: `taskBrief.outputs`.
+    /// The path of the field, with dots for nesting: `taskBrief.outputs`.
     pub field: String,
-    /// What is wrong with it.
+    /// What is wrong with the field.
     #[serde(serialize_with = "as_text")]
     pub problem: Fault,
 }
 
-/// The sorts of fault.
+/// The kinds of fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It is needed and not there.
+    /// The field is required and missing.
     Missing,
-    /// It is there and says nothing.
+    /// The field is there but has no content.
     Empty,
-    /// It is of another type than it must be.
+    /// The field has the wrong type. The text names the right one.
     NotA(&'static str),
-    /// It is none of the values that there are.
+    /// The value is not one of those that are listed.
     NotOneOf(Vec<String>),
-    /// It breaks a rule that the text names.
+    /// The value breaks a rule, which the text states.
     Rule(String),
 }
 
@@ -48,12 +47,13 @@ fn as_text<S: Serializer>(fault: &Fault, serializer: S) -> Result<S::Ok, S::Erro
 }
 
 impl FieldProblem {
-    /// A fault in a field.
+    /// Returns a fault in a field.
     pub fn new(field: impl Into<String>, problem: Fault) -> Self {
         Self { field: field.into(), problem }
     }
 
-    /// The same fault, seen from the object that `parent` lies in. A fault without a field is one of `parent` as a whole.
+    /// Returns the same fault with `parent` in front of its path.
+    /// A fault with an empty path is one of `parent` as a whole.
     #[must_use]
     pub fn inside(self, parent: &str) -> Self {
         Self { field: path(parent, &self.field), problem: self.problem }
@@ -66,13 +66,13 @@ impl fmt::Display for FieldProblem {
     }
 }
 
-/// The path of what lies at `inner` within `parent`.
+/// Joins the path `inner` to the path `parent`.
 pub fn path(parent: &str, inner: &str) -> String {
     let dot = if inner.is_empty() || inner.starts_with('[') { "" } else { "." };
     format!("{parent}{dot}{inner}")
 }
 
-/// Takes fields out of an object, one by one, and notes what is wrong with each.
+/// Takes fields out of an object, one by one, and collects what is wrong with each.
 pub(crate) struct Fields<'a> {
     object: &'a Map<String, Value>,
     problems: Vec<FieldProblem>,
@@ -87,12 +87,12 @@ impl<'a> Fields<'a> {
         self.problems.push(FieldProblem::new(field, problem));
     }
 
-    /// Whether the field is there at all, null included.
+    /// Returns whether the field is there, even if it is null.
     pub(crate) fn contains(&self, field: &str) -> bool {
         self.object.contains_key(field)
     }
 
-    /// A field that is there and not null.
+    /// Returns the field if it is there and not null.
     pub(crate) fn optional(&self, field: &str) -> Option<&'a Value> {
         self.object.get(field).filter(|value| !value.is_null())
     }
@@ -105,7 +105,7 @@ impl<'a> Fields<'a> {
         value
     }
 
-    /// A text that says something.
+    /// Returns a required text that is not blank. If there is none, notes the fault and returns an empty text.
     pub(crate) fn text(&mut self, field: &str) -> String {
         match self.required(field) {
             Some(Value::String(text)) if is_blank(text) => self.fault(field, Fault::Empty),
@@ -116,7 +116,7 @@ impl<'a> Fields<'a> {
         String::new()
     }
 
-    /// A text, or any structured value, that says something.
+    /// Returns a required text or structure with content. If there is none, notes the fault.
     pub(crate) fn text_or_structure(&mut self, field: &str) -> Value {
         const EXPECTED: Fault = Fault::NotA("a string, an array or an object");
         let Some(value) = self.required(field) else {
@@ -130,7 +130,7 @@ impl<'a> Fields<'a> {
         value.clone()
     }
 
-    /// An array of texts, each of which says something; it may be empty, but it must be there.
+    /// Returns a required array of texts that are not blank. The array may be empty.
     pub(crate) fn texts(&mut self, field: &str) -> Vec<String> {
         const EXPECTED: Fault = Fault::NotA("an array of strings ([] says that there are none)");
         let Some(value) = self.required(field) else {
@@ -142,7 +142,7 @@ impl<'a> Fields<'a> {
                 self.fault(field, Fault::Empty);
                 return Vec::new();
             }
-            // One text is a list of one.
+            // A single text counts as an array of one.
             (None, Value::String(_)) => vec![value.clone()],
             (None, _) => {
                 self.fault(field, EXPECTED);
@@ -160,19 +160,19 @@ impl<'a> Fields<'a> {
         texts
     }
 
-    /// Whether nothing was wrong so far.
+    /// Returns whether no fault was found so far.
     pub(crate) fn is_sound(&self) -> bool {
         self.problems.is_empty()
     }
 
-    /// The fields that are there, say something, and are none of these.
+    /// Returns the names of the fields that are there, are not null, and are not in `known`.
     pub(crate) fn others(&self, known: &[&str]) -> Vec<String> {
         let is_other =
             |(name, value): &(&String, &Value)| !value.is_null() && !known.contains(&name.as_str());
         self.object.iter().filter(is_other).map(|(name, _)| name.clone()).collect()
     }
 
-    /// Notes the problems of something inside this object.
+    /// Returns the value that was read inside this object, or notes its faults with `parent` in front of their paths.
     pub(crate) fn absorb<T>(&mut self, parent: &str, parsed: Result<T, Vec<FieldProblem>>) -> Option<T> {
         match parsed {
             Ok(value) => Some(value),
@@ -183,7 +183,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The value, if nothing was wrong.
+    /// Returns the value if no fault was found, else all faults.
     pub(crate) fn finish<T>(self, value: T) -> Result<T, Vec<FieldProblem>> {
         if self.problems.is_empty() { Ok(value) } else { Err(self.problems) }
     }

@@ -1,4 +1,4 @@
-//! What the society says where it says no: a stable code, the details, and advice for the model.
+//! Refusals: a stable code, details, and advice for the model.
 
 use crate::contact::KnownParty;
 use crate::problem::FieldProblem;
@@ -7,12 +7,12 @@ use crate::text::{TextKey, Texts};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// A contact as a refusal names it; of a role its id and name.
+/// A contact as a refusal names it. For a role, it holds the role's id and name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ContactLine {
-    /// Its id.
+    /// The id of the contact or the role.
     pub id: String,
-    /// Its role.
+    /// The name of the contact's role, or of the role itself.
     pub role: String,
 }
 
@@ -28,91 +28,93 @@ impl From<&Role> for ContactLine {
     }
 }
 
-/// A refusal. Nothing has changed when one is given.
+/// A refusal. A refused action changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The one who is meant is not among the asker's contacts. Says nothing about whether there is such an agent.
+    /// The caller has no such contact. The refusal does not reveal whether there is such an agent.
     UnknownContact {
-        /// Who was meant.
+        /// The id or name that the caller gave.
         meant: String,
-        /// Whom the asker does know, the likeliest first.
+        /// The contacts that the caller has, the most similar first.
         contacts: Vec<ContactLine>,
     },
-    /// A name fits more than one of those that the asker may name.
+    /// A name fits several of the contacts, roles or agents that the caller may name.
     AmbiguousName {
-        /// The name.
+        /// The name that the caller gave.
         meant: String,
-        /// Those whom it fits.
+        /// The contacts, roles or agents that the name fits.
         candidates: Vec<ContactLine>,
     },
-    /// The brief lacks something.
+    /// The task brief has faults.
     InvalidTaskBrief(Vec<FieldProblem>),
-    /// The payload does not fit its type.
+    /// The payload lacks something that its type needs.
     InvalidMessage(Vec<FieldProblem>),
-    /// The answer does not fit the schema that was asked for. The next one is sent as it is.
+    /// The answer does not fit the JSON Schema that was asked for.
+    /// The agent's next answer is sent even if it does not fit.
     ResultDoesNotFit {
-        /// What is wrong with it.
+        /// What is wrong with the answer.
         errors: Vec<String>,
     },
-    /// The arguments of a tool are not what it takes.
+    /// The arguments of a tool call have faults.
     InvalidArguments(Vec<FieldProblem>),
-    /// There is no such tool.
+    /// The called tool does not exist.
     UnknownTool {
-        /// What was called.
+        /// The name that was called.
         tool: String,
-        /// What there is, the likeliest first.
+        /// The names of the tools that exist, the most similar first.
         tools: Vec<String>,
     },
-    /// The role was not made by the asker or one of its descendants.
+    /// The role was not made by the caller or one of its descendants.
     NotChildRole {
-        /// What was asked for.
+        /// The id or name that the caller gave.
         role: String,
     },
-    /// The agent is not one of the asker's descendants.
+    /// The agent is not a descendant of the caller.
     NotDescendant {
-        /// What was asked for.
+        /// The id or role name that the caller gave.
         agent: String,
     },
-    /// No such artifact, or none that the asker may open.
+    /// The artifact does not exist, or the caller may not open it.
     ArtifactNotFound {
-        /// The reference as it was given.
+        /// The reference as the caller wrote it.
         reference: String,
     },
-    /// The one who is meant has ended.
+    /// The agent that the caller named has ended.
     AgentTerminated {
-        /// Who was meant.
+        /// The id of the ended agent.
         agent: String,
     },
-    /// A limit of `app.json` stands in the way.
+    /// The action would exceed a limit of `app.json`.
     LimitReached {
-        /// Its name there.
+        /// The name of the limit in `app.json`.
         limit: &'static str,
-        /// Its value.
+        /// The value of the limit.
         value: u64,
     },
     /// The receiver's mailbox is full.
     MailboxFull {
-        /// The receiver.
+        /// The id of the receiver.
         agent: String,
-        /// How many messages it holds.
+        /// Maximum number of messages in the mailbox.
         limit: u64,
     },
-    /// A tool that reaches outside was interrupted, and cannot be tried again without harm.
+    /// A tool with outside effects was interrupted. It may have run, so the system does not run it again.
     OutcomeUnknown {
-        /// The tool.
+        /// The name of the tool.
         tool: String,
     },
-    /// A tool that reaches outside failed.
+    /// A tool with outside effects failed.
     ToolFailed {
-        /// The tool.
+        /// The name of the tool.
         tool: String,
-        /// What it says.
+        /// Why the tool failed, in words.
         reason: String,
     },
 }
 
 impl Refusal {
-    /// The refusal of a call to a tool that there is not; those that there are, the likeliest first.
+    /// Returns the refusal of a call to a tool that does not exist.
+    /// It lists the existing tools, the most similar name first.
     pub fn unknown_tool(tool: &str, tools: &[&str]) -> Self {
         let mut tools = tools.to_vec();
         let likeness = |name: &str| strsim::jaro_winkler(name, tool);
@@ -120,7 +122,7 @@ impl Refusal {
         Self::UnknownTool { tool: tool.to_owned(), tools: tools.into_iter().map(str::to_owned).collect() }
     }
 
-    /// The code in JSON.
+    /// Returns the code in JSON.
     pub fn code(&self) -> &'static str {
         match self {
             Self::UnknownContact { .. } => "unknown_contact",
@@ -141,7 +143,7 @@ impl Refusal {
         }
     }
 
-    /// Advice for the one who was refused.
+    /// Returns advice for the caller.
     pub fn message(&self, texts: &Texts) -> String {
         match self {
             Self::UnknownContact { meant, .. } => {
@@ -172,7 +174,8 @@ impl Refusal {
         }
     }
 
-    /// What belongs to the code, where anything does: the details of [`Refusal::to_json`].
+    /// Returns the details of the code as in [`Refusal::to_json`], without `error` and `message`; `None` if it has
+    /// none.
     pub fn details(&self, texts: &Texts) -> Option<Value> {
         let Value::Object(mut object) = self.to_json(texts) else { return None };
         object.remove("error");
@@ -180,7 +183,7 @@ impl Refusal {
         object.remove("details").or_else(|| (!object.is_empty()).then_some(Value::Object(object)))
     }
 
-    /// The refusal as a tool result: `error`, `message` and what belongs to the code.
+    /// Returns the refusal as a tool result: `error`, `message` and the details of the code.
     pub fn to_json(&self, texts: &Texts) -> Value {
         let mut object = json!({"error": self.code()});
         match self {

@@ -11,23 +11,23 @@ use serde_json::Value;
 /// A role that agents are hired into.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Role {
-    /// Its id.
+    /// The id, made by the system.
     pub id: RoleId,
-    /// The task in which it was made; roles are not shared between tasks.
+    /// The task in which the role was made. Tasks do not share roles.
     pub task: TaskId,
-    /// Who made it.
+    /// The agent that made the role.
     pub creator: AgentId,
-    /// Its name, unique among those of its creator in this task.
+    /// The name, unique among the roles that the creator made in this task.
     pub name: Name,
-    /// What its agents are told about their work.
+    /// The prompt that tells the role's agents what their work is.
     pub prompt: String,
-    /// What it offers to others.
+    /// What the role offers to others, if the creator described it.
     pub interface_spec: Option<InterfaceSpec>,
-    /// The service that was chosen for it.
+    /// The model service of the role's agents.
     pub service: ServiceId,
-    /// The capabilities that were asked for.
+    /// The capabilities that the creator asked for.
     pub required_capabilities: Vec<String>,
-    /// The groups of tools its agents have, beside those for writing to others; empty means all.
+    /// The groups of tools that the role's agents have, besides those for writing to others. Empty means all groups.
     pub tool_groups: Vec<ToolGroup>,
 }
 
@@ -44,10 +44,10 @@ pub enum ToolGroup {
 }
 
 impl ToolGroup {
-    /// Every group.
+    /// All groups.
     pub const ALL: [Self; 3] = [Self::Organization, Self::Artifacts, Self::Context];
 
-    /// The name in JSON.
+    /// Returns the name in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Organization => "organization",
@@ -73,12 +73,12 @@ pub struct InterfaceSpec {
 impl InterfaceSpec {
     const FIELDS: [&'static str; 4] = ["services", "input_format", "output_format", "examples"];
 
-    /// Reads a spec that a model wrote. All four fields are needed where a spec is given.
+    /// Reads a spec that a model wrote. A spec needs all four fields.
     pub fn parse(value: &Value) -> Result<Self, Vec<FieldProblem>> {
         Self::read(value, &mut Vec::new())
     }
 
-    /// As [`Self::parse`]; the fields that a spec does not have are named in `ignored`.
+    /// Like [`Self::parse`], and adds to `ignored` the names of unknown fields.
     pub fn read(value: &Value, ignored: &mut Vec<String>) -> Result<Self, Vec<FieldProblem>> {
         let Some(object) = written::object(value) else {
             return Err(vec![FieldProblem::new("", Fault::NotA("an object"))]);

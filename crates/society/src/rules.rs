@@ -1,4 +1,4 @@
-//! Who may do what. Plain functions from a wish and the facts it depends on to changes, or a refusal.
+//! Who may do what: plain functions that take a wish and the facts that matter, and return changes or a refusal.
 
 mod closing;
 mod door;

@@ -1,9 +1,9 @@
-//! Texts that models and people read, as templates. They live in `prompts/<language>/texts.toml`; here are only
-//! their keys and what may be filled in, so that a missing or misspelt text is found when the file is loaded.
+//! Templates of the texts that models and people read. The texts are in `prompts/<language>/texts.toml`. This module
+//! declares only their keys and placeholders, so that a missing or misspelt text is found when the file is loaded.
 
 use std::collections::BTreeMap;
 
-/// Declares the keys, the name of each in `texts.toml`, and its placeholders.
+/// Declares the keys, the name of each key in `texts.toml`, and its placeholders.
 macro_rules! text_keys {
     ($($(#[$doc:meta])* $key:ident = $name:literal [$($placeholder:literal),*];)*) => {
         /// The key of a text.
@@ -11,15 +11,15 @@ macro_rules! text_keys {
         pub enum TextKey { $($(#[$doc])* $key,)* }
 
         impl TextKey {
-            /// Every key.
+            /// All keys.
             pub const ALL: &'static [Self] = &[$(Self::$key,)*];
 
-            /// The name in `texts.toml`: table and key.
+            /// Returns the name in `texts.toml`: table and key.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$key => $name,)* }
             }
 
-            /// What the text may have filled in.
+            /// Returns the placeholders that the text may contain.
             pub fn placeholders(self) -> &'static [&'static str] {
                 match self { $(Self::$key => &[$($placeholder),*],)* }
             }
@@ -34,269 +34,270 @@ text_keys! {
     MessageFromUser = "message.from_user" [];
     /// The first line of a notice of the system.
     MessageFromSystem = "message.from_system" [];
-    /// Below a request for a result of a certain form.
+    /// Asks the reader for an answer that fits a JSON Schema.
     MessageResultSchema = "message.result_schema" ["schema"];
-    /// The last line: how to answer.
+    /// The last line of a request: how to answer.
     MessageReplyHint = "message.reply_hint" ["id"];
     /// The second line of a request: its type, and the id that an answer can name.
     MessageKindRequest = "message.kind_request" ["kind", "id"];
     /// The second line of an answer: which of the reader's requests it answers.
     MessageKindAnswer = "message.kind_answer" ["requests"];
-    /// The second line of a text that follows an answer.
+    /// The second line of a supplement: which answered requests of the reader it follows.
     MessageKindSupplement = "message.kind_supplement" ["requests"];
-    /// The second line of a report: the request that it is about, if there is one.
+    /// The second line of a report: which of the reader's requests it is about.
     MessageKindReport = "message.kind_report" ["requests"];
-    /// The second line of a message to oneself.
+    /// The second line of a message from an agent to itself.
     MessageKindNote = "message.kind_note" [];
-    /// The second line of what asks for nothing and answers nothing.
+    /// The second line of a message that asks for nothing and answers nothing.
     MessageKindInformation = "message.kind_information" [];
-    /// A request as other texts name it: its id and its first words.
+    /// A request as other texts quote it: its id and its first words.
     MessageQuoted = "message.quoted" ["id", "words"];
-    /// Stands before a line of content that looks like a header.
+    /// The mark before a line of content that looks like a header.
     MessageQuoteMark = "message.quote_mark" [];
-    /// How lines of the system begin in every language that a reader may know them in, one a line; `…` stands for anything.
+    /// How lines of the system begin, one form per line, in every language that a reader may know.
+    /// The character `…` matches anything.
     MessageHeaderForms = "message.header_forms" [];
-    /// Who writes for the first time: role, duty, how it came to know the reader, why it writes.
+    /// The self-introduction of a writer at first contact: its role, its duty, and how it came to know the reader.
     MessageSelfIntroduction = "message.self_introduction" ["role", "duty", "source"];
     /// The reason that the writer gave for its first message.
     MessageContactReason = "message.contact_reason" ["reason"];
-    /// How the writer came to know the reader: by an introduction.
+    /// The writer knows the reader through an introduction.
     KnownByIntroduction = "known_by.introduction" ["introducer"];
-    /// … by its task brief.
+    /// The writer knows the reader from its task brief.
     KnownByPreset = "known_by.preset" [];
-    /// … as its parent.
+    /// The reader hired the writer.
     KnownByParent = "known_by.parent" [];
-    /// … as its child.
+    /// The writer hired the reader.
     KnownByChild = "known_by.child" [];
-    /// … because the reader wrote first.
+    /// The reader wrote to the writer first.
     KnownByFirstMessage = "known_by.first_message" [];
-    /// … because the system brought them together.
+    /// The system brought the writer and the reader together.
     KnownBySystem = "known_by.system" [];
 
-    /// The section of the system prompt that holds the brief.
+    /// The heading of the brief in the system prompt.
     BriefHeading = "brief.heading" [];
-    /// A field of the brief in the system prompt.
+    /// The line of a brief with the objective.
     BriefObjective = "brief.objective" ["value"];
-    /// The constraints.
+    /// The line of a brief with the constraints.
     BriefConstraints = "brief.constraints" ["value"];
-    /// Said where there are no constraints.
+    /// Takes the place of the constraints in a brief without any.
     BriefNoConstraints = "brief.no_constraints" [];
-    /// The inputs.
+    /// The line of a brief with the inputs.
     BriefInputs = "brief.inputs" ["value"];
-    /// The outputs.
+    /// The line of a brief with the outputs.
     BriefOutputs = "brief.outputs" ["value"];
-    /// When the work is done.
+    /// The line of a brief with the completion criteria: when the work is done.
     BriefCompletionCriteria = "brief.completion_criteria" ["value"];
-    /// The collaborators.
+    /// The line of a brief with the collaborators.
     BriefCollaborators = "brief.collaborators" ["value"];
-    /// Reference material.
+    /// The line of a brief with the reference material.
     BriefReferences = "brief.references" ["value"];
-    /// The priority.
+    /// The line of a brief with the priority.
     BriefPriority = "brief.priority" ["value"];
 
-    /// Stands in the place of the tool rules where the model cannot call tools.
+    /// Takes the place of the tool rules in the prompt of a model that cannot call tools.
     SystemNoTools = "system.no_tools" [];
-    /// Said after a call that the server could not read: the tools, and the form of a call.
+    /// Sent after the server could not read a tool call: lists the tools, and shows the form of a call.
     SystemHowToCall = "system.how_to_call" ["tools"];
-    /// Said after a second such call.
+    /// Sent after the server could not read a second tool call: tells the model that plain text will do.
     SystemNoCall = "system.no_call" [];
     /// The heading of the runtime facts in the system prompt.
     SystemRuntimeHeading = "system.runtime_heading" [];
     /// The heading of the contact list in the system prompt.
     SystemContactsHeading = "system.contacts_heading" [];
-    /// The heading of the list of model services, for those who make roles.
+    /// The heading of the list of model services, for agents that can make roles.
     SystemServicesHeading = "system.services_heading" [];
-    /// One service in that list.
+    /// One entry in the list of model services.
     SystemService = "system.service" ["id", "input"];
-    /// One contact in that list.
+    /// One entry in the contact list.
     SystemContact = "system.contact" ["id", "role", "input", "output"];
-    /// Added to a contact that has ended.
+    /// Added to the entry of a contact that has ended.
     SystemContactEnded = "system.contact_ended" [];
-    /// The interface spec of a contact.
+    /// The line below a contact's entry with its interface spec.
     SystemContactInterface = "system.contact_interface" ["spec"];
-    /// How full the context window is.
+    /// The status line: how full the context window is.
     ContextStatus = "context.status" ["used", "window", "percent"];
-    /// What to do when it fills up.
+    /// Advice for a context window that fills up.
     ContextFilling = "context.filling" [];
-    /// What to do when it is nearly full.
+    /// Advice for a context window that is nearly full.
     ContextNearlyFull = "context.nearly_full" [];
-    /// Has a model sum up a transcript; names how long the summary may be, in tokens.
+    /// Asks a model to sum up a transcript, and gives the maximum length of the summary in tokens.
     ContextSumUp = "context.sum_up" ["tokens"];
-    /// Stands before the end of a transcript where no model has summed it up.
+    /// The heading above the end of a transcript that no model has summed up.
     ContextNotSummedUp = "context.not_summed_up" [];
-    /// Stands for the part of a history that was summed up.
+    /// The summary that takes the place of the older part of a history.
     SystemSummary = "system.summary" ["summary"];
-    /// What the person is called where a role name is shown.
+    /// The word for the person in places that show the names of roles.
     SystemUserRole = "system.user_role" [];
-    /// What root is called where a role name is shown.
+    /// The word for root in places that show the names of roles.
     SystemRootRole = "system.root_role" [];
 
-    /// Names an artifact that was given with a message; stands before the medium or the text itself.
+    /// Names an attached artifact, above its medium or text.
     AttachmentLabel = "attachment.label" ["filename", "reference"];
-    /// Names an artifact that a tool call fetched; stands before the medium.
+    /// Names an artifact that a tool call fetched, above its medium.
     ToolMediaLabel = "attachment.tool_media_label" ["filename", "reference", "call"];
-    /// The first line of the block that stands for an attachment that is not shown.
+    /// The first line of an attachment block, which takes the place of an attachment that is not shown.
     AttachmentHeading = "attachment.heading" [];
-    /// A line of that block: what it is.
+    /// The line of an attachment block with the kind of content.
     AttachmentType = "attachment.type" ["kind"];
-    /// … the name of the file.
+    /// The line of an attachment block with the file name.
     AttachmentFilename = "attachment.filename" ["filename"];
-    /// … the reference.
+    /// The line of an attachment block with the reference.
     AttachmentReference = "attachment.reference" ["reference"];
-    /// … the size.
+    /// The line of an attachment block with the size.
     AttachmentSize = "attachment.size" ["size"];
-    /// … the MIME type.
+    /// The line of an attachment block with the MIME type.
     AttachmentMimeType = "attachment.mime_type" ["mime_type"];
-    /// The model cannot take this.
+    /// Tells the reader that its model cannot take the attachment.
     AttachmentUnsupported = "attachment.unsupported" [];
-    /// Who could: an agent with that capability.
+    /// Advises the reader to forward the attachment to an agent with the needed capability.
     AttachmentForward = "attachment.forward" ["kind", "capability"];
-    /// Agents that the reader can forward it to.
+    /// Names the agents that the reader can forward the attachment to.
     AttachmentSuggestion = "attachment.suggestion" ["agents"];
-    /// Said where the reader knows no such agent, with how to get one.
+    /// Tells a reader who knows no agent with the capability how to get one.
     AttachmentNoSuggestion = "attachment.no_suggestion" ["capability", "name"];
-    /// The server has refused this.
+    /// Tells the reader that the server has refused the attachment.
     AttachmentRefused = "attachment.refused" [];
-    /// Said where an agent on this service could read it.
+    /// Names a model service whose agents could read the attachment.
     AttachmentHireOn = "attachment.hire_on" ["kind", "service"];
-    /// Said where no other service takes it.
+    /// Tells the reader that no other service takes the attachment.
     AttachmentNobody = "attachment.nobody" ["kind", "capability", "name"];
-    /// The store could not give the bytes.
+    /// Tells the reader that the store could not return the bytes.
     AttachmentReadFailed = "attachment.read_failed" [];
     /// One line in place of an old medium that no longer fits into a request.
     AttachmentOld = "attachment.old" ["filename", "reference", "type", "size", "limit"];
     /// One line in place of a medium whose message has more media than fit into a request.
     AttachmentTogether = "attachment.together" ["filename", "reference", "type", "size", "limit"];
-    /// Follows text that was cut: how much was shown, and how to read on.
+    /// Follows a text that was cut: how much is shown, and how to read on.
     AttachmentTextCut = "attachment.text_cut" ["filename", "reference", "shown", "total", "offset"];
-    /// Stands before the text that was got out of a document.
+    /// Precedes the text that was extracted from a document.
     AttachmentExtracted = "attachment.extracted" ["filename"];
-    /// What people call each kind of content: text.
+    /// What people call the kind `text`.
     KindText = "attachment.kind_text" [];
-    /// … a picture.
+    /// What people call the kind `image`.
     KindImage = "attachment.kind_image" [];
-    /// … sound.
+    /// What people call the kind `audio`.
     KindAudio = "attachment.kind_audio" [];
-    /// … video.
+    /// What people call the kind `video`.
     KindVideo = "attachment.kind_video" [];
-    /// … a document.
+    /// What people call the kind `document`.
     KindDocument = "attachment.kind_document" [];
-    /// … any other file.
+    /// What people call the kind `other`.
     KindOther = "attachment.kind_other" [];
-    /// What people call each capability that reads a kind of content: text.
+    /// What people call the capability `text`.
     CapabilityText = "attachment.capability_text" [];
-    /// … pictures.
+    /// What people call the capability `vision`.
     CapabilityVision = "attachment.capability_vision" [];
-    /// … sound.
+    /// What people call the capability `audio`.
     CapabilityAudio = "attachment.capability_audio" [];
-    /// … video.
+    /// What people call the capability `video`.
     CapabilityVideo = "attachment.capability_video" [];
-    /// … files.
+    /// What people call the capability `file`.
     CapabilityFile = "attachment.capability_file" [];
 
-    /// Stands for an artifact that is not shown.
+    /// The result of `get_artifact` for an artifact that is not shown.
     Unreadable = "unreadable.artifact" ["filename", "reference", "type", "size", "advice"];
-    /// Its advice where another agent could read it.
+    /// Advice with the result of `get_artifact`: an agent with the capability could read the artifact.
     UnreadableHire = "unreadable.hire" [];
-    /// … the beginning of other advice: the model cannot read this.
+    /// Beginning of other advice with the result of `get_artifact`: the model cannot read this kind of file.
     UnreadableUnsupported = "unreadable.unsupported" [];
-    /// No model gets a file: it is more than the media of one request may be.
+    /// Why no model gets a file: it is larger than the media of one request may be.
     LeftOutTooLarge = "left_out.too_large" ["encoded", "limit"];
-    /// … a picture: it has more pixels than are decoded.
+    /// Why no model gets a picture: it has more pixels than can be decoded.
     LeftOutPixels = "left_out.pixels" ["width", "height", "limit", "edge"];
-    /// … a picture: it cannot be made to fit.
+    /// Why no model gets a picture: it cannot be made small enough.
     LeftOutCannotFit = "left_out.cannot_fit" ["limit"];
-    /// … a picture: its format cannot be converted.
+    /// Why no model gets a picture: its format cannot be converted.
     LeftOutFormat = "left_out.format" [];
-    /// … a picture: it cannot be decoded.
+    /// Why no model gets a picture: it cannot be decoded.
     LeftOutDamaged = "left_out.damaged" [];
 
-    /// With the result of `create_role`: what the role requires and its service has not.
+    /// Added to the result of `create_role`: which requirements of the role its service does not meet.
     RoleUnmet = "role.unmet" ["service", "unmet"];
 
-    /// Stands for an artifact whose bytes the store could not give.
+    /// Takes the place of an artifact that is damaged, or whose bytes the store could not return.
     FailureFile = "failure.file" ["filename"];
-    /// Says that there is no such artifact.
+    /// Tells the caller that there is no such artifact.
     FailureArtifactNotFound = "failure.artifact_not_found" [];
 
-    /// Advice with `unknown_contact`.
+    /// Advice for the refusal `unknown_contact`.
     RefusalUnknownContact = "refusal.unknown_contact" ["id"];
-    /// … with `ambiguous_name`.
+    /// Advice for the refusal `ambiguous_name`.
     RefusalAmbiguousName = "refusal.ambiguous_name" ["name"];
-    /// … with `invalid_task_brief`.
+    /// Advice for the refusal `invalid_task_brief`.
     RefusalInvalidTaskBrief = "refusal.invalid_task_brief" [];
-    /// … with `invalid_message`.
+    /// Advice for the refusal `invalid_message`.
     RefusalInvalidMessage = "refusal.invalid_message" [];
-    /// … with `result_does_not_fit`.
+    /// Advice for the refusal `result_does_not_fit`.
     RefusalResultDoesNotFit = "refusal.result_does_not_fit" [];
-    /// … with `invalid_arguments`.
+    /// Advice for the refusal `invalid_arguments`.
     RefusalInvalidArguments = "refusal.invalid_arguments" [];
-    /// … with `unknown_tool`.
+    /// Advice for the refusal `unknown_tool`.
     RefusalUnknownTool = "refusal.unknown_tool" ["tool"];
-    /// … with `not_child_role`.
+    /// Advice for the refusal `not_child_role`.
     RefusalNotChildRole = "refusal.not_child_role" ["id"];
-    /// … with `not_descendant`.
+    /// Advice for the refusal `not_descendant`.
     RefusalNotDescendant = "refusal.not_descendant" ["id"];
-    /// … with `artifact_not_found`.
+    /// Advice for the refusal `artifact_not_found`.
     RefusalArtifactNotFound = "refusal.artifact_not_found" [];
-    /// … with `agent_terminated`.
+    /// Advice for the refusal `agent_terminated`.
     RefusalAgentTerminated = "refusal.agent_terminated" ["id"];
-    /// … with `limit_reached`.
+    /// Advice for the refusal `limit_reached`.
     RefusalLimitReached = "refusal.limit_reached" ["limit", "value"];
-    /// … with `mailbox_full`.
+    /// Advice for the refusal `mailbox_full`.
     RefusalMailboxFull = "refusal.mailbox_full" ["id", "limit"];
-    /// … with `outcome_unknown`.
+    /// Advice for the refusal `outcome_unknown`.
     RefusalOutcomeUnknown = "refusal.outcome_unknown" ["tool"];
-    /// … with `tool_failed`.
+    /// Advice for the refusal `tool_failed`.
     RefusalToolFailed = "refusal.tool_failed" ["tool", "reason"];
 
     /// To the sender: the message could not be delivered because its receiver has ended.
     NoticeBounced = "notice.bounced" ["id", "message"];
-    /// An agent was parked.
+    /// To the parent, or the person: an agent was parked.
     NoticeParked = "notice.parked" ["id", "role", "reason"];
     /// To the sender of a request: the person stopped its receiver.
     NoticeStopped = "notice.stopped" ["id", "message"];
-    /// The reader owes somebody an answer.
+    /// To an agent: it owes somebody an answer.
     NoticeReminder = "notice.reminder" ["id", "requests"];
-    /// … it wrote something that they never got.
+    /// To an agent: it wrote something that the asker has not received.
     NoticeReminderNote = "notice.reminder_note" ["id", "text"];
-    /// … it stored something for them without naming it.
+    /// To an agent: it stored artifacts for the asker without naming them.
     NoticeReminderArtifacts = "notice.reminder_artifacts" ["id", "refs"];
-    /// An agent gave no answer although it was reminded.
+    /// To an asker: an agent gave no answer although it was reminded.
     NoticeUnanswered = "notice.unanswered" ["id", "requests"];
-    /// An agent made more for the reader than it delivered.
+    /// To an asker: an agent made more for it than it delivered.
     NoticeLeftover = "notice.leftover" ["id"];
-    /// … what it wrote.
+    /// To an asker: a text that the agent wrote while it worked on the requests.
     NoticeMadeText = "notice.made_text" ["text"];
-    /// … what it stored.
+    /// To an asker: the artifacts that the agent stored while it worked on the requests.
     NoticeMadeArtifacts = "notice.made_artifacts" ["refs"];
-    /// Agents wait for each other.
+    /// To an agent that is part of a deadlock.
     NoticeDeadlock = "notice.deadlock" ["ids"];
-    /// Two agents write to each other without end.
+    /// To each of two agents that answer each other without end.
     NoticePairLimit = "notice.pair_limit" ["id", "limit"];
     /// To the sender of a request: its receiver failed while working on it.
     NoticeReceiverFailed = "notice.receiver_failed" ["id", "message", "reason"];
     /// To the parent, or the person: an agent's model call failed for good.
     NoticeAgentFailed = "notice.agent_failed" ["id", "role", "service", "reason"];
-    /// To root: the task is idle and the person has heard nothing.
+    /// To root: the task is idle and the person has heard nothing final.
     NoticeNudge = "notice.nudge" [];
-    /// To an agent whose turn ends with children hired but never written to.
+    /// To an agent whose turn ends before it has written to all children that it hired.
     NoticeUnwrittenChildren = "notice.unwritten_children" ["ids"];
-    /// To an agent whose turn reached `maxToolRounds`: sum up now.
+    /// To an agent whose turn reached `maxToolRounds`: it must sum up now.
     NoticeSumUp = "notice.sum_up" ["limit"];
-    /// A call is repeated with the same result.
+    /// To an agent that repeats a call with the same result.
     NoticeRepetition = "notice.repetition" ["tool", "times"];
     /// To an agent whose answer does not fit the schema that was asked for.
     NoticeResultDoesNotFit = "notice.result_does_not_fit" ["errors"];
-    /// To an agent: a turn of its own failed before, and its messages went unanswered.
+    /// To an agent: its previous turn failed or was stopped.
     NoticeTurnFailed = "notice.turn_failed" ["reason"];
     /// To the person: a limit stopped the task.
     NoticeLimit = "notice.limit" ["limit", "value"];
-    /// What one branch has spent.
+    /// A line of the notice about a limit: what one branch has spent.
     NoticeLimitBranch = "notice.limit_branch" ["id", "calls", "tokens"];
-    /// What one branch has spent, where its services have prices.
+    /// A line of the notice about a limit: what one branch has spent, with the cost.
     NoticeLimitBranchCost = "notice.limit_branch_cost" ["id", "calls", "tokens", "cost"];
-    /// To an agent that ends: why.
+    /// To an asker: the agent that owed it an answer was ended.
     NoticeTerminated = "notice.terminated" ["id", "reason"];
 }
 
@@ -310,13 +311,13 @@ impl Template {
         Self(text.into())
     }
 
-    /// The text with its placeholders.
+    /// Returns the text with its placeholders.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Puts the values in. What is put in is not looked at again, so a value that contains `{id}` stays as it is;
-    /// a name in braces that has no value stays too.
+    /// Fills in the values. A name in braces without a value stays as it is.
+    /// Inserted values are not scanned again, so a value that contains `{id}` stays as it is, too.
     pub fn fill(&self, values: &[(&str, &str)]) -> String {
         let mut filled = String::with_capacity(self.0.len());
         let mut rest = self.0.as_str();
@@ -343,7 +344,7 @@ impl Template {
         filled
     }
 
-    /// The names in braces.
+    /// Returns the names in braces, such as `id` in `{id}`.
     pub fn placeholders(&self) -> Vec<&str> {
         let is_name =
             |name: &&str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
@@ -352,21 +353,21 @@ impl Template {
     }
 }
 
-/// What is wrong with a file of texts.
+/// A problem in a file of texts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TextProblem {
-    /// A key that no text has.
+    /// The file contains a key that no text has.
     #[error("there is no text named `{0}`")]
     UnknownKey(String),
-    /// A text that is needed and not there.
+    /// The file lacks a text, and there is no fallback.
     #[error("the text `{0}` is missing")]
     Missing(&'static str),
-    /// A placeholder that is never filled in.
+    /// A text contains a placeholder that is never filled in.
     #[error("the text `{key}` has a placeholder `{{{placeholder}}}`, which is not one of its own")]
     UnknownPlaceholder {
-        /// The text.
+        /// The name of the text, as in `texts.toml`.
         key: &'static str,
-        /// The placeholder.
+        /// The unknown name in braces.
         placeholder: String,
     },
 }
@@ -379,8 +380,9 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// Builds the texts from what a file holds: `named` by the names of the keys, `type_names` by MIME type.
-    /// What is missing or wrong is taken from `fallback`, and reported.
+    /// Builds the texts from the contents of a file: `named` by the names of the keys, `type_names` by MIME type.
+    /// Takes missing and unusable texts from `fallback`, and returns all problems.
+    /// A missing text is a problem only without a fallback.
     pub fn build(
         mut named: BTreeMap<String, String>,
         type_names: BTreeMap<String, String>,
@@ -412,23 +414,23 @@ impl Texts {
         (Self { templates, type_names: all_type_names }, problems)
     }
 
-    /// The template of a key.
+    /// Returns the template of a key.
     pub fn template(&self, key: TextKey) -> &Template {
         // Cannot fail: `build` makes one template per key, in the order of the keys.
         &self.templates[key as usize]
     }
 
-    /// The text of a key that has nothing to fill in.
+    /// Returns the text of a key without placeholders.
     pub fn get(&self, key: TextKey) -> &str {
         self.template(key).as_str()
     }
 
-    /// The text of a key, filled in.
+    /// Returns the text of a key with the values filled in.
     pub fn fill(&self, key: TextKey, values: &[(&str, &str)]) -> String {
         self.template(key).fill(values)
     }
 
-    /// What people call a MIME type, or the type itself where they have no word for it.
+    /// Returns what people call a MIME type, or the MIME type itself if the texts have no word for it.
     pub fn type_name<'a>(&'a self, mime_type: &'a str) -> &'a str {
         self.type_names.get(mime_type).map_or(mime_type, String::as_str)
     }

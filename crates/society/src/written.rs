@@ -1,19 +1,19 @@
-//! What somebody wrote, taken as it was meant: names in another style, objects in a string, values that say nothing.
+//! Reads what models and people wrote as they meant it: names in another style, objects in a string, empty values.
 //!
-//! Models write `role_id` for `roleId`, encode an object twice, and fill in `""` or `null` where they have nothing to
-//! say. One place decides what of this is understood, for every tool and every field.
+//! Models write `role_id` for `roleId`, encode an object twice, and fill in `""` or `null` when they have nothing to
+//! say. This module decides what of this is understood, for every tool and every field.
 
 use crate::glyph::is_invisible;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
-/// Whether a text has nothing in it that a reader would see.
+/// Returns whether a text contains nothing that a reader would see.
 pub fn is_blank(text: &str) -> bool {
     text.chars()
         .all(|character| character.is_whitespace() || character.is_control() || is_invisible(character))
 }
 
-/// Whether a value says something: blank texts, empty structures, lists of nothing else and `null` do not.
+/// Returns whether a value has content. Blank texts, empty structures, lists of such values, and `null` have none.
 pub fn says_something(value: &Value) -> bool {
     match value {
         Value::Null => false,
@@ -24,12 +24,12 @@ pub fn says_something(value: &Value) -> bool {
     }
 }
 
-/// A value in words: a text as it is, all else as JSON.
+/// Returns a value in words: a text as it is, anything else as JSON.
 pub(crate) fn in_words(value: &Value) -> String {
     value.as_str().map_or_else(|| crate::present::json_line(value), str::to_owned)
 }
 
-/// The object that a value is, or that it holds as JSON text.
+/// Returns the object that a value is, or that it contains as JSON text.
 pub fn object(value: &Value) -> Option<Map<String, Value>> {
     match value {
         Value::Object(object) => Some(object.clone()),
@@ -41,7 +41,7 @@ pub fn object(value: &Value) -> Option<Map<String, Value>> {
     }
 }
 
-/// The list that a value is, or that it holds as JSON text.
+/// Returns the list that a value is, or that it contains as JSON text.
 pub fn list(value: &Value) -> Option<Vec<Value>> {
     match value {
         Value::Array(items) => Some(items.clone()),
@@ -60,35 +60,36 @@ fn encoded(text: &str, opening: char) -> Option<Value> {
     serde_json::from_str(text).ok()
 }
 
-/// The JSON that a text holds: the whole text, what stands between its only fences, or the one object or list that stands
-/// in it with words around.
+/// Returns the JSON in a text.
+/// The whole text is tried first, then the text between its only pair of fences, then the only object or list in it.
 pub fn json_in(text: &str) -> Option<Value> {
     let whole = |text: &str| serde_json::from_str(text.trim()).ok();
     let between = |opening: char, closing: char| {
         let (begins, ends) = (text.find(opening)?, text.rfind(closing)?);
         whole(text.get(begins..=ends)?)
     };
-    // A list may stand in an object, and an object in a list; a number in brackets is rather a footnote.
+    // The object is tried first, because a number in brackets may be a footnote.
+    // A text that begins with a list is not an object.
     whole(text)
         .or_else(|| whole(fenced(text)?))
         .or_else(|| between('{', '}').filter(|_| !text.trim_start().starts_with('[')))
         .or_else(|| between('[', ']'))
 }
 
-/// What stands between the fences of a text, where there is one pair of them.
+/// Returns the text between the fences, if there is exactly one pair of them.
 fn fenced(text: &str) -> Option<&str> {
     let mut parts = text.split("```");
     let (_, inside, _) = (parts.next()?, parts.next()?, parts.next()?);
     if parts.next().is_some() {
         return None;
     }
-    // The language may stand behind the opening fence.
+    // The name of a language may follow the opening fence.
     let (first, rest) = inside.split_once('\n')?;
     if first.trim().bytes().all(|byte| byte.is_ascii_alphanumeric()) { Some(rest) } else { Some(inside) }
 }
 
-/// An object with its fields under the names that they are known by, whatever style they were written in. Where a field
-/// is there under its own name too, that one counts, and the other stays as it is.
+/// Renames the fields of an object to their known names, in whatever style they were written.
+/// If a field also exists under its known name, that one counts, and the other keeps its name.
 pub fn with_names(object: Map<String, Value>, known: &[&'static str]) -> Map<String, Value> {
     let is_there = |name: &&&str| object.get(**name).is_some_and(|value| !value.is_null());
     let mut found: BTreeSet<&str> = known.iter().filter(is_there).copied().collect();
@@ -104,7 +105,7 @@ pub fn with_names(object: Map<String, Value>, known: &[&'static str]) -> Map<Str
             }
             None => key,
         };
-        // `null` says nothing, so it takes nothing away.
+        // A `null` has no content, so it must not replace a value.
         if !(value.is_null() && named.contains_key(&key)) {
             named.insert(key, value);
         }
@@ -112,8 +113,8 @@ pub fn with_names(object: Map<String, Value>, known: &[&'static str]) -> Map<Str
     named
 }
 
-/// An object with fields that go by another word under the names that they are known by, where nothing stands under that
-/// name yet. Gives the words that were understood so.
+/// Renames a field that was given under a synonym to its known name, unless the known name has a value already.
+/// Also returns the renamings, such as `goal → objective`.
 pub fn with_synonyms(
     mut object: Map<String, Value>,
     synonyms: &[(&str, &str)],
@@ -132,7 +133,7 @@ pub fn with_synonyms(
     (object, understood)
 }
 
-/// Whether two names differ in style alone: `role_id`, `roleId`, `RoleID`, `role-id`.
+/// Returns whether two names differ only in style: `role_id`, `roleId`, `RoleID`, `role-id`.
 fn is_same_name(one: &str, other: &str) -> bool {
     let letters = |name: &str| -> String {
         name.chars()
@@ -160,7 +161,7 @@ mod tests {
         check("The list is [1, 2].", Some(json!([1, 2])));
         check("\"a word\"", Some(json!("a word")));
         check("7", Some(json!(7)));
-        // Two, of which either could be meant.
+        // There are two candidates, and either could be meant.
         check("```\n1\n```\n```\n2\n```", None);
         check("{\"a\": 1} or {\"a\": 2}", None);
         check("As [1] says: {\"a\": [1]}", Some(json!({"a": [1]})));
@@ -183,7 +184,7 @@ mod tests {
         };
         check(json!({"Goal": "a"}), json!({"objective": "a"}), &["Goal → objective"]);
         check(json!({"goal": "a", "objective": "b"}), json!({"goal": "a", "objective": "b"}), &[]);
-        // The second has no place any more.
+        // The second synonym stays, because the field has a value already.
         check(
             json!({"goal": "a", "task": "b"}),
             json!({"task": "b", "objective": "a"}),
@@ -204,7 +205,7 @@ mod tests {
         );
         check(json!({"RoleID": 1, "message-type": 3}), json!({"roleId": 1, "message_type": 3}));
         check(json!({"role": 1, "roleIds": 2}), json!({"role": 1, "roleIds": 2}));
-        // The name itself counts, wherever it stands; nothing is lost.
+        // The known name counts, in whatever order the fields come, and no value is lost.
         check(json!({"role_id": 1, "roleId": 2}), json!({"role_id": 1, "roleId": 2}));
         check(json!({"role_id": 1, "ROLE_ID": 2}), json!({"roleId": 1, "ROLE_ID": 2}));
         check(json!({"roleId": null, "role_id": 1}), json!({"roleId": 1}));

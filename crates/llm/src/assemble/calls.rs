@@ -1,18 +1,18 @@
-//! Tool calls from their deltas.
+//! Assembles tool calls from their deltas.
 
 use super::fields::merge;
 use crate::arguments::parse_arguments;
 use crate::chat::ToolCall;
 use serde_json::{Map, Value};
 
-/// Fields of a call that the API defines.
+/// Call fields that the API defines. All other fields are kept as `extra`.
 const STANDARD: [&str; 4] = ["index", "id", "type", "function"];
 
 /// The calls of an answer, in the order in which they began.
 #[derive(Debug, Default)]
 pub(super) struct Calls(Vec<Piece>);
 
-/// A call as far as it has come, or a piece that goes on with one.
+/// A call as far as it has arrived, or a delta that continues a call.
 #[derive(Debug)]
 struct Piece {
     index: Option<u64>,
@@ -23,12 +23,12 @@ struct Piece {
 }
 
 impl Calls {
-    /// Takes a call that came whole.
+    /// Adds a call that came whole.
     pub(super) fn push_whole(&mut self, call: Map<String, Value>) {
         self.0.push(Piece::read(call));
     }
 
-    /// Takes a piece of a call, and finds the call that it belongs to.
+    /// Adds a delta to the call that it continues, or begins a new call with it.
     pub(super) fn push_delta(&mut self, delta: Map<String, Value>) {
         let piece = Piece::read(delta);
         match self.call_of(&piece) {
@@ -37,7 +37,7 @@ impl Calls {
         }
     }
 
-    /// Whether there are calls, and each has a name and arguments that are an object to its end.
+    /// Whether there is at least one call, and each call has a name and a complete JSON object as its arguments.
     pub(super) fn are_whole(&self) -> bool {
         let is_whole = |call: &Piece| {
             let arguments = serde_json::from_str::<Value>(&call.arguments);
@@ -46,7 +46,7 @@ impl Calls {
         !self.0.is_empty() && self.0.iter().all(is_whole)
     }
 
-    /// Ends the calls, and understands their arguments.
+    /// Ends the calls and parses their arguments.
     pub(super) fn finish(self) -> Vec<ToolCall> {
         let finish = |call: Piece| ToolCall {
             id: call.id,
@@ -57,9 +57,9 @@ impl Calls {
         self.0.into_iter().map(finish).collect()
     }
 
-    /// Finds the call that a piece goes on with; none where it begins another.
+    /// Finds the call that a piece continues. Returns `None` if the piece begins a new call.
     fn call_of(&mut self, piece: &Piece) -> Option<&mut Piece> {
-        // Pieces belong to what came last: some servers give all their calls the same index.
+        // Search from the newest call: some servers give all their calls the same index.
         let mut candidates = self.0.iter_mut().rev();
         match (piece.index, piece.id.as_str()) {
             (Some(index), _) => {
@@ -71,7 +71,8 @@ impl Calls {
     }
 }
 
-/// Tells a new call from the next piece of one: it has a name, and another id, or no id and no index to hold on to.
+/// Whether a piece begins a new call instead of continuing `call`: both have a name, and the piece has either another
+/// id, or neither an id nor an index.
 fn begins_another(call: &Piece, piece: &Piece) -> bool {
     if piece.name.is_empty() || call.name.is_empty() {
         return false;
@@ -83,7 +84,7 @@ fn begins_another(call: &Piece, piece: &Piece) -> bool {
 }
 
 impl Piece {
-    /// Joins a piece. Ids and names come whole, so the first one counts; arguments come in pieces.
+    /// Appends a piece. Ids and names arrive whole, so the first one is kept; arguments arrive in pieces.
     fn join(&mut self, piece: Piece) {
         if self.id.is_empty() {
             self.id = piece.id;

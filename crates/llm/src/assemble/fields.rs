@@ -1,10 +1,10 @@
-//! Opaque fields that arrive in pieces.
+//! Joins opaque fields that arrive in pieces.
 
 use serde_json::map::Entry;
 use serde_json::{Map, Value};
 
-/// Joins a piece of a field that nobody here understands to what came before: texts and arrays grow, objects merge,
-/// of anything else the last piece counts. `null` says nothing.
+/// Joins a piece of an opaque field to the earlier pieces. Strings and arrays grow, objects merge, and any other value
+/// replaces the earlier one. `null` changes nothing.
 pub(super) fn merge(fields: &mut Map<String, Value>, name: String, piece: Value) {
     if piece.is_null() {
         return;

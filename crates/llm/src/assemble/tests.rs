@@ -19,7 +19,7 @@ fn end(reason: &str) -> Value {
     json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
 }
 
-/// The calls of a stream of deltas of tool calls, as `(id, name, arguments)`.
+/// Assembles a stream of tool call deltas and returns the calls as `(id, name, arguments)`.
 fn calls(deltas: &[Value]) -> Vec<(String, String, String)> {
     let pieces = deltas.iter().map(|call| delta(json!({"tool_calls": [call]}))).chain([end("tool_calls")]);
     let reply = assembled(pieces).unwrap();
@@ -245,7 +245,7 @@ fn json_of_another_shape_is_no_answer() {
     }
 }
 
-/// What a model says, before a server cuts it up.
+/// A model's answer, before the server splits it into chunks.
 #[derive(Clone, Debug)]
 struct Said {
     content: String,
@@ -277,7 +277,7 @@ impl Said {
         }
     }
 
-    /// Cuts it into chunks; `cuts` says where, `style` what the server leaves out.
+    /// Splits the answer into chunks: `cuts` are the lengths of the pieces, `style` tells what the server leaves out.
     fn stream(&self, cuts: &[usize], style: Style) -> Vec<Value> {
         let mut cuts = cuts.iter().copied().cycle();
         let mut chunks =
@@ -318,7 +318,7 @@ impl Said {
             deltas.push(call);
         }
         let in_order = match style {
-            // One piece of each call in turn: they can only be told apart by what every piece carries.
+            // One piece of each call in turn: the id or index in every piece tells to which call the piece belongs.
             Style::Full | Style::IdOnce | Style::NoIndex => interleave(deltas),
             Style::NoIndexIdOnce => deltas.concat(),
         };
@@ -390,13 +390,13 @@ proptest! {
     #[test]
     fn a_stream_cut_before_its_finish_is_never_an_answer(said in said(), cuts in proptest::collection::vec(1..9usize, 1..20), keep in any::<proptest::sample::Index>()) {
         let mut chunks = said.stream(&cuts, Style::Full);
-        // The last two are the finish and the usage.
+        // The last two chunks are the finish reason and the usage.
         chunks.truncate(keep.index(chunks.len() - 1));
         prop_assert_eq!(assembled(chunks).unwrap_err().kind, FailureKind::BrokenOff);
     }
 }
 
-/// llama.cpp streams a call as it comes, and says at its end that it cannot read what follows.
+/// llama.cpp streams a call while the model writes it, and reports only afterwards that it cannot parse the rest.
 #[test]
 fn calls_that_came_whole_count_although_the_server_could_not_read_on() {
     let rescued = |deltas: &[Value], message: &str| {
@@ -413,7 +413,7 @@ fn calls_that_came_whole_count_although_the_server_could_not_read_on() {
     let reply = rescued(&[begun.clone(), ended.clone()], unreadable).unwrap();
     assert_eq!(reply.tool_calls[0].name, "get_artifact");
     assert_eq!(reply.finish_reason, "tool_calls");
-    assert!(rescued(std::slice::from_ref(&begun), unreadable).is_none(), "its arguments have no end");
+    assert!(rescued(std::slice::from_ref(&begun), unreadable).is_none(), "the arguments are incomplete");
     assert!(rescued(&[], unreadable).is_none(), "there is no call");
     assert!(rescued(&[begun, ended], "out of memory").is_none(), "another failure");
 }

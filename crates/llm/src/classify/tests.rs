@@ -169,7 +169,7 @@ fn keys() {
         Unauthorized,
         "Incorrect API key provided",
     );
-    check(401, "", Unauthorized, "HTTP 401 without a text");
+    check(401, "", Unauthorized, "HTTP 401 with an empty body");
     check(403, r#"{"detail":"Not allowed"}"#, Unauthorized, "Not allowed");
     check(
         400,
@@ -189,7 +189,7 @@ fn rates_and_quotas() {
         Refused,
         "You exceeded your current quota, please check your plan",
     );
-    // The same words without the code are a limit of the minute.
+    // Without the code `insufficient_quota`, the same words mean a limit per minute.
     check(
         429,
         r#"{"error":{"code":429,"message":"You exceeded your current quota","status":"RESOURCE_EXHAUSTED"}}"#,
@@ -200,7 +200,7 @@ fn rates_and_quotas() {
 
 #[test]
 fn what_may_pass() {
-    check(408, "", Passing, "HTTP 408 without a text");
+    check(408, "", Passing, "HTTP 408 with an empty body");
     check(409, r#"{"error":"busy"}"#, Passing, "busy");
     check(
         500,

@@ -22,12 +22,12 @@ fn down() -> CallError {
     failure(FailureKind::Unreachable, None)
 }
 
-/// Ten seconds for each failure in a row.
+/// Returns ten seconds for each failure in a row.
 fn pause(failures: u32) -> Duration {
     Duration::from_secs(10) * failures
 }
 
-/// Has enough calls fail.
+/// Opens the circuit by five failed calls.
 async fn open(gate: &Gate) {
     for _ in 0..5 {
         enter(gate).await.settle(Some(&down()), pause);
@@ -68,7 +68,7 @@ async fn a_gate_tells_how_it_stands() {
     assert_eq!(gate.status().circuit, GateCircuit::HalfOpen);
     let probe = enter(&gate).await;
     assert_eq!(gate.status().circuit, GateCircuit::HalfOpen);
-    // One who has a place and may not begin is not inside.
+    // A caller that has a place but must wait for the end of a pause is not inside.
     probe.settle(None, pause);
     gate.pause(Duration::from_secs(60));
     let mut paused = Box::pin(enter(&gate));
@@ -125,7 +125,7 @@ async fn what_an_old_server_did_counts_for_nothing_with_a_new_one() {
     }
     assert!(gate.enter(LEAVES).await.is_ok());
     open(&gate).await;
-    assert!(gate.enter(LEAVES).await.is_err(), "its own failures do count");
+    assert!(gate.enter(LEAVES).await.is_err(), "failures of the new server count");
 }
 
 #[tokio::test(start_paused = true)]
@@ -173,7 +173,7 @@ async fn a_pause_longer_than_the_patience_is_not_waited_for() {
     let gate = gate(1);
     let patience = Patience { longest_pause: Duration::from_secs(60), ..WAITS };
     let inside = enter(&gate).await;
-    // Somebody stands in line already when the service asks to be left alone.
+    // A caller is already in the queue when the service asks for a pause.
     let in_line = gate.enter(patience);
     let asks = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -202,13 +202,13 @@ async fn while_it_is_open_those_who_can_go_and_the_others_wait_for_one_probe() {
     assert_eq!(began.elapsed().as_secs(), 50);
     assert!((&mut other).now_or_never().is_none(), "one at a time");
     assert!(matches!(gate.enter(LEAVES).await, Err(Shut::Open { .. })));
-    // The probe fails: that is the other's failure too, and the next pause is longer.
+    // The probe fails: the other caller fails with it, and the next pause is longer.
     probe.unwrap().settle(Some(&down()), pause);
     assert!(matches!(other.await, Err(Shut::StillDown { .. })));
     assert_eq!(began.elapsed().as_secs(), 50);
     let probe = enter(&gate).await;
     assert_eq!(began.elapsed().as_secs(), 110);
-    // An answer, whatever it says, lets everybody in.
+    // Any answer lets everybody in, even a refusal.
     let waiting = gate.enter(WAITS);
     probe.settle(Some(&failure(FailureKind::Refused, Some(400))), pause);
     let _pass = waiting.await.unwrap();
@@ -241,7 +241,7 @@ async fn a_probe_that_is_dropped_makes_way_for_another() {
     let probe = next.await.unwrap();
     let mut next = Box::pin(gate.enter(WAITS));
     assert!((&mut next).now_or_never().is_none());
-    // One that could not even be sent says nothing of the server.
+    // A probe that could not be sent tells nothing about the server.
     probe.settle(Some(&failure(FailureKind::Misconfigured, None)), pause);
     let _probe = next.await.unwrap();
 }
@@ -269,18 +269,18 @@ fn act() -> impl Strategy<Value = Act> {
     prop_oneof![Just(Act::Enter), any::<usize>().prop_map(Act::Leave), (0..6_usize).prop_map(Act::Limit)]
 }
 
-/// What one agent does at a gate: it makes calls one after the other, each of which takes so many milliseconds and
-/// goes well or not, or it is gone before the end.
+/// The calls of one agent, one after the other: how many milliseconds each takes, and whether it succeeds. With `None`,
+/// the agent drops the pass without a result.
 type Calls = Vec<(u64, Option<bool>)>;
 
-/// What an agent was seen to do.
+/// An event of the agent with this number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
     Came(usize),
     Entered(usize),
 }
 
-/// Who came and who was let in, in order, and when.
+/// Lets the agents make their calls. Returns who came and who was let in, in order and with the time.
 async fn play(limit: usize, agents: Vec<Calls>) -> Vec<(Seen, Instant)> {
     let gate = gate(limit);
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -300,9 +300,9 @@ async fn play(limit: usize, agents: Vec<Calls>) -> Vec<(Seen, Instant)> {
             }
         }
     });
-    // Longer than anything that is bounded can take; only somebody who is never woken needs it.
+    // Only a caller that is never woken takes this long.
     let all = futures::future::join_all(plays);
-    tokio::time::timeout(Duration::from_secs(3_600 * 24 * 365), all).await.expect("nobody hangs");
+    tokio::time::timeout(Duration::from_secs(3_600 * 24 * 365), all).await.expect("no caller waits forever");
     let seen = seen.lock().unwrap();
     seen.clone()
 }
@@ -314,7 +314,7 @@ fn paused() -> tokio::runtime::Runtime {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Whatever the server does, and whoever goes away, everybody is let in or told that it is down.
+    /// Whatever the server does and whichever callers leave, every caller is let in or told that the server is down.
     #[test]
     fn nobody_waits_for_ever(
         limit in 0..4_usize,
@@ -326,7 +326,7 @@ proptest! {
         paused().block_on(play(limit, agents));
     }
 
-    /// While one waits, each other is let in once at the most, however many calls it has still to make.
+    /// While one agent waits, each other agent is let in at most once, however many calls it still has to make.
     #[test]
     fn many_calls_of_one_starve_nobody(
         limit in 1..4_usize,
@@ -345,7 +345,7 @@ proptest! {
             let entered = later.iter().find(|(what, _)| *what == Seen::Entered(agent)).unwrap().1;
             let mut passed = vec![0; count];
             for (what, when) in later {
-                // Those who are let in at the same instant are seen in any order.
+                // Agents that are let in at the same instant may appear in any order.
                 if let Seen::Entered(who) = *what && *when < entered {
                     passed[who] += 1;
                 }
@@ -370,7 +370,7 @@ proptest! {
                 Act::Leave(which) if !inside.is_empty() => drop(inside.swap_remove(which % inside.len())),
                 Act::Leave(_) => {}
                 Act::Limit(new) => {
-                    // Zero is no limit.
+                    // Zero means no limit.
                     let new = NonZeroUsize::new(new);
                     limit = new.map_or(usize::MAX, NonZeroUsize::get);
                     gate.set_max_concurrent(new);

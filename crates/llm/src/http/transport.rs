@@ -1,7 +1,7 @@
-//! The way of one request to the server and back, under the library.
+//! Sends one request to the server and receives the response, below the library.
 //!
-//! The library loses the status and the headers of failures and takes any text for a stream. So failures are told
-//! apart here, and only what can be an answer goes on to it.
+//! The library loses the status and the headers of failures, and it accepts any text as a stream. So the transport
+//! handles failures itself, and gives the library only responses that can be an answer.
 
 use crate::chat::{CallError, FailureKind};
 use crate::classify::{Failure, classify, error_in, is_html, not_an_answer};
@@ -23,9 +23,9 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 
-/// The most bytes that an answer may have.
+/// Longest answer, in bytes.
 const MAX_ANSWER: usize = 32 * 1024 * 1024;
-/// How much of a failure's body is read: enough for its JSON to be whole.
+/// Most bytes that are read of a failure's body: enough for complete JSON.
 const MAX_FAILURE: usize = 64 * 1024;
 
 /// Sends requests without retrying anything.
@@ -36,21 +36,21 @@ pub(super) struct Transport {
     pub(super) secrets: Arc<[SecretString]>,
     /// The request's body, as JSON.
     pub(super) body: Bytes,
-    /// Why the body of the answer was cut, for whoever reads it through the library.
+    /// Why the body of the answer was cut off. `Exchange` reads it, because the library does not pass the reason on.
     pub(super) cut: Arc<OnceLock<Cut>>,
-    /// How long a connection may take to be made.
+    /// The client's limit for making a connection, named in the error.
     pub(super) connect: Duration,
     pub(super) stages: Stages,
 }
 
-/// Why a body ended before its end.
+/// Why a body was not read to its end.
 #[derive(Debug)]
 pub(super) enum Cut {
-    /// It is larger than an answer may be.
+    /// It is too large.
     TooLarge,
     /// The connection broke.
     Broken(String),
-    /// A time ran out.
+    /// A time limit ran out.
     Late(Late),
 }
 
@@ -94,7 +94,7 @@ fn boxed(error: CallError) -> OpenAIError {
 }
 
 impl Transport {
-    /// Lets an answer through, as a stream where one was asked for.
+    /// Passes a successful response on, as a stream if the request asked for one. Fails for any other status.
     async fn receive(&self, response: Response) -> Result<Response, CallError> {
         if !response.status().is_success() {
             return Err(self.refused(response).await);
@@ -108,7 +108,7 @@ impl Transport {
         }
     }
 
-    /// Cuts an answer that grows too large, and remembers why it ended early.
+    /// Passes an answer on, but cuts it off if it grows too large. Records in `cut` why it ended early.
     fn bounded(&self, response: Response) -> Response {
         let cut = self.cut.clone();
         let pieces = Pieces { response, stages: self.stages };
@@ -135,7 +135,8 @@ impl Transport {
         answer_of(reqwest::Body::wrap_stream(chunks))
     }
 
-    /// Looks at an answer that does not call itself a stream: it may be one, be whole, or be nothing of a model's.
+    /// Handles a response to a streamed request whose content type is not that of a stream. It may still be a stream,
+    /// or a whole answer, or not a model's answer at all.
     async fn streamed_anyway(&self, response: Response) -> Result<Response, CallError> {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let fail = |failure: Failure| self.failed(failure, status, &headers);
@@ -151,7 +152,7 @@ impl Transport {
             if answer.get("choices").is_none() {
                 return Err(fail(not_an_answer(&text)));
             }
-            // The server does not stream: its whole answer is the one event of a stream.
+            // The server does not stream: turn its whole answer into a stream of one event.
             return Ok(answer_of(format!("data: {answer}\n\n")));
         }
         if !is_html(&text) && text.lines().any(|line| line.starts_with("data:")) {
@@ -160,7 +161,7 @@ impl Transport {
         Err(fail(not_an_answer(&text)))
     }
 
-    /// Understands a failing answer.
+    /// Classifies a response with a failing status.
     async fn refused(&self, response: Response) -> CallError {
         let (status, headers) = (response.status(), response.headers().clone());
         if status.is_redirection() {
@@ -195,7 +196,7 @@ impl Transport {
         }
     }
 
-    /// Says what the network did to a request that got no answer.
+    /// Describes a request that got no response. Names the setting to change if the connection timed out.
     fn unsent(&self, error: &reqwest::Error) -> CallError {
         let mut failure = network_error(error, &self.secrets);
         if error.is_connect() && error.is_timeout() {
@@ -222,14 +223,14 @@ impl Transport {
     }
 }
 
-/// A body that is arriving.
+/// The pieces of a body while it arrives.
 struct Pieces {
     response: Response,
     stages: Stages,
 }
 
 impl Pieces {
-    /// The next piece; none at the end of the body.
+    /// Returns the next piece, or `None` at the end of the body.
     async fn next(&mut self) -> Result<Option<Bytes>, Cut> {
         let chunk = self.stages.wait(self.response.chunk()).await.map_err(Cut::Late)?;
         let Some(chunk) = chunk.map_err(|error| Cut::Broken(causes(&error)))? else {
@@ -240,18 +241,18 @@ impl Pieces {
     }
 }
 
-/// A body as far as it could be read.
+/// A body that was read completely, or up to the place where it was cut off.
 enum Read {
     All(Bytes),
     Cut(Bytes, Cut),
 }
 
-/// The answer that the library gets to see. It asks for no header.
+/// Builds the response that the library gets. The library needs no headers.
 fn answer_of(body: impl Into<reqwest::Body>) -> Response {
     Response::from(http::Response::new(body.into()))
 }
 
-/// Says what the network did to a request that got no answer.
+/// Converts a network error of a request that got no response.
 pub(crate) fn network_error(error: &reqwest::Error, secrets: &[SecretString]) -> CallError {
     let kind = if error.is_builder() {
         FailureKind::Misconfigured
@@ -265,7 +266,7 @@ pub(crate) fn network_error(error: &reqwest::Error, secrets: &[SecretString]) ->
     CallError { kind, message: scrub(&causes(error), secrets), status: None, retry_after: None }
 }
 
-/// The innermost cause says what happened; what stands above it says only that something did.
+/// Returns the innermost cause, which tells what happened. The outer errors only tell that something failed.
 fn causes(error: &reqwest::Error) -> String {
     let mut cause: &dyn Error = error;
     while let Some(deeper) = cause.source() {

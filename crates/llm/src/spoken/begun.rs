@@ -1,4 +1,4 @@
-//! How a JSON text begins that cannot be read to its end.
+//! Finds the tool that an unreadable JSON text begins to call.
 
 use super::cursor::Cursor;
 use super::lenient;
@@ -6,11 +6,11 @@ use super::shape::{ARGUMENTS, BESIDE, NAMES, WRAPPERS};
 use super::tools::{Context, has_parameter};
 use serde_json::Value;
 
-/// Fields and brackets that may come before the arguments. A bound, so that a long text is not searched.
+/// Most fields and brackets that may come before the arguments, so that a long text is not searched to its end.
 const STEPS: usize = 16;
 
-/// The tool that a text begins to call: its name is there, and its arguments have begun. In a tag form the name is
-/// enough.
+/// Returns the tool that a text begins to call. The text must contain the tool's name and the beginning of its
+/// arguments; in a tag form, the name is enough.
 pub(super) fn tool(text: &str, context: Context<'_>) -> Option<String> {
     let mut cursor = Cursor::new(text);
     let mut name = None;
@@ -42,7 +42,7 @@ pub(super) fn tool(text: &str, context: Context<'_>) -> Option<String> {
     name.filter(|_| context.is_tagged)
 }
 
-/// Reads `"name":` and stands before the value.
+/// Reads `"name":` and stops before the value.
 fn field(cursor: &mut Cursor<'_>) -> Option<String> {
     if !matches!(cursor.peek(), Some('"' | '\'')) {
         return None;
@@ -56,7 +56,7 @@ fn field(cursor: &mut Cursor<'_>) -> Option<String> {
     Some(key)
 }
 
-/// Whether a field is an offered tool and its value begins with one of the tool's parameters.
+/// Whether a field is named like an offered tool and its value begins with one of that tool's parameters.
 fn begins_arguments(key: &str, mut cursor: Cursor<'_>, context: Context<'_>) -> bool {
     let Some(tool) = context.tools.find(key) else { return false };
     cursor.eat("{") && {

@@ -1,6 +1,6 @@
-//! A place in a text, which only moves forward.
+//! A position in a text that only moves forward.
 
-/// A text, and how far it is read.
+/// A text, and the position up to which it has been read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {
     rest: &'a str,
@@ -11,7 +11,7 @@ impl<'a> Cursor<'a> {
         Self { rest: text }
     }
 
-    /// What is not read yet.
+    /// Returns the text that has not been read yet.
     pub(super) fn rest(&self) -> &'a str {
         self.rest
     }
@@ -35,7 +35,7 @@ impl<'a> Cursor<'a> {
         self.rest.starts_with(expected)
     }
 
-    /// Moves behind `expected` if the text goes on with it.
+    /// Moves past `expected` if the text continues with it.
     pub(super) fn eat(&mut self, expected: &str) -> bool {
         match self.rest.strip_prefix(expected) {
             Some(rest) => {
@@ -46,7 +46,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Moves behind the first of several that the text goes on with.
+    /// Moves past the first of these strings that the text continues with.
     pub(super) fn eat_any(&mut self, expected: &[&str]) -> bool {
         expected.iter().any(|expected| self.eat(expected))
     }
@@ -62,12 +62,12 @@ impl<'a> Cursor<'a> {
         taken
     }
 
-    /// A name, possibly behind a path: `send_message`, `functions.send_message`.
+    /// Takes a name, which may have a path before it: `send_message`, `functions.send_message`.
     pub(super) fn path(&mut self) -> &'a str {
         self.take_while(|character| character.is_ascii_alphanumeric() || "_.-".contains(character))
     }
 
-    /// Takes everything before `end` and moves behind it. Does not move if `end` does not come.
+    /// Takes everything before `end` and moves past `end`. Does not move if `end` does not occur.
     pub(super) fn until(&mut self, end: &str) -> Option<&'a str> {
         let (before, after) = self.rest.split_once(end)?;
         self.rest = after;

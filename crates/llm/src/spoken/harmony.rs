@@ -1,4 +1,4 @@
-//! Messages in the format of gpt-oss, which is called Harmony.
+//! Reads messages in Harmony, the format of gpt-oss.
 
 use super::SpokenCall;
 use super::cursor::Cursor;
@@ -6,7 +6,7 @@ use super::named;
 use super::stop::Stop;
 use super::tools::Context;
 
-/// How a message begins. Some servers lose the special tokens.
+/// Possible beginnings of a message. Some servers lose the special tokens.
 const BEGINNINGS: [&str; 6] = [
     "<|channel|>",
     "<|start|>assistant",
@@ -16,12 +16,12 @@ const BEGINNINGS: [&str; 6] = [
     "to=functions.",
 ];
 
-/// What a message turned out to be.
+/// The result of reading one message.
 #[derive(Clone, Debug)]
 pub(super) enum Message {
-    /// It names a tool as its recipient.
+    /// A call: the message names a tool as its recipient.
     Call(SpokenCall),
-    /// The model thinks, or announces a call.
+    /// A message in which the model thinks or announces a call.
     Preamble,
 }
 
@@ -36,7 +36,7 @@ pub(super) fn begins(cursor: &Cursor<'_>) -> bool {
     BEGINNINGS.iter().any(|beginning| cursor.starts_with(beginning))
 }
 
-/// Reads a message.
+/// Reads a message. Fails if the message is an ordinary text, such as the final answer.
 pub(super) fn message(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<Message, Stop> {
     let header = header(cursor);
     let context = Context { is_tagged: header.has_tokens, ..context };
@@ -51,7 +51,7 @@ pub(super) fn message(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<M
     }
 }
 
-/// Reads the header. Models put the recipient before or after the channel.
+/// Reads the header of a message. Models put the recipient before or after the channel.
 fn header<'a>(cursor: &mut Cursor<'a>) -> Header<'a> {
     let mut header = Header::default();
     loop {

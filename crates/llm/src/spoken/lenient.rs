@@ -1,26 +1,26 @@
-//! JSON as models write it. Reads what has only one meaning: trailing commas, single quotes, names without quotes, Python
-//! literals, line breaks in strings, comments, and brackets that are missing at the very end.
+//! Reads JSON as models write it. Accepts deviations that have only one meaning: trailing commas, single quotes, names
+//! without quotes, Python literals, line breaks in strings, comments, and missing brackets at the very end.
 
 use super::cursor::Cursor;
 use serde_json::{Map, Number, Value};
 
-/// Deeper nesting is refused: the reader recurses, and no tool needs it.
+/// Deepest nesting that is read. Limited because the reader recurses; no tool needs more.
 const DEEPEST: usize = 64;
 
-/// Characters of the text that a problem quotes.
+/// Most characters of the text that the description of a problem quotes.
 const NEAR: usize = 24;
 
-/// Quotation marks of Gemma, where both ends look the same.
+/// Quotation marks of Gemma. The same mark opens and closes a string.
 const MARKS: [&str; 2] = ["<|\"|>", "<escape>"];
 
 /// Why a value cannot be read.
 #[derive(Clone, Debug)]
 pub(super) enum Fault {
-    /// The text ends inside of the value.
+    /// The text ends inside the value. The field tells what should come next.
     Cut(&'static str),
-    /// Something else stands where `expected` should be.
+    /// The text has something else, `near`, in the place of `expected`.
     Wrong { expected: &'static str, near: String },
-    /// Deeper than [`DEEPEST`].
+    /// The value is nested deeper than [`DEEPEST`].
     Deep,
 }
 
@@ -37,7 +37,7 @@ impl Fault {
         matches!(self, Self::Cut(_))
     }
 
-    /// What is wrong, for the model.
+    /// Describes the fault, as a sentence for the model.
     pub(super) fn problem(&self) -> String {
         match self {
             Self::Cut(expected) => format!("The call breaks off where {expected} is expected."),
@@ -49,13 +49,13 @@ impl Fault {
     }
 }
 
-/// Reads one value and moves behind it.
+/// Reads one value and moves past it.
 pub(super) fn value(cursor: &mut Cursor<'_>) -> Result<Value, Fault> {
     skip_blanks(cursor);
     value_at(cursor, 0)
 }
 
-/// Reads a text that is one value and nothing else.
+/// Reads a text that consists of one value. Returns `None` for any other text.
 pub(super) fn whole(text: &str) -> Option<Value> {
     let mut cursor = Cursor::new(text);
     let value = value(&mut cursor).ok()?;
@@ -63,8 +63,8 @@ pub(super) fn whole(text: &str) -> Option<Value> {
     cursor.is_at_end().then_some(value)
 }
 
-/// Moves behind a comma (`true`) or behind the closing bracket (`false`). At the end of the text, or before a closing tag
-/// or fence, the bracket may be missing: only one bracket can be meant.
+/// Moves past a comma (returns `true`) or past the closing bracket (returns `false`). The bracket may be missing at the
+/// end of the text, or before a closing tag or fence, because then only one bracket can be meant.
 pub(super) fn goes_on(cursor: &mut Cursor<'_>, closer: &str) -> Result<bool, Fault> {
     skip_blanks(cursor);
     if cursor.eat(",") {
@@ -155,7 +155,7 @@ fn array(cursor: &mut Cursor<'_>, depth: usize) -> Result<Vec<Value>, Fault> {
 fn number(cursor: &mut Cursor<'_>) -> Result<Value, Fault> {
     let start = *cursor;
     let digits = cursor.take_while(|character| character.is_ascii_digit() || "+-.eE".contains(character));
-    // More digits may have been cut off.
+    // The text ends after the digits, so more digits may be missing.
     if cursor.is_at_end() {
         return Err(Fault::Cut("the rest of a number"));
     }
@@ -176,13 +176,13 @@ fn literal(cursor: &mut Cursor<'_>) -> Result<Value, Fault> {
     }
 }
 
-/// A string in any of its quotation marks; `None` if no quotation mark comes.
+/// Reads a string in any kind of quotation marks. Returns `None` if the text does not continue with one.
 fn string(cursor: &mut Cursor<'_>) -> Result<Option<String>, Fault> {
     const CUT: Fault = Fault::Cut("the end of a string");
     if let Some(mark) = MARKS.into_iter().find(|mark| cursor.eat(mark)) {
         return cursor.until(mark).map(|text| Some(text.to_owned())).ok_or(CUT);
     }
-    // Python's long strings come first: they begin with the mark of the short ones.
+    // Try Python's triple quotation marks first, because they begin with a single one.
     let Some(quote) = ["\"\"\"", "'''", "\"", "'"].into_iter().find(|quote| cursor.eat(quote)) else {
         return Ok(None);
     };
@@ -195,16 +195,16 @@ fn string(cursor: &mut Cursor<'_>) -> Result<Option<String>, Fault> {
         match cursor.bump() {
             None => return Err(CUT),
             Some('\\') => escape(cursor, &mut text),
-            // A single quotation mark in a long string.
+            // A single quotation mark does not close a string in triple ones.
             Some(other) => text.push(other),
         }
     }
 }
 
-/// Reads what follows a backslash. An escape that JSON and Python do not know stays as it is.
+/// Reads what follows a backslash. An escape that neither JSON nor Python knows stays unchanged.
 fn escape(cursor: &mut Cursor<'_>, text: &mut String) {
     match cursor.bump() {
-        // The string is cut off: the caller sees the end.
+        // The text ends inside the string; the caller reports it.
         None => {}
         Some('n') => text.push('\n'),
         Some('t') => text.push('\t'),
@@ -221,7 +221,7 @@ fn escape(cursor: &mut Cursor<'_>, text: &mut String) {
     }
 }
 
-/// A character from its first UTF-16 unit, and the second one if it is there.
+/// Returns a character from its first UTF-16 unit. Reads the second unit if there is one.
 fn character(unit: u16, cursor: &mut Cursor<'_>) -> char {
     let mut ahead = *cursor;
     let second = if ahead.eat("\\u") { hexadecimal(&mut ahead) } else { None };

@@ -1,4 +1,5 @@
-//! Calls that begin with a name: `send_message{"to": "root"}`, with the separators of Mistral, DeepSeek, Kimi and Gemma.
+//! Reads calls that begin with a name: `send_message{"to": "root"}`. Knows the separators that Mistral, DeepSeek, Kimi
+//! and Gemma put between the name and the arguments.
 
 use super::SpokenCall;
 use super::cursor::Cursor;
@@ -10,7 +11,7 @@ use super::tools::Context;
 use super::xml;
 use serde_json::{Map, Value};
 
-/// DeepSeek's token between type, name and arguments.
+/// Spellings of DeepSeek's token between type, name and arguments.
 const SEPARATORS: [&str; 3] = ["<｜tool▁sep｜>", "<|tool▁sep|>", "<|tool_sep|>"];
 
 /// Reads a call that begins with a name.
@@ -36,7 +37,7 @@ pub(super) fn call(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<Spok
         return Ok(SpokenCall { name, arguments });
     }
     let tool = context.tools.find(path).ok_or(Stop::Text)?;
-    // Only a name: in prose that would be a word.
+    // A name alone is a call only inside a tag: in prose it would be a mere word.
     if !context.is_tagged || !tokens::closes(cursor) {
         return Err(Stop::Text);
     }
@@ -55,7 +56,7 @@ fn with_arguments(cursor: &mut Cursor<'_>, path: &str, context: Context<'_>) -> 
     Ok(SpokenCall { name, arguments })
 }
 
-/// Moves behind `:0<|tool_call_argument_begin|>`, which follows the name in Kimi's calls.
+/// Moves past `:0<|tool_call_argument_begin|>`, which follows the name in Kimi's calls. Returns whether it was there.
 fn is_kimi(cursor: &mut Cursor<'_>) -> bool {
     let mut ahead = *cursor;
     if ahead.eat(":") {
@@ -69,7 +70,7 @@ fn is_kimi(cursor: &mut Cursor<'_>) -> bool {
     is_kimi
 }
 
-/// Moves behind Mistral's `[CALL_ID]…` and `[ARGS]`.
+/// Moves past Mistral's `[CALL_ID]…` and `[ARGS]`. Returns whether `[ARGS]` was there.
 fn skip_mistral(cursor: &mut Cursor<'_>) -> bool {
     if cursor.eat("[CALL_ID]") {
         cursor.path();
@@ -77,7 +78,7 @@ fn skip_mistral(cursor: &mut Cursor<'_>) -> bool {
     cursor.eat("[ARGS]")
 }
 
-/// DeepSeek: `function<｜tool▁sep｜>name` and a fence, or `name<｜tool▁sep｜>` and JSON.
+/// Reads a call of DeepSeek: `function<｜tool▁sep｜>name` before a code fence, or `name<｜tool▁sep｜>` before JSON.
 fn separated(cursor: &mut Cursor<'_>, first: &str, context: Context<'_>) -> Result<SpokenCall, Stop> {
     let context = Context { is_tagged: true, ..context };
     cursor.skip_blanks();

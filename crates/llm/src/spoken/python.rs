@@ -1,4 +1,4 @@
-//! Calls in the syntax of Python: `send_message(to="root")`, alone, in a list, or printed.
+//! Reads calls in Python syntax: `send_message(to="root")`, alone, in a list, or inside `print`.
 
 use super::cursor::Cursor;
 use super::lenient::{self, Fault};
@@ -7,15 +7,15 @@ use super::tools::{Context, has_parameter};
 use super::{Offered, SpokenCall};
 use serde_json::{Map, Value};
 
-/// Lists in lists, and calls in `print`, nest at most this deep.
+/// Deepest nesting that is read, of lists in lists and of calls inside `print`.
 const DEEPEST: usize = 3;
 
-/// Whether the text goes on with a name and an opening parenthesis.
+/// Whether the text continues with a name and an opening parenthesis.
 pub(super) fn begins_call(mut cursor: Cursor<'_>) -> bool {
     !cursor.path().is_empty() && cursor.starts_with("(")
 }
 
-/// Whether the text goes on with a list of calls; a list of values is JSON.
+/// Whether the text continues with a list of calls. A list of values is JSON and does not count.
 pub(super) fn begins_list(mut cursor: Cursor<'_>) -> bool {
     cursor.eat("[") && {
         cursor.skip_blanks();
@@ -23,7 +23,7 @@ pub(super) fn begins_list(mut cursor: Cursor<'_>) -> bool {
     }
 }
 
-/// Reads a call, a list of calls, or calls in `print`.
+/// Reads a call, a list of calls, or calls inside `print`.
 pub(super) fn calls(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<Vec<SpokenCall>, Stop> {
     nested_calls(cursor, context, 0)
 }
@@ -67,7 +67,7 @@ fn list(cursor: &mut Cursor<'_>, context: Context<'_>, depth: usize) -> Result<V
 
 fn call(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<SpokenCall, Stop> {
     let path = cursor.path();
-    // Llama's built-in tools are objects with this method.
+    // Llama calls a built-in tool as the method `call` of an object.
     let written = if context.is_tagged { path.strip_suffix(".call").unwrap_or(path) } else { path };
     let name = context.accept(written).ok_or(Stop::Text)?;
     let start = *cursor;
@@ -84,7 +84,7 @@ fn call(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<SpokenCall, Sto
 /// Why arguments cannot be read.
 enum Unread {
     Fault(Fault),
-    /// Values without names.
+    /// Values without names, so that it is unclear to which parameters they belong.
     Positional,
 }
 
@@ -126,7 +126,7 @@ fn arguments(cursor: &mut Cursor<'_>, tool: Option<&Offered<'_>>) -> Result<Map<
     }
 }
 
-/// Reads `name=` and moves behind it.
+/// Reads `name=` and moves past it.
 fn keyword<'a>(cursor: &mut Cursor<'a>) -> Option<&'a str> {
     let mut ahead = *cursor;
     let name = ahead.path();
@@ -138,8 +138,8 @@ fn keyword<'a>(cursor: &mut Cursor<'a>) -> Option<&'a str> {
     Some(name)
 }
 
-/// Judges a call that cannot be read. `start` is its opening parenthesis. Prose such as `finish(status) ends the task` has
-/// no argument that looks like one, or goes on behind the parenthesis.
+/// Decides whether a call that cannot be read is broken or prose. `start` is its opening parenthesis. Prose such as
+/// `finish(status) ends the task` has nothing that looks like an argument, or continues after the parenthesis.
 fn broken<'a>(
     cursor: &mut Cursor<'a>,
     start: Cursor<'a>,
@@ -172,7 +172,7 @@ fn begins_like_arguments(mut cursor: Cursor<'_>, tool: Option<&Offered<'_>>) -> 
     is_object || name.is_some_and(|name| tool.is_none_or(|tool| has_parameter(tool, name)))
 }
 
-/// Moves behind the parenthesis that closes the first one; strings are skipped.
+/// Moves past the parenthesis that closes the first one. Parentheses inside strings do not count.
 fn behind_parenthesis(mut cursor: Cursor<'_>) -> Option<Cursor<'_>> {
     let mut depth = 0usize;
     while let Some(next) = cursor.bump() {

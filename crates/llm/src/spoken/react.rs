@@ -1,4 +1,4 @@
-//! Calls in the style of ReAct: a line `Action:` and a line `Action Input:`.
+//! Reads calls in the style of ReAct: a line `Action:` and a line `Action Input:`.
 
 use super::cursor::Cursor;
 use super::named;
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 pub(super) const ACTION: &str = "Action:";
 
-/// Moves from `Thought:` to the action behind it.
+/// Moves from `Thought:` to the action after it. Returns whether there is one.
 pub(super) fn skip_thought(cursor: &mut Cursor<'_>) -> bool {
     if !cursor.starts_with("Thought:") {
         return false;
@@ -25,7 +25,7 @@ pub(super) fn skip_thought(cursor: &mut Cursor<'_>) -> bool {
     }
 }
 
-/// Reads a call that begins with `Action:`. `None` if another form stands behind the label.
+/// Reads a call that begins with `Action:`. Returns `None` if a call in another form follows the label.
 pub(super) fn call(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<Option<SpokenCall>, Stop> {
     cursor.eat(ACTION);
     cursor.skip_blanks();
@@ -47,10 +47,10 @@ pub(super) fn call(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<Opti
     Ok(Some(SpokenCall { name: tool.name.to_owned(), arguments }))
 }
 
-/// Reads an input that is no JSON object, up to the end of its line. It is clear only for a tool with one parameter, or if
-/// it is empty.
+/// Reads an input that is not a JSON object, up to the end of its line. Its meaning is clear only if it is empty or if
+/// the tool has one parameter.
 fn plain(cursor: &mut Cursor<'_>, tool: &Offered<'_>) -> Result<Map<String, Value>, Stop> {
-    // The label of an observation that never came.
+    // The input is empty: the label of the observation follows at once.
     let line = if cursor.starts_with("Observation:") {
         ""
     } else {

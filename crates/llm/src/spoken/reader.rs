@@ -1,4 +1,4 @@
-//! Reads a whole text, form by form.
+//! Reads a whole text as a sequence of calls in any form.
 
 use super::cursor::Cursor;
 use super::harmony::{self, Message};
@@ -8,8 +8,8 @@ use super::tools::{Context, Tools};
 use super::{Spoken, SpokenCall};
 use super::{begun, lenient, named, python, react, shape, xml};
 
-/// Reads calls up to the end of the text. Each form is tried once, at the place where it stands, so that the work grows
-/// with the length of the text and no faster.
+/// Reads calls up to the end of the text. It tries each form at most once at each place, so that the work grows
+/// linearly with the length of the text.
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
     cursor: Cursor<'a>,
@@ -17,7 +17,7 @@ pub(super) struct Reader<'a> {
     is_tagged: bool,
     is_after_prose: bool,
     calls: Vec<SpokenCall>,
-    /// A call that was broken, in a text that may yet turn out to be something else.
+    /// The first broken call. It does not count if the rest of the text turns out to be something else.
     broken: Option<Broken>,
 }
 
@@ -33,12 +33,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Prose was skipped before this text: more doubt is due.
+    /// Makes the reader stricter, because prose was skipped before this text.
     pub(super) fn after_prose(self) -> Self {
         Self { is_after_prose: true, ..self }
     }
 
-    /// Reads the text. The second value is whether it began with calls, even if prose follows them.
+    /// Reads the text. The second value tells whether the text begins with calls, even if prose follows them.
     pub(super) fn run(mut self) -> (Spoken, bool) {
         loop {
             self.skip_tokens();
@@ -64,7 +64,7 @@ impl<'a> Reader<'a> {
         !self.calls.is_empty() || self.broken.is_some()
     }
 
-    /// The whole text is read.
+    /// Returns the result after the whole text has been read.
     fn finish(self) -> Spoken {
         if let Some(broken) = self.broken {
             return spoken(broken);
@@ -78,7 +78,7 @@ impl<'a> Reader<'a> {
         Spoken::Text
     }
 
-    /// A form could not be read.
+    /// Decides what the whole text is when one form in it could not be read.
     fn judge(&self, stop: Stop) -> Spoken {
         let is_doubtful = self.is_after_prose || !self.calls.is_empty();
         match stop {
@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads one form and moves behind it.
+    /// Reads the calls of one form and moves past it.
     fn form(&mut self) -> Result<Vec<SpokenCall>, Stop> {
         if harmony::begins(&self.cursor) {
             return self.harmony();

@@ -1,4 +1,4 @@
-//! The shapes in which a JSON value is a call.
+//! Recognizes JSON values that are calls, in all shapes that models write.
 
 use super::lenient;
 use super::stop::{Stop, When};
@@ -6,11 +6,11 @@ use super::tools::{Context, has_parameter};
 use super::{Offered, SpokenCall};
 use serde_json::{Map, Value};
 
-/// Fields that name the tool.
+/// Fields that may hold the name of the tool.
 pub(super) const NAMES: [&str; 7] =
     ["name", "tool_name", "tool", "function", "function_name", "recipient_name", "action"];
 
-/// Fields that hold the arguments.
+/// Fields that may hold the arguments.
 pub(super) const ARGUMENTS: [&str; 9] = [
     "arguments",
     "parameters",
@@ -23,17 +23,17 @@ pub(super) const ARGUMENTS: [&str; 9] = [
     "tool_parameters",
 ];
 
-/// Fields that hold a call, or a list of calls.
+/// Fields that may hold a call or a list of calls.
 pub(super) const WRAPPERS: [&str; 5] = ["tool_calls", "tool_uses", "tool_call", "function_call", "function"];
 
-/// Fields that may stand beside a call.
+/// Other fields that an object with a call may have.
 pub(super) const BESIDE: [&str; 8] =
     ["type", "id", "call_id", "tool_call_id", "index", "thought", "thoughts", "reasoning"];
 
-/// Fields of a whole message, beside the list of its calls.
+/// Other fields that a whole message with a list of calls may have.
 const OF_MESSAGE: [&str; 2] = ["role", "content"];
 
-/// The calls that a value is.
+/// Reads a value as calls.
 pub(super) fn calls(value: Value, context: Context<'_>) -> Result<Vec<SpokenCall>, Stop> {
     match value {
         Value::Object(fields) => {
@@ -78,7 +78,7 @@ fn of_object(mut fields: Map<String, Value>, context: Context<'_>) -> Result<Vec
     Ok(vec![call])
 }
 
-/// The field that holds the calls, if there is nothing else in the object.
+/// Returns the field that holds the calls. Returns `None` if the object has fields that belong to no call or message.
 fn wrapper(fields: &Map<String, Value>) -> Option<&'static str> {
     let holds = |key: &&&str| matches!(fields.get(**key), Some(Value::Array(_) | Value::Object(_)));
     let wrapper = *WRAPPERS.iter().find(holds)?;
@@ -87,7 +87,7 @@ fn wrapper(fields: &Map<String, Value>) -> Option<&'static str> {
     is_alone.then_some(wrapper)
 }
 
-/// GPT models call several tools through a tool that exists only in their training.
+/// Takes the calls out of `multi_tool_use.parallel`, a tool from the training of GPT models that calls several tools.
 fn parallel_uses(fields: &mut Map<String, Value>) -> Option<Value> {
     let is_parallel =
         |key: &&str| fields.get(*key).and_then(Value::as_str) == Some("multi_tool_use.parallel");
@@ -96,7 +96,8 @@ fn parallel_uses(fields: &mut Map<String, Value>) -> Option<Value> {
     fields.get_mut(*holder)?.as_object_mut()?.shift_remove("tool_uses")
 }
 
-/// The field with the name of a tool, and the name to call. Offered tools come first: `action` is often a parameter.
+/// Returns the field with the name of a tool, and the name to call. A field with the name of an offered tool comes
+/// first, because `action` is often a parameter.
 fn name_field(fields: &Map<String, Value>, context: Context<'_>) -> Option<(&'static str, String)> {
     let written = |key: &'static str| Some((key, fields.get(key)?.as_str()?));
     let offered = NAMES
@@ -131,15 +132,15 @@ fn named(
     let written = holder.and_then(|key| fields.shift_remove(key)).unwrap_or(Value::Null);
     let arguments = match (arguments(written), tool.map(|tool| tool.parameters)) {
         (Ok(arguments), _) => arguments,
-        // LangChain: the input of a tool with one parameter.
+        // LangChain writes the only parameter of a tool as a plain string.
         (Err(Some(text)), Some([only])) => Map::from_iter([((*only).to_owned(), Value::String(text))]),
         (Err(_), _) => return Err(no_object(&name)),
     };
     Ok(SpokenCall { name, arguments })
 }
 
-/// Whether an object with the name of an offered tool is a call and no report or description of one. Answers list tools
-/// by name, some with their schemas.
+/// Whether an object with the name of an offered tool is a call, not a report about a tool or its description: answers
+/// may list tools by name, even with their schemas.
 fn has_shape_of_call(fields: &Map<String, Value>, holder: Option<&str>, tool: Option<&Offered<'_>>) -> bool {
     let is_parameter = |name: &str| tool.is_some_and(|tool| has_parameter(tool, name));
     let mut others = fields.keys().filter(|key| Some(key.as_str()) != holder);
@@ -153,13 +154,13 @@ fn has_shape_of_call(fields: &Map<String, Value>, holder: Option<&str>, tool: Op
     are_beside && is_input
 }
 
-/// Whether the arguments stand beside the name: `{"tool": "send_message", "to": "root"}`.
+/// Whether the arguments are fields next to the name: `{"tool": "send_message", "to": "root"}`.
 fn is_flat(fields: &Map<String, Value>, holder: Option<&str>, tool: &Offered<'_>) -> bool {
     let mut others = fields.keys().filter(|key| has_parameter(tool, key) || !BESIDE.contains(&key.as_str()));
     let are_parameters = others.clone().all(|key| has_parameter(tool, key));
     match holder {
         None => are_parameters && others.next().is_some(),
-        // A parameter that happens to be called `input`.
+        // The tool may have a parameter with a name such as `input`.
         Some(holder) => {
             let is_object = matches!(fields.get(holder), Some(Value::Object(_)));
             are_parameters && (others.any(|key| key != holder) || !is_object)
@@ -167,7 +168,7 @@ fn is_flat(fields: &Map<String, Value>, holder: Option<&str>, tool: &Offered<'_>
     }
 }
 
-/// A call whose only key is the tool: `{"send_message": {"to": "root"}}`.
+/// Reads a call whose only key is the tool's name: `{"send_message": {"to": "root"}}`.
 fn named_by_key(fields: Map<String, Value>, context: Context<'_>) -> Result<SpokenCall, Stop> {
     let mut fields = fields.into_iter();
     let (Some((key, Value::Object(arguments))), None) = (fields.next(), fields.next()) else {
@@ -175,14 +176,14 @@ fn named_by_key(fields: Map<String, Value>, context: Context<'_>) -> Result<Spok
     };
     let tool = context.tools.find(&key).ok_or(Stop::Text)?;
     let fits = arguments.is_empty() || arguments.keys().any(|key| has_parameter(tool, key));
-    // An ordinary result may have a field called like a tool: `{"search": {"hits": 3}}`.
+    // An ordinary result may have a field with the name of a tool: `{"search": {"hits": 3}}`.
     if !fits && !context.is_tagged {
         return Err(Stop::Text);
     }
     Ok(SpokenCall { name: tool.name.to_owned(), arguments })
 }
 
-/// Arguments as an object, or as the text of one. The error is the text, if it is one.
+/// Reads arguments that are an object or the text of one. If they are another text, the error holds that text.
 pub(super) fn arguments(written: Value) -> Result<Map<String, Value>, Option<String>> {
     match written {
         Value::Object(arguments) => Ok(arguments),
@@ -196,13 +197,13 @@ pub(super) fn arguments(written: Value) -> Result<Map<String, Value>, Option<Str
     }
 }
 
-/// The arguments of a call are something else than an object.
+/// Reports that the arguments of a call are not an object.
 pub(super) fn no_object(name: &str) -> Stop {
     let problem = "The arguments of the call must be one JSON object.";
     Stop::broken(Some(name), problem, When::NothingElseFollows)
 }
 
-/// An object with the arguments of one tool, but without its name.
+/// Recognizes an object that has the arguments of exactly one tool but not its name.
 fn bare_arguments(fields: &Map<String, Value>, context: Context<'_>) -> Option<Stop> {
     let tool = context.tools.only_one_with(fields)?;
     if fields.len() < 2 && !context.is_tagged {
@@ -214,7 +215,7 @@ fn bare_arguments(fields: &Map<String, Value>, context: Context<'_>) -> Option<S
     Some(Stop::broken(Some(name), problem, When::NothingElseFollows))
 }
 
-/// An object in a tag form that is no call.
+/// Reports that an object in a tag form names no tool.
 pub(super) fn without_name() -> Stop {
     let problem =
         r#"The call names no tool: it must be {"name": "…", "arguments": {…}}, or better a real tool call."#;

@@ -1,13 +1,13 @@
-//! Why a form was not read as a call.
+//! The reasons why a form was not read as a call.
 
 use super::lenient::Fault;
 
-/// A form that is no call.
+/// The reason why a form was not read as a call.
 #[derive(Clone, Debug)]
 pub(super) enum Stop {
-    /// Nothing that was meant as a call.
+    /// The model did not mean the form as a call.
     Text,
-    /// Meant as a call, if the rest of the text confirms it.
+    /// The model meant the form as a call, if the rest of the text confirms it.
     Broken(Broken, When),
 }
 
@@ -18,14 +18,14 @@ pub(super) struct Broken {
     pub(super) problem: String,
 }
 
-/// What the rest of the text must be like before the answer counts as a broken call.
+/// The condition on the rest of the text under which the answer counts as a broken call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum When {
-    /// Anything.
+    /// No condition.
     Always,
     /// The text ends with a bracket, a tag or a fence. Prose that only quotes a call rarely does.
     EndsLikeCall,
-    /// Only calls and tokens. The reader stands behind the form.
+    /// Only calls and tokens follow. The cursor is already past the form.
     NothingElseFollows,
 }
 
@@ -34,7 +34,7 @@ impl Stop {
         Self::Broken(Broken { tool: tool.map(str::to_owned), problem: problem.into() }, when)
     }
 
-    /// The values of a call cannot be read.
+    /// Reports that the values of a call cannot be read.
     pub(super) fn fault(tool: Option<&str>, fault: &Fault) -> Self {
         let when = if fault.is_cut() { When::Always } else { When::EndsLikeCall };
         Self::broken(tool, fault.problem(), when)

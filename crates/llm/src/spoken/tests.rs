@@ -18,7 +18,7 @@ pub(crate) const OFFERED: [Offered<'static>; 8] = [
     Offered { name: "section", parameters: &["title"] },
 ];
 
-/// A model family, or what the text is, the text, and the calls as `[["name", {…}], …]`.
+/// A label (the model family or the kind of text), the text, and the expected calls as `[["name", {…}], …]`.
 pub(crate) type Case = (&'static str, &'static str, &'static str);
 
 pub(crate) fn check(family: &str, text: &str, expected: &str) {

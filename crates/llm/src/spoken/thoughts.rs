@@ -1,8 +1,8 @@
-//! Splits a model's thoughts from what it says.
+//! Splits a model's thoughts from its answer.
 
 use super::cursor::Cursor;
 
-/// The marks around thoughts. Thoughts come first in an answer: marks in the middle of a text are quoted.
+/// The marks around thoughts. Thoughts come first in an answer; marks in the middle of a text are quotations.
 const BLOCKS: [(&str, &str); 9] = [
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
@@ -15,15 +15,15 @@ const BLOCKS: [(&str, &str); 9] = [
     ("<|channel>thought", "<channel|>"),
 ];
 
-/// Some chat templates write the opening mark themselves, and the answer has only the closing one.
+/// Closing marks that may come alone, because some chat templates write the opening mark themselves.
 const LONE: [&str; 4] = ["</think>", "</thinking>", "[/THINK]", "</seed:think>"];
 
-/// What may follow a Harmony message.
+/// Tokens that may follow a Harmony message.
 const MESSAGE_ENDS: [&str; 5] = ["<|end|>", "<|start|>", "<|channel|>", "<|return|>", "<|call|>"];
 
-/// Splits what a model thought from what it says: the thoughts, if there are any, and the rest without outer blanks.
+/// Splits an answer into the model's thoughts, if there are any, and the rest without outer blanks.
 ///
-/// Only thoughts at the beginning count. If the last of them is never closed, everything is a thought.
+/// Only thoughts at the beginning count. If the last of them is never closed, all text after its mark is a thought.
 pub fn without_thoughts(text: &str) -> (Option<String>, String) {
     let mut thoughts = Vec::new();
     let mut rest = text.trim();
@@ -43,7 +43,7 @@ fn block(text: &str) -> Option<(&str, &str)> {
     Some(inside.split_once(closer).unwrap_or((inside, "")))
 }
 
-/// Harmony's channel for thoughts. With a recipient it is a call of a built-in tool.
+/// Splits off a message in Harmony's channel for thoughts. With a recipient, such a message calls a built-in tool.
 fn analysis(text: &str) -> Option<(&str, &str)> {
     let mut cursor = Cursor::new(text);
     cursor.eat("<|start|>assistant");
@@ -57,8 +57,8 @@ fn analysis(text: &str) -> Option<(&str, &str)> {
     Some((thought, rest.strip_prefix("<|end|>").unwrap_or(rest)))
 }
 
-/// Thoughts before a closing mark that was never opened. A text about such marks is left alone: it has them in quotation
-/// marks, in a fence, in the middle of a line, or with their opening mark.
+/// Splits off thoughts before a closing mark that was never opened. Leaves a text about such marks alone: there, the
+/// mark is in quotation marks, in a fence, in the middle of a line, or after its opening mark.
 fn unopened(text: &str) -> Option<(&str, &str)> {
     for (at, _) in text.match_indices(['<', '[']) {
         let (before, from) = text.split_at(at);
@@ -77,7 +77,7 @@ fn stands_alone(before: &str, after: &str) -> bool {
     is_free_before || after.is_empty() || after.starts_with(['\n', '\r', '<', '{', '['])
 }
 
-/// Harmony's channel for the answer is no part of it.
+/// Removes the header of Harmony's channel for the answer.
 fn without_final_header(text: &str) -> &str {
     let inside = text.strip_prefix("<|start|>assistant").unwrap_or(text);
     match inside.strip_prefix("<|channel|>final<|message|>") {

@@ -2,9 +2,9 @@
 
 use super::cursor::Cursor;
 
-/// Only a model that calls a tool writes these. What follows is in a tag form.
+/// Tokens that a model writes only before a call. The text after them is in a tag form.
 const OPENERS: [&str; 33] = [
-    // Hermes, Qwen, GLM, Granite.
+    // Used by Hermes, Qwen, GLM and Granite.
     "<tool_call>",
     "<tool_calls>",
     "<|tool_call|>",
@@ -12,7 +12,7 @@ const OPENERS: [&str; 33] = [
     "<function_calls>",
     "<functioncall>",
     "<|function_call|>",
-    // Mistral, LM Studio, Nemotron, LFM2, InternLM, Command R7B.
+    // Used by Mistral, LM Studio, Nemotron, LFM2, InternLM and Command R7B.
     "[TOOL_CALLS]",
     "[TOOL_REQUEST]",
     "<TOOLCALL>",
@@ -20,9 +20,9 @@ const OPENERS: [&str; 33] = [
     "<|action_start|>",
     "<|plugin|>",
     "<|START_ACTION|>",
-    // Llama.
+    // Used by Llama.
     "<|python_tag|>",
-    // DeepSeek, with the bars and blanks of its tokenizer, and as models without these tokens spell them.
+    // Used by DeepSeek: with the bars and blanks of its tokenizer, and as models without these tokens write them.
     "<｜tool▁calls▁begin｜>",
     "<｜tool▁call▁begin｜>",
     "<|tool▁calls▁begin|>",
@@ -30,27 +30,27 @@ const OPENERS: [&str; 33] = [
     "<|tool_calls_begin|>",
     "<｜DSML｜function_calls>",
     "<｜DSML｜tool_calls>",
-    // Kimi.
+    // Used by Kimi.
     "<|tool_calls_section_begin|>",
     "<|tool_call_begin|>",
-    // MiniMax, Seed, LongCat, Step, Claude.
+    // Used by MiniMax, Seed, LongCat, Step and Claude.
     "<minimax:tool_call>",
     "<seed:tool_call>",
     "<longcat_tool_call>",
     "<antml:function_calls>",
-    // Gemma.
+    // Used by Gemma.
     "<|tool_call>",
     "<start_function_call>",
-    // One call in a tag of its own: the reader takes the name from the tag.
+    // Tags that belong to one call each: the reader takes the name from the tag.
     "<function=",
     "<invoke name=",
     "<antml:invoke name=",
 ];
 
-/// The last openers are a part of the call.
+/// How many openers, at the end of the list, are part of the call itself.
 const PARTS_OF_CALL: usize = 3;
 
-/// Harmony begins with these. Only a header that names a recipient is a call.
+/// Beginnings of a Harmony header. Only a header that names a recipient is a call.
 const HEADERS: [&str; 2] = ["<|channel|>", "<|start|>"];
 
 const CLOSERS: [&str; 32] = [
@@ -83,7 +83,7 @@ const CLOSERS: [&str; 32] = [
     "</longcat_tool_call>",
     "</antml:function_calls>",
     "</antml:invoke>",
-    // Qwen2.5-Coder repeats the tag in which the tools were listed. Ordinary XML may too, so it proves nothing.
+    // Qwen2.5-Coder repeats the tag in which the tools were listed. Ordinary XML has it too, so it proves nothing.
     "<tools>",
     "</tools>",
     "</tool>",
@@ -112,7 +112,7 @@ const ENDS: [&str; 20] = [
     "[e~[",
 ];
 
-/// The languages of fences in which models write calls.
+/// Languages of the code fences in which models write calls.
 const LANGUAGES: [&str; 19] = [
     "json",
     "json5",
@@ -138,13 +138,13 @@ const LANGUAGES: [&str; 19] = [
 /// A token that was skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token {
-    /// What follows is in a tag form.
+    /// The text after the token is in a tag form.
     Opener,
-    /// Says nothing about what follows.
+    /// The token tells nothing about the text after it.
     Other,
 }
 
-/// Moves behind one token. `is_between`: at least one call was read, so separators and surplus brackets may follow.
+/// Moves past one token. If `is_between`, at least one call was read, so separators and surplus brackets may follow.
 pub(super) fn skip(cursor: &mut Cursor<'_>, is_between: bool) -> Option<Token> {
     let own = OPENERS.len() - PARTS_OF_CALL;
     if cursor.eat_any(&OPENERS[..own]) {
@@ -156,13 +156,13 @@ pub(super) fn skip(cursor: &mut Cursor<'_>, is_between: bool) -> Option<Token> {
     (is_skipped || skip_fence(cursor)).then_some(Token::Other)
 }
 
-/// Whether a text goes on with a token that no argument begins with.
+/// Whether the text ends, or continues with a token that cannot begin an argument.
 pub(super) fn closes(cursor: &Cursor<'_>) -> bool {
     let mut cursor = *cursor;
     cursor.is_at_end() || cursor.eat_any(&CLOSERS) || cursor.eat_any(&ENDS)
 }
 
-/// Moves behind the beginning or the end of a code fence, unless its language is none of calls.
+/// Moves past the marks of a code fence, and past its language if models write calls in it.
 pub(super) fn skip_fence(cursor: &mut Cursor<'_>) -> bool {
     if !cursor.starts_with("```") {
         return false;
@@ -176,7 +176,7 @@ pub(super) fn skip_fence(cursor: &mut Cursor<'_>) -> bool {
     true
 }
 
-/// Models in the style of ReAct announce the observation that the caller adds.
+/// Moves past a last `Observation:`, with which a model in the style of ReAct announces the result of its call.
 fn skip_last_label(cursor: &mut Cursor<'_>) -> bool {
     let mut ahead = *cursor;
     let is_last = ahead.eat("Observation:") && {
@@ -189,7 +189,7 @@ fn skip_last_label(cursor: &mut Cursor<'_>) -> bool {
     is_last
 }
 
-/// A text without the end tokens behind it.
+/// Removes the end tokens after a text.
 pub(super) fn without_ends(text: &str) -> &str {
     let mut text = text.trim_end();
     while let Some(rest) = ENDS.iter().find_map(|end| text.strip_suffix(end)) {
@@ -198,7 +198,8 @@ pub(super) fn without_ends(text: &str) -> &str {
     text
 }
 
-/// The text from its first tag on, if prose comes before. `None` if the tag is quoted or in a fence.
+/// Returns the text from its first tag on, without the prose before it. Returns `None` if there is no tag, or if the
+/// tag is quoted or in a fence.
 pub(super) fn after_lead_in(text: &str) -> Option<&str> {
     let begins = |rest: &str| OPENERS.iter().chain(&HEADERS).any(|opener| rest.starts_with(opener));
     let mut places = text.match_indices(['<', '[']).map(|(at, _)| text.split_at(at));

@@ -1,15 +1,15 @@
-//! The offered tools, and how a name that a model wrote is compared with theirs.
+//! The offered tools, and how the names that models write are matched with them.
 
 use super::Offered;
 use serde_json::{Map, Value};
 
-/// Models write these before a name, as if the tool were in a module.
+/// Prefixes that models write before a name, as if the tool were in a module.
 const PREFIXES: [&str; 4] = ["functions.", "default_api.", "tools.", "tool."];
 
-/// The longest name that counts as one, in bytes. APIs allow 64.
+/// The longest text that counts as a tool's name, in bytes. APIs allow 64.
 const LONGEST: usize = 128;
 
-/// What chat templates put before an answer, and some servers leave in it.
+/// Role headers that chat templates put before an answer and some servers leave in it.
 const ROLES: [&str; 4] = [
     "<|im_start|>assistant",
     "<|start_header_id|>assistant<|end_header_id|>",
@@ -23,7 +23,7 @@ pub(super) struct Tools<'a> {
     offered: &'a [Offered<'a>],
 }
 
-/// The tools, and whether the text is in a tag form, where a name that was not offered is still a name.
+/// The tools, and whether the text is in a tag form, in which any plausible name counts as a tool's name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Context<'a> {
     pub(super) tools: Tools<'a>,
@@ -35,13 +35,13 @@ impl<'a> Tools<'a> {
         Self { offered }
     }
 
-    /// The offered tool that a name means.
+    /// Finds the offered tool that a name means.
     pub(super) fn find(&self, name: &str) -> Option<&'a Offered<'a>> {
         let exact = |name: &str| self.offered.iter().find(|tool| tool.name == name);
         exact(name).or_else(|| PREFIXES.iter().find_map(|prefix| exact(name.strip_prefix(prefix)?)))
     }
 
-    /// The only tool that has all these parameters.
+    /// Returns the tool that has all these parameters, if there is exactly one.
     pub(super) fn only_one_with(&self, fields: &Map<String, Value>) -> Option<&'a Offered<'a>> {
         let has_all = |tool: &&Offered<'_>| fields.keys().all(|key| has_parameter(tool, key));
         let mut tools = self.offered.iter().filter(has_all);
@@ -50,7 +50,7 @@ impl<'a> Tools<'a> {
 }
 
 impl Context<'_> {
-    /// The name to call: that of the offered tool, or in a tag form any name. `None` if it is not a tool's name.
+    /// Returns the name to call: that of the offered tool, or in a tag form any plausible name. Otherwise `None`.
     pub(super) fn accept(&self, name: &str) -> Option<String> {
         if let Some(tool) = self.tools.find(name) {
             return Some(tool.name.to_owned());
@@ -66,7 +66,7 @@ pub(super) fn has_parameter(tool: &Offered<'_>, name: &str) -> bool {
     tool.parameters.contains(&name)
 }
 
-/// A text without the role that a chat template puts before it.
+/// Removes the role header that a chat template put before a text.
 pub(super) fn without_role(text: &str) -> &str {
     let mut text = text;
     while let Some(rest) = ROLES.iter().find_map(|role| text.strip_prefix(role)) {

@@ -1,4 +1,4 @@
-//! Calls in tags: `<function=…>`, `<invoke name="…">`, `<arg_key>`, and tags that are called like a tool.
+//! Reads calls in tags: `<function=…>`, `<invoke name="…">`, `<arg_key>`, and tags with the name of a tool.
 
 use super::cursor::Cursor;
 use super::lenient;
@@ -20,12 +20,12 @@ pub(super) fn calls(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<Vec
     call.map(|call| vec![call])
 }
 
-/// Whether the text goes on with a tag that only a call has.
+/// Whether the text continues with a tag that occurs only in calls.
 pub(super) fn begins_tag_form(mut cursor: Cursor<'_>) -> bool {
     cursor.starts_with("<function=") || invocation(&mut cursor).is_some_and(|invocation| invocation.is_sure)
 }
 
-/// Llama and Qwen3-Coder: `<function=name>` with JSON or with parameters. Llama sometimes leaves the bracket out.
+/// Reads a call of Llama or Qwen3-Coder: JSON or parameters after `<function=name>`. Llama sometimes omits the `>`.
 fn function(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<SpokenCall, Stop> {
     let context = Context { is_tagged: true, ..context };
     cursor.eat("\"");
@@ -43,17 +43,17 @@ fn function(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<SpokenCall,
     invoked_as(cursor, name, "", "</function>")
 }
 
-/// The opening tag of a call that names its tool in an attribute.
+/// An opening tag that names the tool of a call in an attribute.
 #[derive(Clone, Copy)]
 struct Invocation<'a> {
     name: &'a str,
-    /// All tags of the call begin with it.
+    /// The text with which all tags of the call begin, such as `ns:`; often empty.
     prefix: &'a str,
-    /// No other XML has such a tag.
+    /// Whether the tag occurs only in calls, and in no other XML.
     is_sure: bool,
 }
 
-/// Reads `<invoke name="x">`, or MiniCPM's `<function name="x">`, which is also in descriptions of interfaces.
+/// Reads `<invoke name="x">`, or MiniCPM's `<function name="x">`, which descriptions of interfaces contain too.
 fn invocation<'a>(cursor: &mut Cursor<'a>) -> Option<Invocation<'a>> {
     let mut ahead = *cursor;
     if !ahead.eat("<") {
@@ -85,7 +85,7 @@ fn invoked(
     invoked_as(cursor, name, prefix, &format!("</{prefix}invoke>"))
 }
 
-/// Reads parameters up to the closing tag, which may be missing: the reader skips it too.
+/// Reads parameters up to the closing tag. The tag may be missing here, because the reader can skip it as well.
 fn invoked_as(cursor: &mut Cursor<'_>, name: String, prefix: &str, closer: &str) -> Result<SpokenCall, Stop> {
     let mut arguments = Map::new();
     loop {
@@ -97,7 +97,7 @@ fn invoked_as(cursor: &mut Cursor<'_>, name: String, prefix: &str, closer: &str)
         let value = if parameter.is_string { Value::String(written.to_owned()) } else { value(written) };
         arguments.insert(parameter.name.to_owned(), value);
     }
-    // With a complete parameter only the closing tags are missing. Without any, the rest of the call may be missing.
+    // After a complete parameter, only closing tags can be missing. Without one, the rest of the call may be missing.
     if !cursor.eat(closer) && cursor.is_at_end() && arguments.is_empty() {
         return Err(Stop::broken(Some(&name), "The call breaks off before its parameters.", When::Always));
     }
@@ -112,7 +112,7 @@ fn never_closed(name: &str, parameter: &str) -> Stop {
 struct Parameter<'a> {
     name: &'a str,
     closer: String,
-    /// DeepSeek says which values are strings.
+    /// Whether the tag marks its value as a string, as the tags of DeepSeek do.
     is_string: bool,
 }
 
@@ -133,7 +133,7 @@ fn parameter<'a>(cursor: &mut Cursor<'a>, prefix: &str) -> Option<Parameter<'a>>
     Some(Parameter { name, closer: format!("</{prefix}{tag}>"), is_string })
 }
 
-/// The value of an attribute, in quotation marks.
+/// Returns the value of an attribute, which must be in quotation marks.
 fn attribute<'a>(attributes: &'a str, name: &str) -> Option<&'a str> {
     let (_, behind) = attributes.split_once(name)?;
     let value = behind.strip_prefix('=')?;
@@ -141,7 +141,7 @@ fn attribute<'a>(attributes: &'a str, name: &str) -> Option<&'a str> {
     value[1..].split_once(quote).map(|(value, _)| value)
 }
 
-/// GLM: keys and values in turn, behind the name.
+/// Reads the arguments of a GLM call: keys and values in turn, after the name.
 pub(super) fn keys_and_values(cursor: &mut Cursor<'_>, name: &str) -> Result<Map<String, Value>, Stop> {
     let mut arguments = Map::new();
     loop {
@@ -157,7 +157,7 @@ pub(super) fn keys_and_values(cursor: &mut Cursor<'_>, name: &str) -> Result<Map
     }
 }
 
-/// A tag that is an offered tool, with a tag for each argument.
+/// Reads a tag with the name of an offered tool, which contains a tag for each argument.
 fn tool_tag(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<SpokenCall, Stop> {
     let mut ahead = *cursor;
     ahead.eat("<");
@@ -171,7 +171,7 @@ fn tool_tag(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<SpokenCall,
     Ok(SpokenCall { name: tool.name.to_owned(), arguments })
 }
 
-/// Reads the tags of the arguments. The first must be a parameter: in HTML, `<section>` is no call of a tool `section`.
+/// Reads the tags of the arguments. The first must be a parameter: in HTML, `<section>` does not call a tool `section`.
 fn children(cursor: &mut Cursor<'_>, tool: &Offered<'_>) -> Result<Map<String, Value>, Stop> {
     let closer = format!("</{}>", tool.name);
     let mut arguments = Map::new();
@@ -203,7 +203,7 @@ fn child<'a>(cursor: &mut Cursor<'a>) -> Option<&'a str> {
     (is_tag && !key.is_empty() && cursor.eat(">")).then_some(key)
 }
 
-/// The value of a parameter: JSON if it is that, otherwise the text without the line breaks of the tags.
+/// Returns the value of a parameter: parsed if it is JSON, otherwise the text without the line breaks next to the tags.
 fn value(written: &str) -> Value {
     let trimmed = written.trim();
     let is_composite = trimmed.starts_with('{') && trimmed.ends_with('}')

@@ -1,4 +1,4 @@
-//! The messages of a conversation in the order and the roles that servers accept.
+//! Arranges the messages of a conversation in the order and with the roles that servers accept.
 
 use super::parts::{Content, WirePart, labelled};
 use crate::chat::{Arguments, Media, Message, ToolCall};
@@ -9,11 +9,11 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// What the assistant "says" between a tool result and a user message, for servers whose templates refuse the one
-/// straight after the other. It has to be there and should mean nothing.
+/// Text of the assistant message between a tool result and a user message, for servers whose templates refuse a user
+/// message straight after a result. It must not be empty and should mean nothing.
 const BRIDGE: &str = ".";
 
-/// A message as it is written.
+/// A message as it goes over the wire.
 #[derive(Debug, Serialize)]
 #[serde(tag = "role", rename_all = "lowercase")]
 pub(super) enum WireMessage<'a> {
@@ -24,12 +24,12 @@ pub(super) enum WireMessage<'a> {
     Tool { tool_call_id: Cow<'a, str>, content: Content<'a> },
 }
 
-/// Puts a conversation into the shape that a dialect asks for.
+/// Arranges a conversation as the dialect asks.
 pub(super) fn arrange<'a>(messages: &'a [Message], dialect: &Dialect) -> Vec<WireMessage<'a>> {
     let mut arranged = Arranged { dialect, messages: Vec::new(), media: Vec::new() };
     let mut instructions = None;
     for message in messages {
-        // Media stand after the whole batch of results, and before anything that came later.
+        // Media go after the whole batch of results and before any later message.
         if !matches!(message, Message::Tool { .. }) {
             arranged.put_media();
         }
@@ -58,7 +58,7 @@ pub(super) fn arrange<'a>(messages: &'a [Message], dialect: &Dialect) -> Vec<Wir
     arranged.messages
 }
 
-/// The messages so far, and the media of the batch of results that is being written.
+/// The messages so far, and the media of the current batch of results.
 struct Arranged<'d, 'a> {
     dialect: &'d Dialect,
     messages: Vec<WireMessage<'a>>,
@@ -89,7 +89,7 @@ impl<'a> Arranged<'_, 'a> {
     fn put_assistant(&mut self, text: Option<&'a str>, calls: &'a [ToolCall], extra: &'a Map<String, Value>) {
         let text = text.filter(|text| !text.trim().is_empty());
         if text.is_none() && calls.is_empty() {
-            // Servers refuse an empty assistant message, and nothing was said.
+            // Leave out an empty assistant message: it tells nothing, and servers refuse it.
             return;
         }
         let ids = self.dialect.tool_call_ids;
@@ -113,7 +113,7 @@ impl<'a> Arranged<'_, 'a> {
     }
 }
 
-/// Puts instructions that have no role of their own before what the user says first.
+/// Puts the instructions before the first user text, for servers that have no role for instructions.
 fn opened_by<'a>(instructions: Option<&'a String>, mut parts: Vec<WirePart<'a>>) -> Vec<WirePart<'a>> {
     let Some(instructions) = instructions else {
         return parts;
@@ -126,7 +126,7 @@ fn opened_by<'a>(instructions: Option<&'a String>, mut parts: Vec<WirePart<'a>>)
     parts
 }
 
-/// What an assistant message says, with the fields that only its service understands.
+/// The content of an assistant message, with the fields that only its service understands.
 #[derive(Debug)]
 pub(super) struct Said<'a> {
     text: Option<&'a str>,
@@ -143,7 +143,7 @@ impl<'a> Said<'a> {
 impl Serialize for Said<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        // Without text there is no `content` at all: `null` is legal beside calls, but not every server takes it.
+        // Without text, leave `content` out: `null` is legal beside calls, but not every server accepts it.
         if let Some(text) = self.text {
             map.serialize_entry("content", text)?;
         }
@@ -178,8 +178,8 @@ struct CalledFunction<'a> {
     arguments: &'a Arguments,
 }
 
-/// Writes arguments as the string that holds a JSON object. What is no object goes out as an empty one: some servers
-/// answer every later request with an error otherwise.
+/// Writes arguments as a string that contains a JSON object. Malformed arguments become an empty object, because some
+/// servers otherwise answer every later request with an error.
 fn arguments<S: Serializer>(arguments: &&Arguments, serializer: S) -> Result<S::Ok, S::Error> {
     match arguments {
         Arguments::Object(object) => {
@@ -206,11 +206,11 @@ impl Serialize for WireCall<'_> {
     }
 }
 
-/// The longest name that a tool can have.
+/// Longest tool name that servers accept, in bytes.
 const LONGEST_NAME: usize = 64;
 
-/// Gives the name of a tool that a model has called in a form that servers take: they refuse every later request
-/// otherwise, for a name that only the model has thought of. What the tools that there are are called stays as it is.
+/// Converts the tool name in a model's call to a form that servers accept. A model may invent a name, and servers would
+/// refuse every later request that contains an invalid one. The names of existing tools stay unchanged.
 fn wire_name(name: &str) -> Cow<'_, str> {
     let is_allowed = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
     if !name.is_empty() && name.len() <= LONGEST_NAME && name.chars().all(is_allowed) {
@@ -221,7 +221,7 @@ fn wire_name(name: &str) -> Cow<'_, str> {
     if cleaned.is_empty() { "unnamed".into() } else { cleaned.into() }
 }
 
-/// Gives the id of a call in the form that the server takes: the same for the call and its result.
+/// Converts the id of a call to a form that the server accepts. A call and its result get the same id.
 fn wire_id(id: &str, ids: ToolCallIds) -> Cow<'_, str> {
     match ids {
         ToolCallIds::Any => id.into(),
@@ -237,11 +237,11 @@ fn nine_characters(id: &str) -> String {
         '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F', 'G', 'H', 'J', 'K',
         'M', 'N', 'P', 'Q', 'R', 'S', 'T', 'V', 'W', 'X', 'Y', 'Z',
     ];
-    // Not `RandomState`: the same id has to give the same nine characters in every request.
+    // Not `RandomState`, because the same id must give the same nine characters in every request.
     let mut hasher = DefaultHasher::new();
     id.hash(&mut hasher);
     let hash = hasher.finish();
-    // Cannot fail: five bits are an index below 32.
+    // Cannot fail: an index of five bits is below 32.
     (0..9).map(|place| DIGITS[(hash >> (5 * place) & 31) as usize]).collect()
 }
 

@@ -1,4 +1,4 @@
-//! Parts of a message, media encoded while they are written.
+//! Parts of a message as they go over the wire, with media in base64.
 
 use crate::chat::{Media, Part};
 use crate::data::Data;
@@ -56,12 +56,12 @@ impl<'a> From<&'a Part> for WirePart<'a> {
     }
 }
 
-/// Puts the line that names a medium before it.
+/// Returns a medium, preceded by the line that names it.
 pub(super) fn labelled(media: &Media) -> [WirePart<'_>; 2] {
     [WirePart::text(&media.label), WirePart::from(&media.part)]
 }
 
-/// The content of a message: a plain string where it is one text, for servers that know nothing else.
+/// The content of a message. A single text is written as a plain string, because some servers accept nothing else.
 #[derive(Debug)]
 pub(super) struct Content<'a>(pub(super) Vec<WirePart<'a>>);
 
@@ -74,7 +74,7 @@ impl Serialize for Content<'_> {
     }
 }
 
-/// Bytes as base64.
+/// Bytes that are written as base64.
 #[derive(Debug)]
 struct Encoded<'a>(&'a Data);
 
@@ -84,7 +84,7 @@ impl Serialize for Encoded<'_> {
     }
 }
 
-/// Bytes as a data URL.
+/// Bytes that are written as a data URL.
 #[derive(Debug)]
 struct DataUrl<'a> {
     mime_type: &'a str,

@@ -37,7 +37,7 @@ fn tool() -> Tool {
     Tool { name: "f".to_owned(), description: "does f".to_owned(), parameters: json!({"type": "object"}) }
 }
 
-/// The body without its messages.
+/// Compares the body, without its messages, with `expect`.
 fn check(request: &Request, endpoint: &Endpoint, expect: Value) {
     let mut body = body(request, endpoint);
     body.as_object_mut().unwrap().shift_remove("messages");
@@ -96,7 +96,7 @@ fn the_extra_body_has_the_last_word() {
     let endpoint = Endpoint { extra_body, ..endpoint() };
     check(&request(), &endpoint, json!({"temperature": 0, "model": "other", "stream": false}));
     assert_eq!(stream_of(&endpoint), Stream::Whole);
-    // Written once: a server may take either of two.
+    // A field is written only once: if it came twice, a server might use either value.
     let text = serde_json::to_string(&Body::new(&request(), &endpoint)).unwrap();
     assert_eq!(text.matches("\"model\"").count(), 1);
 }
@@ -130,7 +130,7 @@ fn medium() -> impl Strategy<Value = Media> {
     (".{1,20}", part()).prop_map(|(label, part)| Media { label, part })
 }
 
-/// What follows in a conversation: a user message, an answer, or a batch of calls with their results.
+/// The next messages of a conversation: a user message, an answer, or a batch of calls with their results.
 fn exchange() -> impl Strategy<Value = Vec<Message>> {
     let arguments = prop_oneof![
         "[a-z]{1,9}".prop_map(|name| Arguments::Object(Map::from_iter([(name, json!("值"))]))),
@@ -174,7 +174,7 @@ fn conversation() -> impl Strategy<Value = Request> {
     )
 }
 
-/// Any dialect of servers that take no media in a result: those who do are outside the schema.
+/// Any dialect without media in tool results, which the strict schema does not allow.
 fn dialect() -> impl Strategy<Value = Dialect> {
     let role = prop_oneof![Just(SystemRole::System), Just(SystemRole::Developer), Just(SystemRole::User)];
     let field = prop_oneof![Just(MaxTokensField::MaxTokens), Just(MaxTokensField::MaxCompletionTokens)];

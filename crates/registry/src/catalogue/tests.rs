@@ -37,7 +37,8 @@ fn the_default_is_the_named_one_or_the_first() {
     };
     check(None, "a", None);
     check(Some("b"), "b", None);
-    let gone = "app.json: /defaultService: is not the id of a service that there is; the service \"a\" is the default";
+    let gone =
+        "app.json: /defaultService: is not the id of a service; the service \"a\" is used as the default";
     check(Some("c"), "a", Some(gone));
 }
 
@@ -89,8 +90,8 @@ fn some_services() -> impl Strategy<Value = Vec<Service>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Capability seed (`docs/seeds/capability-routing.design.md`), Property 7: the queries say of each service exactly what
-    /// `llmservices.json` says of it, side by side; an unknown one has nothing.
+    /// Capability seed (`docs/seeds/capability-routing.design.md`), Property 7: for each service, input and output
+    /// apart, the queries return exactly what `llmservices.json` declares; an unknown service has nothing.
     #[test]
     fn capability_property_7_capability_query_api_correctness(
         written in prop::collection::vec((some_names(), some_names()), 1..6),
@@ -151,7 +152,7 @@ proptest! {
             Why::Matched { missing } => prop_assert_eq!(missing.len(), required.len() - best),
             Why::Default => prop_assert!(required.is_empty()),
             Why::NoMatch => prop_assert!(best == 0 && !required.is_empty()),
-            Why::Named | Why::NamedIsGone(_) => prop_assert!(false, "nothing was named"),
+            Why::Named | Why::NamedIsGone(_) => prop_assert!(false, "the wish names no service"),
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::{services, settings};
 use serde_json::json;
 use std::sync::LazyLock;
 
-/// Everything that `app.json` can say, nothing of it the default.
+/// An `app.json` with every field; no value is the default.
 fn full_app() -> Value {
     json!({
         "language": "en", "defaultService": "a", "discover": false, "prompts": "mine",
@@ -21,7 +21,7 @@ fn full_app() -> Value {
     })
 }
 
-/// The same with another value for each field.
+/// An `app.json` with the same fields, each with another value.
 fn other_app() -> Value {
     json!({
         "language": "zh", "defaultService": "b", "discover": true, "prompts": "others",
@@ -37,7 +37,7 @@ fn other_app() -> Value {
     })
 }
 
-/// Everything that a service can say, nothing of it the default.
+/// A service with every field; no value is the default.
 fn full_service() -> Value {
     json!({
         "id": "a", "name": "first name", "baseURL": "http://first.example/v1", "model": "first", "apiKey": "sk-secret-1",
@@ -52,7 +52,7 @@ fn full_service() -> Value {
     })
 }
 
-/// The same with another value for each field.
+/// A service with the same fields, each with another value.
 fn other_service() -> Value {
     json!({
         "id": "z", "name": "other name", "baseURL": "http://other.example/v1", "model": "other", "apiKey": "sk-secret-2",
@@ -67,7 +67,7 @@ fn other_service() -> Value {
     })
 }
 
-/// What two such files make, and whether anything was wrong with them.
+/// Builds the snapshot of an `app.json` and a service, with the problems of both.
 fn snapshot(app: &Value, service: &Value) -> Snapshot {
     static PROMPTS: LazyLock<Arc<Prompts>> =
         LazyLock::new(|| Arc::new(prompts::build(Language::Zh, &Overrides::new()).0));
@@ -75,7 +75,7 @@ fn snapshot(app: &Value, service: &Value) -> Snapshot {
     let service_of = |id: &str| json!({"id": id, "baseURL": "rehearsal:", "model": "m"});
     let file = json!({"services": [service, service_of("b"), service_of("c")]});
     let declared = sources::declared(Some(&file.to_string()), &Environment::look_up(|_| None)).unwrap();
-    let (Declared::Services(taken), of_services) = declared else { panic!("there are services") };
+    let (Declared::Services(taken), of_services) = declared else { panic!("the file declares services") };
     problems.extend(of_services);
     Snapshot {
         revision: 1,
@@ -86,7 +86,7 @@ fn snapshot(app: &Value, service: &Value) -> Snapshot {
     }
 }
 
-/// The JSON pointers of everything in a value that is no object.
+/// Returns the JSON pointers of all values inside `value` that are not objects.
 fn leaves(value: &Value) -> Vec<String> {
     let Value::Object(fields) = value else { return vec![String::new()] };
     let inner = |(name, value): (&String, &Value)| {
@@ -95,7 +95,7 @@ fn leaves(value: &Value) -> Vec<String> {
     fields.iter().flat_map::<Vec<String>, _>(inner).collect()
 }
 
-/// What one would look for in a line about the field at that pointer.
+/// Returns the words that a line about the field at `pointer` must contain.
 fn name_of(pointer: &str) -> String {
     match pointer {
         "/id" => "service z added".to_owned(),
@@ -106,7 +106,7 @@ fn name_of(pointer: &str) -> String {
     }
 }
 
-/// Without the field at that pointer.
+/// Returns `value` without the field at `pointer`.
 fn without(value: &Value, pointer: &str) -> Value {
     let mut value = value.clone();
     let (object, name) = pointer.rsplit_once('/').unwrap();
@@ -125,7 +125,7 @@ fn each_setting_that_changes_is_told_by_its_name() {
     let (full, other, service) = (full_app(), other_app(), full_service());
     let before = snapshot(&full, &service);
     assert_eq!(differences(&before, &snapshot(&full, &service)), [""; 0]);
-    assert_eq!(leaves(&full), leaves(&show::settings(&before.settings)), "every setting there is");
+    assert_eq!(leaves(&full), leaves(&show::settings(&before.settings)), "`full_app` has every setting");
     for pointer in leaves(&full) {
         let mut changed = full.clone();
         *changed.pointer_mut(&pointer).unwrap() = other.pointer(&pointer).unwrap().clone();
@@ -155,7 +155,7 @@ fn each_field_of_a_service_that_changes_is_told_by_its_name_and_no_secret_is() {
     }
 }
 
-/// What is shown of a service names every field that there is, because the compiler makes it; so does the service above.
+/// Checks that `full_service` has every field of a service. The compiler ensures that `show::service` shows them all.
 #[test]
 fn the_service_of_these_tests_has_every_field() {
     let shown = show::service(
@@ -167,7 +167,7 @@ fn the_service_of_these_tests_has_every_field() {
         .0[0],
     );
     let names = |value: &Value| -> Vec<String> {
-        // Of these not every name is told, or values are no single field.
+        // The content of `headers` and `extraBody` is arbitrary, so only these two names themselves are compared.
         let outer = |pointer: &str| pointer.splitn(3, '/').take(2).collect::<Vec<_>>().join("/");
         let is_open = |pointer: &str| pointer.starts_with("/headers") || pointer.starts_with("/extraBody");
         let derived = ["/capabilitiesDeclared", "/givenTools"];
@@ -240,7 +240,7 @@ fn services_that_come_go_and_change_places() {
         let Ok((Declared::Services(taken), _)) =
             sources::declared(Some(&text), &Environment::look_up(|_| None))
         else {
-            panic!("there are services")
+            panic!("the file declares services")
         };
         Catalogue::new(1, &taken, None).0
     };
@@ -253,6 +253,6 @@ fn services_that_come_go_and_change_places() {
     check(&["a", "b"], &["a", "c", "b"], &["service c added"]);
     check(&["a", "b", "c"], &["a", "c"], &["service b removed"]);
     check(&["a", "b"], &["b"], &["service a removed", "default service: a → b"]);
-    check(&["a", "b", "c"], &["a", "c", "b"], &["the services stand in another order"]);
-    check(&["a", "b"], &["b", "a"], &["the services stand in another order", "default service: a → b"]);
+    check(&["a", "b", "c"], &["a", "c", "b"], &["the order of the services changed"]);
+    check(&["a", "b"], &["b", "a"], &["the order of the services changed", "default service: a → b"]);
 }

@@ -61,10 +61,10 @@ fn texts_are_replaced_one_by_one() {
         assert_eq!(prompts.texts.get(key), built_in.texts.get(key));
     }
     insta::assert_snapshot!(problems, @r"
-    prompts/en/texts.toml: type_names.image/gif: must be a text; the built-in text counts
-    prompts/en/texts.toml: message.quote_mark: must be a text; the built-in text counts
-    prompts/en/texts.toml: the text `message.from_system` has a placeholder `{nobody}`, which is not one of its own; the built-in text counts
-    prompts/en/texts.toml: there is no text named `message.from_nobody`; the built-in text counts
+    prompts/en/texts.toml: type_names.image/gif: must be a string; the built-in text is used
+    prompts/en/texts.toml: message.quote_mark: must be a string; the built-in text is used
+    prompts/en/texts.toml: the text `message.from_system` has a placeholder `{nobody}`, which is not one of its own; the built-in text is used
+    prompts/en/texts.toml: there is no text named `message.from_nobody`; the built-in text is used
     ");
 }
 
@@ -91,10 +91,10 @@ fn tool_texts_are_replaced_one_by_one() {
         assert_eq!(prompts.tool_texts[tool], built_in.tool_texts[tool]);
     }
     insta::assert_snapshot!(problems, @r"
-    prompts/en/tools.toml: list_contacts: must be a table; the built-in text counts
-    prompts/en/tools.toml: put_artifact.description: must be a text; the built-in text counts
-    prompts/en/tools.toml: put_artifact.parameters: must be a table; the built-in text counts
-    prompts/en/tools.toml: put_artifact.colour: there is no such field; the built-in text counts
+    prompts/en/tools.toml: list_contacts: must be a table; the built-in text is used
+    prompts/en/tools.toml: put_artifact.description: must be a string; the built-in text is used
+    prompts/en/tools.toml: put_artifact.parameters: must be a table; the built-in text is used
+    prompts/en/tools.toml: put_artifact.colour: there is no such field; the built-in text is used
     prompts/en/tools.toml: fly: there is no such tool; it has no effect
     prompts/en/tools.toml: send_message.parameters.cc: there is no such parameter; it has no effect
     ");
@@ -105,20 +105,20 @@ fn what_cannot_be_taken_at_all() {
     let check = |file: PromptFile, text: &str, expect: &str| {
         assert_eq!(check(Language::Zh, file, text).unwrap_err().to_string(), expect);
     };
-    check(PromptFile::Base, " \n", "prompts/zh/base.txt: the file is empty; the file is not taken");
+    check(PromptFile::Base, " \n", "prompts/zh/base.txt: the file is empty; the file is not used");
     check(
         PromptFile::Role,
         "{role_prompt}",
-        "prompts/zh/role.txt: lacks the placeholder `{role_name}`; the file is not taken",
+        "prompts/zh/role.txt: lacks the placeholder `{role_name}`; the file is not used",
     );
     check(
         PromptFile::Role,
         "{role_name}{role_prompt}{role_id}",
-        "prompts/zh/role.txt: has a placeholder `{role_id}`, which is not one of its own; the file is not taken",
+        "prompts/zh/role.txt: contains the unknown placeholder `{role_id}`; the file is not used",
     );
     check(
         PromptFile::Texts,
         "a = \"文\"\nb = \"文\" c",
-        "prompts/zh/texts.toml:2:9: unexpected key or value, expected newline, `#`; the file is not taken",
+        "prompts/zh/texts.toml:2:9: unexpected key or value, expected newline, `#`; the file is not used",
     );
 }

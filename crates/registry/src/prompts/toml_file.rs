@@ -1,16 +1,16 @@
-//! Reads TOML files of texts.
+//! Reads TOML files that contain texts.
 
 use crate::problem::Place;
 use std::collections::BTreeMap;
 use toml::{Table, Value};
 
-/// Why a text is not TOML.
+/// Where and why a text is not valid TOML.
 pub(super) struct SyntaxError {
     pub(super) place: Place,
     pub(super) what: String,
 }
 
-/// Parses a file.
+/// Parses the content of a TOML file, which may begin with a byte order mark.
 pub(super) fn parse(text: &str) -> Result<Table, SyntaxError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     text.parse::<Table>().map_err(|error| {
@@ -21,12 +21,12 @@ pub(super) fn parse(text: &str) -> Result<Table, SyntaxError> {
             let column = before.get(start_of_line..).map_or(0, |line| line.chars().count()) + 1;
             Place::Position { line, column }
         });
-        // The message may go on for several lines; a problem has one.
+        // The parser's message may have several lines, but a problem is shown on one line.
         SyntaxError { place, what: error.message().lines().collect::<Vec<_>>().join(", ") }
     })
 }
 
-/// The texts in a table by their dotted keys; what is no text is told to `wrong`.
+/// Collects the strings in a table by their dotted keys, and reports every other value to `wrong`.
 pub(super) fn flatten(
     prefix: &str,
     table: Table,
@@ -40,7 +40,7 @@ pub(super) fn flatten(
                 texts.insert(key, text);
             }
             Value::Table(inner) => texts.extend(flatten(&key, inner, wrong)),
-            _ => wrong(&key, "must be a text"),
+            _ => wrong(&key, "must be a string"),
         }
     }
     texts

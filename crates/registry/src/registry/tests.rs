@@ -8,21 +8,21 @@ use tempfile::TempDir;
 const TWO: &str = r#"{"services": [{"id": "a", "baseURL": "http://a.example", "model": "m"},
                                   {"id": "b", "baseURL": "http://b.example", "model": "m"}]}"#;
 
-/// A discovery that must not be asked.
+/// Returns a discovery that fails the test if the registry calls it.
 fn unasked() -> Discovery {
-    Box::new(|| panic!("nothing had to be looked for"))
+    Box::new(|| panic!("the discovery must not be called"))
 }
 
-/// A machine without model servers.
+/// Returns a discovery that finds no model server.
 fn nothing_there() -> Discovery {
     Box::new(|| Box::pin(async { None }))
 }
 
-/// Finds a server, the first time it is asked.
+/// Returns a discovery that finds a server, and fails the test if the registry calls it twice.
 fn finds_ollama_once() -> Discovery {
     let asked = std::sync::atomic::AtomicBool::new(false);
     Box::new(move || {
-        assert!(!asked.swap(true, std::sync::atomic::Ordering::SeqCst), "looked for twice");
+        assert!(!asked.swap(true, std::sync::atomic::Ordering::SeqCst), "the discovery was called twice");
         let base_url = "http://127.0.0.1:11434/v1".to_owned();
         let found = Discovered {
             server_name: "Ollama".to_owned(),
@@ -104,10 +104,10 @@ async fn a_first_load_tells_all_problems_of_all_files() {
     let error = Registry::load(dir.path(), no_environment(), unasked()).await.unwrap_err();
     let lines: Vec<_> = error.problems.iter().map(Problem::to_string).collect();
     insta::assert_snapshot!(lines.join("\n"), @r#"
-    app.json:1:2: Unterminated object; the file is not taken
+    app.json:1:2: Unterminated object; the file is not used
     llmservices.json: /services/0/baseURL: missing; the service "a" is left out
     llmservices.json: /services/0/model: missing; the service "a" is left out
-    llmservices.json: /services: none of the services is valid; the file is not taken
+    llmservices.json: /services: none of the services is valid; the file is not used
     "#);
     assert!(error.to_string().contains("/services/0/baseURL"));
 }
@@ -142,7 +142,7 @@ async fn a_change_is_one_new_revision_and_no_change_is_none() {
     assert_eq!((fourth.revision, fourth.catalogue.revision()), (4, 4));
     assert_eq!(fourth.catalogue.default_service().id, ServiceId::new("c"));
     assert_eq!(fourth.problems.len(), 1);
-    // Whoever took the first snapshot still sees it whole.
+    // The first snapshot itself does not change.
     assert_eq!(first.catalogue.services().len(), 2);
 }
 
@@ -163,7 +163,7 @@ async fn what_cannot_be_taken_changes_nothing() {
     write(&dir, "app.json", r#"{"limits": {"maxDepth": 4}"#);
     let reloaded = registry.reload().await;
     assert_eq!(unchanged(&reloaded).settings.limits.max_depth, 3);
-    assert_eq!(problems(unchanged(&reloaded)), ["app.json:1:27: Unterminated object; the file is not taken"]);
+    assert_eq!(problems(unchanged(&reloaded)), ["app.json:1:27: Unterminated object; the file is not used"]);
     write(&dir, "app.json", app);
     assert_eq!(problems(unchanged(&registry.reload().await)), [""; 0]);
 }
@@ -177,8 +177,8 @@ async fn a_file_that_is_gone_for_a_moment_changes_nothing() {
     let reloaded = registry.reload().await;
     assert_eq!(unchanged(&reloaded).catalogue.origin(), &Origin::File);
     insta::assert_snapshot!(problems(unchanged(&reloaded)).join("\n"), @r"
-    app.json: the file is gone; what it said last stays in force until the next start
-    llmservices.json: the file is gone; what it said last stays in force until the next start
+    app.json: the file is gone; its last content stays in force until the next start
+    llmservices.json: the file is gone; its last content stays in force until the next start
     ");
 }
 
@@ -189,7 +189,7 @@ async fn an_emptied_list_brings_the_next_source_in() {
     write(&dir, "llmservices.json", r#"{"services": []}"#);
     let reloaded = registry.reload().await;
     assert_eq!(changed(&reloaded).catalogue.origin(), &Origin::Discovered("Ollama".to_owned()));
-    // What was found stays, and is not looked for at every reload.
+    // The server that was found stays; a reload does not search again.
     unchanged(&registry.reload().await);
     write(&dir, "app.json", r#"{"discover": false}"#);
     let reloaded = registry.reload().await;
@@ -233,7 +233,7 @@ async fn prompts_are_replaced_file_by_file() {
     let reloaded = registry.reload().await;
     assert_eq!(
         problems(changed(&reloaded)),
-        ["app.json: /prompts: is not a directory; the built-in prompts count"]
+        ["app.json: /prompts: is not a directory; the built-in prompts are used"]
     );
 }
 
@@ -251,7 +251,7 @@ async fn no_secret_is_ever_shown() {
     assert!(![before, after, broken].iter().any(|shown| shown.contains(secret)));
 }
 
-/// The newest report; there is exactly one.
+/// Receives the waiting report, and checks that there is only one.
 fn only(reports: &mut broadcast::Receiver<Report>) -> Report {
     let report = reports.try_recv().unwrap();
     assert!(reports.try_recv().is_err());
@@ -282,7 +282,7 @@ async fn a_report_says_whether_the_change_was_taken() {
     let services = "llmservices.json";
     check(services, Some(&three), Outcome::Taken, &["service c added"], 0).await;
     check(services, Some("{"), Outcome::Kept, &[], 1).await;
-    // What is wrong already is wrong with another file, and does not make this change a refused one.
+    // The problem reported before is in another file, so this change is not refused.
     check(
         "app.json",
         Some(r#"{"language": "en"}"#),
@@ -301,7 +301,7 @@ async fn a_report_says_whether_the_change_was_taken() {
         .await;
     check(services, None, Outcome::Kept, &[], 1).await;
     check(services, Some(TWO), Outcome::Taken, &["service c removed"], 0).await;
-    // Half of a change is taken, and the problems say which half is not.
+    // The valid half of a change takes effect, and the problems name the other half.
     check(services, Some(&with_a_bad_one), Outcome::Taken, &["service c added"], 2).await;
 }
 
@@ -323,9 +323,9 @@ async fn variables_are_looked_up_for_the_services_in_force() {
     let dir = directory(&[("llmservices.json", &text)]);
     let registry = loaded(&dir).await;
     let unset = |_: &str| None;
-    let expect = "llmservices.json: /services/1/apiKey: is read from the environment variable B_KEY, which is not set; \
-                  a call of the service \"b\" fails until it is";
-    // A file that cannot be taken does not count.
+    let expect = "llmservices.json: /services/1/apiKey: the environment variable B_KEY is not set; \
+                  calls to the service \"b\" fail until it is";
+    // A file that cannot be used does not replace the services in force.
     for text in [&*text, "{"] {
         write(&dir, "llmservices.json", text);
         registry.reload().await;

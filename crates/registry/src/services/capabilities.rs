@@ -7,10 +7,10 @@ use crate::similar::{self, Side};
 use polity_society::content::{Capabilities, Capability};
 use serde_json::Value;
 
-/// Reads the capabilities, or reports why they cannot be taken. One bad entry makes all of them void: half of a
-/// declaration says something that nobody meant.
+/// Reads the capabilities, or reports why they cannot be used. One bad entry invalidates all of them, because half of a
+/// declaration would mean something that its author did not intend.
 pub(super) fn read(fields: &mut Fields<'_>, whose: &str) -> Option<(Capabilities, Declaration)> {
-    let done = format!("{whose} counts as text only");
+    let done = format!("{whose} is assumed to support only text");
     let mut object = fields.open("capabilities", &done)?;
     let input = read_side(&mut object, Side::Input, &done);
     let output = read_side(&mut object, Side::Output, &done);
@@ -29,7 +29,7 @@ pub(super) fn read(fields: &mut Fields<'_>, whose: &str) -> Option<(Capabilities
     Some((capabilities, declared))
 }
 
-/// A side of a declaration that cannot be taken; what is wrong with it has been reported.
+/// A side of a declaration cannot be used; its problems have been reported.
 struct BadSide;
 
 fn read_side(object: &mut Fields<'_>, side: Side, done: &str) -> Result<Option<Vec<Capability>>, BadSide> {
@@ -45,7 +45,7 @@ fn read_side(object: &mut Fields<'_>, side: Side, done: &str) -> Result<Option<V
     let mut capabilities = Vec::with_capacity(count);
     for (index, item) in items.into_iter().enumerate() {
         let Some(capability) = item.as_str().and_then(Capability::new) else {
-            object.report_item(Severity::Error, (field, index), "must be a text that is not empty", done);
+            object.report_item(Severity::Error, (field, index), "must be a non-empty string", done);
             continue;
         };
         if !capability.is_standard() {
@@ -57,7 +57,7 @@ fn read_side(object: &mut Fields<'_>, side: Side, done: &str) -> Result<Option<V
             } else {
                 format!(" in {:?}", where_it_belongs.as_str())
             };
-            let what = format!("is a word of your own (did you mean {meant:?}{place}?)");
+            let what = format!("is not a known capability (did you mean {meant:?}{place}?)");
             object.report_item(Severity::Warning, (field, index), what, "it is kept as it is");
         }
         capabilities.push(capability);

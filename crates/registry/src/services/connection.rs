@@ -1,4 +1,4 @@
-//! Reads where and how a service is called.
+//! Reads the endpoint of a service: its URL, model, key, headers, timeouts and dialect.
 
 use crate::fields::{self, Fields};
 use polity_llm::{Dialect, Endpoint, Timeouts};
@@ -8,10 +8,10 @@ use serde_json::Value;
 use std::time::Duration;
 use url::Url;
 
-/// The scheme of the built-in model.
+/// The URL scheme of the built-in models.
 const REHEARSAL: &str = "rehearsal";
 
-/// Reads a base URL. What is wrong never quotes it, because people put keys into URLs.
+/// Reads a base URL. The error never quotes it, because people put keys into URLs.
 pub(crate) fn base_url(value: Value) -> Result<String, &'static str> {
     let wrong = "must be an http or https URL";
     let text = fields::name(value)?;
@@ -22,15 +22,15 @@ pub(crate) fn base_url(value: Value) -> Result<String, &'static str> {
         _ => return Err(wrong),
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("must not have a user name or password in it; apiKey and headers are for that");
+        return Err("must not contain a user name or password (use apiKey or headers)");
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return Err("must not have a query or a fragment");
+        return Err("must not contain a query or a fragment");
     }
     Ok(text.trim_end_matches('/').to_owned())
 }
 
-/// Reads everything else about the endpoint.
+/// Reads the other fields of the endpoint.
 pub(super) fn read_endpoint(
     fields: &mut Fields<'_>,
     base_url: String,
@@ -43,20 +43,20 @@ pub(super) fn read_endpoint(
         endpoint.api_key = key;
     }
     endpoint.headers = read_headers(fields);
-    if let Some(milliseconds) = fields.read("timeoutMs", "the default counts", fields::count) {
+    if let Some(milliseconds) = fields.read("timeoutMs", "the default is used", fields::count) {
         endpoint.timeout = Duration::from_millis(milliseconds);
     }
     endpoint.timeouts = read_timeouts(fields);
-    endpoint.max_tokens = fields.read("maxTokens", "the server decides", fields::count);
-    endpoint.extra_body = fields.read("extraBody", "nothing is added", fields::object).unwrap_or_default();
+    endpoint.max_tokens = fields.read("maxTokens", "the server sets the limit", fields::count);
+    endpoint.extra_body = fields.read("extraBody", "no fields are added", fields::object).unwrap_or_default();
     endpoint.dialect = read_dialect(fields);
     endpoint
 }
 
 fn read_timeouts(service: &mut Fields<'_>) -> Timeouts {
-    const DONE: &str = "the default counts";
+    const DONE: &str = "the default is used";
     let mut timeouts = Timeouts::default();
-    let Some(mut object) = service.open("timeouts", "the defaults count") else {
+    let Some(mut object) = service.open("timeouts", "the defaults are used") else {
         return timeouts;
     };
     let milliseconds = |value| fields::count(value).map(Duration::from_millis);
@@ -67,7 +67,7 @@ fn read_timeouts(service: &mut Fields<'_>) -> Timeouts {
     timeouts
 }
 
-/// Reads a key or the value of a header: a text that fits into a header, or `${NAME}`.
+/// Reads a key or a header value: a string that HTTP allows in a header, or a single `${NAME}`.
 fn secret(value: Value) -> Result<SecretString, &'static str> {
     let text = fields::text(value)?;
     if !text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
@@ -75,7 +75,7 @@ fn secret(value: Value) -> Result<SecretString, &'static str> {
     }
     let reference = text.strip_prefix("${");
     if reference.is_some_and(|rest| !rest.strip_suffix('}').is_some_and(fields::is_variable_name)) {
-        return Err("must name one environment variable, such as ${OPENAI_API_KEY}, and nothing else");
+        return Err("must be exactly one variable, such as ${OPENAI_API_KEY}, if it begins with ${");
     }
     Ok(SecretString::from(text))
 }
@@ -89,7 +89,7 @@ fn read_headers(fields: &mut Fields<'_>) -> Vec<(String, SecretString)> {
         let is_token = !name.is_empty()
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte));
         let value = object.read(&name, "the header is left out", |value| {
-            if is_token { secret(value) } else { Err("is not the name of a header") }
+            if is_token { secret(value) } else { Err("is not a valid header name") }
         });
         headers.extend(value.map(|value| (name, value)));
     }
@@ -98,7 +98,7 @@ fn read_headers(fields: &mut Fields<'_>) -> Vec<(String, SecretString)> {
 
 fn read_dialect(service: &mut Fields<'_>) -> Dialect {
     let default = Dialect::default();
-    let Some(mut object) = service.open("dialect", "the defaults count") else {
+    let Some(mut object) = service.open("dialect", "the defaults are used") else {
         return default;
     };
     let dialect = Dialect {
@@ -118,7 +118,7 @@ fn read_dialect(service: &mut Fields<'_>) -> Dialect {
     dialect
 }
 
-/// Reads one of a few words.
+/// Reads a string that must be one of a few words; `wrong` lists them.
 fn choice<T: DeserializeOwned + Default>(object: &mut Fields<'_>, field: &str, wrong: &'static str) -> T {
     object.read_or(field, T::default(), |value| serde_json::from_value(value).map_err(|_| wrong))
 }

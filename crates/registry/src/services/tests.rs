@@ -48,7 +48,7 @@ const SEED_EXAMPLE: &str = r#"{
   ]
 }"#;
 
-/// A file with one service: what every service needs, and over it `more`.
+/// Returns a file with one service that has the required fields and the fields of `more`.
 fn file_with(more: Value) -> String {
     let mut service = json!({"id": "a", "baseURL": "https://a.example/v1", "model": "m"});
     if let (Value::Object(service), Value::Object(more)) = (&mut service, more) {
@@ -244,47 +244,47 @@ fn every_problem_is_told_and_the_other_services_load() {
     llmservices.json: /services/0/baseURL: must be an http or https URL; the service is left out
     llmservices.json: /services/0/model: missing; the service is left out
     llmservices.json: /services/1/model: must not be empty; the service "a" is left out
-    llmservices.json: /services/2/capabilities/input/1: must be a text that is not empty; the service "a" counts as text only
-    llmservices.json: /services/2/capabilities/output: must be a list of capabilities; the service "a" counts as text only
+    llmservices.json: /services/2/capabilities/input/1: must be a non-empty string; the service "a" is assumed to support only text
+    llmservices.json: /services/2/capabilities/output: must be a list of capabilities; the service "a" is assumed to support only text
     llmservices.json: /services/2/capabilities/both: there is no such field; it has no effect
     llmservices.json: /services/2/colour: there is no such field; it is kept and has no effect
     llmservices.json: /services/3/baseURL: must be an http or https URL; the service "a" is left out
-    llmservices.json: /services/3/id: is used already by a service above; the service "a" is left out
+    llmservices.json: /services/3/id: is already the id of an earlier service; the service "a" is left out
     llmservices.json: /services/4/apiKey: must be printable ASCII on one line; the service "b" is called without a key
-    llmservices.json: /services/4/headers/bad name: is not the name of a header; the header is left out
-    llmservices.json: /services/4/headers/X-Ok: must be a text; the header is left out
-    llmservices.json: /services/4/timeoutMs: must be a whole number above zero; the default counts
-    llmservices.json: /services/4/timeouts/connectMs: must be a whole number above zero; the default counts
-    llmservices.json: /services/4/timeouts/firstByteMs: must be a whole number above zero; the default counts
+    llmservices.json: /services/4/headers/bad name: is not a valid header name; the header is left out
+    llmservices.json: /services/4/headers/X-Ok: must be a string; the header is left out
+    llmservices.json: /services/4/timeoutMs: must be a whole number above zero; the default is used
+    llmservices.json: /services/4/timeouts/connectMs: must be a whole number above zero; the default is used
+    llmservices.json: /services/4/timeouts/firstByteMs: must be a whole number above zero; the default is used
     llmservices.json: /services/4/timeouts/betweenByteMs: there is no such field (did you mean "betweenBytesMs"?); it has no effect
-    llmservices.json: /services/4/maxTokens: must be a whole number above zero; the server decides
-    llmservices.json: /services/4/extraBody: must be an object; nothing is added
-    llmservices.json: /services/4/dialect/toolResultMedia: must be "after" or "inline"; the default counts
-    llmservices.json: /services/4/dialect/bridgeAfterTool: must be true or false; the default counts
-    llmservices.json: /services/4/dialect/systemRole: must be "system", "developer" or "user"; the default counts
-    llmservices.json: /services/4/dialect/stream: must be true or false; the default counts
-    llmservices.json: /services/4/dialect/toolCallIds: must be "any" or "alnum9"; the default counts
-    llmservices.json: /services/4/dialect/maxTokensField: must be "max_tokens" or "max_completion_tokens"; the default counts
+    llmservices.json: /services/4/maxTokens: must be a whole number above zero; the server sets the limit
+    llmservices.json: /services/4/extraBody: must be an object; no fields are added
+    llmservices.json: /services/4/dialect/toolResultMedia: must be "after" or "inline"; the default is used
+    llmservices.json: /services/4/dialect/bridgeAfterTool: must be true or false; the default is used
+    llmservices.json: /services/4/dialect/systemRole: must be "system", "developer" or "user"; the default is used
+    llmservices.json: /services/4/dialect/stream: must be true or false; the default is used
+    llmservices.json: /services/4/dialect/toolCallIds: must be "any" or "alnum9"; the default is used
+    llmservices.json: /services/4/dialect/maxTokensField: must be "max_tokens" or "max_completion_tokens"; the default is used
     llmservices.json: /services/4/dialect/extra: there is no such field; it has no effect
-    llmservices.json: /services/4/name: must be a text; the default counts
-    llmservices.json: /services/4/description: must be a text; the default counts
-    llmservices.json: /services/4/capabilityTags: must be a list of texts; the default counts
-    llmservices.json: /services/4/capabilities: has neither input nor output; the service "b" counts as text only
+    llmservices.json: /services/4/name: must be a string; the default is used
+    llmservices.json: /services/4/description: must be a string; the default is used
+    llmservices.json: /services/4/capabilityTags: must be a list of strings; the default is used
+    llmservices.json: /services/4/capabilities: has neither input nor output; the service "b" is assumed to support only text
     llmservices.json: /services/4/maxConcurrentRequests: must be a whole number above zero; there is no limit
-    llmservices.json: /services/4/contextWindow: must be a whole number above zero; it counts as not known
-    llmservices.json: /services/4/fileTypes: must be MIME types such as image/png, image/* or */*; the default counts
+    llmservices.json: /services/4/contextWindow: must be a whole number above zero; it is treated as unknown
+    llmservices.json: /services/4/fileTypes: must be MIME types such as image/png, image/* or */*; the default is used
     llmservices.json: /services/4/maxImageBytes: must be a whole number above zero; there is no limit
     llmservices.json: /services/4/maxImageEdge: is too large; there is no limit
-    llmservices.json: /services/4/maxRequestBytes: must be a whole number above zero; the general limit counts
-    llmservices.json: /services/4/stripMetadata: must be true or false; the default counts
-    llmservices.json: /services/4/price/input: must be a number, zero or above; the price counts as not known
-    llmservices.json: /services/4/price/output: missing; the price counts as not known
+    llmservices.json: /services/4/maxRequestBytes: must be a whole number above zero; limits.maxRequestBytes of app.json is used
+    llmservices.json: /services/4/stripMetadata: must be true or false; the default is used
+    llmservices.json: /services/4/price/input: must be a number, zero or above; the price is treated as unknown
+    llmservices.json: /services/4/price/output: missing; the price is treated as unknown
     llmservices.json: /services/5: must be an object; the service is left out
-    llmservices.json: /services/6/baseURL: must not have a user name or password in it; apiKey and headers are for that; the service "d" is left out
-    llmservices.json: /services/7/baseURL: must not have a query or a fragment; the service "e" is left out
-    llmservices.json: /services/8/capabilities: must be an object; the service "f" counts as text only
-    llmservices.json: /services/9/apiKey: must name one environment variable, such as ${OPENAI_API_KEY}, and nothing else; the service "g" is called without a key
-    llmservices.json: /services/2/fallback: is the service itself; the service "a" has no fallback
+    llmservices.json: /services/6/baseURL: must not contain a user name or password (use apiKey or headers); the service "d" is left out
+    llmservices.json: /services/7/baseURL: must not contain a query or a fragment; the service "e" is left out
+    llmservices.json: /services/8/capabilities: must be an object; the service "f" is assumed to support only text
+    llmservices.json: /services/9/apiKey: must be exactly one variable, such as ${OPENAI_API_KEY}, if it begins with ${; the service "g" is called without a key
+    llmservices.json: /services/2/fallback: is the id of the service itself; the service "a" has no fallback
     llmservices.json: /services/4/fallback: is not the id of a valid service; the service "b" has no fallback
     "#);
 }
@@ -304,20 +304,20 @@ fn what_looks_like_something_else_is_asked_about_and_kept() {
     assert_eq!(words(&services[0].capabilities.output), "text,tool_use,json");
     assert!(!services[0].capabilities.reads(Kind::Image));
     let errors = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
-    assert_eq!(errors, 2, "only what service b lacks");
+    assert_eq!(errors, 2, "service b lacks two required fields, and nothing else is an error");
     insta::assert_snapshot!(lines(&problems), @r#"
     llmservices.json: /Services: there is no such field (did you mean "services"?); it has no effect
     llmservices.json: /services/0/dialect/system_role: there is no such field (did you mean "systemRole"?); it has no effect
-    llmservices.json: /services/0/capabilities/input/1: is a word of your own (did you mean "vision"?); it is kept as it is
-    llmservices.json: /services/0/capabilities/input/2: is a word of your own (did you mean "vision"?); it is kept as it is
-    llmservices.json: /services/0/capabilities/input/3: is a word of your own (did you mean "tool_calling" in "output"?); it is kept as it is
-    llmservices.json: /services/0/capabilities/output/1: is a word of your own (did you mean "tool_calling"?); it is kept as it is
-    llmservices.json: /services/0/capabilities/output/2: is a word of your own (did you mean "structured_output"?); it is kept as it is
+    llmservices.json: /services/0/capabilities/input/1: is not a known capability (did you mean "vision"?); it is kept as it is
+    llmservices.json: /services/0/capabilities/input/2: is not a known capability (did you mean "vision"?); it is kept as it is
+    llmservices.json: /services/0/capabilities/input/3: is not a known capability (did you mean "tool_calling" in "output"?); it is kept as it is
+    llmservices.json: /services/0/capabilities/output/1: is not a known capability (did you mean "tool_calling"?); it is kept as it is
+    llmservices.json: /services/0/capabilities/output/2: is not a known capability (did you mean "structured_output"?); it is kept as it is
     llmservices.json: /services/0/capabilities/inputs: there is no such field (did you mean "input"?); it has no effect
     llmservices.json: /services/0/api_key: there is no such field (did you mean "apiKey"?); it is kept and has no effect
     llmservices.json: /services/0/contextwindow: there is no such field (did you mean "contextWindow"?); it is kept and has no effect
-    llmservices.json: /services/1/baseURL: missing (is "base_url" meant to be it?); the service "b" is left out
-    llmservices.json: /services/1/model: missing (is "modelName" meant to be it?); the service "b" is left out
+    llmservices.json: /services/1/baseURL: missing (rename "base_url" to "baseURL"?); the service "b" is left out
+    llmservices.json: /services/1/model: missing (rename "modelName" to "model"?); the service "b" is left out
     "#);
 }
 
@@ -350,13 +350,13 @@ fn whole_files() {
     check("{}", Ok(0));
     check("\u{feff}{\"services\": [] /* none */}", Ok(0));
     check("{\"services\": null}", Ok(0));
-    check("", Err("llmservices.json: the file is empty; the file is not taken"));
-    check("{\"services\": {}}", Err("llmservices.json: /services: must be a list; the file is not taken"));
-    check("{\"services\": [}", Err("llmservices.json:1:15: Unexpected close brace; the file is not taken"));
+    check("", Err("llmservices.json: the file is empty; the file is not used"));
+    check("{\"services\": {}}", Err("llmservices.json: /services: must be a list; the file is not used"));
+    check("{\"services\": [}", Err("llmservices.json:1:15: Unexpected close brace; the file is not used"));
     check(
         "{\"services\": [1]}",
         Err("llmservices.json: /services/0: must be an object; the service is left out\n\
-             llmservices.json: /services: none of the services is valid; the file is not taken"),
+             llmservices.json: /services: none of the services is valid; the file is not used"),
     );
 }
 
@@ -394,11 +394,11 @@ fn no_secret_is_ever_shown() {
     assert_eq!(services[0].endpoint.api_key.expose_secret(), secret);
     assert!(services[0].unknown.as_map()["api_key"] == secret);
     assert!(problems.len() >= 12, "{}", lines(&problems));
-    // A capability is no secret, whatever somebody writes there; but no problem quotes it.
+    // `Debug` shows capabilities, even if somebody wrote a secret there, so service g is left out. Problems must not.
     let debugged = services.iter().filter(|service| service.id.as_str() != "g");
     let shown = format!("{:?} {problems:?} {}", debugged.collect::<Vec<_>>(), lines(&problems));
     assert!(!shown.contains(secret), "{shown}");
-    // Not even where the file breaks off inside of the key.
+    // A file that ends in the middle of the key must not reveal it either.
     let broken = text.to_string();
     for end in (0..broken.len()).filter(|end| broken.is_char_boundary(*end)) {
         let problems = parse(&broken[..end]).unwrap_err();
@@ -411,7 +411,7 @@ fn no_secret_is_ever_shown() {
 enum WrittenSide {
     Absent,
     Valid(Vec<String>),
-    /// What is written, and the pointer from there to what is bad.
+    /// The written value, and the pointer from it to the bad entry.
     Bad(Value, String),
 }
 
@@ -449,9 +449,9 @@ fn expected_side(side: &WrittenSide) -> Vec<Capability> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Capability seed (`docs/seeds/capability-routing.design.md`), Property 1: `capabilities` has an `input` or an `output`,
-    /// each a list of names that are not empty; what is not so is rejected with a message that says where and what, and the
-    /// service falls back to text.
+    /// Capability seed (`docs/seeds/capability-routing.design.md`), Property 1: valid `capabilities` have an `input` or
+    /// an `output`, each a list of non-empty names. Anything else is rejected with a message that contains the place
+    /// and the reason, and the service falls back to text.
     #[test]
     fn capability_property_1_configuration_validation_rejects_what_is_invalid_with_descriptive_messages(
         input in written_side(), output in written_side(),
@@ -473,14 +473,14 @@ proptest! {
         }
         let (services, problems) = parse(&file_with(json!({"capabilities": declared.clone()}))).unwrap();
         let service = &services[0];
-        // A word of one's own that looks like another is asked about, and no more.
+        // A custom capability that resembles a known one causes a warning, not an error.
         let errors: Vec<&Problem> = problems.iter().filter(|problem| problem.severity == Severity::Error).collect();
         if bad.is_empty() {
             prop_assert!(errors.is_empty(), "{}", lines(&problems));
             let says_output = declared.contains_key("output");
             let expected = if says_output { Declaration::Declared } else { Declaration::InputOnly };
             prop_assert_eq!(service.declared, expected);
-            // Tools are withheld only where an output is declared that lacks them.
+            // The model gets no tools only if it declares an output without `tool_calling`.
             let gives_tools = service.capabilities.has(&Capability::TOOL_CALLING, Direction::Output);
             prop_assert_eq!(service.tools_allowed(), gives_tools || !says_output);
             prop_assert_eq!(&service.capabilities.input, &expected_side(&input));
@@ -490,15 +490,15 @@ proptest! {
             prop_assert_eq!(places, bad.into_iter().map(Place::Pointer).collect::<Vec<_>>());
             for problem in errors {
                 prop_assert!(problem.what.starts_with("must be ") || problem.what == "has neither input nor output");
-                prop_assert_eq!(&problem.done, "the service \"a\" counts as text only");
+                prop_assert_eq!(&problem.done, "the service \"a\" is assumed to support only text");
             }
             prop_assert_eq!(service.declared, Declaration::Assumed);
             prop_assert_eq!(&service.capabilities, &Capabilities::default());
         }
     }
 
-    /// Capability seed (`docs/seeds/capability-routing.design.md`), Property 6: services without `capabilities` load as they
-    /// always did, without a problem, and count as text in and text out.
+    /// Capability seed (`docs/seeds/capability-routing.design.md`), Property 6: services without `capabilities` load
+    /// without a problem, as they did before that field existed, and get text as input and output.
     #[test]
     fn capability_property_6_backward_compatibility_defaults_to_text_without_capabilities(
         services in prop::collection::btree_map(

@@ -1,12 +1,12 @@
-//! Looks whether the environment has what keys and headers are read from.
+//! Checks that the environment variables that keys and headers refer to are set.
 
 use crate::fields;
 use crate::problem::{Place, Problem, Severity};
 use crate::services::{Declared, FILE, read};
 use secrecy::ExposeSecret;
 
-/// Warns of each `${NAME}` in a key or a header whose variable is not there, or is empty. `variable` looks one up. A
-/// file that cannot be taken has none.
+/// Returns a warning for each `${NAME}` in a key or header if that environment variable is unset or empty. `variable`
+/// looks up a variable. A file that cannot be used gives no warnings.
 pub(crate) fn unset_variables(text: &str, variable: impl Fn(&str) -> Option<String>) -> Vec<Problem> {
     let Ok((services, _)) = read(text) else { return Vec::new() };
     services.iter().flat_map(|declared| of_service(declared, &variable)).collect()
@@ -23,23 +23,23 @@ fn of_service(declared: &Declared, variable: impl Fn(&str) -> Option<String>) ->
     for (pointer, secret) in std::iter::once(key).chain(headers) {
         for name in variables(secret.expose_secret()) {
             let (what, done) = match variable(name) {
-                None => ("is not set", "fails until it is"),
-                Some(value) if value.trim().is_empty() => ("is empty", "goes without it"),
+                None => ("is not set", "fail until it is"),
+                Some(value) if value.trim().is_empty() => ("is empty", "are sent without it"),
                 Some(_) => continue,
             };
             problems.push(Problem {
                 file: FILE.to_owned(),
                 place: Place::Pointer(pointer.clone()),
                 severity: Severity::Warning,
-                what: format!("is read from the environment variable {name}, which {what}"),
-                done: format!("a call of the service {:?} {done}", service.id.as_str()),
+                what: format!("the environment variable {name} {what}"),
+                done: format!("calls to the service {:?} {done}", service.id.as_str()),
             });
         }
     }
     problems
 }
 
-/// The names in all `${NAME}` of a text. What is no name is not given back: it could be a part of a secret.
+/// Returns the names of all `${NAME}` in a text. It skips invalid names, which could be parts of a secret.
 fn variables(text: &str) -> impl Iterator<Item = &str> {
     let names = text.split("${").skip(1).filter_map(|rest| rest.split_once('}'));
     names.map(|(name, _)| name).filter(|name| fields::is_variable_name(name))
@@ -75,11 +75,11 @@ mod tests {
         assert!(problems.iter().all(|problem| problem.severity == Severity::Warning));
         let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();
         insta::assert_snapshot!(lines.join("\n"), @r#"
-        llmservices.json: /services/3/apiKey: is read from the environment variable NOT_SET, which is not set; a call of the service "unset" fails until it is
-        llmservices.json: /services/4/apiKey: is read from the environment variable EMPTY, which is empty; a call of the service "empty" goes without it
-        llmservices.json: /services/5/headers/X~0Key: is read from the environment variable NOT_SET, which is not set; a call of the service "headers" fails until it is
-        llmservices.json: /services/5/headers/X-Both: is read from the environment variable EMPTY, which is empty; a call of the service "headers" goes without it
-        llmservices.json: /services/5/headers/X-Both: is read from the environment variable MISSING, which is not set; a call of the service "headers" fails until it is
+        llmservices.json: /services/3/apiKey: the environment variable NOT_SET is not set; calls to the service "unset" fail until it is
+        llmservices.json: /services/4/apiKey: the environment variable EMPTY is empty; calls to the service "empty" are sent without it
+        llmservices.json: /services/5/headers/X~0Key: the environment variable NOT_SET is not set; calls to the service "headers" fail until it is
+        llmservices.json: /services/5/headers/X-Both: the environment variable EMPTY is empty; calls to the service "headers" are sent without it
+        llmservices.json: /services/5/headers/X-Both: the environment variable MISSING is not set; calls to the service "headers" fail until it is
         "#);
     }
 

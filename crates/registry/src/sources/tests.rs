@@ -61,7 +61,7 @@ fn a_declaration_that_cannot_be_used_is_an_error_and_no_other_source_stands_in()
     check(
         Some("{\"services\": [{}]}"),
         &[("OPENAI_API_KEY", "sk-1")],
-        "llmservices.json: /services: none of the services is valid; the file is not taken",
+        "llmservices.json: /services: none of the services is valid; the file is not used",
     );
 }
 
@@ -79,7 +79,7 @@ fn a_found_server_comes_before_rehearsal() {
     assert_eq!(
         taken.first.context_window,
         Some(4_096),
-        "what it gives the model is what requests are made for"
+        "the window that the server reports for the model is used"
     );
     assert_eq!(taken.origin.to_string(), "the Ollama server found on this machine");
 

@@ -1,11 +1,11 @@
-//! The properties 1 to 3 and the invariants INV-1 to INV-5 of `docs/seeds/artifact-content-routing.design.md`.
+//! Tests of the properties 1 to 3 and the invariants INV-1 to INV-5 of `docs/seeds/artifact-content-routing.design.md`.
 
 use super::inputs::*;
 use crate::*;
 use polity_society::content::{Artifact, Capability, Direction, Kind};
 use proptest::prelude::*;
 
-/// Texts of every sort, those included that could be taken for base64.
+/// Generates texts of every sort, including some that look like base64.
 fn texts_to_show() -> impl Strategy<Value = String> {
     prop_oneof![3 => any::<String>(), 1 => "([A-Za-z0-9+/]{4}){0,40}", 1 => filenames()]
 }
@@ -13,7 +13,7 @@ fn texts_to_show() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Artifact routing, Property 1: on every model a text goes as text, and is the text.
+    /// Artifact routing, Property 1: every model gets a text as text, unchanged.
     #[test]
     fn artifact_property_1_text_content_is_never_encoded_as_base64(
         mut artifact in artifacts(Just(Kind::Text).boxed()), text in texts_to_show(), capabilities in capabilities(),
@@ -29,8 +29,8 @@ proptest! {
         prop_assert_eq!(&result["content"], &text);
     }
 
-    /// Artifact routing, Property 2: binary content, as a model of text alone gets it, is a description, whatever the caller
-    /// had in hand.
+    /// Artifact routing, Property 2: a model that reads only text gets binary content as a description, whatever
+    /// material the caller has.
     #[test]
     fn artifact_property_2_binary_content_never_enters_a_text_field(
         artifact in artifacts(binary_kinds().boxed()), file_types in file_types(), base64 in long_base64(),
@@ -48,7 +48,7 @@ proptest! {
         }
     }
 
-    /// Artifact routing, Property 3: a picture goes to a model with vision as an `image_url` that holds its bytes.
+    /// Artifact routing, Property 3: a model with vision gets a picture as an `image_url` that contains its bytes.
     #[test]
     fn artifact_property_3_image_content_is_routed_to_image_url(
         mut artifact in artifacts(Just(Kind::Image).boxed()), mut capabilities in capabilities(), file_types in file_types(),
@@ -66,8 +66,8 @@ proptest! {
         prop_assert_eq!(&json["imageUrl"]["image_url"]["url"], &format!("data:{mime_type};base64,{base64}"));
     }
 
-    /// Artifact routing, INV-1: whatever the kind, the route and what is in hand, the base64 of the bytes is in no text: not
-    /// in the `content` of a result, and not in the `tool` message, in which the parts do not travel.
+    /// Artifact routing, INV-1: whatever the kind and the route, no text contains the base64 of the bytes: neither the
+    /// `content` of a result, nor the `tool` message, which has no parts.
     #[test]
     fn inv_1_binary_content_is_in_no_text_field(
         artifact in artifacts(kinds().boxed()), route in routes(), base64 in long_base64(),
@@ -79,7 +79,7 @@ proptest! {
         }
     }
 
-    /// Artifact routing, INV-2: page by page and in a message, a text comes back as it was, character by character.
+    /// Artifact routing, INV-2: no character of a text is encoded or changed, neither on a page nor in a message.
     #[test]
     fn inv_2_text_content_is_never_encoded(
         artifact in artifacts(Just(Kind::Text).boxed()), text in texts_to_show(), limit in 1usize..40,
@@ -106,8 +106,9 @@ proptest! {
         }
     }
 
-    /// Artifact routing, INV-3: the kind, the MIME type, the input capability that the kind needs and the file types decide;
-    /// the file's name, size, label and time, the order of the capabilities, other capabilities and the outputs do not.
+    /// Artifact routing, INV-3: the route depends on the kind, the MIME type, the input capability that the kind needs,
+    /// and the file types. It does not depend on the file's name, size, label or time, on the order of the
+    /// capabilities, on other capabilities, or on the outputs.
     #[test]
     fn inv_3_routing_decision_consistency(
         one in artifacts(kinds().boxed()), other in artifacts(kinds().boxed()), capabilities in capabilities(),
@@ -125,8 +126,8 @@ proptest! {
         prop_assert_eq!(&route(&Content::of(&twin), &same, &file_types), &first);
     }
 
-    /// Artifact routing, INV-4: a result has the fields of the seed and no others, each of its type; `content` is there if
-    /// and only if `routing` is `text`, and the part that belongs to the routing where the bytes were given.
+    /// Artifact routing, INV-4: a result has exactly the fields of the seed, each with its type. It has `content` if
+    /// and only if `routing` is `text`. If the caller gave the bytes, it has the part that belongs to its routing.
     #[test]
     fn inv_4_result_structure_integrity(
         artifact in artifacts(kinds().boxed()), capabilities in capabilities(), file_types in file_types(),
@@ -173,8 +174,8 @@ proptest! {
         }
     }
 
-    /// Artifact routing, INV-5: where the model lacks the capability, or its endpoint does not take the type, a text stands
-    /// there, whatever the content is and whatever is in hand; nothing panics.
+    /// Artifact routing, INV-5: if the model lacks the capability, or its endpoint does not accept the type, the result
+    /// is a description, whatever the content and the material are, and nothing panics.
     #[test]
     fn inv_5_capability_degradation_safety(
         artifact in artifacts(binary_kinds().boxed()), capabilities in capabilities(), file_types in file_types(),
@@ -193,7 +194,7 @@ proptest! {
         }
     }
 
-    /// Artifact routing, INV-5, at the bottom: a model that can do nothing at all still gets a text for everything.
+    /// Artifact routing, INV-5, for a model without any capability: it still gets a text for every content.
     #[test]
     fn inv_5_capability_degradation_safety_without_any_capability(
         artifact in artifacts(kinds().boxed()), mut nothing in capabilities(),

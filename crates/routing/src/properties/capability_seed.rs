@@ -1,18 +1,18 @@
-//! The correctness properties 2 to 5 of `docs/seeds/capability-routing.design.md`.
+//! Tests of the correctness properties 2 to 5 of `docs/seeds/capability-routing.design.md`.
 
 use super::inputs::*;
 use crate::*;
 use polity_society::content::Kind;
 use proptest::prelude::*;
 
-/// The labels of the lines of a block, as the seed has them, and in English: type, file name, reference, size, MIME type,
-/// and whom to forward it to.
+/// The labels of the lines of a block, in Chinese as in the seed and in English: type, file name, reference, size, MIME
+/// type, and the suggested recipients.
 const LABELS: [[&str; 6]; 2] = [
     ["类型: ", "文件名: ", "工件ID: ", "文件大小: ", "MIME类型: ", "建议转发给: "],
     ["Type: ", "File name: ", "Artifact ID: ", "File size: ", "MIME type: ", "Suggested recipients: "],
 ];
 
-/// What stands after `label` on the only line that begins with it.
+/// Returns the rest of the only line that begins with `label`; `None` if no line does.
 fn value_after<'a>(text: &'a str, label: &str) -> Option<&'a str> {
     let mut values = text.split('\n').filter_map(|line| line.strip_prefix(label));
     let value = values.next()?;
@@ -20,7 +20,7 @@ fn value_after<'a>(text: &'a str, label: &str) -> Option<&'a str> {
     Some(value)
 }
 
-/// What is meant by a name on a line: the name, or what its JSON string says.
+/// Returns the name that a line shows, either plainly or as a JSON string.
 fn meant_by(shown: &str) -> String {
     serde_json::from_str(shown).unwrap_or_else(|_| shown.to_owned())
 }
@@ -28,8 +28,8 @@ fn meant_by(shown: &str) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Capability routing, Property 2: the data of an attachment that the model supports are in what is sent, unchanged,
-    /// in the field of its kind.
+    /// Capability routing, Property 2: if the model supports an attachment, the result contains its data, unchanged,
+    /// in the field for its kind.
     #[test]
     fn capability_property_2_capability_routing_for_supported_types_includes_the_attachment_data(
         artifact in artifacts(binary_kinds().boxed()), mut capabilities in capabilities(), base64 in long_base64(),
@@ -53,8 +53,8 @@ proptest! {
         }
     }
 
-    /// Capability routing, Property 3: whatever else the model can, an attachment that it does not support becomes a text
-    /// description, and its raw data are nowhere.
+    /// Capability routing, Property 3: an attachment that the model does not support becomes a text description without
+    /// any of the raw data, whatever other capabilities the model has.
     #[test]
     fn capability_property_3_fallback_conversion_for_unsupported_types_leaves_the_raw_data_out(
         artifact in artifacts(binary_kinds().boxed()), mut capabilities in capabilities(), file_types in file_types(),
@@ -62,7 +62,7 @@ proptest! {
     ) {
         let needed = artifact.kind.needs();
         capabilities.input.retain(|capability| *capability != needed);
-        // What it gives is not what it takes.
+        // An output capability must not count as an input capability.
         capabilities.output.push(needed.clone());
         let route = route(&Content::of(&artifact), &capabilities, &file_types);
         prop_assert_eq!(&route, &Route::Describe(Reason::MissingCapability(needed)));
@@ -74,8 +74,8 @@ proptest! {
         }
     }
 
-    /// Capability routing, Property 4: a description says the reference, the type, the file's name and its size where they
-    /// are known, each on a line of its own, and whom to forward it to.
+    /// Capability routing, Property 4: a description contains the reference, the type and, if they are known, the
+    /// file's name, size and MIME type, each on a separate line, and the suggested recipients.
     #[test]
     fn capability_property_4_content_adapter_output_completeness(block in blocks()) {
         for (texts, labels) in LANGUAGES.iter().zip(LABELS) {
@@ -94,7 +94,7 @@ proptest! {
                 }
                 BlockReason::LeftOut(left_out) => {
                     prop_assert_eq!(forward_to, None);
-                    // Reading again would fail again, and so would another agent.
+                    // A second attempt would fail too, and so would another agent, so the text must suggest neither.
                     prop_assert!(!text.contains("create_role") && !text.contains("get_artifact"));
                     if let LeftOut::TooLarge { encoded, limit } = left_out {
                         prop_assert!(text.contains(&encoded.to_string()) && text.contains(&limit.to_string()));
@@ -127,7 +127,7 @@ proptest! {
         }
     }
 
-    /// Capability routing, Property 4, for what `get_artifact` says: name and reference, type and size, and what to do.
+    /// Capability routing, Property 4, for the text of `get_artifact`: name, reference, type, size, and advice.
     #[test]
     fn capability_property_4_content_adapter_output_completeness_for_get_artifact(
         artifact in artifacts(binary_kinds().boxed()),
@@ -147,7 +147,7 @@ proptest! {
         }
     }
 
-    /// Capability routing, Property 5: a block reads back into the same fields, whatever the file is called.
+    /// Capability routing, Property 5: parsing the text of a block gives the same fields, whatever the file name.
     #[test]
     fn capability_property_5_structured_output_format_parses_back(block in blocks()) {
         for texts in &*LANGUAGES {
@@ -156,8 +156,8 @@ proptest! {
         }
     }
 
-    /// Capability routing, Property 5, the other way: a block that somebody has changed is read without failing, and where
-    /// it still reads as a block, that block is written and read as the same.
+    /// Capability routing, Property 5, for changed texts: parsing a changed block never panics. If it gives a block,
+    /// writing and parsing that block gives the same block again.
     #[test]
     fn capability_property_5_structured_output_format_of_a_changed_block(
         block in blocks(), cut in (any::<prop::sample::Index>(), 0usize..12), piece in mean_pieces(),

@@ -1,4 +1,4 @@
-//! What can come in: artifacts, models, material, and file names that mean no good.
+//! Generators of inputs for the property tests: artifacts, models, material, and malicious file names.
 
 use crate::*;
 use polity_society::content::{Artifact, Capabilities, Capability, Kind};
@@ -42,7 +42,7 @@ pub(super) fn mime_types() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Pieces that look like the lines of a block, or break or turn a line.
+/// Generates pieces of text that imitate the lines of a block, break a line, or change its direction.
 pub(super) fn mean_pieces() -> impl Strategy<Value = &'static str> {
     proptest::sample::select(vec![
         "a",
@@ -77,7 +77,7 @@ pub(super) fn mean_pieces() -> impl Strategy<Value = &'static str> {
     ])
 }
 
-/// File names of every sort: ordinary ones, and those of mean pieces.
+/// Generates file names: arbitrary ones, ones made of malicious pieces, and ordinary ones.
 pub(super) fn filenames() -> impl Strategy<Value = String> {
     prop_oneof![
         any::<String>(),
@@ -113,7 +113,7 @@ pub(super) fn file_types() -> impl Strategy<Value = FileTypes> {
     proptest::sample::subsequence(patterns, 0..=5).prop_map(|patterns| FileTypes::parse(&patterns).0)
 }
 
-/// Every route, also those that nothing leads to for the artifact at hand.
+/// Generates every route, including those that the artifact in the test could never get.
 pub(super) fn routes() -> impl Strategy<Value = Route> {
     proptest::sample::select(vec![
         Route::Text,
@@ -174,12 +174,12 @@ prop_compose! {
     }
 }
 
-/// The base64 of more than 64 bytes.
+/// Generates base64 of more than 64 bytes, long enough for [`leaks`].
 pub(super) fn long_base64() -> impl Strategy<Value = String> {
     "[A-Za-z0-9+/]{88,200}"
 }
 
-/// The text of a result, where it has one.
+/// Returns the text of a result, if it has one.
 pub(super) fn content_of(result: &RouteResult) -> Option<&str> {
     match &result.routed {
         Routed::Text { content, .. } => Some(content),
@@ -187,7 +187,7 @@ pub(super) fn content_of(result: &RouteResult) -> Option<&str> {
     }
 }
 
-/// Whether `text` holds a run of 64 characters of `base64`.
+/// Returns whether `text` contains 64 consecutive characters of `base64`.
 pub(super) fn leaks(text: &str, base64: &str) -> bool {
     base64.as_bytes().windows(64).any(|run| std::str::from_utf8(run).is_ok_and(|run| text.contains(run)))
 }

@@ -1,4 +1,4 @@
-//! Keeps the words of somebody from passing for lines of the system: headers above all, and what else only the system
+//! Keeps what others wrote from passing for lines of the system: for headers, and for other lines that only the system
 //! writes into a message.
 
 use crate::glyph::{is_bidirectional_mark, is_header_bracket, is_letter, is_line_break};
@@ -7,10 +7,10 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use unicode_normalization::UnicodeNormalization;
 
-/// How much of a line is compared with the lines of the system, in characters: a header has no more.
+/// How many characters of a line are compared with the lines of the system. No header is longer.
 const COMPARED_CHARS: usize = 160;
 
-/// The lines that only the system writes, beside those that begin with a lenticular bracket anyway.
+/// The lines that only the system writes. Lines that begin with a lenticular bracket are recognised without this list.
 const OF_THE_SYSTEM: [TextKey; 9] = [
     TextKey::MessageFromAgent,
     TextKey::MessageFromUser,
@@ -23,8 +23,8 @@ const OF_THE_SYSTEM: [TextKey; 9] = [
     TextKey::MessageReplyHint,
 ];
 
-/// Marks each line that looks like a line of the system, so that no text can pass for another sender. Whatever a reader
-/// may take for the end of a line becomes one.
+/// Marks each line that looks like a line of the system, so that no text can pass for another sender.
+/// Every character that a reader may take for the end of a line becomes a line break.
 pub fn defuse(text: &str, texts: &Texts) -> String {
     let mark = texts.get(TextKey::MessageQuoteMark);
     let forms = Form::all(texts);
@@ -42,15 +42,15 @@ pub fn defuse(text: &str, texts: &Texts) -> String {
     defused
 }
 
-/// The words of somebody in the middle of a sentence of the system: one line, whatever they are.
+/// Puts somebody's words on one line, to quote them in a sentence of the system.
 pub(crate) fn in_one_line(text: &str) -> String {
     let lines: Vec<&str> = text.split(is_line_break).map(str::trim).filter(|line| !line.is_empty()).collect();
     lines.join(" ")
 }
 
-/// A value as JSON that is one line to every reader: JSON itself leaves some line breaks as they are.
+/// Returns a value as JSON that is one line to every reader. JSON itself leaves some line breaks unescaped.
 pub fn json_line(value: &impl Serialize) -> String {
-    // Cannot fail: what is shown has text keys only.
+    // Cannot fail: the keys of all maps that are shown are texts.
     let json = serde_json::to_string(value).unwrap_or_default();
     let mut line = String::with_capacity(json.len());
     for character in json.chars() {
@@ -64,11 +64,13 @@ pub fn json_line(value: &impl Serialize) -> String {
     line
 }
 
-/// Whether a line looks like one of the system: before its first letter or digit comes a bracket as headers have it; or
-/// it may be seen in another order than it is written; or it says what a line of the system says, in whatever dress.
+/// Returns whether a line looks like one of the system.
+///
+/// Such a line begins with the words of a line of the system, or has a header bracket before its first letter or digit,
+/// or has a bidirectional mark there that may move a later bracket to the front.
 fn misleads(line: &str, forms: &[Form]) -> bool {
     let words = line.find(is_letter).unwrap_or(line.len());
-    // Cannot fail: a character that was found begins where one begins.
+    // Cannot fail: `find` returns the start of a character.
     let before_words = line.get(..words).unwrap_or_default();
     if before_words.contains(is_header_bracket) {
         return true;
@@ -80,17 +82,17 @@ fn misleads(line: &str, forms: &[Form]) -> bool {
     forms.iter().any(|form| form.is_of(&bare))
 }
 
-/// The letters and digits of a line's beginning, without case, width, style, and whatever stands between or over them.
+/// Returns the letters and digits at the beginning of a line, in lower case and without width, style and marks.
 fn bare(line: &str) -> String {
     let compared = line.chars().take(COMPARED_CHARS);
     compared.nfkd().filter(|character| is_letter(*character)).flat_map(char::to_lowercase).collect()
 }
 
-/// What a line of the system says in any case, in order; the first piece at its beginning.
+/// The fixed pieces of a line of the system, in order. The first piece must be at the beginning of the line.
 struct Form(Vec<String>);
 
 impl Form {
-    /// The forms that the texts have and those that they name.
+    /// Returns the forms of the system's texts, and those that the texts list in `message.header_forms`.
     fn all(texts: &Texts) -> Vec<Self> {
         let own = OF_THE_SYSTEM.into_iter().filter_map(|key| {
             let template = texts.template(key);
@@ -105,7 +107,8 @@ impl Form {
         own.chain(named.filter_map(|line| Self::of(line.split('…').collect()))).collect()
     }
 
-    /// A form that begins with anything is none: every line would be of it.
+    /// Makes a form from its fixed pieces.
+    /// A form that begins with a placeholder is dropped, because every line would match it.
     fn of(pieces: Vec<&str>) -> Option<Self> {
         let pieces: Vec<String> = pieces.into_iter().map(bare).collect();
         pieces.first().is_some_and(|first| !first.is_empty()).then_some(Self(pieces))

@@ -1,85 +1,85 @@
-//! What becomes of the text that ends a turn (contract section 7, "Closing text").
+//! Decides what happens to the text that ends a turn (contract section 7, "Closing text").
 
 use crate::id::{AgentId, MessageId};
 use crate::message::Finality;
 use crate::rules::{OpenRequest, Pending};
 
-/// The request that a turn works on, whatever has become of it.
+/// The request that a turn works on, whether it is still open or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkedOn {
-    /// The request.
+    /// The id of the request.
     pub id: MessageId,
-    /// Who asked.
+    /// The party that asked.
     pub from: AgentId,
 }
 
-/// How the turn began, as far as that decides what its text does.
+/// How a turn began, as far as this decides what happens to its closing text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prompting {
-    /// With a message that changes nothing.
+    /// With a message that does not affect the closing text.
     Ordinary,
-    /// With the reminder that the person has heard nothing: what is said now is the last word.
+    /// With the nudge: the person has heard nothing final, so what the agent says now is the last word.
     Nudge,
-    /// With the notice that its agent is one of a circle whose members wait for each other: somebody must speak first.
+    /// With the notice of a deadlock: the agents in the circle wait for each other, so one of them must speak first.
     Deadlock,
 }
 
-/// Whether what the person is told is final even though the agent waits for others.
+/// Whether what the person is told is final although the agent still waits for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastWord {
-    /// Final in any case: the person has heard nothing else.
+    /// Final in any case, because the person has heard nothing final yet.
     Yes,
-    /// Interim while the agent waits.
+    /// Interim if the agent waits, else final.
     UnlessWaiting,
 }
 
-/// A text that was sent before.
+/// A message with the same text that was sent before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Earlier {
-    /// The message.
+    /// The id of the message.
     pub id: MessageId,
     /// Whether it was the last word.
     pub finality: Finality,
 }
 
-/// What the closing of a turn needs to know.
+/// The facts that decide what happens to a closing text.
 #[derive(Clone, Debug)]
 pub struct ClosingFacts {
-    /// What the turn works on.
+    /// The request that the turn works on, if there is one.
     pub works_on: Option<WorkedOn>,
     /// How it began.
     pub prompting: Prompting,
     /// The open requests of this task that the agent has heard, oldest first.
     pub open_requests: Vec<OpenRequest>,
-    /// What the agent waits for.
+    /// What the agent still waits for.
     pub pending: Vec<Pending>,
 }
 
-/// To whom a closing text goes, and for which requests.
+/// Where a closing text goes, and for which requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// The giver.
+    /// The giver, who receives the text.
     pub to: AgentId,
-    /// What the text is said to: open requests of the giver, or one that is settled already; none after a nudge when
-    /// nothing is left to answer.
+    /// What the text answers or follows: open requests of the giver, or a request that is settled already.
+    /// It is `Nothing` after a nudge if no request is left to answer.
     pub subject: Subject,
-    /// Whether the text waits for others.
+    /// When the text is delivered.
     pub timing: Timing,
 }
 
-/// What a closing text is said to.
+/// What a closing text answers or follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// It answers these requests, oldest first.
+    /// The text answers these open requests, oldest first.
     Open(Vec<MessageId>),
-    /// It follows an answer that was given before.
+    /// The text follows an earlier answer to this request.
     Settled(MessageId),
-    /// It answers nothing: a last word.
+    /// The text answers nothing. It is a last word to the person.
     Nothing,
 }
 
 impl Subject {
-    /// The requests that are named.
+    /// Returns the requests that the text answers or follows.
     pub fn requests(&self) -> &[MessageId] {
         match self {
             Self::Open(requests) => requests,
@@ -89,34 +89,34 @@ impl Subject {
     }
 }
 
-/// When a closing text is delivered, and as what.
+/// When a closing text is delivered, and whether it is the last word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timing {
     /// Now, as the last word.
     Final,
-    /// Now, to the person, who hears more later.
+    /// Now, as an interim text to the person, who hears more later.
     Interim,
-    /// When the last wait has ended.
+    /// Later, when the last wait of the agent has ended.
     Held,
 }
 
-/// What becomes of a closing text.
+/// What happens to a closing text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Closing {
-    /// It is sent, or held for later, as [`Address::timing`] says.
+    /// The text is sent or held, as [`Address::timing`] specifies.
     Said(Address),
-    /// The giver has it already: the earlier message answers what is open.
+    /// The giver has the text already, so the earlier message answers the open requests.
     Repeated {
-        /// The earlier message.
+        /// The earlier message with the same text.
         earlier: MessageId,
-        /// The requests that it answers from now on.
+        /// The open requests that the earlier message answers from now on.
         answers: Vec<MessageId>,
     },
-    /// It stays in the agent's history.
+    /// The text is not sent. It stays in the agent's history.
     Note,
 }
 
-/// To whom the text that ends a turn goes; `None` where nobody has asked for it.
+/// Returns where the text that ends a turn goes, or `None` if nobody has asked for it.
 pub fn address(facts: &ClosingFacts) -> Option<Address> {
     let oldest = facts.open_requests.first();
     let to = match (&facts.works_on, oldest, facts.prompting) {
@@ -136,13 +136,14 @@ pub fn address(facts: &ClosingFacts) -> Option<Address> {
     Some(Address { to, subject, timing })
 }
 
-/// Whether the text has to wait, or is interim: a request that was made on behalf of what it answers is still open.
+/// Returns when a text is delivered. It is held or interim while a request on behalf of what it answers is still open.
 fn timing(facts: &ClosingFacts, to: &AgentId, subject: &Subject) -> Timing {
     let works_on = facts.works_on.as_ref().map(|request| &request.id);
     let concerns = |request: &MessageId| subject.requests().contains(request) || works_on == Some(request);
     let waits = facts.pending.iter().any(|pending| match &pending.on_behalf_of {
         Some(request) => concerns(request),
-        // What was asked for nobody in particular may be for this. In a circle that would hold everybody for ever.
+        // A request that was made on behalf of no other request may concern this one.
+        // In a circle, waiting for it would hold everybody for ever.
         None => !to.is_user() && facts.prompting == Prompting::Ordinary,
     });
     match (waits, facts.prompting) {
@@ -152,13 +153,13 @@ fn timing(facts: &ClosingFacts, to: &AgentId, subject: &Subject) -> Timing {
     }
 }
 
-/// Decides what becomes of the text. `earlier` is a message with the same text that was sent for the same requests.
+/// Decides what happens to the text. `earlier` is a message with the same text that was sent for the same requests.
 pub fn closing(address: Option<Address>, earlier: Option<Earlier>) -> Closing {
     let Some(address) = address else { return Closing::Note };
     let Some(earlier) = earlier else { return Closing::Said(address) };
     match (address.timing, address.subject) {
         (Timing::Final, Subject::Open(answers)) => Closing::Repeated { earlier: earlier.id, answers },
-        // An interim text to the person that turns out to be the last word.
+        // The earlier interim text to the person turns out to be the last word.
         (Timing::Final, Subject::Settled(_) | Subject::Nothing) if earlier.finality == Finality::Interim => {
             Closing::Repeated { earlier: earlier.id, answers: Vec::new() }
         }

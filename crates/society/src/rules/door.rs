@@ -1,4 +1,4 @@
-//! The mailbox's door: the one place where a draft becomes a message, whoever wrote it (contract sections 6 and 7).
+//! The door: the one place where a draft becomes a message, whoever wrote it (contract sections 6 and 7).
 
 use crate::agent::{Party, Standing};
 use crate::change::Change;
@@ -15,77 +15,77 @@ use crate::refusal::{ContactLine, Refusal};
 use crate::rules::{LastWord, OpenRequest, Pending, Subject, named};
 use std::collections::BTreeSet;
 
-/// Something that somebody wants sent.
+/// A message that somebody wants to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
-    /// Whom it is for: an id, or the name of a contact's role.
+    /// The receiver: an id, or the name of a contact's role.
     pub to: String,
-    /// What it says.
+    /// What the message says.
     pub payload: Payload,
-    /// How it relates to the open requests of its receiver.
+    /// How the door finds the requests that the message answers.
     pub answering: Answering,
-    /// When it is due, in milliseconds since 1970, if not at once.
+    /// When the message is due, in milliseconds since 1970; `None` for at once.
     pub due_at: Option<i64>,
 }
 
-/// How the requests that a draft answers are found.
+/// How the door finds the requests that a draft answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answering {
-    /// Those that its `request_id` names, else the oldest that the receiver has open.
+    /// The draft answers the requests that its `request_id` names, else the oldest one that the receiver has open.
     AsWritten,
-    /// A closing text knows what it is said to. It asks for nothing.
+    /// The draft is a closing text, for which the caller knows what it answers or follows. It asks for nothing.
     Closing(Subject),
 }
 
 /// Whether the receiver has the sender among its contacts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acquaintance {
-    /// It has.
+    /// The receiver has the sender among its contacts.
     Known,
-    /// This would be the first it hears of the sender.
+    /// The receiver has never heard of the sender.
     New,
 }
 
-/// What the door needs to know.
+/// The facts that the door needs.
 #[derive(Clone, Debug)]
 pub struct DoorFacts {
-    /// The task in which it is sent.
+    /// The task in which the draft is sent.
     pub task: TaskId,
-    /// Who sends.
+    /// The party that sends.
     pub sender: Party,
-    /// The sender's registry.
+    /// The sender's contact registry.
     pub contacts: Vec<KnownParty>,
     /// Whether the receiver knows the sender.
     pub acquaintance: Acquaintance,
-    /// The open requests that the sender has heard, whoever asked, oldest first.
+    /// The open requests that the sender has heard, from all askers, oldest first.
     pub open_requests: Vec<OpenRequest>,
-    /// The request that the sender works on.
+    /// The request that the sender works on, if there is one.
     pub works_on: Option<MessageId>,
     /// What the sender waits for.
     pub pending: Vec<Pending>,
-    /// Whether what the person is told stays the last word although the sender waits.
+    /// Whether what the person is told is final although the sender still waits.
     pub last_word: LastWord,
-    /// How many messages wait in the receiver's mailbox.
+    /// Number of messages in the receiver's mailbox.
     pub queued: u64,
-    /// How often the two have answered each other in a row, while neither did anything else.
+    /// Number of times the two have answered each other in a row while neither did other work.
     pub exchanges: u64,
-    /// Of the artifacts that the payload mentions, those that the sender may open.
+    /// The artifacts that the payload mentions and the sender may open.
     pub openable: BTreeSet<ArtifactId>,
 }
 
-/// The name of the limit on exchanges between one pair.
+/// The name in `app.json` of the limit on exchanges between two agents.
 pub const PAIR_LIMIT: &str = "maxPairExchanges";
 
-/// A draft that was let in.
+/// The result for a draft that the door accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admitted {
-    /// What is to be written.
+    /// The changes that need to be written.
     pub changes: Vec<Change>,
-    /// The ids in `request_id` that name no open request of the receiver.
+    /// The ids in `request_id` that match no open request.
     pub ignored: Vec<MessageId>,
 }
 
-/// Lets a draft in, or refuses it.
+/// Accepts a draft as a message, or refuses it.
 pub fn admit(draft: Draft, facts: &DoorFacts, id: MessageId, limits: &Limits) -> Result<Admitted, Refusal> {
     let unknown = |meant: &str| Refusal::UnknownContact {
         meant: meant.to_owned(),
@@ -138,7 +138,7 @@ pub fn admit(draft: Draft, facts: &DoorFacts, id: MessageId, limits: &Limits) ->
     let relation =
         if to_itself { Relation::to_oneself(facts) } else { relation(&draft, facts, &receiver.id) };
     let answers = if relation.in_reply_to.is_empty() { Answers::Nothing } else { Answers::ARequest };
-    // A note to oneself asks for nothing: nobody would answer it. Nor does a closing text.
+    // Nobody would answer a note to oneself, so it asks for nothing. Nor does a closing text.
     let asks =
         !to_itself && draft.answering == Answering::AsWritten && draft.payload.message_type.asks(answers);
     let on_behalf_of = if asks { on_behalf_of(&draft.payload, facts) } else { None };
@@ -170,18 +170,18 @@ pub fn admit(draft: Draft, facts: &DoorFacts, id: MessageId, limits: &Limits) ->
 /// How a message relates to the open requests of its receiver.
 #[derive(Debug, Default)]
 struct Relation {
-    /// What it answers or follows.
+    /// The requests that it answers or follows.
     in_reply_to: Vec<MessageId>,
-    /// Which of these are open, and are not any more once it is accepted.
+    /// The requests in `in_reply_to` that are still open. The accepted message answers them.
     answers: Vec<MessageId>,
-    /// What it is about.
+    /// The request that it is about.
     about: Option<MessageId>,
-    /// Ids in `request_id` that name nothing open.
+    /// The ids in `request_id` that match no open request.
     ignored: Vec<MessageId>,
 }
 
 impl Relation {
-    /// A message to oneself carries the request worked on.
+    /// Returns the relation of a message to oneself: it is about the request that its writer works on.
     fn to_oneself(facts: &DoorFacts) -> Self {
         Self { about: facts.works_on.clone(), ..Self::default() }
     }
@@ -192,7 +192,7 @@ fn relation(draft: &Draft, facts: &DoorFacts, receiver: &AgentId) -> Relation {
         Answering::Closing(Subject::Open(requests)) => {
             Relation { in_reply_to: requests.clone(), answers: requests.clone(), ..Relation::default() }
         }
-        // A supplement says both: to which request it belongs, and that another message has answered it.
+        // The two fields together mark a supplement: another message has answered the request that it belongs to.
         Answering::Closing(Subject::Settled(request)) => Relation {
             in_reply_to: vec![request.clone()],
             about: Some(request.clone()),
@@ -207,7 +207,7 @@ fn as_written(payload: &Payload, facts: &DoorFacts, receiver: &AgentId) -> Relat
     let bearing = payload.message_type.bearing();
     let has_asked = facts.open_requests.iter().any(|request| request.from == *receiver);
     let answers = if has_asked { Answers::ARequest } else { Answers::Nothing };
-    // An answer belongs to a request of its receiver; a request may pass on what anybody has asked.
+    // An answer names requests of its receiver only. A request can pass on a request of any asker.
     let asks = payload.message_type.asks(answers);
     let open = facts.open_requests.iter();
     let among = open.filter(|request| asks || request.from == *receiver);
@@ -235,14 +235,15 @@ fn as_written(payload: &Payload, facts: &DoorFacts, receiver: &AgentId) -> Relat
     }
 }
 
-/// The request that a new request is made for: the one that it passes on, else the one that its sender works on.
+/// Returns the request on whose behalf a new one is made:
+/// the one that it passes on, else the one that its sender works on.
 fn on_behalf_of(payload: &Payload, facts: &DoorFacts) -> Option<MessageId> {
     let named = payload.named_requests().into_iter().find_map(|id| named(facts.open_requests.iter(), &id));
     named.map(|request| request.id.clone()).or_else(|| facts.works_on.clone())
 }
 
-/// Whether more is to come after what the person is told: a report is never the last word, and nothing is while a
-/// request that was made on behalf of the person's is open.
+/// Returns whether the person will hear more after this message. A report is never the last word.
+/// Nor is any message while a request that was made on behalf of the person's request is open.
 fn is_interim(draft: &Draft, facts: &DoorFacts, relation: &Relation) -> bool {
     if facts.last_word == LastWord::Yes {
         return false;
@@ -256,8 +257,8 @@ fn is_interim(draft: &Draft, facts: &DoorFacts, relation: &Relation) -> bool {
     reports || waits
 }
 
-/// A notice of the system. It passes no check, because it needs no contact and nobody wrote it.
-/// `about` is the request that it concerns: one that its reader has made, or one that its reader owes.
+/// Makes the message for a notice of the system. No check applies: a notice needs no contact, and no party wrote it.
+/// `about` is the request that it concerns: one that its reader made, or one that its reader owes an answer to.
 pub fn notice(id: MessageId, task: TaskId, to: AgentId, notice: Notice, about: Option<MessageId>) -> Message {
     Message {
         id,
@@ -277,7 +278,7 @@ pub fn notice(id: MessageId, task: TaskId, to: AgentId, notice: Notice, about: O
     }
 }
 
-/// The person may write to any agent; doing so makes the two contacts.
+/// Makes the person and an agent contacts of each other. The person may write to any agent.
 pub fn introduce_person(agent: &AgentId) -> Vec<Change> {
     let entry = |owner: AgentId, agent: AgentId| {
         Change::ContactAdded(Contact { owner, agent, source: Source::System, introduced_by: None })
@@ -293,7 +294,7 @@ fn check_size(payload: &Payload, limits: &Limits) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whom an introduction names: one of the introducer's own contacts, or the introducer itself.
+/// Returns the party that an introduction names: one of the sender's contacts, or the sender itself.
 fn introduced_party<'a>(
     payload: &Payload,
     receiver: &Party,

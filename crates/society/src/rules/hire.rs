@@ -11,37 +11,37 @@ use crate::refusal::{ContactLine, Refusal};
 use crate::role::Role;
 use std::collections::BTreeSet;
 
-/// Whom somebody wants to hire.
+/// What the caller specifies when it hires an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HireWish {
     /// The role, as the caller named it.
     pub role: String,
-    /// The brief.
+    /// The brief for the new agent.
     pub brief: TaskBrief,
-    /// A name for the new agent.
+    /// A name for the new agent, if the caller chose one.
     pub name: Option<Name>,
 }
 
-/// What hiring needs to know.
+/// The facts that hiring depends on.
 #[derive(Clone, Debug)]
 pub struct HireFacts {
-    /// The task.
+    /// The task in which the agent is hired.
     pub task: TaskId,
-    /// Who hires.
+    /// The agent that hires.
     pub parent: Party,
-    /// The parent's registry.
+    /// The parent's contact registry.
     pub contacts: Vec<KnownParty>,
-    /// The role that is meant, if the parent or one of its descendants made it in this task.
+    /// The role that the caller named, if the parent or one of its descendants made it in this task.
     pub role: Option<Role>,
-    /// How many children the parent has in this task.
+    /// Number of active children that the parent has in this task.
     pub children: u64,
-    /// How many agents the task has.
+    /// Number of active agents in the task.
     pub agents: u64,
-    /// Of the artifacts that the brief mentions, those that the parent may open.
+    /// The artifacts that the brief mentions and the parent may open.
     pub openable: BTreeSet<ArtifactId>,
 }
 
-/// Says whether the hiring may go on, before an id is made: the role, the limits, the collaborators.
+/// Checks the role, the limits and the collaborators, before the caller makes an id for the new agent.
 pub fn check_hire(wish: &HireWish, facts: &HireFacts, limits: &Limits) -> Result<(), Refusal> {
     if facts.role.is_none() {
         return Err(Refusal::NotChildRole { role: wish.role.clone() });
@@ -67,7 +67,7 @@ pub fn check_hire(wish: &HireWish, facts: &HireFacts, limits: &Limits) -> Result
     Ok(())
 }
 
-/// Hires an agent, or refuses to.
+/// Hires an agent, or refuses.
 pub fn hire(wish: HireWish, facts: &HireFacts, id: AgentId, limits: &Limits) -> Result<Vec<Change>, Refusal> {
     check_hire(&wish, facts, limits)?;
     let Some(role) = &facts.role else {
@@ -80,12 +80,13 @@ pub fn hire(wish: HireWish, facts: &HireFacts, id: AgentId, limits: &Limits) -> 
     let mut brief = wish.brief;
     let mut presets = Vec::new();
     for collaborator in &mut brief.collaborators {
-        // Cannot be missing: `check_hire` found each. What the model called it by becomes its id.
+        // Cannot be missing: `check_hire` found each collaborator.
+        // The id takes the place of the name that the model used.
         let Some(known) = contact::find(&facts.contacts, &collaborator.agent_id)? else {
             continue;
         };
         collaborator.agent_id = known.party.id.to_string();
-        // The parent is there already, as the parent.
+        // The parent becomes a contact below, with `Source::Parent`.
         if known.party.id != parent {
             presets.push(entry(&id, &known.party.id, Source::Preset, Some(parent.clone())));
         }
@@ -110,12 +111,12 @@ pub fn hire(wish: HireWish, facts: &HireFacts, id: AgentId, limits: &Limits) -> 
     Ok(changes)
 }
 
-/// A descendant of somebody who wants to end it, or another.
+/// A descendant of an agent that calls [`end_subtree`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Descendant {
-    /// Its id.
+    /// The id, which takes precedence over the names of roles.
     pub id: AgentId,
-    /// Who hired it.
+    /// The agent that hired it.
     pub parent: Option<AgentId>,
     /// The name of its role.
     pub role_name: String,
@@ -123,8 +124,9 @@ pub struct Descendant {
     pub standing: Standing,
 }
 
-/// Ends a descendant and everybody below it who still takes part; gives its id too, because it may be named by its role.
-/// `descendants` are all of the caller's, parents before children.
+/// Ends a descendant and all agents below it that still take part.
+/// Also returns the descendant's id, because the caller may have named it by its role.
+/// `descendants` holds all descendants of the caller, parents before children.
 pub fn end_subtree(
     by: &AgentId,
     meant: &str,
@@ -151,7 +153,7 @@ pub fn end_subtree(
     Ok((target.id.clone(), active.map(end).collect()))
 }
 
-/// The descendant that is meant: by id, else by the role of those who still take part.
+/// Finds the descendant that is meant: by id, else by the name of its role among those that still take part.
 fn descendant<'a>(meant: &str, descendants: &'a [Descendant]) -> Result<&'a Descendant, Refusal> {
     if let Some(by_id) = descendants.iter().find(|descendant| descendant.id.as_str() == meant) {
         return Ok(by_id);

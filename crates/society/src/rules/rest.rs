@@ -1,47 +1,47 @@
-//! What is left to do when an agent has come to rest: no turn, no mail (contract section 7, "Nobody is left without an
-//! answer").
+//! Decides what is left to do for an agent that is at rest, with no turn and no mail (contract section 7, "Nobody is
+//! left without an answer").
 
 use crate::id::{AgentId, ArtifactId, MessageId};
 use crate::message::Finality;
 use crate::rules::Pending;
 
-/// Why an agent is looked at.
+/// Why the rules look at an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// A turn of its own has ended.
+    /// A turn of the agent has ended.
     TurnEnded,
-    /// Something that it waited for has ended, and no message tells it so.
+    /// Something that the agent waited for has ended, and no message tells the agent.
     WaitEnded,
 }
 
 /// Whether an agent was reminded of something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reminded {
-    /// Not yet.
+    /// It was not reminded yet.
     No,
-    /// Once, which is all there is.
+    /// It was reminded once. There is no second reminder.
     Yes,
 }
 
 /// A request that the agent has heard and not answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owed {
-    /// The request.
+    /// The id of the request.
     pub request: MessageId,
-    /// Who asked.
+    /// The party that asked.
     pub asker: AgentId,
     /// Whether the agent was reminded of it.
     pub reminded: Reminded,
 }
 
-/// An artifact that the agent stored while it worked on a request, and never named to whoever asked.
+/// An artifact that the agent stored while it worked on a request, and never named to the asker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unnamed {
-    /// The artifact.
+    /// The id of the artifact.
     pub artifact: ArtifactId,
-    /// The request.
+    /// The request that the agent worked on.
     pub request: MessageId,
-    /// Who asked.
+    /// The party that asked.
     pub asker: AgentId,
     /// Whether the agent was reminded of it.
     pub reminded: Reminded,
@@ -50,66 +50,67 @@ pub struct Unnamed {
 /// A closing text that is held for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// The request that its turn worked on.
+    /// The request that the turn of the text worked on.
     pub request: MessageId,
-    /// Who asked.
+    /// The party that asked.
     pub asker: AgentId,
-    /// The requests that it answers, if they are still open.
+    /// The requests that the text answers, as far as they are still open.
     pub answers: Vec<MessageId>,
 }
 
-/// The last text that the person was told while the agent waited.
+/// The last text that the agent told the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Provisional {
-    /// The message.
+    /// The message with the text.
     pub message: MessageId,
-    /// Whether it is still interim.
+    /// Whether the text is interim or final.
     pub finality: Finality,
-    /// The requests of the person that it was said to.
+    /// The requests of the person that the text answers.
     pub requests: Vec<MessageId>,
 }
 
-/// What is known of an agent at rest.
+/// The facts about an agent at rest.
 #[derive(Clone, Debug)]
 pub struct RestFacts {
-    /// Why it is looked at.
+    /// Why the rules look at the agent.
     pub cause: Cause,
-    /// What it waits for.
+    /// What the agent waits for.
     pub pending: Vec<Pending>,
-    /// What it owes, oldest first.
+    /// The requests that the agent owes an answer to, oldest first.
     pub owed: Vec<Owed>,
-    /// What it stored and never named.
+    /// The artifacts that the agent stored and never named.
     pub unnamed: Vec<Unnamed>,
-    /// Its held texts, oldest first.
+    /// The closing texts that are held, oldest first.
     pub held: Vec<Held>,
-    /// What it last told the person.
+    /// The last text that the agent told the person, if there is one.
     pub provisional: Option<Provisional>,
 }
 
-/// What is to be done.
+/// The next thing to do for an agent at rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// The texts that are held for this request are delivered.
+    /// Deliver the texts that are held for this request.
     Deliver(Held),
-    /// An interim text to the person turns out to be final.
+    /// Mark an interim text to the person as final.
     Settle(Provisional),
-    /// The agent is reminded of what it owes one asker.
+    /// Remind the agent of what it owes to one asker.
     Remind {
-        /// The asker.
+        /// The asker that waits.
         asker: AgentId,
-        /// The requests that are open, oldest first; else those for which it stored something.
+        /// The open requests, oldest first. If none is open: the requests for which the agent stored something.
         requests: Vec<MessageId>,
     },
-    /// The asker is told that no more is to come, and gets what there is.
+    /// Tell the asker that no more will come, and give it what there is.
     GiveUp {
-        /// The asker.
+        /// The asker that waits.
         asker: AgentId,
-        /// The requests that are open, oldest first.
+        /// The open requests, oldest first.
         requests: Vec<MessageId>,
     },
 }
 
-/// What is to be done first; `None` where nothing is left. Each thing done changes the facts, so the caller asks again.
+/// Returns what to do first, or `None` if nothing is left.
+/// Doing it changes the facts, so the caller asks again afterwards.
 pub fn due(facts: &RestFacts) -> Option<Due> {
     if facts.cause == Cause::WaitEnded
         && let Some(due) = after_wait(facts)
@@ -119,12 +120,12 @@ pub fn due(facts: &RestFacts) -> Option<Due> {
     if !facts.pending.is_empty() {
         return None;
     }
-    // Where the request was answered before, no reminder brings the text: it follows as a supplement.
+    // If the request is answered already, the agent gets no reminder of it. The held text follows as a supplement.
     let is_owed = |request: &MessageId| facts.owed.iter().any(|owed| owed.request == *request);
     if let Some(held) = facts.held.iter().find(|held| !is_owed(&held.request)) {
         return Some(Due::Deliver(held.clone()));
     }
-    // The person has a reminder of its own: the nudge, when the whole task has come to rest.
+    // The person's requests have a reminder of their own: the nudge, which comes when the whole task is at rest.
     let owed = facts.owed.iter().filter(|owed| !owed.asker.is_user());
     let mut requests: Vec<(&MessageId, &AgentId, Reminded, Open)> =
         owed.map(|owed| (&owed.request, &owed.asker, owed.reminded, Open::Yes)).collect();
@@ -150,14 +151,14 @@ pub fn due(facts: &RestFacts) -> Option<Due> {
     Some(Due::GiveUp { asker: asker.clone(), requests: of_asker(Some(Open::Yes)) })
 }
 
-/// Whether a request is still to be answered.
+/// Whether a request still needs an answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Open {
     Yes,
     No,
 }
 
-/// What the end of a wait sets free: texts that were held for it, or an interim text that now is the last word.
+/// Returns what the end of a wait allows: to deliver texts that were held for it, or to mark an interim text as final.
 fn after_wait(facts: &RestFacts) -> Option<Due> {
     let waits_for = |request: &MessageId| {
         facts.pending.iter().any(|pending| pending.on_behalf_of.as_ref() == Some(request))

@@ -6,22 +6,23 @@ use crate::name::Name;
 use crate::refusal::{ContactLine, Refusal};
 use crate::role::{InterfaceSpec, Role, ToolGroup};
 
-/// A role that somebody wants.
+/// What the caller specifies when it makes a role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoleWish {
-    /// Its name.
+    /// The name, unique among the caller's roles in this task.
     pub name: Name,
-    /// What its agents are told.
+    /// The prompt that tells the role's agents what their work is.
     pub prompt: String,
-    /// What it offers to others.
+    /// What the role offers to others, if the caller described it.
     pub interface_spec: Option<InterfaceSpec>,
-    /// What its model must be able to do.
+    /// The capabilities that the role's model must have.
     pub required_capabilities: Vec<String>,
-    /// The tools of its agents.
+    /// The groups of tools that the role's agents get. Empty means all groups.
     pub tool_groups: Vec<ToolGroup>,
 }
 
-/// Makes a role. Where the creator has one of that name in this task already, that one stays as it is, and nothing changes.
+/// Makes a role.
+/// If the creator has made a role of this name in this task already, returns that role and changes nothing.
 pub fn create_role(
     wish: RoleWish,
     existing: Option<Role>,
@@ -47,8 +48,9 @@ pub fn create_role(
     (role.clone(), vec![Change::RoleCreated(role)])
 }
 
-/// Finds the role that an agent means among those that it may hire into: by id, else by name, its own before those that
-/// its descendants have made. A name that several of those have is refused.
+/// Finds the role that an agent means among those that it may hire into: by id, else by name.
+/// Roles that the agent made take precedence over roles that its descendants made.
+/// Refuses a name that several roles of its descendants have.
 pub fn find_role(usable: Vec<Role>, agent: &AgentId, meant: &str) -> Result<Option<Role>, Refusal> {
     let meant = meant.trim();
     if let Some(by_id) = usable.iter().find(|role| role.id.as_str() == meant) {

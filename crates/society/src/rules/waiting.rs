@@ -1,30 +1,31 @@
-//! Agents that wait for each other (contract section 7: X *waits for* Y while X has an open request to Y).
+//! Finds agents that wait for each other (contract section 7: X *waits for* Y while X has an open request to Y).
 
 use crate::id::{AgentId, MessageId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One agent waits for another's answer.
+/// One agent waits for the answer of another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Wait {
-    /// Who waits.
+    /// The agent that waits.
     pub waits: AgentId,
-    /// For whom.
+    /// The party that it waits for.
     pub awaited: AgentId,
-    /// The request that is open.
+    /// The open request.
     pub request: MessageId,
 }
 
-/// Agents that will wait for ever, unless somebody outside writes to one of them.
+/// Agents that will wait for ever unless somebody outside the circle writes to one of them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Deadlock {
-    /// The agents, each of which waits for others of them and for nobody else.
+    /// The agents in the circle. Each of them waits only for others in the circle.
     pub agents: Vec<AgentId>,
-    /// The requests between them.
+    /// The open requests between them.
     pub requests: Vec<MessageId>,
 }
 
-/// Finds the deadlocks among those who wait. `busy` are the agents that have something to do: a turn, or mail that is
-/// queued or will be due. The person is never part of one: people answer when they like.
+/// Finds the deadlocks among waiting agents.
+/// The agents in `busy` have something to do: a turn, or mail that is queued or due later.
+/// The person is never part of a deadlock, because people answer when they like.
 pub fn deadlocks(waits: &[Wait], busy: &BTreeSet<AgentId>) -> Vec<Deadlock> {
     let mut awaited: BTreeMap<&AgentId, BTreeSet<&AgentId>> = BTreeMap::new();
     for wait in waits {
@@ -34,7 +35,8 @@ pub fn deadlocks(waits: &[Wait], busy: &BTreeSet<AgentId>) -> Vec<Deadlock> {
         awaited.keys().map(|agent| (*agent, reachable(agent, &awaited))).collect();
     let mut found: BTreeSet<Deadlock> = BTreeSet::new();
     for (agent, all) in &reached {
-        // Whoever can be reached decides whether this agent goes on: all of them must wait for it in turn.
+        // The agent can go on if any party that it waits for can.
+        // In a deadlock, all these parties wait for the agent in turn.
         let each_waits_for_it =
             |other: &&AgentId| reached.get(other).is_some_and(|back| back.contains(agent));
         let is_closed = all.contains(agent) && all.iter().all(each_waits_for_it);
@@ -51,7 +53,7 @@ pub fn deadlocks(waits: &[Wait], busy: &BTreeSet<AgentId>) -> Vec<Deadlock> {
     found.into_iter().collect()
 }
 
-/// Everybody whom an agent waits for, and whom those wait for, and so on.
+/// Returns the parties that an agent waits for, those that they wait for, and so on.
 fn reachable<'a>(
     agent: &AgentId,
     awaited: &BTreeMap<&'a AgentId, BTreeSet<&'a AgentId>>,
@@ -95,7 +97,7 @@ mod tests {
         check(&[("a", "b")], &[], &[]);
         check(&[("a", "b"), ("b", "a")], &[], &[&["a", "b"]]);
         check(&[("a", "b"), ("b", "c"), ("c", "a")], &[], &[&["a", "b", "c"]]);
-        // Whoever waits for one of them from outside is helped by it.
+        // `root` waits from outside the circle. It is not part of the deadlock, and it goes on when the circle does.
         check(&[("root", "a"), ("a", "b"), ("b", "a")], &[], &[&["a", "b"]]);
         check(&[("a", "b"), ("b", "a"), ("c", "d"), ("d", "c")], &[], &[&["a", "b"], &["c", "d"]]);
     }
@@ -103,7 +105,7 @@ mod tests {
     #[test]
     fn whoever_may_still_hear_something_is_in_no_deadlock() {
         check(&[("a", "b"), ("b", "a")], &["b"], &[]);
-        // c works, and its answer wakes b.
+        // `c` works, and its answer wakes `b`.
         check(&[("a", "b"), ("b", "a"), ("b", "c")], &[], &[]);
         // The person may answer at any time.
         check(&[("a", "user"), ("user", "a")], &[], &[]);
@@ -113,7 +115,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(1000))]
 
-        /// In a deadlock everybody waits, for its members alone, and nobody has anything to do.
+        /// In a deadlock, every agent waits, waits only for other members, and has nothing to do.
         #[test]
         fn nobody_in_a_deadlock_can_go_on(
             pairs in proptest::collection::vec((0usize..6, 0usize..6), 0..12),
@@ -133,7 +135,8 @@ mod tests {
                     prop_assert!(of_agent.all(|wait| deadlock.agents.contains(&wait.awaited)));
                 }
             }
-            // Taking away those who can go on, again and again, leaves exactly those who are stuck behind a deadlock.
+            // For comparison, remove all agents that can go on, until only stuck ones are left.
+            // These are in a deadlock or wait for one.
             let mut stuck: BTreeSet<AgentId> = waits.iter().map(|wait| wait.waits.clone()).filter(|agent| !busy.contains(agent) && !agent.is_user()).collect();
             loop {
                 let before = stuck.len();

@@ -1,27 +1,28 @@
-//! Which request an agent works on, and whom it waits for meanwhile (contract section 7, "Working on", "Answers").
+//! Finds the request that an agent works on, and what it waits for meanwhile.
+//! See contract section 7, "Working on" and "Answers".
 
 use crate::id::{AgentId, MessageId};
 use crate::message::{Expects, Message, Sender};
 
-/// An open request to an agent that it has heard.
+/// An open request that its receiver has heard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenRequest {
-    /// The request.
+    /// The id of the request.
     pub id: MessageId,
-    /// Who asked.
+    /// The party that asked.
     pub from: AgentId,
-    /// The requests on whose behalf it was made: the nearest first, the first of the chain last.
+    /// The requests on whose behalf it was made, from the nearest to the first of the chain.
     pub chain: Vec<MessageId>,
 }
 
 impl OpenRequest {
-    /// Whether an id names this request: its own, or one that was passed along the chain to it.
+    /// Returns whether an id names this request: its own id, or the id of a request on whose behalf it was made.
     fn is_meant_by(&self, named: &MessageId) -> bool {
         self.id == *named || self.chain.contains(named)
     }
 }
 
-/// Finds the request that an id names: the request itself, else the oldest that was made on its behalf.
+/// Finds the request that an id names: the request itself, else the oldest one that was made on its behalf.
 pub fn named<'r>(
     requests: impl Iterator<Item = &'r OpenRequest> + Clone,
     id: &MessageId,
@@ -30,40 +31,43 @@ pub fn named<'r>(
     itself.or_else(|| requests.clone().find(|request| request.is_meant_by(id)))
 }
 
-/// Something that an agent waits for: an open request of its own, an answer in its mailbox that it has not heard, or a
-/// delayed message to itself.
+/// Something that an agent waits for: an open request of its own, an answer in its mailbox that it has not heard yet,
+/// or a delayed message to itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
-    /// The request on whose behalf it waits, if it works on one.
+    /// The request on whose behalf the agent waits, if there is one.
     pub on_behalf_of: Option<MessageId>,
 }
 
-/// A request as it is found by its id: who sent it to whom, and on whose behalf.
+/// A stored request: who sent it to whom, and on whose behalf.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestRow {
-    /// Its id.
+    /// The id of the request.
     pub id: MessageId,
-    /// Who asked.
+    /// The party that asked.
     pub from: AgentId,
-    /// Who was asked.
+    /// The party that was asked.
     pub to: AgentId,
-    /// The request that its sender worked on when it asked.
+    /// The request on whose behalf it was made, if there is one.
     pub on_behalf_of: Option<MessageId>,
 }
 
-/// The requests that decide what a turn works on if this message begins it, the first that says something first.
+/// Returns the requests that decide what a turn works on if this message begins it.
+/// The first one that leads to a request counts.
 pub fn subjects(message: &Message) -> impl Iterator<Item = &MessageId> {
     message.in_reply_to.iter().chain(&message.about)
 }
 
-/// The request that a turn works on, from the message that begins it. `subjects` are the requests of [`subjects`].
+/// Returns the request that a turn works on, given the message that begins it.
+/// `subjects` are the stored requests that [`subjects`] returns.
 pub fn works_on(message: &Message, subjects: &[RequestRow]) -> Option<MessageId> {
     let is_request = message.expects == Expects::Answer;
     if is_request && message.from != Sender::Party(message.to.clone()) {
         return Some(message.id.clone());
     }
     subjects.iter().find_map(|request| {
-        // A reminder names what its reader owes; an answer, a report or a notice what its reader asked.
+        // A reminder names a request that its reader owes.
+        // An answer, a report or a notice names one that its reader made.
         if request.to == message.to { Some(request.id.clone()) } else { request.on_behalf_of.clone() }
     })
 }

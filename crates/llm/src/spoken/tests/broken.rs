@@ -1,7 +1,7 @@
 use super::OFFERED;
 use crate::spoken::{Spoken, read};
 
-/// The text, the tool, and a part of the problem.
+/// Each text with the expected tool and a part of the expected problem.
 #[rustfmt::skip]
 pub(crate) const BROKEN: &[(&str, Option<&str>, &str)] = &[
     (r#"{"name": "send_message", "arguments": {"to": "root", "payload": {"text": "I wan"#, Some("send_message"), "the end of a string"),

@@ -42,7 +42,7 @@ pub(crate) const CALLS: &[Case] = &[
     ("single key", r#"{"send_message": {"to": "root"}}"#, TO),
     ("single key, several", r#"[{"send_message": {"to": "root"}}, {"list_agents": {}}]"#, TWO),
     ("prefix", r#"{"name": "functions.send_message", "arguments": {"to": "root"}}"#, TO),
-    // Lenient JSON.
+    // JSON with small errors.
     ("trailing commas", r#"{"name": "send_message", "arguments": {"to": "root",},}"#, TO),
     ("Python dict", r#"{'name': 'spawn', 'arguments': {'name': 'bob', 'role': None}}"#, r#"[["spawn", {"name": "bob", "role": null}]]"#),
     ("names without quotes", r#"{name: "send_message", arguments: {to: "root", wait: True}}"#, r#"[["send_message", {"to": "root", "wait": true}]]"#),
@@ -51,7 +51,7 @@ pub(crate) const CALLS: &[Case] = &[
     ("missing brackets", r#"{"name": "send_message", "arguments": {"to": "root", "payload": {"text": "hi""#, HI),
     ("escapes", r#"{"name": "web_search", "arguments": {"query": "\u00fc \ud83d\ude00 \d+ it\'s"}}"#, r#"[["web_search", {"query": "ü 😀 \\d+ it's"}]]"#),
     ("a fence in a string", "{\"name\": \"write_file\", \"arguments\": {\"path\": \"a\", \"content\": \"```sh\\nls\\n```\"}}", r#"[["write_file", {"path": "a", "content": "```sh\nls\n```"}]]"#),
-    // Fences.
+    // JSON in code fences.
     ("Qwen2.5-Coder, fence", "```json\n{\"name\": \"send_message\", \"arguments\": {\"to\": \"root\"}}\n```", TO),
     ("fence without language", "```\n{\"name\": \"send_message\", \"arguments\": {\"to\": \"root\"}}\n```", TO),
     ("Gemma 3, tool_call", "```tool_call\n{\"name\": \"send_message\", \"arguments\": {\"to\": \"root\"}}\n```<end_of_turn>", TO),
@@ -61,7 +61,7 @@ pub(crate) const CALLS: &[Case] = &[
     ("fence, not closed", "```json\n{\"name\": \"send_message\", \"arguments\": {\"to\": \"root\"}}", TO),
     ("fence, missing bracket", "```json\n{\"name\": \"send_message\", \"arguments\": {\"to\": \"root\"}\n```", TO),
     ("fence around a tag", "```xml\n<tool_call>\n{\"name\": \"send_message\", \"arguments\": {\"to\": \"root\"}}\n</tool_call>\n```", TO),
-    // Hermes and Qwen.
+    // Forms of Hermes and Qwen.
     ("Hermes", "<tool_call>\n{\"name\": \"send_message\", \"arguments\": {\"to\": \"root\"}}\n</tool_call>", TO),
     ("Qwen3, thought", "<think>\nI ask root.\n</think>\n\n<tool_call>\n{\"name\": \"send_message\", \"arguments\": {\"to\": \"root\"}}\n</tool_call><|im_end|>", TO),
     ("Hermes, Python literals", "<tool_call>{'arguments': {'to': 'root'}, 'name': 'send_message'}</tool_call>", TO),
@@ -76,7 +76,7 @@ pub(crate) const CALLS: &[Case] = &[
     ("list tag", "<tool_calls>[{\"name\": \"send_message\", \"arguments\": {\"to\": \"root\"}}]</tool_calls>", TO),
     ("function_call", "<function_call>{\"name\": \"send_message\", \"arguments\": {\"to\": \"root\"}}</function_call>", TO),
     ("Glaive", "<functioncall> {\"name\": \"send_message\", \"arguments\": '{\"to\": \"root\"}'} <|endoftext|>", TO),
-    // Mistral.
+    // Forms of Mistral.
     ("Mistral 7B", r#"[TOOL_CALLS] [{"name": "send_message", "arguments": {"to": "root"}}]</s>"#, TO),
     ("Mistral, id", r#"[TOOL_CALLS][{"name": "send_message", "arguments": {"to": "root"}, "id": "abc123def"}]"#, TO),
     ("Mistral Small 3", r#"[TOOL_CALLS]send_message{"to": "root"}"#, TO),
@@ -84,7 +84,7 @@ pub(crate) const CALLS: &[Case] = &[
     ("Mistral, two", r#"[TOOL_CALLS]send_message[ARGS]{"to": "root"}[TOOL_CALLS]list_agents[ARGS]{}"#, TWO),
     ("Mistral, call id", r#"[TOOL_CALLS]send_message[CALL_ID]abc123def[ARGS]{"to": "root"}"#, TO),
     ("Mistral, lead-in", r#"I will ask root.[TOOL_CALLS]send_message{"to": "root"}"#, TO),
-    // Llama.
+    // Forms of Llama.
     ("Llama, python_tag", r#"<|python_tag|>{"name": "send_message", "parameters": {"to": "root"}}<|eom_id|>"#, TO),
     ("Llama, built-in", r#"<|python_tag|>web_search.call(query="rust")"#, r#"[["web_search", {"query": "rust"}]]"#),
     ("Llama, built-in not offered", r#"<|python_tag|>brave_search.call(query="rust")<|eom_id|>"#, r#"[["brave_search", {"query": "rust"}]]"#),
@@ -93,14 +93,14 @@ pub(crate) const CALLS: &[Case] = &[
     ("Llama, bracket left out", r#"<function=send_message{"to": "root"}</function>"#, TO),
     ("Llama, lead-in", "I'll ask root. <function=send_message>{\"to\": \"root\"}</function>", TO),
     ("Llama 4", r#"[send_message(to='root'), list_agents()]"#, TWO),
-    // Harmony.
+    // The Harmony format.
     ("gpt-oss", r#"<|channel|>commentary to=functions.send_message <|constrain|>json<|message|>{"to": "root"}<|call|>"#, TO),
     ("gpt-oss, thought", r#"<|channel|>analysis<|message|>I ask root.<|end|><|start|>assistant<|channel|>commentary to=functions.send_message <|constrain|>json<|message|>{"to": "root"}<|call|>"#, TO),
     ("gpt-oss, recipient first", r#"<|start|>assistant to=functions.send_message<|channel|>commentary json<|message|>{"to": "root"}<|call|>"#, TO),
     ("gpt-oss, preamble", r#"<|channel|>commentary<|message|>I ask root.<|end|><|start|>assistant<|channel|>commentary to=functions.send_message<|message|>{"to": "root"}<|call|>"#, TO),
     ("gpt-oss, tokens lost", r#"assistantcommentary to=functions.send_message json{"to": "root"}"#, TO),
     ("gpt-oss, two", r#"<|channel|>commentary to=functions.send_message<|message|>{"to": "root"}<|call|><|start|>assistant<|channel|>commentary to=functions.list_agents<|message|>{}<|call|>"#, TWO),
-    // XML.
+    // Forms in XML tags.
     ("Qwen3-Coder", "<tool_call>\n<function=send_message>\n<parameter=to>\nroot\n</parameter>\n<parameter=payload>\n{\"text\": \"hi\"}\n</parameter>\n</function>\n</tool_call>", HI),
     ("Qwen3-Coder, no outer tag", "I'll do it.\n<function=send_message>\n<parameter=to>\nroot\n</parameter>\n</function>\n</tool_call>", TO),
     ("Qwen3-Coder, values", "<tool_call><function=write_file><parameter=path>7</parameter><parameter=content>\nfn main() {\n    a < b;\n}\n</parameter></function></tool_call>", r#"[["write_file", {"path": 7, "content": "fn main() {\n    a < b;\n}"}]]"#),
@@ -117,7 +117,7 @@ pub(crate) const CALLS: &[Case] = &[
     ("tag of the tool", "<send_message><to>root</to><payload>{\"text\": \"hi\"}</payload></send_message>", HI),
     ("tag of the tool, by line", "<write_file>\n<path>a.html</path>\n<content>\n<p>Hi</p>\n</content>\n</write_file>", r#"[["write_file", {"path": "a.html", "content": "<p>Hi</p>"}]]"#),
     ("tag of the tool, empty", "<list_agents/>", LIST),
-    // Python.
+    // Python syntax.
     ("Python", r#"send_message(to="root", payload={"text": "hi"})"#, HI),
     ("Python, literals", "spawn(\n    name='bob',\n    role=None,\n    model={'big': True, 'sizes': [1, 2.5,],},\n)", r#"[["spawn", {"name": "bob", "role": null, "model": {"big": true, "sizes": [1, 2.5]}}]]"#),
     ("Llama 4, list", "[send_message(to='root')]", TO),
@@ -129,7 +129,7 @@ pub(crate) const CALLS: &[Case] = &[
     ("only parameter", r#"web_search("rust")"#, r#"[["web_search", {"query": "rust"}]]"#),
     ("closing parenthesis missing", r#"send_message(to="root""#, TO),
     ("LFM2", "<|tool_call_start|>[send_message(to=\"root\")]<|tool_call_end|>", TO),
-    // ReAct.
+    // The style of ReAct.
     ("ReAct", "Thought: I should ask root.\nAction: send_message\nAction Input: {\"to\": \"root\"}", TO),
     ("ReAct, observation", "Action: send_message\nAction Input: {\"to\": \"root\"}\nObservation:", TO),
     ("ReAct, text", "Thought: Search.\nAction: web_search\nAction Input: rust daemon", r#"[["web_search", {"query": "rust daemon"}]]"#),
@@ -137,7 +137,7 @@ pub(crate) const CALLS: &[Case] = &[
     ("LangChain, blob", "Action:\n```json\n{\"action\": \"send_message\", \"action_input\": {\"to\": \"root\"}}\n```", TO),
     ("Command-R", "Action: ```json\n[\n    {\n        \"tool_name\": \"send_message\",\n        \"parameters\": {\"to\": \"root\"}\n    }\n]\n```", TO),
     ("Command R7B", "<|START_THINKING|>I ask.<|END_THINKING|><|START_ACTION|>[{\"tool_call_id\": \"0\", \"tool_name\": \"send_message\", \"parameters\": {\"to\": \"root\"}}]<|END_ACTION|><|END_OF_TURN_TOKEN|>", TO),
-    // DeepSeek, Kimi, Gemma, and others with tokens of their own.
+    // Forms of DeepSeek, Kimi, Gemma, and others with special tokens.
     ("DeepSeek V3", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>send_message\n```json\n{\"to\": \"root\"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜><｜end▁of▁sentence｜>", TO),
     ("DeepSeek V3, two", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>send_message\n```json\n{\"to\": \"root\"}\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>list_agents\n```json\n{}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>", TWO),
     ("DeepSeek V3.1", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>send_message<｜tool▁sep｜>{\"to\": \"root\"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>", TO),
@@ -156,7 +156,7 @@ fn every_form_is_read() {
     }
 }
 
-/// The tags of Claude's own format have a prefix.
+/// All tags of Claude's format have the same prefix.
 #[test]
 fn a_prefix_of_all_tags_is_read() {
     let prefix = "antml:";

@@ -5,7 +5,7 @@ use super::texts::TEXTS;
 use crate::spoken::{read, without_thoughts};
 use std::time::{Duration, Instant};
 
-/// Generous for a debug build on a machine that does other work too. Quadratic work takes minutes.
+/// Time limit for one text, generous for a debug build on a busy machine. Quadratic work would take minutes.
 const ENOUGH: Duration = Duration::from_secs(10);
 
 fn all_texts() -> impl Iterator<Item = &'static str> {
@@ -13,13 +13,13 @@ fn all_texts() -> impl Iterator<Item = &'static str> {
     calls.chain(BROKEN.iter().map(|(text, _, _)| *text)).chain(TEXTS.iter().copied())
 }
 
-/// Numbers that look random and are the same in every run.
+/// Pseudo-random numbers, the same in every run.
 struct Numbers(u64);
 
 impl Numbers {
     fn below(&mut self, bound: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).expect("31 bits") % bound.max(1)
+        usize::try_from(self.0 >> 33).expect("31 bits fit into usize") % bound.max(1)
     }
 }
 

@@ -1,7 +1,7 @@
 use super::OFFERED;
 use crate::spoken::{Spoken, read, without_thoughts};
 
-/// Ordinary texts.
+/// Ordinary texts, which contain no calls.
 pub(crate) const TEXTS: &[&str] = &[
     "",
     "Hello! How can I help?",
@@ -25,7 +25,7 @@ pub(crate) const TEXTS: &[&str] = &[
     "Example:\n\n```xml\n<tool_call>\n{\"name\": \"send_message\", \"arguments\": {\"to\": \"root\"}}\n</tool_call>\n```",
     "Use `<function=name>{…}</function>` for Llama.",
     "print is a function of Python. default_api is a module.",
-    // A lead-in before an ambiguous form.
+    // Prose before a form that may also be ordinary text.
     "Sure, I'll call the tool:\n```json\n{\"name\": \"send_message\", \"arguments\": {\"to\": \"root\"}}\n```",
     "Here is the call: send_message(to=\"root\")",
     "Sure:\n{\"name\": \"send_message\", \"arguments\": {\"to\": \"root\"}}",
@@ -112,7 +112,7 @@ fn ordinary_texts_have_no_thoughts() {
     }
 }
 
-/// A call that is quoted in an answer stays a quotation, whatever its form.
+/// A call that is quoted in prose is text, whatever its form.
 #[test]
 fn a_call_before_or_in_prose_is_text() {
     for (family, text, _) in super::calls::CALLS {

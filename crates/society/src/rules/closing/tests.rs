@@ -22,7 +22,7 @@ fn facts(works_on: Option<(i64, &str)>, open: &[(i64, &str)], pending: &[Option<
     }
 }
 
-/// The address in short: `lead open 1,2 final`.
+/// Returns the address in short: `lead-1111 open 1,2 Final`.
 fn shown(address: Option<Address>) -> String {
     let Some(Address { to, subject, timing }) = address else { return "nobody".to_owned() };
     let numbers: Vec<String> =
@@ -45,12 +45,12 @@ fn to_whom_a_closing_text_goes_and_what_it_answers() {
     let (lead, reader) = ("lead-1111", "reader-7k2f");
     check(None, &[], &[], "nobody");
     check(Some((1, lead)), &[(1, lead)], &[], "lead-1111 open 1 Final");
-    // A follow-up of the same asker is answered along with it, one of somebody else is not.
+    // The text also answers a follow-up of the same asker, but no request of another asker.
     check(Some((2, lead)), &[(1, lead), (2, lead), (3, reader)], &[], "lead-1111 open 1,2 Final");
-    // What was answered in this turn or an earlier one is supplemented.
+    // A text for a request that is answered already is a supplement.
     check(Some((1, lead)), &[], &[], "lead-1111 settled 1 Final");
     check(Some((1, lead)), &[(2, reader)], &[], "lead-1111 settled 1 Final");
-    // Whoever works on nothing in particular answers whoever has waited longest.
+    // A turn that works on no request answers the asker that has waited longest.
     check(None, &[(2, reader), (3, lead)], &[], "reader-7k2f open 2 Final");
 }
 
@@ -58,14 +58,15 @@ fn to_whom_a_closing_text_goes_and_what_it_answers() {
 fn a_text_waits_for_what_was_asked_on_behalf_of_the_request() {
     let (lead, user) = ("lead-1111", "user");
     check(Some((1, lead)), &[(1, lead)], &[Some(1)], "lead-1111 open 1 Held");
-    // What was asked for nobody in particular may be for this.
+    // A request that was made on behalf of no other request may concern this one.
     check(Some((1, lead)), &[(1, lead)], &[None], "lead-1111 open 1 Held");
-    // What was asked for somebody else is not: a question that comes back is answered at once.
+    // A request on behalf of another request does not hold this text, so a question that comes back is answered at
+    // once.
     check(Some((2, lead)), &[(2, lead)], &[Some(1)], "lead-1111 open 2 Final");
-    // A follow-up answers the first request, too.
+    // The text also answers the first request, which still waits.
     check(Some((2, lead)), &[(1, lead), (2, lead)], &[Some(1)], "lead-1111 open 1,2 Held");
     check(Some((1, lead)), &[], &[Some(1)], "lead-1111 settled 1 Held");
-    // The person hears at once.
+    // The person gets the text at once.
     check(Some((1, user)), &[(1, user)], &[Some(1)], "user open 1 Interim");
     check(Some((1, user)), &[(1, user)], &[None], "user open 1 Final");
     check(Some((1, user)), &[(1, user)], &[Some(7)], "user open 1 Final");
@@ -115,7 +116,7 @@ fn any_facts() -> impl Strategy<Value = ClosingFacts> {
     let prompting = select(vec![Prompting::Ordinary, Prompting::Nudge, Prompting::Deadlock]);
     (requests, works_on, pending, prompting).prop_map(|(requests, works_on, pending, prompting)| {
         let open: Vec<(i64, &str)> = (1..).zip(requests).collect();
-        // An open request that is worked on is the one with that id.
+        // If the generated id is that of an open request, the turn works on that request.
         let works_on = works_on.map(|(number, from)| {
             open.iter().find(|(open, _)| *open == number).copied().unwrap_or((number, from))
         });
@@ -126,7 +127,8 @@ fn any_facts() -> impl Strategy<Value = ClosingFacts> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// A text goes to somebody who has asked, or to the person after a nudge, and answers all that this one has open.
+    /// A text goes to a party that has asked, or to the person after a nudge.
+    /// It answers all open requests of that party.
     #[test]
     fn the_giver_has_asked_and_gets_all_its_answers(facts in any_facts()) {
         let Some(Address { to, subject, .. }) = address(&facts) else {
@@ -145,7 +147,7 @@ proptest! {
         }
     }
 
-    /// An agent never gets half of an answer: while something is open that was asked for it, the text waits.
+    /// An agent never gets half an answer: the text is held while a request on behalf of the agent's request is open.
     #[test]
     fn who_waits_answers_the_person_alone(facts in any_facts()) {
         let Some(Address { to, subject, timing }) = address(&facts) else { return Ok(()) };
@@ -159,7 +161,7 @@ proptest! {
         }
     }
 
-    /// Of agents that wait for each other the one that was asked last can speak: nothing was asked on behalf of that request.
+    /// In a circle, the agent that was asked last can speak: no request was made on behalf of that last request.
     #[test]
     fn a_circle_is_broken_by_whoever_was_asked_last(facts in any_facts(), last in 100i64..200) {
         let asker = "lead-1111";

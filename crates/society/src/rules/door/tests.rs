@@ -33,7 +33,7 @@ fn request(id: i64, from: &str, chain: &[i64]) -> OpenRequest {
     }
 }
 
-/// I know the user, a lead, a reader and somebody who has ended; all of them know me.
+/// The sender `me` knows the user, a lead, a reader and an agent that has ended, and all of them know `me`.
 fn facts() -> DoorFacts {
     let known = |id: &str| KnownParty {
         party: party(id),
@@ -101,11 +101,11 @@ fn only_contacts_who_have_not_ended_are_written_to() {
     assert_eq!(code(draft("stranger-1", json!("x")), &facts()), "unknown_contact");
     assert_eq!(code(draft(ENDED, json!("x")), &facts()), "agent_terminated");
     assert_eq!(sent(draft(LEAD, json!("x")), &facts()).to.as_str(), LEAD);
-    // By the name of its role, too.
+    // The name of a contact's role is accepted as well.
     assert_eq!(sent(draft("lead", json!("x")), &facts()).to.as_str(), LEAD);
     let Err(Refusal::UnknownContact { contacts, .. }) = admitted(draft("lead-9", json!("x")), &facts())
     else {
-        panic!("it is known");
+        panic!("`lead-9` was not refused as unknown");
     };
     assert_eq!(contacts[0].id, LEAD);
 }
@@ -117,14 +117,14 @@ fn limits_are_held_at_the_door() {
         let admitted = admit(draft(LEAD, json!(text)), facts, number(99), &limits);
         admitted.map_or_else(|refusal| refusal.code(), |_| "ok")
     };
-    // {"text":"…"} has eleven characters beside the text.
+    // The JSON around the text, {"text":"…"}, has eleven characters.
     assert_eq!(code(&facts(), "123456789"), "ok");
     assert_eq!(code(&facts(), "1234567890"), "limit_reached");
     assert_eq!(code(&DoorFacts { queued: 2, ..facts() }, "x"), "ok");
     assert_eq!(code(&DoorFacts { queued: 3, ..facts() }, "x"), "mailbox_full");
     assert_eq!(code(&DoorFacts { exchanges: 1, ..facts() }, "x"), "ok");
     assert_eq!(code(&DoorFacts { exchanges: 2, ..facts() }, "x"), "limit_reached");
-    // Without a streak the limit does not count, however small it is.
+    // Without earlier exchanges the limit has no effect, however small it is.
     let none = Limits { max_pair_exchanges: 0, ..Limits::default() };
     assert!(admit(draft(LEAD, json!("x")), &facts(), number(99), &none).is_ok());
 }
@@ -159,10 +159,10 @@ fn an_introduction_names_a_live_contact_that_is_not_its_receiver() {
     };
     assert_eq!(changes[0], Change::ContactAdded(entry));
     assert_eq!(sent(introduce(READER), &facts()).introduced.unwrap().id.as_str(), READER);
-    // Whoever introduces itself is known already.
+    // The receiver already knows a sender that introduces itself, so no contact is added.
     let changes = admitted(introduce(ME), &facts()).unwrap().changes;
     assert!(!changes.iter().any(|change| matches!(change, Change::ContactAdded(_))));
-    // Other types may say what they like.
+    // In messages of other types, `target_agent` has no meaning.
     let other = draft(LEAD, json!({"text": "x", "target_agent": {"id": "stranger-1"}}));
     assert_eq!(sent(other, &facts()).introduced, None);
 }
@@ -234,10 +234,10 @@ fn an_answer_may_name_the_requests_that_it_answers() {
     };
     check(json!("m000000004"), &[4], &[]);
     check(json!(["m000000004", "m000000003", "m000000004"]), &[3, 4], &[]);
-    // An id that was passed along counts as the oldest request that was made on its behalf.
+    // An id that was passed along stands for the oldest request that was made on its behalf.
     check(json!("m000000001"), &[4], &[]);
     check(json!("m000000002"), &[4], &[]);
-    // What names nothing is said, and the oldest counts.
+    // An id that names nothing is reported as ignored, and the oldest request is answered.
     check(json!("m000000077"), &[3], &[77]);
     check(json!(["m000000077", "m000000005"]), &[5], &[77]);
     check(json!(null), &[3], &[]);
@@ -311,13 +311,13 @@ fn what_the_person_is_told_is_interim_while_something_is_open_for_it() {
     assert_eq!(answered(so_far(), &facts(&[], Some(1))), [1]);
     let nudged = DoorFacts { last_word: LastWord::Yes, ..facts(&[Some(1)], Some(1)) };
     assert_eq!(finality(&nudged), Finality::Final);
-    // A report is never the last word; a question is none.
+    // A report is never the last word. A question is always final.
     let report = draft("user", json!({"message_type": "status_report", "text": "half"}));
     assert_eq!(sent(report, &facts(&[], Some(1))).finality, Finality::Interim);
     let question = DoorFacts { open_requests: Vec::new(), ..facts(&[Some(1)], Some(1)) };
     let question = sent(draft("user", json!("why?")), &question);
     assert_eq!((question.expects, question.finality), (Expects::Answer, Finality::Final));
-    // What agents are told is always final.
+    // Messages to agents are always final.
     let to_lead = DoorFacts { open_requests: vec![request(1, LEAD, &[])], ..facts(&[Some(1)], Some(1)) };
     assert_eq!(sent(draft(LEAD, json!("x")), &to_lead).finality, Finality::Final);
 }

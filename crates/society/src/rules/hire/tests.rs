@@ -34,7 +34,7 @@ fn wish(collaborators: &[&str]) -> HireWish {
     HireWish { role: "reader".to_owned(), brief: brief(collaborators), name: Name::parse("Anna").ok() }
 }
 
-/// What a parent at depth 1 with two children of the task's five agents is about to do.
+/// The facts for a parent at depth 1 that has two children, in a task with five agents.
 fn facts() -> HireFacts {
     HireFacts {
         task: TaskId::new("t-1"),
@@ -102,7 +102,7 @@ fn only_contacts_are_brought_along() {
     check(&["writer", "singer"], Err("ambiguous_name"));
     let Err(Refusal::UnknownContact { meant, contacts }) = check_hire(&wish(&["write"]), &facts(), &limits())
     else {
-        panic!("a stranger");
+        panic!("`write` was not refused as unknown");
     };
     assert_eq!((meant.as_str(), contacts[0].role.as_str(), contacts.len()), ("write", "writer", 5));
 }
@@ -110,7 +110,7 @@ fn only_contacts_are_brought_along() {
 #[test]
 fn whoever_is_hired_knows_its_parent_and_its_collaborators() {
     let id = AgentId::new("anna-1");
-    // The parent, named as a collaborator, is there already.
+    // The collaborator `lead` is the parent, which becomes a contact anyway.
     let changes = hire(wish(&["writer", "lead"]), &facts(), id.clone(), &limits()).unwrap();
     let [Change::AgentCreated(agent), rest @ ..] = changes.as_slice() else { panic!("{changes:?}") };
     assert_eq!(
@@ -120,7 +120,7 @@ fn whoever_is_hired_knows_its_parent_and_its_collaborators() {
     assert_eq!((agent.task.as_str(), agent.name.as_ref().map(Name::as_str)), ("t-1", Some("Anna")));
     let named: Vec<&str> =
         agent.brief.collaborators.iter().map(|collaborator| collaborator.agent_id.as_str()).collect();
-    assert_eq!(named, ["writer-1", "lead-1"], "what is kept is the id");
+    assert_eq!(named, ["writer-1", "lead-1"], "the brief keeps ids");
     let contact = |owner: &str, agent: &str, source: Source, by: Option<&str>| {
         Change::ContactAdded(Contact {
             owner: AgentId::new(owner),
@@ -172,13 +172,13 @@ fn an_agent_ends_with_all_below_it() {
         assert_eq!(changes, expect.iter().map(end).collect::<Vec<_>>(), "{meant}");
         assert_eq!(id.as_str(), expect[0]);
     };
-    // Those that have ended already are not ended again; those below them are.
+    // Agents that have ended already are not ended again. The agents below them are ended.
     check("lead-1", &["lead-1", "reader-1", "writer-1", "writer-2"]);
     check(" lead-2 ", &["lead-2"]);
-    // An id comes before the name of a role.
+    // An id takes precedence over the name of a role.
     check("reader-1", &["reader-1", "writer-1"]);
     check("writer-1", &["writer-1"]);
-    // Of two readers one has ended, so the name fits one.
+    // One of the two readers has ended, so the name fits the other one only.
     check("reader", &["reader-1", "writer-1"]);
     check("writer", &["writer-1"]);
 }
@@ -197,7 +197,7 @@ fn who_cannot_be_ended_is_said_why() {
     check("lead", Refusal::AmbiguousName { meant: "lead".to_owned(), candidates: candidates.to_vec() });
 }
 
-/// An introduction brings nobody to somebody who has ended, and names one alone.
+/// Introductions: an agent that has ended is introduced to nobody, and a name must fit exactly one contact.
 mod introductions {
     use super::*;
     use crate::id::MessageId;
@@ -269,7 +269,7 @@ mod introductions {
             assert!(matches!(told.body, Body::Payload(_)));
             assert_eq!(told.introduced.as_ref().unwrap().id.as_str(), "writer-1");
         }
-        // Whoever introduces itself makes no contact that was not there.
+        // An agent that introduces itself adds no contact.
         let itself = introduce("lead-1").unwrap();
         assert!(!itself.iter().any(|change| matches!(change, Change::ContactAdded(_))), "{itself:?}");
     }

@@ -54,7 +54,7 @@ fn whoever_owes_an_answer_is_reminded_once_and_then_given_up() {
     assert_eq!(due(&turn()), None);
     let open = RestFacts { owed: vec![owed(1, LEAD, Reminded::No)], ..turn() };
     assert_eq!(due(&open), remind(LEAD, &[1]));
-    // Whoever waits for anybody may still answer.
+    // An agent that still waits for somebody may answer later.
     assert_eq!(due(&RestFacts { pending: waits(&[Some(9)]), ..open.clone() }), None);
     assert_eq!(due(&RestFacts { pending: waits(&[None]), ..open }), None);
     let reminded = RestFacts { owed: vec![owed(1, LEAD, Reminded::Yes)], ..turn() };
@@ -93,7 +93,7 @@ fn what_was_stored_and_not_named_is_asked_for_even_after_an_answer() {
     };
     assert_eq!(due(&stored(Reminded::No)), remind(LEAD, &[4]));
     assert_eq!(due(&stored(Reminded::Yes)), give_up(LEAD, &[]));
-    // What is open comes first in the reminder.
+    // If requests are open, the reminder names only these.
     let both = RestFacts { owed: vec![owed(5, LEAD, Reminded::No)], ..stored(Reminded::No) };
     assert_eq!(due(&both), remind(LEAD, &[5]));
 }
@@ -110,12 +110,12 @@ fn a_held_text_is_delivered_when_its_last_wait_ends_in_silence() {
     assert_eq!(due(&facts(Cause::WaitEnded, &[])), delivered);
     assert_eq!(due(&facts(Cause::WaitEnded, &[Some(7)])), delivered);
     assert_eq!(due(&facts(Cause::WaitEnded, &[Some(2)])), None);
-    // It would answer the other request of its asker, too.
+    // The held text also answers request 1, on whose behalf the agent still waits.
     assert_eq!(due(&facts(Cause::WaitEnded, &[Some(1)])), None);
     assert_eq!(due(&facts(Cause::WaitEnded, &[None])), None);
-    // A turn that came after it has said nothing: its agent is reminded of what it holds.
+    // A later turn said nothing, so the agent is reminded of the requests that the held text is for.
     assert_eq!(due(&facts(Cause::TurnEnded, &[])), remind(LEAD, &[1, 2]));
-    // Where the request was answered meanwhile, there is nothing to be reminded of: the text follows as a supplement.
+    // If the request was answered meanwhile, there is nothing to remind of, and the held text follows as a supplement.
     let settled = |pending: &[Option<i64>]| {
         let held = vec![held(2, LEAD, &[2])];
         RestFacts { owed: vec![owed(5, LEAD, Reminded::No)], held, ..facts(Cause::TurnEnded, pending) }
@@ -164,8 +164,8 @@ fn any_facts() -> impl Strategy<Value = RestFacts> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Doing what is due again and again comes to an end, reminds of each request once at most, and leaves nobody but the
-    /// person waiting for an agent that waits for nobody.
+    /// Doing what is due comes to an end, and reminds of each request at most once.
+    /// Afterwards, no party but the person waits for an agent that waits for nobody.
     #[test]
     fn nobody_is_left_without_an_answer(facts in any_facts()) {
         let mut facts = facts;
@@ -198,7 +198,7 @@ proptest! {
         if facts.pending.is_empty() {
             prop_assert!(facts.owed.iter().all(|owed| owed.asker.is_user()));
             prop_assert!(facts.unnamed.iter().all(|unnamed| unnamed.asker.is_user()));
-            // A held text stays only where its agent will hear of the request again: its asker was given up with all.
+            // A held text may stay only if its request is still owed: then the agent will hear of the request again.
             let owed: Vec<&MessageId> = facts.owed.iter().map(|owed| &owed.request).collect();
             prop_assert!(facts.held.iter().all(|held| owed.contains(&&held.request)));
         }
