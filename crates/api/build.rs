@@ -1,4 +1,4 @@
-//! A file that is added to the page or taken away from it has the crate built anew.
+//! Makes cargo rebuild the crate when a file of the live view is added or removed.
 
 fn main() {
     println!("cargo:rerun-if-changed=web");

@@ -1,4 +1,4 @@
-//! What the person gets wrong is told in one clear line, costs nothing, and never looks like a crash.
+//! Mistakes of the user: each is reported in one clear line, costs nothing and never looks like a crash.
 
 use std::time::Duration;
 
@@ -17,14 +17,14 @@ fn answering() -> (ScriptedServer, Polity) {
     (server, polity)
 }
 
-/// The one line on the standard error of a run that could not begin.
+/// Returns the one line on the standard error of a run that could not begin, without the program's name.
 #[track_caller]
 fn complaint(ended: Output) -> String {
     let ended = ended.expect_code(2);
     assert_eq!(ended.stdout, "");
     assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
     let [line] = &ended.stderr.lines().collect::<Vec<_>>()[..] else {
-        panic!("not one line:\n{}", ended.stderr)
+        panic!("expected one line:\n{}", ended.stderr)
     };
     let complaint = line.strip_prefix("polity: ").expect("the name of the program");
     complaint.to_owned()
@@ -84,7 +84,7 @@ fn a_prompt_that_says_nothing() {
 #[test]
 fn a_prompt_longer_than_a_message_may_be() {
     let server = ScriptedServer::start(|_| Answer::say("42"));
-    // As long as `{"text":"what?"}`.
+    // The length of `{"text":"what?"}`.
     let polity = home(&server, &json!({"limits": {"maxMessageChars": 16}}));
     check(run(&polity, &["what??"]), &["17 characters", "maxMessageChars", "allows 16", "attach"]);
     assert!(!polity.data_dir().join("polity.db").exists());
@@ -129,7 +129,7 @@ fn a_service_without_an_address() {
             [
                 "polity: cannot use the configuration in ./config:",
                 "polity: llmservices.json: /services/0/baseURL: missing; the service \"bad\" is left out",
-                "polity: llmservices.json: /services: none of the services is valid; the file is not taken",
+                "polity: llmservices.json: /services: none of the services is valid; the file is not used",
             ]
         );
         assert_eq!(ended.stdout, "");
@@ -140,7 +140,7 @@ fn a_service_without_an_address() {
     let ended = run(&polity, &["what?"]).expect_code(0);
     assert_eq!(ended.stdout, "42\n");
     let [line] = &ended.stderr.lines().collect::<Vec<_>>()[..] else {
-        panic!("not one line:\n{}", ended.stderr)
+        panic!("expected one line:\n{}", ended.stderr)
     };
     assert!(line.contains("/services/0/baseURL"), "{line}");
 }
@@ -200,7 +200,7 @@ fn a_database_of_a_newer_version() {
     drop(database);
     assert_works(&polity);
     let mut database = Database::read(&polity.data_dir());
-    assert_eq!(database.number("SELECT count(*) FROM tasks"), 2, "nothing is lost");
+    assert_eq!(database.number("SELECT count(*) FROM tasks"), 2, "a task was lost");
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn a_file_that_is_no_database() {
     std::fs::write(&path, &letter).expect("a file");
     check(run(&polity, &["what?"]), &["polity.db"]);
     let kept = std::fs::read_to_string(&path).expect("the letter");
-    assert_eq!(kept, letter, "it is left as it was");
+    assert_eq!(kept, letter, "the file was changed");
     std::fs::remove_file(&path).expect("the letter");
     assert_works(&polity);
 }

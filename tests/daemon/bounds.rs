@@ -1,4 +1,4 @@
-//! What a task may spend, and how it ends when it may spend no more; how the process ends when it is asked to.
+//! The limits of a task, how it ends when it reaches one, and how the process ends on a signal.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::support::{another_call, app, events, home, json_lines, letters, run, 
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How many agents root hires to work at the same time.
+/// The roles of the agents that root hires to work at the same time.
 const WORKERS: [&str; 6] = ["one", "two", "three", "four", "five", "six"];
 
-/// Root hires six; root waits, and each of the six looks around for ever. Each answer uses so many tokens.
+/// Root hires six agents and waits, and each of the six calls a tool for ever. Each answer uses this many tokens.
 fn six_for_ever(prompt: u64, answer: u64) -> impl Fn(&Conversation) -> Answer + Send + Sync + 'static {
     move |asked| {
         let answered = if asked.role_name() != "根智能体" {
@@ -30,7 +30,7 @@ fn six_for_ever(prompt: u64, answer: u64) -> impl Fn(&Conversation) -> Answer + 
     }
 }
 
-/// A home with one service that answers in 300 tokens at most, with a price.
+/// Creates a home with one service that has a price and answers in at most 300 tokens.
 fn priced(server: &ScriptedServer, limits: &Value) -> Polity {
     let mut one = service("one", server, &["text"]);
     one["maxTokens"] = json!(300);
@@ -38,7 +38,7 @@ fn priced(server: &ScriptedServer, limits: &Value) -> Polity {
     Polity::new(&json!({"services": [one]}), &app(&json!({"limits": limits})))
 }
 
-/// What the agents have used: calls, and tokens in and out.
+/// Returns what the agents have used: calls, prompt tokens and completion tokens.
 fn used(lines: &[Value]) -> (usize, u64, u64) {
     let answered = events(lines, "model_answered");
     let sum =
@@ -46,12 +46,12 @@ fn used(lines: &[Value]) -> (usize, u64, u64) {
     (answered.len(), sum("promptTokens"), sum("completionTokens"))
 }
 
-/// The one limit that was reached, and the letter that tells the person of it.
+/// Returns the one event of a reached limit, and the text of the notice that tells the user about it.
 #[track_caller]
 fn reached(lines: &[Value]) -> (Value, String) {
-    let [reached] = events(lines, "limit_reached")[..] else { panic!("one limit is reached, once") };
+    let [reached] = events(lines, "limit_reached")[..] else { panic!("expected one `limit_reached` event") };
     let told: Vec<&Value> = letters(lines).into_iter().filter(|letter| letter["type"] == "notice").collect();
-    assert_eq!(told.len(), 1, "the person is told once");
+    assert_eq!(told.len(), 1, "the user must get exactly one notice");
     (reached.clone(), told[0]["text"].as_str().expect("a text").to_owned())
 }
 
@@ -68,7 +68,7 @@ fn agents_that_work_at_the_same_time_do_not_pass_the_tokens_of_their_task_togeth
     let agents: BTreeSet<&str> =
         events(&lines, "agent_created").iter().map(|event| event["agent"].as_str().expect("an id")).collect();
     assert_eq!(agents.len(), 6);
-    assert!(agents.iter().all(|agent| told.contains(agent)), "each branch has its line: {told}");
+    assert!(agents.iter().all(|agent| told.contains(agent)), "a branch has no line in: {told}");
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn calls_under_way_count_before_they_are_answered() {
     let polity = priced(&server, &json!({"maxModelCallsPerTask": 30}));
     let ended = run(&polity, &["go", "--json"]).expect_code(4);
     let lines = json_lines(&ended.stdout);
-    assert_eq!(used(&lines).0, 30, "to the last call, and not one more");
+    assert_eq!(used(&lines).0, 30, "the number of calls is not the limit");
     assert_eq!(server.request_count(), 30);
     assert_eq!(reached(&lines).0["limit"], "maxModelCallsPerTask");
 }
@@ -142,14 +142,14 @@ fn an_answer_that_is_under_way_is_kept_when_the_process_is_asked_to_end() {
     running.stderr_line("may still end");
     gate.open();
     running.wait().expect_code(130);
-    assert_eq!(server.request_count(), 1, "nothing new is begun");
+    assert_eq!(server.request_count(), 1, "a new call was begun");
     run(&polity, &["--resume"]).expect_code(0);
-    assert_eq!(server.request_count(), 2, "what was answered is not asked again");
+    assert_eq!(server.request_count(), 2, "an answered call was made again");
 }
 
 #[test]
 fn a_call_that_waits_is_not_begun_when_the_process_is_asked_to_end() {
-    // One place at the server: the call that has it is held back, and the others wait for it.
+    // The service takes one call at a time: the gate holds that call back, and the others wait for it.
     let gate = Gate::default();
     let closed = gate.clone();
     let play = six_for_ever(100, 10);
@@ -201,7 +201,7 @@ fn a_second_signal_ends_at_once_and_nothing_acknowledged_is_lost() {
         }
         if closed.is_open() { Answer::say("done") } else { Answer::hang() }
     });
-    // An hour: only the second signal can end this.
+    // The grace period is an hour, so only the second signal can end the process.
     let polity = home(&server, &json!({"shutdownGraceMs": 3_600_000}));
     let running = start(&polity, &["go"]);
     server.wait_until(PATIENCE, |requests| requests.len() >= 4);
@@ -214,12 +214,12 @@ fn a_second_signal_ends_at_once_and_nothing_acknowledged_is_lost() {
     let requests = server.requests();
     let workers: BTreeSet<String> =
         requests.iter().filter_map(|asked| hired(&asked.conversation(), "worker")).collect();
-    assert_eq!(workers.len(), 1, "what was done is not done again");
+    assert_eq!(workers.len(), 1, "the worker was hired again");
 }
 
 #[test]
 fn a_limit_stops_the_whole_tree_whatever_the_others_cost() {
-    // Root pays, and its workers cost nothing: they are stopped with it.
+    // Only root's calls cost money. The limit stops its free workers as well.
     let server = ScriptedServer::start(|asked| {
         let answer = match (asked.role_name().as_str(), asked.results_of("create_role").first()) {
             ("根智能体", None) => {
@@ -245,5 +245,5 @@ fn a_limit_stops_the_whole_tree_whatever_the_others_cost() {
     assert_eq!(reached(&lines).0["limit"], "maxCostPerTask");
     let after = lines.iter().skip_while(|line| line["event"] != "limit_reached");
     let answered = after.filter(|line| line["event"] == "model_answered").count();
-    assert!(answered <= 4, "what was under way is all that is answered after it: {answered}");
+    assert!(answered <= 4, "calls were begun after the limit: {answered} answers");
 }

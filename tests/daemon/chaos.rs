@@ -1,5 +1,5 @@
-//! A society of thirty agents whose models answer three of ten requests badly, in every way that they have: it comes to
-//! the right answer, within the policy, and nothing that failed is hidden.
+//! A society of thirty agents whose models answer three of ten requests badly, with every kind of fault. It has to
+//! reach the right answer, keep the retry policy and hide no failure.
 
 mod faults;
 mod society;
@@ -15,22 +15,22 @@ use society::{AGENTS, right_answer};
 
 use crate::support::{app, events, json_lines, letters, service, start};
 
-/// How many attempts a call has.
+/// Maximum number of attempts of a call.
 const ATTEMPTS: u64 = 6;
 
-/// A society that was played.
+/// A finished run of the society.
 struct Run {
     seed: u64,
     places: Places,
-    /// What was printed.
+    /// The JSON lines that the run printed.
     lines: Vec<Value>,
     exchanges: Vec<Exchange>,
-    /// The requests, of both services.
+    /// The requests that both services received.
     asked: Vec<Conversation>,
     took: Duration,
 }
 
-/// Plays the society with two services, one the fallback of the other; every request was sound.
+/// Plays the society with two services, one the fallback of the other. Fails if any request was invalid.
 #[track_caller]
 fn play(seed: u64, hopeless: Option<&'static str>) -> Run {
     let places = if seed % 2 == 1 { Places::One } else { Places::Three };
@@ -44,14 +44,14 @@ fn play(seed: u64, hopeless: Option<&'static str>) -> Run {
     let mut two = service("two", &servers[1], &["text"]);
     one["fallback"] = json!("two");
     for service in [&mut one, &mut two] {
-        // Each server hangs once; what else takes so long would be a failure that nobody meant.
+        // Each server hangs once. This timeout is so long that nothing else should reach it.
         service["timeouts"] = json!({"firstByteMs": 10_000});
         service["maxConcurrentRequests"] = json!(match places {
             Places::One => 1,
             Places::Three => 3,
         });
     }
-    // Where the longest delay is shorter than the pauses that are asked for, those who can go to the fallback at once.
+    // If the servers ask for a longer pause than the longest delay, calls that can use the fallback do so at once.
     let longest = if seed % 4 < 2 { 2_000 } else { 20 };
     let retry = json!({"maxAttempts": ATTEMPTS, "baseDelayMs": 1, "maxDelayMs": longest});
     let app = app(&json!({"retry": retry, "defaultService": "one"}));
@@ -70,7 +70,7 @@ fn play(seed: u64, hopeless: Option<&'static str>) -> Run {
 }
 
 impl Run {
-    /// What holds in every run.
+    /// Checks everything that holds in every run.
     #[track_caller]
     fn check(&self) {
         let seed = self.seed;
@@ -81,7 +81,7 @@ impl Run {
         self.check_pauses();
     }
 
-    /// No call is made more often than it may, none once it was answered, and the events count as the server does.
+    /// Checks that no call has too many attempts or any after its answer, and that the events count attempts correctly.
     #[track_caller]
     fn check_attempts(&self) {
         let seed = self.seed;
@@ -90,15 +90,12 @@ impl Run {
             calls.entry(exchange.call).or_default().push(exchange.fault);
         }
         for faults in calls.values() {
-            // Silence is asked about once more, which is another call.
+            // After an empty answer the daemon asks once more, which is another call.
             for attempts in faults.split_inclusive(|fault| *fault == Some(Fault::Empty)) {
                 assert!(attempts.len() as u64 <= ATTEMPTS, "seed {seed}: {faults:?}");
                 let (_last, before) = attempts.split_last().expect("an attempt");
                 let failed = |fault: &Option<Fault>| fault.is_some_and(|fault| fault.failure().is_some());
-                assert!(
-                    before.iter().all(failed),
-                    "seed {seed}: asked again once it was answered: {faults:?}"
-                );
+                assert!(before.iter().all(failed), "seed {seed}: asked again after an answer: {faults:?}");
             }
         }
         let mut attempts: BTreeMap<&str, u64> = BTreeMap::new();
@@ -109,7 +106,7 @@ impl Run {
                     *attempts += 1;
                     assert_eq!(line["attempt"], *attempts, "seed {seed}: {line}");
                     assert!(*attempts <= ATTEMPTS, "seed {seed}: {line}");
-                    // No call ends before its attempts are used up.
+                    // A call gives up at its last attempt and not before.
                     assert_eq!(line["next"] == "give_up", *attempts == ATTEMPTS, "seed {seed}: {line}");
                     if *attempts == ATTEMPTS {
                         *attempts = 0;
@@ -124,7 +121,7 @@ impl Run {
         }
     }
 
-    /// Each answer that was a failure has its event, and each event its answer.
+    /// Checks that each failed answer has its event, and each event its failed answer.
     #[track_caller]
     fn check_failures(&self) {
         let mut failures: BTreeMap<(&str, &str, &str), i64> = BTreeMap::new();
@@ -138,21 +135,21 @@ impl Run {
             *failures.entry((field("agent"), field("service"), field("kind"))).or_default() -= 1;
         }
         failures.retain(|_, difference| *difference != 0);
-        assert!(failures.is_empty(), "seed {}: answers less events: {failures:?}", self.seed);
+        assert!(failures.is_empty(), "seed {}: failed answers minus events: {failures:?}", self.seed);
     }
 
-    /// The events of attempts that reached a service; not those of calls that share the failure of another.
+    /// Returns the events of attempts that reached a service, without those of calls that share another's failure.
     fn failed_attempts(&self) -> impl Iterator<Item = &Value> {
         let shares =
             |failed: &&Value| failed["reason"].as_str().is_some_and(|reason| reason.starts_with(SHARED));
         events(&self.lines, "model_failed").into_iter().filter(move |failed| !shares(failed))
     }
 
-    /// While a service is to be left alone no request reaches it.
+    /// Checks that no request reaches a service during a pause that it has asked for.
     ///
-    /// The server notes the time before it answers, and the daemon begins to count after that, so the two times compare
-    /// exactly. Where a service takes one call at a time, nothing can be on its way while the answer is; where it takes
-    /// more, what others have sent meanwhile may arrive, but whoever was told does not come again.
+    /// The server notes the time before it answers, and the daemon begins to count after that, so the comparison needs
+    /// no tolerance. With one call at a time, no request can be under way when the service asks for the pause. With
+    /// several, requests of other agents may still arrive, but the agent that was told to wait sends none.
     #[track_caller]
     fn check_pauses(&self) {
         let mut services: BTreeSet<&str> = BTreeSet::new();
@@ -168,10 +165,10 @@ impl Run {
                 panic!("seed {}: {} was asked {after:?} after {told:?}: {early:?}", self.seed, told.service);
             }
         }
-        assert_eq!(services.len(), 2, "seed {}: each service asks for a pause once at least", self.seed);
+        assert_eq!(services.len(), 2, "seed {}: a service has never asked for a pause", self.seed);
     }
 
-    /// One line about it.
+    /// Returns one line that sums up the run.
     fn report(&self) -> String {
         let requests = self.exchanges.len();
         let bad = self.exchanges.iter().filter(|exchange| exchange.fault.is_some()).count();
@@ -187,11 +184,11 @@ impl Run {
     }
 }
 
-/// How the reason begins where a call has waited for another to find out whether a service lives.
+/// The beginning of the reason if a call has waited while another tested whether a service is up again.
 const SHARED: &str = "another call has found it still down";
 
-/// Plays and checks the society with each of the seeds, several at a time: most of their time is waiting.
-#[expect(clippy::print_stdout, reason = "what came of each seed is for whoever runs many")]
+/// Plays and checks the society with each of the seeds, several at a time because most of their time is waiting.
+#[expect(clippy::print_stdout, reason = "prints the result of each seed for people who run many")]
 fn play_all(seeds: &[u64]) {
     for some in seeds.chunks(5) {
         std::thread::scope(|scope| {
@@ -238,7 +235,7 @@ fn the_parent_of_a_worker_whose_calls_fail_for_good_is_told_and_gets_along_with_
     let it = asked_by_it.expect("a request").agent_id();
     let failed = events(&run.lines, "model_failed");
     let given_up: Vec<&&Value> = failed.iter().filter(|failed| failed["next"] == "give_up").collect();
-    let [given_up] = given_up[..] else { panic!("one call fails for good: {given_up:?}") };
+    let [given_up] = given_up[..] else { panic!("expected one call that fails for good: {given_up:?}") };
     assert_eq!((&given_up["agent"], &given_up["attempt"]), (&json!(it), &json!(ATTEMPTS)));
 
     let parent = run.asked.iter().rfind(|asked| society::name(asked) == "lead 2").expect("a lead");
@@ -246,6 +243,6 @@ fn the_parent_of_a_worker_whose_calls_fail_for_good_is_told_and_gets_along_with_
     let of_system = heard.iter().filter(|heard| heard.from == Sender::System);
     let notices: Vec<&str> =
         of_system.map(|heard| heard.text.as_str()).filter(|notice| notice.contains("失败")).collect();
-    let [notice] = notices[..] else { panic!("one failure is told once: {notices:?}") };
+    let [notice] = notices[..] else { panic!("expected one notice of the failure: {notices:?}") };
     assert!(notice.contains(&it), "{notice}");
 }

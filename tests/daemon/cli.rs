@@ -1,4 +1,4 @@
-//! The commands that ask a daemon, each against a real one; and those that read without one.
+//! The commands that ask a daemon, each against a real one, and the commands that read without one.
 
 mod lists;
 mod offline;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::support::files::{PICTURE, write};
 use crate::support::{app, home, json_lines};
 
-/// Starts the daemon of the home, and waits until it is ready.
+/// Starts a daemon on the home's data directory, and waits until it is ready.
 #[track_caller]
 fn serve(polity: &Polity) -> Running {
     let daemon = polity.spawn(&["serve", "--data", "data", "--listen", "127.0.0.1:0"]);
@@ -22,7 +22,7 @@ fn serve(polity: &Polity) -> Running {
     daemon
 }
 
-/// A home with a daemon whose models are the built-in ones.
+/// Starts a daemon whose models are the built-in ones.
 #[track_caller]
 fn rehearsing() -> (Polity, Running) {
     let polity = Polity::new(&json!({"services": []}), &app(&json!({"language": "en"})));
@@ -30,7 +30,7 @@ fn rehearsing() -> (Polity, Running) {
     (polity, daemon)
 }
 
-/// A home with a daemon whose only model is that of a server.
+/// Starts a daemon whose only model is that of a server.
 #[track_caller]
 fn served(server: &ScriptedServer) -> (Polity, Running) {
     let polity = home(server, &json!({}));
@@ -38,7 +38,7 @@ fn served(server: &ScriptedServer) -> (Polity, Running) {
     (polity, daemon)
 }
 
-/// The arguments of a command on the data directory of the home.
+/// Appends the option for the home's data directory to the arguments of a command.
 fn on_data<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     [arguments, &["--data", "data"]].concat()
 }
@@ -49,19 +49,19 @@ fn ask(polity: &Polity, arguments: &[&str]) -> Output {
     polity.run(&on_data(arguments))
 }
 
-/// Runs a command that is to succeed; gives what it prints.
+/// Runs a command that has to succeed, and returns its standard output.
 #[track_caller]
 fn told(polity: &Polity, arguments: &[&str]) -> String {
     ask(polity, arguments).expect_code(0).stdout
 }
 
-/// Runs a list with `--json`; gives its rows.
+/// Runs a list command with `--json`, and returns its rows.
 #[track_caller]
 fn rows(polity: &Polity, arguments: &[&str]) -> Vec<Value> {
     json_lines(&told(polity, &[arguments, &["--json"]].concat()))
 }
 
-/// Runs a command that is to be refused; gives what it complains of.
+/// Runs a command that has to be refused, and returns its standard error.
 #[track_caller]
 fn refused(polity: &Polity, arguments: &[&str]) -> String {
     let ended = ask(polity, arguments).expect_code(2);
@@ -69,7 +69,7 @@ fn refused(polity: &Polity, arguments: &[&str]) -> String {
     ended.stderr
 }
 
-/// Has the society look at a picture; gives what it says of it.
+/// Sends a picture to the society, and returns what it answers.
 #[track_caller]
 fn look_at_picture(polity: &Polity) -> String {
     let path = write(polity, "picture.png", PICTURE);

@@ -1,5 +1,5 @@
-//! Models that are clumsy with tools, as small ones are: each society ends with the right answer or with a truthful
-//! failure, and nobody is shown a call or a thought in the place of an answer.
+//! Models that are clumsy with tools, as small ones are. Each society has to end with the right answer or with a
+//! truthful failure, and must never show a tool call or a thought as an answer.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use crate::support::hiring::brief;
 use crate::support::{events, home, json_lines, last_asked, letters, run};
 
-/// What llama.cpp says of a call that it cannot read.
+/// The error of llama.cpp for a tool call that it cannot parse.
 const UNREADABLE: &str = "The model produced output that does not match the expected peg-native format";
 
 fn unreadable() -> Answer {
     Answer::error(500, json!({"error": {"code": 500, "message": UNREADABLE, "type": "server_error"}}))
 }
 
-/// The line that is added to the system message.
+/// The beginning of the line that the daemon then adds to the system message.
 const HOW_TO_CALL: &str = "只有这些工具：";
 
 #[test]
@@ -32,7 +32,7 @@ fn a_call_that_the_server_cannot_read_is_asked_for_again_with_the_tools_named() 
     assert_eq!((&failed[0]["kind"], &failed[0]["next"]), (&json!("call_not_parsed"), &json!("reword")));
     assert!(
         last_asked(&server).system().contains("spawn_agent_with_task(roleId, role, "),
-        "the tools are named"
+        "the system message does not name the tools"
     );
     server.assert_clean();
 }
@@ -41,7 +41,7 @@ fn a_call_that_the_server_cannot_read_is_asked_for_again_with_the_tools_named() 
 fn calls_that_no_words_make_readable_end_truthfully() {
     let server = ScriptedServer::start(|_| unreadable());
     let ended = run(&home(&server, &json!({})), &["go", "--json"]).expect_code(3);
-    assert_eq!(server.request_count(), 3, "twice more, each in other words");
+    assert_eq!(server.request_count(), 3, "the call must be asked for twice more, each time in other words");
     let lengths: Vec<usize> =
         server.requests().iter().map(|request| request.conversation().system().len()).collect();
     assert!(lengths[0] < lengths[1] && lengths[1] < lengths[2], "{lengths:?}");
@@ -82,7 +82,7 @@ fn the_same_call_with_the_same_result_is_told_and_then_ends_the_turn() {
     assert!(said.contains("repeating"), "{said}");
 }
 
-/// What is made anew has another id each time; all else is the same.
+/// The results differ only in the id of the new artifact.
 #[test]
 fn a_call_that_makes_the_same_again_and_again_is_a_repetition() {
     let server = ScriptedServer::start(|_| {
@@ -98,7 +98,7 @@ fn the_person_is_told_the_same_once_in_a_turn() {
         count @ 0..3 => {
             let again = asked.results_of("send_message").last().map(|result| result.value.clone());
             let is_again = again.is_some_and(|value| value["messageIds"][0]["alreadySent"] == true);
-            assert_eq!(is_again, count == 2, "the second is known");
+            assert_eq!(is_again, count == 2, "only the second call must be reported as already sent");
             Answer::call("send_message", json!({"to": "user", "payload": {"text": "Paris."}}))
         }
         _ => Answer::nothing(),
@@ -108,7 +108,7 @@ fn the_person_is_told_the_same_once_in_a_turn() {
     server.assert_clean();
 }
 
-/// The parser of the server is out of the way then, and what the model writes is read here.
+/// Without tools, the server does not parse calls, and the daemon parses them from the model's text.
 #[test]
 fn a_server_that_cannot_read_calls_twice_is_sent_no_tools() {
     let server = ScriptedServer::start(|asked| {
@@ -137,13 +137,13 @@ fn a_call_between_begins_the_count_anew() {
     run(&home(&server, &json!({})), &["go"]).expect_code(0);
 }
 
-/// Ways in which a model writes down a call, or what it says.
+/// Random ways in which a clumsy model writes a call or a text.
 struct Clumsy {
     random: fastrand::Rng,
 }
 
 impl Clumsy {
-    /// The same choices for the same request, whatever was asked before.
+    /// Seeds the choices by the request alone, so that the same request gets the same answer.
     fn at(seed: u64, asked: &Conversation) -> Self {
         let place = asked.messages().len() as u64;
         let agent: u64 = asked.role_name().bytes().map(u64::from).sum();
@@ -171,7 +171,7 @@ impl Clumsy {
                 let end = whole.floor_char_boundary(whole.len() * 2 / 3);
                 whole[..end].to_owned()
             }
-            // A call that changes nothing, before the one that is meant.
+            // First a call that changes nothing, then the intended one.
             12 => {
                 return Answer::calls(vec![
                     Call::new("list_contacts", json!({})),
@@ -194,7 +194,7 @@ impl Clumsy {
         names[self.random.usize(0..names.len())].to_owned()
     }
 
-    /// The same arguments, as models write them that do not look.
+    /// Writes some of the objects in the arguments as strings of JSON, as careless models do.
     fn clumsily(&mut self, arguments: &Value) -> Value {
         let mut arguments = arguments.clone();
         let Some(fields) = arguments.as_object_mut() else { return arguments };
@@ -215,11 +215,11 @@ impl Clumsy {
     }
 }
 
-/// Root has a worker find out a number, and says it.
+/// Root hires a worker to find a number, and answers with that number.
 fn society(seed: u64) -> impl Fn(&Conversation) -> Answer + Send + Sync + 'static {
     move |asked| {
         let mut clumsy = Clumsy::at(seed, asked);
-        // A line more makes it careful, as it does real models.
+        // The additional line of the system message makes the model careful, as it does with real ones.
         let is_careful = asked.system().contains(HOW_TO_CALL);
         let call = |clumsy: &mut Clumsy, tool: &str, arguments: Value| match is_careful {
             true => Answer::call(tool, arguments),
@@ -245,7 +245,7 @@ fn society(seed: u64) -> impl Fn(&Conversation) -> Answer + Send + Sync + 'stati
     }
 }
 
-/// What a society may end with.
+/// Plays a society; returns whether it reached the answer. Fails if it ended neither so nor with a truthful failure.
 #[track_caller]
 fn play(seed: u64) -> bool {
     let server = ScriptedServer::start(society(seed));
@@ -270,7 +270,7 @@ fn play(seed: u64) -> bool {
         Some(3) => {
             assert!(
                 !events(&lines, "turn_ended").is_empty(),
-                "seed {seed}: nobody has failed\n{}",
+                "seed {seed}: exit code 3 without a failed turn\n{}",
                 ended.stdout
             );
             false
@@ -279,8 +279,8 @@ fn play(seed: u64) -> bool {
     }
 }
 
-/// Plays these seeds, several at a time; most societies must come to the answer.
-#[expect(clippy::print_stdout, reason = "whoever plays many wants to know how many went well")]
+/// Plays these seeds, several at a time. At least 80 % of the societies have to reach the answer.
+#[expect(clippy::print_stdout, reason = "prints how many societies reached the answer")]
 fn play_all(first: u64, societies: u64) {
     let well = AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -294,8 +294,8 @@ fn play_all(first: u64, societies: u64) {
         }
     });
     let well = well.into_inner();
-    println!("{well} of {societies} societies came to the answer");
-    assert!(well as u64 * 10 >= societies * 8, "{well} of {societies}");
+    println!("{well} of {societies} societies reached the answer");
+    assert!(well as u64 * 10 >= societies * 8, "only {well} of {societies} reached the answer");
 }
 
 #[test]

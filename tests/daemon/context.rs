@@ -1,4 +1,4 @@
-//! Context windows: status lines, summaries, and servers that say a request is too long.
+//! Context windows: status lines, summaries, and servers that reject a request as too long.
 
 use polity_tests::{Answer, Call, Conversation, Polity, ScriptedServer};
 use serde_json::{Value, json};
@@ -7,25 +7,25 @@ use crate::support::database::Database;
 use crate::support::hiring::{brief, hired};
 use crate::support::{another_call, app, asked_by, events, json_lines, last_asked, run, service};
 
-/// A service with a context window.
+/// Returns a service with a context window of this many tokens.
 fn with_window(id: &str, server: &ScriptedServer, window: u64) -> Value {
     let mut service = service(id, server, &["text"]);
     service["contextWindow"] = json!(window);
     service
 }
 
-/// Whether a request asks for a summary instead of an answer.
+/// Returns whether a request asks for a summary instead of an answer.
 fn sums_up(asked: &Conversation) -> bool {
     asked.system().starts_with("You compress the conversation history")
 }
 
-/// Whether a request begins with a summary.
+/// Returns whether the history in a request begins with a summary.
 fn is_summed_up(asked: &Conversation) -> bool {
     let first = asked.messages()[1]["content"].as_str();
     first.is_some_and(|text| text.starts_with("【History summary】"))
 }
 
-/// The tokens of a request, four characters each: its texts, calls and tools.
+/// Estimates the tokens of a request: its texts, calls and tools, with four characters per token.
 fn tokens(asked: &Conversation) -> usize {
     let mut characters = asked.body()["tools"]
         .as_array()
@@ -44,7 +44,7 @@ fn tokens(asked: &Conversation) -> usize {
 const ROUNDS: usize = 200;
 const PER_ROUND: usize = 10;
 
-/// Root sends the clerk ten messages at a time, the last of which asks for an answer; the clerk notes them.
+/// Root sends the clerk ten messages at a time, of which the last asks for an answer. The clerk answers `noted`.
 fn clerk(asked: &Conversation) -> Answer {
     if sums_up(asked) {
         return Answer::say("The clerk notes what root reports; nothing is open.");
@@ -87,7 +87,7 @@ fn clerk(asked: &Conversation) -> Answer {
     Answer::calls((0..PER_ROUND).map(message).collect())
 }
 
-/// The clerk's id, from the list of contacts, which no summary touches.
+/// Returns the clerk's id. After a summary it is found in the contact list, which summaries do not change.
 fn clerk_id(asked: &Conversation) -> Option<String> {
     hired(asked, "clerk").or_else(|| {
         let system = asked.system();
@@ -101,7 +101,7 @@ fn clerk_id(asked: &Conversation) -> Option<String> {
     })
 }
 
-/// How many rounds root has sent, as the newest of its own messages says.
+/// Returns the number of rounds that root has sent, from the newest of its own messages.
 fn rounds_done(asked: &Conversation) -> usize {
     let said = asked.messages().iter().map(ToString::to_string).collect::<String>();
     let numbers =
@@ -127,7 +127,7 @@ fn two_thousand_messages_in_a_small_window() {
     assert!(small.iter().filter(|asked| sums_up(asked)).count() > 10);
     let last = small.iter().rev().find(|asked| !sums_up(asked)).expect("a request");
     assert!(last.system().contains("Keep the ledger of the expedition"), "{}", last.system());
-    assert!(last.text_contains("[round 200]"), "what is asked now is there");
+    assert!(last.text_contains("[round 200]"), "the newest request is missing");
 
     let mut database = Database::read(&polity.data_dir());
     let heard =
@@ -135,7 +135,7 @@ fn two_thousand_messages_in_a_small_window() {
     assert_eq!(
         heard,
         i64::try_from(ROUNDS * PER_ROUND).expect("a small number"),
-        "what was summed up stays in the database"
+        "the database must keep the records that were summed up"
     );
     assert_eq!(database.number("SELECT count(*) FROM messages WHERE state NOT IN ('done')"), 0);
 }
@@ -247,7 +247,7 @@ fn nothing_is_summed_up_while_the_server_is_down() {
     assert!(ended.stdout.contains("overloaded"));
 }
 
-/// Some servers cut what is too long without a word.
+/// Some servers silently cut a request that is too long, so the daemon must not send it.
 #[test]
 fn a_request_that_cannot_fit_is_not_sent_and_the_numbers_are_told() {
     let server = ScriptedServer::start(|_| Answer::say("done"));
@@ -260,7 +260,7 @@ fn a_request_that_cannot_fit_is_not_sent_and_the_numbers_are_told() {
     }
 }
 
-/// Whoever begins a task with little room for it is told so, and how to get more.
+/// The warning goes to the user who begins a task with a small window, and says how to get a larger one.
 #[test]
 fn a_small_window_is_told_when_a_task_begins_and_by_config_check() {
     let server = ScriptedServer::start(|_| Answer::say("done"));
@@ -297,7 +297,7 @@ fn a_request_that_cannot_fit_goes_to_the_fallback() {
     assert_eq!((first.request_count(), second.request_count()), (0, 1));
 }
 
-/// Short rules and few tools: what a window of 4,096 tokens has room for.
+/// A window of 4,096 tokens has room only for short rules and few tools.
 #[test]
 fn a_small_window_has_room_for_work() {
     let server = ScriptedServer::start(|_| Answer::say("done"));

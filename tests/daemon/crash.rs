@@ -1,4 +1,4 @@
-//! `kill -9`, again and again, at whatever moment: the society comes to the same end, and everything happened once.
+//! `kill -9`, again and again, at any moment: the society has to come to the same end, and everything happens once.
 
 pub(crate) mod end;
 mod ledger;
@@ -15,31 +15,31 @@ use serde_json::{Value, json};
 
 use crate::support::{home, start};
 
-/// What is done before the test is content.
+/// Number of kills in the test.
 const KILLS: usize = 100;
 const LEADS: usize = 4;
 const WORKERS_PER_LEAD: usize = 5;
 const LAST_WORDS: &str = "all done";
 
-/// How often a running process is looked at.
+/// Polling interval while waiting for the moment of a kill.
 const GLANCE: Duration = Duration::from_micros(200);
 
-/// What came of a process.
+/// How a process ended.
 enum Ended {
-    /// It was alive when it was killed.
+    /// It was killed while it was alive.
     Killed,
-    /// It was killed, or ended, before it had anything to resume.
+    /// It ended before there was anything to resume.
     NothingBegun,
-    /// It came to its end.
+    /// It finished the task.
     Finished,
 }
 
 /// When a process is to be killed.
 #[derive(Debug)]
 enum Moment {
-    /// After so many more lines of its output.
+    /// After this many more lines of its output.
     Lines(usize),
-    /// After so many more requests at the server, while the last of them is being answered.
+    /// After this many more requests at the server, while the last of them is being answered.
     Requests(usize),
     /// Never.
     Never,
@@ -70,7 +70,7 @@ impl Run {
         Self { server, polity, printed: String::new(), kills: 0 }
     }
 
-    /// Runs the society to its end; kills it at random moments as long as there are kills left.
+    /// Runs the society to its end, and kills it at random moments until it was killed `kills` times.
     fn play(&mut self, kills: usize, lots: &mut Rng) {
         let mut arguments = ["build it", "--json"];
         loop {
@@ -102,7 +102,7 @@ impl Run {
             }
         };
         self.printed.push_str(&ended.stdout);
-        // A line that was cut off by the end of its process must not run into the next.
+        // The kill may cut off the last line, which must not run into the next process's first line.
         self.printed.push('\n');
         assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
         match ended.code {
@@ -119,7 +119,7 @@ impl Run {
         }
     }
 
-    /// Whether the person was told the last words, by whichever process.
+    /// Returns whether any of the processes has printed the final text for the user.
     fn was_told(&self) -> bool {
         let lines = self.printed.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         lines
@@ -127,7 +127,7 @@ impl Run {
             .any(|message| message["finality"] == "final" && message["text"] == LAST_WORDS)
     }
 
-    /// No agent was ever shown a report twice.
+    /// Fails if any request shows a report twice to an agent.
     fn assert_nothing_heard_twice(&self) {
         for request in self.server.requests() {
             let asked = request.conversation();
@@ -139,13 +139,13 @@ impl Run {
 
 #[test]
 fn everything_happens_once_however_often_the_process_is_killed() {
-    // The seed decides how many lines and requests there are before each kill; what they meet is up to the machine,
-    // and the verdict is the same for all of it.
+    // The seed decides after how many lines or requests each kill comes. What the process does at that moment depends
+    // on the machine; the checks hold in any case.
     let (kills, runs) = kill_at_random(KILLS, &mut Rng::with_seed(0x0009_0117));
-    println!("{kills} kills over {runs} societies of {} agents", LEADS * (WORKERS_PER_LEAD + 1) + 1);
+    println!("{kills} kills in {runs} societies of {} agents", LEADS * (WORKERS_PER_LEAD + 1) + 1);
 }
 
-/// Kills as often, in as many societies as it takes, and looks at the end of each; gives how many kills and societies.
+/// Kills `wanted` times in as many societies as needed, and checks the end of each. Returns the kills and societies.
 #[track_caller]
 fn kill_at_random(wanted: usize, lots: &mut Rng) -> (usize, usize) {
     let (mut kills, mut runs) = (0, 0);

@@ -1,5 +1,5 @@
-//! A disk that is full, may not be written to, or fails to sync, for a while: nothing is told that is not on it, and the
-//! society goes on by itself once the disk is mended.
+//! A disk that for a while is full, read-only or fails to sync. The daemon must not tell anybody anything that the disk
+//! does not hold yet, and goes on by itself once the disk works again.
 
 use fastrand::Rng;
 use polity_tests::{Answer, Layer, Order, ScriptedServer};
@@ -12,13 +12,14 @@ const NO_SPACE: i64 = 28;
 const READ_ONLY: i64 = 30;
 const BROKEN: i64 = 5;
 
-/// Plays a society on a disk that fails meanwhile; its log says this, and no power cut shows that anything was told too
-/// early.
+/// Plays a society on a disk that fails for a while.
+///
+/// The log has to contain `says`, and no simulated power cut may show that something was told before it was on disk.
 #[track_caller]
 fn check(disturbances: &'static [Disturbance], says: &str) {
     let recorded = Recorded::play(disturbances, &json!({}));
     let stderr = &recorded.output.stderr;
-    assert!(stderr.contains(says), "no word of it: {stderr}");
+    assert!(stderr.contains(says), "the log does not contain {says:?}: {stderr}");
     recorded.cut_everywhere(&[Left::Nothing], &mut Rng::with_seed(28));
 }
 
@@ -56,25 +57,25 @@ fn a_disk_that_fails_to_sync_stops_nobody_for_good_and_nothing_lost_is_told() {
     check(DISTURBANCES, "the disk fails: look into the log of the system");
 }
 
-/// A start that is refused, with exit code 2 and these words; after it nothing is there that was not before.
+/// Checks that a start is refused with exit code 2 and this text, and that the refused prompt leaves nothing behind.
 #[track_caller]
 fn check_start(orders: &[(Order, i64)], says: &str) {
     let server = ScriptedServer::start(|_| Answer::say("done"));
     let mut polity = home(&server, &json!({}));
     let layer = Layer::below(&mut polity);
-    // On an empty directory, and on one where a society lives.
+    // First on an empty data directory, then on one that holds a society.
     for asked in [0, 1] {
         for &(order, number) in orders {
             layer.order(order, number);
         }
         let refused = run(&polity, &["again"]).expect_code(2);
         assert!(refused.stderr.contains(says), "{}", refused.stderr);
-        assert_eq!(server.request_count(), asked, "no model was called");
+        assert_eq!(server.request_count(), asked, "a model was called");
         for &(order, _) in orders {
             layer.order(order, 0);
         }
         assert_eq!(run(&polity, &["hello"]).expect_code(0).stdout, "done\n");
-        assert_eq!(server.request_count(), asked + 1, "what was refused was not begun");
+        assert_eq!(server.request_count(), asked + 1, "the refused prompt was begun");
     }
 }
 

@@ -1,4 +1,4 @@
-//! `polity doctor` says what is configured and what is really there, and mends what it is sure of.
+//! `polity doctor` reports what is configured and what is really there, and fixes what it is sure of.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ use crate::support::{app, home, run};
 
 const KEY: &str = "sk-very-secret-key";
 
-/// An Ollama with one model, until it is dropped.
+/// A simulated Ollama server with one model; it stops when this is dropped.
 struct Ollama {
     address: SocketAddr,
     _end: oneshot::Sender<()>,
@@ -82,7 +82,7 @@ async fn chat(headers: HeaderMap, Json(asked): Json<Value>) -> Response {
     Json(json!({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})).into_response()
 }
 
-/// A home with this text as its services, where nothing else is looked for.
+/// Creates a home whose `llmservices.json` is this text, with a private data directory.
 fn home_of(services: &str) -> Polity {
     let polity = Polity::new(&json!({}), &app(&json!({})));
     polity.write_config("llmservices.json", services);
@@ -94,23 +94,23 @@ fn doctor(polity: &Polity, arguments: &[&str]) -> Output {
     let ended = polity.run(&[&["doctor", "--data", "data"], arguments].concat());
     let shown = format!("{}{}", ended.stdout, ended.stderr);
     assert!(!shown.contains("very-secret") && !shown.contains("panicked"), "{shown}");
-    assert!(!shown.contains('\u{1b}'), "no colours in a pipe: {shown}");
+    assert!(!shown.contains('\u{1b}'), "there are colours in a pipe: {shown}");
     ended
 }
 
-/// The report without what differs from machine to machine: times, room, and who has a port of it.
+/// Returns the report without what differs between machines: times, free room, and which process has a port.
 fn fixed(report: &str, address: SocketAddr) -> String {
     let lines = report.lines().take_while(|line| !line.starts_with("ports")).map(|line| {
-        match (line.split_once(" small call in "), line.split_once("free room: ")) {
+        match (line.split_once(" small call in "), line.split_once("free space: ")) {
             (Some((before, _)), _) => format!("{before} small call in …"),
-            (_, Some((before, _))) => format!("{before}free room: …"),
+            (_, Some((before, _))) => format!("{before}free space: …"),
             (None, None) => line.replace(&address.to_string(), "SERVER"),
         }
     });
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The findings of a report in JSON, as `subject severity code`.
+/// Returns the findings of a JSON report as `about subject: severity code`.
 fn findings(ended: &Output) -> Vec<String> {
     let report: Value = serde_json::from_str(&ended.stdout).expect("JSON");
     let sections = report["sections"].as_array().expect("sections").clone();
@@ -185,13 +185,13 @@ fn mending_changes_what_the_server_tells_and_nothing_else() {
     fs::set_permissions(polity.data_dir().join("token"), fs::Permissions::from_mode(0o644))
         .expect("permissions");
 
-    // Without being told to, nothing.
+    // Without `--fix`, nothing changes.
     doctor(&polity, &[]).expect_code(0);
     assert_eq!(fs::read_to_string(&path).expect("a file"), text(r#"["text", "audio"]"#, ""));
     assert_eq!(mode_of(&polity.data_dir()), 0o755);
 
     let ended = doctor(&polity, &["--fix"]).expect_code(0);
-    let diff = "mended ./config/llmservices.json\n  - local: capabilities.input: [\"text\", \"audio\"]\n  \
+    let diff = "fixed ./config/llmservices.json\n  - local: capabilities.input: [\"text\", \"audio\"]\n  \
                 + local: capabilities.input: [\"text\", \"vision\"]\n  + local: contextWindow: 32768\n";
     assert!(ended.stdout.contains(diff), "{}", ended.stdout);
     let mended = fs::read_to_string(&path).expect("a file");
@@ -202,7 +202,7 @@ fn mending_changes_what_the_server_tells_and_nothing_else() {
     assert_eq!((mode_of(&polity.data_dir()), mode_of(&polity.data_dir().join("token"))), (0o700, 0o600));
 
     let again = doctor(&polity, &["--fix"]).expect_code(0);
-    assert!(again.stdout.contains("nothing to mend\nproblems: 0, warnings: 0, hints: "), "{}", again.stdout);
+    assert!(again.stdout.contains("nothing to fix\nproblems: 0, warnings: 0, hints: "), "{}", again.stdout);
     assert_eq!(fs::read_to_string(&path).expect("a file"), mended);
     polity.run(&["config", "check"]).expect_code(0);
 }
@@ -217,13 +217,13 @@ fn a_data_directory_in_use_and_one_that_is_damaged() {
         &["service one: ok not_asked", "database data/polity.db: ok database", "daemon : ok no_daemon"],
     );
 
-    // From here on no server is asked but the daemon.
+    // With no services, the doctor from here on asks only the daemon.
     polity.write_config("llmservices.json", "{\"services\": []}");
-    // As somebody who runs a society there holds it.
+    // A process that runs a society holds this lock.
     let lock = fs::File::open(polity.data_dir().join("polity.lock")).expect("a lock");
     lock.lock().expect("nobody has it");
     assert_found(&doctor(&polity, &["--json", "--offline"]).expect_code(0), &["daemon : ok in_use"]);
-    // A daemon that has left its note, and is not there.
+    // The note of a daemon that no longer runs.
     fs::write(polity.data_dir().join("daemon.json"), r#"{"url": "http://127.0.0.1:1", "pid": 7}"#)
         .expect("a file");
     assert_found(&doctor(&polity, &["--json"]), &["daemon : problem no_token"]);

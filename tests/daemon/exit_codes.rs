@@ -1,4 +1,4 @@
-//! How a run ends is told by its exit code, and what was begun can be resumed.
+//! The exit code tells how a run ended, and a later run can resume what was begun.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,7 @@ fn empty_answers_alone_are_3() {
     let server = ScriptedServer::start(|_| Answer::nothing());
     let ended = run(&home(&server, &json!({})), &["what?"]).expect_code(3);
     assert!(ended.stderr.contains("no answer"), "{}", ended.stderr);
-    assert_eq!(server.requests().len(), 2, "an empty answer is asked for once more");
+    assert_eq!(server.requests().len(), 2, "after an empty answer the daemon must ask once more");
 }
 
 #[test]
@@ -64,16 +64,16 @@ fn a_limit_is_4() {
     assert_eq!(server.requests().len(), 3);
     assert!(
         ended.stdout.contains("maxModelCallsPerTask") && ended.stdout.contains("root：3 次调用"),
-        "the person is told which branch used what: {}",
+        "the user must be told which branch used how much: {}",
         ended.stdout
     );
     run(&polity, &["--resume"]).expect_code(4);
-    assert_eq!(server.requests().len(), 3, "what was stopped is not taken up");
+    assert_eq!(server.requests().len(), 3, "the stopped task was resumed");
 }
 
 #[test]
 fn a_server_that_is_not_there_is_5() {
-    // Bound but not listening: nobody else can get the port meanwhile.
+    // The socket is bound but does not listen, so no other process can get the port meanwhile.
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
     let address = socket.local_addr().expect("an address");
@@ -102,7 +102,7 @@ fn advice_goes_with_5() {
     assert!(ended.stdout.contains("no such key"), "{}", ended.stdout);
 }
 
-/// What the program says where a server answers so.
+/// Runs a prompt whose server answers every request with this HTTP error.
 fn refused_with(status: u16) -> polity_tests::Output {
     let server =
         ScriptedServer::start(move |_| Answer::error(status, json!({"error": {"message": "not like this"}})));
@@ -132,7 +132,7 @@ fn a_server_that_refuses_the_key_or_has_no_such_model_is_5_and_is_said_to_be_rea
     }
 }
 
-/// The first service refuses, its fallback is not there: a model was reached.
+/// The first service refuses and its fallback is unreachable: a model was reached, so the code is not 5.
 #[test]
 fn a_refusal_before_an_unreachable_fallback_is_3() {
     let server = ScriptedServer::start(|_| Answer::error(400, json!({"error": {"message": "no"}})));
@@ -158,7 +158,7 @@ fn a_question_to_the_person_is_6() {
     assert!(ended.stderr.contains("waits for your answer: Which colour?"), "{}", ended.stderr);
 }
 
-/// A server that hangs until it is told to answer.
+/// Starts a server that hangs until the switch is set.
 fn hanging() -> (ScriptedServer, Arc<AtomicBool>) {
     let answers = Arc::new(AtomicBool::new(false));
     let switch = Arc::clone(&answers);
@@ -202,9 +202,9 @@ fn a_signal_is_130_and_what_was_begun_can_be_resumed() {
     assert_eq!(resumed.stdout, "at last\n");
     let asked = asked_by(&server, "root");
     assert_eq!(asked.len(), 3);
-    assert!(asked.iter().all(|again| again.messages() == asked[0].messages()), "the same request each time");
+    assert!(asked.iter().all(|again| again.messages() == asked[0].messages()), "the requests differ");
     let again = run(&polity, &["--resume"]).expect_code(0);
-    assert_eq!(again.stdout, "", "what was shown is not shown again");
+    assert_eq!(again.stdout, "", "an answer was shown again");
     assert_eq!(server.requests().len(), 3);
 }
 

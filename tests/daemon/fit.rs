@@ -1,4 +1,4 @@
-//! Content made fit for a service, and content that cannot be read any more.
+//! Content that is converted to fit a service, and content that can no longer be read.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::support::database::Database;
 use crate::support::files::{PICTURE, files_below, from_data_url, holds_base64_of, write};
 use crate::support::{app, events, home_with, json_lines, last_asked, run, service, text_of};
 
-/// A PDF of one page that says this.
+/// Returns a PDF of one page with this text.
 fn pdf_that_says(text: &str) -> Vec<u8> {
     let stream = format!("BT /F1 24 Tf 20 100 Td ({text}) Tj ET");
     let objects = [
@@ -82,14 +82,17 @@ fn a_picture_that_is_too_large_for_the_service_is_scaled_and_the_original_stays(
     run(&polity, &["look", "--attach", &path]).expect_code(0);
     let asked = last_asked(&server);
     let sent = from_data_url(asked.image_urls()[0], "image/png");
-    // A PNG says its width and height at the same place, in big-endian.
+    // Every PNG has its width and height at the same offsets, in big-endian order.
     let size = |at: usize| u32::from_be_bytes(sent[at..at + 4].try_into().expect("four bytes"));
     assert_eq!((size(16), size(20)), (48, 27));
     let blobs = files_below(&polity.data_dir().join("artifacts"));
-    assert!(blobs.iter().any(|blob| fs::read(blob).expect("a blob") == PICTURE), "the original is stored");
+    assert!(
+        blobs.iter().any(|blob| fs::read(blob).expect("a blob") == PICTURE),
+        "the original is not stored"
+    );
 }
 
-/// What the model is told of an attachment that is not sent, in a message and by `get_artifact`.
+/// Returns what the model is told about an attachment that is not sent: in the message, and by `get_artifact`.
 #[track_caller]
 fn told_of(service_fields: &serde_json::Value, name: &str, bytes: &[u8]) -> [String; 2] {
     let server = ScriptedServer::start(|asked| {
@@ -113,7 +116,7 @@ fn told_of(service_fields: &serde_json::Value, name: &str, bytes: &[u8]) -> [Str
     let told = [text_of(&asked.messages()[1]), content];
     for text in &told {
         for advice in ["get_artifact", "create_role", "较早", "稍后"] {
-            assert!(!text.contains(advice), "{advice} would fail again: {text}");
+            assert!(!text.contains(advice), "{advice:?} is advice that would fail again: {text}");
         }
     }
     told
@@ -130,7 +133,7 @@ fn a_file_that_is_too_large_alone_is_told_with_size_and_limit() {
 
 #[test]
 fn a_picture_with_too_many_pixels_is_told_with_size_and_limit() {
-    // A bitmap says how large it is before any pixel.
+    // The header of a bitmap contains its size, so no pixels are needed.
     let mut bitmap = Vec::from(*b"BM");
     bitmap.extend([0x36_u32, 0, 0x36, 40, 12_000, 12_000].iter().flat_map(|word| word.to_le_bytes()));
     bitmap.extend([1, 0, 24, 0]);
@@ -165,7 +168,7 @@ fn bytes_that_changed_on_disk_are_told_as_unreadable_and_never_sent() {
     });
     let polity = home_with(&server, &["text", "vision"]);
     let path = write(&polity, "picture.png", PICTURE);
-    // The first run asks nobody: it is stopped before. The bytes are on disk when the second asks.
+    // The timeout stops the first run before it asks a model. When the second run asks, the bytes are on disk.
     let stored = run(&polity, &["look", "--attach", &path, "--timeout", "0s"]);
     assert_eq!(stored.code, Some(124), "{}", stored.stderr);
     let blob = files_below(&polity.data_dir().join("artifacts"))

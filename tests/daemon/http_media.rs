@@ -1,4 +1,4 @@
-//! What `get_artifact` brings into a request, and where it stands.
+//! The content that `get_artifact` adds to a request, and its place there.
 
 use polity_tests::{Answer, Call, Conversation, Polity, ScriptedServer};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::support::files::{
 };
 use crate::support::{app, home_with, last_asked, references, run, service, text_of};
 
-/// Root looks at the first artifact it is shown, in the middle of a batch.
+/// Root opens the two artifacts of its message in the middle of a batch of calls.
 fn look(asked: &Conversation) -> Answer {
     if asked.has_called("get_artifact") {
         return Answer::say("seen");
@@ -22,16 +22,16 @@ fn look(asked: &Conversation) -> Answer {
     ])
 }
 
-/// Runs that on a picture and a document; gives the last request and the two references.
+/// Runs [`look`] on a picture and a document. Returns the server, the last request and the two references.
 #[track_caller]
 fn looked_at(input: &[&str], picture: &[u8], document: &[u8]) -> (ScriptedServer, Conversation, Vec<String>) {
     looked_at_by(input, &[], picture, document)
 }
 
-/// Takes everything.
+/// The input capabilities of a service that takes every kind of content in these tests.
 const ALL: &[&str] = &["text", "vision", "file"];
 
-/// The same, where there are other services that take these.
+/// Does the same as [`looked_at`] with additional services, whose input capabilities are `others`.
 #[track_caller]
 fn looked_at_by(
     input: &[&str],
@@ -88,7 +88,7 @@ fn media_come_in_one_user_message_after_all_results() {
 #[test]
 fn the_result_itself_tells_of_the_medium_in_json_without_its_bytes() {
     let (_server, asked, references) = looked_at(&["text", "vision", "file"], PICTURE, &pdf());
-    let [picture, document] = &asked.results_of("get_artifact")[..] else { panic!("two results") };
+    let [picture, document] = &asked.results_of("get_artifact")[..] else { panic!("expected two results") };
     assert_eq!(
         (&picture.value["status"], &picture.value["contentType"], &picture.value["routing"]),
         (&json!("success"), &json!("image"), &json!("image_url"))
@@ -147,7 +147,7 @@ fn where_no_service_could_read_it_nobody_is_told_to_create_an_agent_for_it() {
     }
 }
 
-/// A service that takes files of another type alone is no help, and neither is its capability.
+/// A service with the right capability that takes only files of another type must not be suggested.
 #[test]
 fn a_service_that_takes_this_type_is_named() {
     let server = ScriptedServer::start(|_| Answer::say("seen"));
@@ -178,11 +178,11 @@ fn requirements_that_no_service_meets_are_said_with_what_there_is() {
     });
     run(&home_with(&server, &["text"]), &["look"]).expect_code(0);
     let asked = last_asked(&server);
-    let [eyes, words] = &asked.results_of("create_role")[..] else { panic!("two roles") };
+    let [eyes, words] = &asked.results_of("create_role")[..] else { panic!("expected two roles") };
     assert_eq!(eyes.value["unmet"], json!(["vision"]), "{}", eyes.text);
     assert_eq!(eyes.value["available"], json!(["text", "tool_calling"]));
     assert!(eyes.value["message"].as_str().is_some_and(|text| text.contains("vision")), "{}", eyes.text);
-    assert!(eyes.value["id"].is_string(), "the role is made");
+    assert!(eyes.value["id"].is_string(), "the role was not created");
     for field in ["unmet", "available", "message"] {
         assert!(words.value[field].is_null(), "{}", words.text);
     }
@@ -219,7 +219,7 @@ fn bytes_that_a_model_passes_are_stored_and_a_reference_stands_for_them() {
     assert_not_in_database(&polity, PICTURE);
     let asked = last_asked(&server);
     assert_eq!(from_data_url(asked.image_urls()[0], "image/png"), PICTURE);
-    let [stored] = &asked.results_of("put_artifact")[..] else { panic!("one artifact") };
+    let [stored] = &asked.results_of("put_artifact")[..] else { panic!("expected one artifact") };
     assert_eq!(stored.arguments["content"], stored.value["ref"]);
     assert_eq!(stored.arguments["encoding"], Value::Null);
 }

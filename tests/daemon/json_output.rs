@@ -1,4 +1,4 @@
-//! `--json`: everything that happens, one object a line, for programs.
+//! `--json`: every event as one JSON object per line, for programs.
 
 use polity_tests::{Answer, ScriptedServer};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ fn long() -> String {
     (0..1000).map(|word| format!("{word:04}\n")).collect()
 }
 
-/// A run in which a worker writes a long text, and root passes it on.
+/// Runs a society in which a worker writes a long text and root passes it on; returns the printed objects.
 #[track_caller]
 fn lines() -> Vec<Value> {
     let gate = Gate::default();
@@ -21,7 +21,7 @@ fn lines() -> Vec<Value> {
     }));
     let polity = home(&server, &json!({}));
     let ended = gate.open_after("one moment", &polity, &["work", "--json"]).expect_code(0);
-    assert_eq!(ended.stderr, "", "nobody watches");
+    assert_eq!(ended.stderr, "", "with --json, nothing goes to standard error");
     json_lines(&ended.stdout)
 }
 
@@ -72,7 +72,7 @@ fn the_numbers_of_events_grow() {
 fn what_is_said_to_the_person_is_whole() {
     let lines = lines();
     let said = letters(&lines);
-    let [interim, answer] = &said[..] else { panic!("two messages: {said:#?}") };
+    let [interim, answer] = &said[..] else { panic!("expected two messages: {said:#?}") };
     assert_eq!((&interim["finality"], &interim["text"]), (&json!("interim"), &json!("one moment")));
     assert_eq!((&answer["finality"], &answer["from"]), (&json!("final"), &json!("root")));
     assert_eq!(
@@ -85,7 +85,7 @@ fn what_is_said_to_the_person_is_whole() {
 fn who_was_hired_who_wrote_and_what_it_cost_is_there() {
     let lines = lines();
     let hired = events(&lines, "agent_created");
-    let [worker] = &hired[..] else { panic!("one worker") };
+    let [worker] = &hired[..] else { panic!("expected one worker") };
     assert_eq!((&worker["parent"], &worker["objective"]), (&json!("root"), &json!("be a worker")));
     assert_eq!(events(&lines, "role_created")[0]["name"], "worker");
     let wrote = events(&lines, "message_accepted");
@@ -96,7 +96,7 @@ fn who_was_hired_who_wrote_and_what_it_cost_is_there() {
         (&worker["agent"], &json!("root")),
         (&json!("root"), &json!("user")),
     ] {
-        assert!(pairs.contains(&pair), "{pair:?} in {pairs:?}");
+        assert!(pairs.contains(&pair), "{pair:?} is not in {pairs:?}");
     }
     let answered = events(&lines, "model_answered");
     assert_eq!(answered.len(), 5);

@@ -1,4 +1,4 @@
-//! The crates of the workspace stand in layers, and nobody knows anybody above.
+//! The crates of the workspace form layers, and no crate depends on one above it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package, PackageId};
 
-/// Each crate of the workspace, with those that it may know.
+/// Each crate of the workspace, with the workspace crates that it may depend on.
 const LAYERS: &[(&str, &[&str])] = &[
     ("polity-points", &[]),
     ("polity-society", &[]),
@@ -17,11 +17,25 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("polity-registry", &["polity-society", "polity-llm"]),
     ("polity-rehearsal", &["polity-society", "polity-llm"]),
     ("polity-probe", &["polity-society", "polity-llm", "polity-registry"]),
+    ("polity-view", &["polity-society", "polity-llm"]),
+    (
+        "polity-store",
+        &[
+            "polity-points",
+            "polity-society",
+            "polity-view",
+            "polity-artifacts",
+            "polity-llm",
+            "polity-registry",
+        ],
+    ),
     (
         "polity-runtime",
         &[
             "polity-points",
             "polity-society",
+            "polity-view",
+            "polity-store",
             "polity-routing",
             "polity-artifacts",
             "polity-llm",
@@ -29,10 +43,10 @@ const LAYERS: &[(&str, &[&str])] = &[
             "polity-registry",
         ],
     ),
-    ("polity-api", &["polity-runtime", "polity-society"]),
-    ("polity-openai", &["polity-runtime", "polity-society"]),
-    ("polity-mcp", &["polity-runtime", "polity-society"]),
-    ("polity-client", &["polity-runtime", "polity-society"]),
+    ("polity-api", &["polity-runtime", "polity-store", "polity-view", "polity-society"]),
+    ("polity-openai", &["polity-runtime", "polity-store", "polity-view", "polity-society"]),
+    ("polity-mcp", &["polity-runtime", "polity-store", "polity-view", "polity-society"]),
+    ("polity-client", &["polity-view", "polity-society"]),
     (
         "polity",
         &[
@@ -45,6 +59,8 @@ const LAYERS: &[(&str, &[&str])] = &[
             "polity-registry",
             "polity-rehearsal",
             "polity-probe",
+            "polity-view",
+            "polity-store",
             "polity-runtime",
             "polity-api",
             "polity-openai",
@@ -60,13 +76,13 @@ fn metadata() -> Metadata {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
     MetadataCommand::new()
         .manifest_path(manifest)
-        // Crates of other platforms were never fetched on this one.
+        // With `--offline`, only crates for this platform are available.
         .other_options(["--offline", "--locked", "--filter-platform", &host()].map(str::to_owned).to_vec())
         .exec()
         .expect("the metadata of the workspace")
 }
 
-/// The platform that the tests are built for.
+/// Returns the platform of the compiler.
 fn host() -> String {
     let rustc = Command::new("rustc").arg("-vV").output().expect("rustc runs");
     let version = String::from_utf8(rustc.stdout).expect("rustc speaks UTF-8");
@@ -74,7 +90,7 @@ fn host() -> String {
     host.to_owned()
 }
 
-/// What the crate depends on, tests and build scripts aside.
+/// Returns the direct dependencies of a crate, without those of its tests and build scripts.
 fn known_to(package: &Package) -> BTreeSet<&str> {
     let normal = package.dependencies.iter().filter(|dependency| dependency.kind == DependencyKind::Normal);
     normal.map(|dependency| dependency.name.as_str()).collect()
@@ -88,7 +104,7 @@ fn known_by_name(metadata: &Metadata) -> BTreeMap<&str, BTreeSet<&str>> {
         .collect()
 }
 
-/// The names of all that a crate needs to be built, however far down.
+/// Returns the names of all direct and indirect dependencies of a crate.
 fn all_below<'m>(metadata: &'m Metadata, name: &str) -> BTreeSet<&'m str> {
     let resolve = metadata.resolve.as_ref().expect("a resolved workspace");
     let package = metadata.workspace_packages().into_iter();
@@ -121,7 +137,7 @@ fn arrows_point_down() {
     for (at, (name, below)) in LAYERS.iter().enumerate() {
         for known in *below {
             let place = LAYERS.iter().position(|(other, _)| other == known);
-            assert!(place < Some(at), "{name} stands below {known}");
+            assert!(place < Some(at), "{name} is listed before {known}, which it may depend on");
         }
     }
     let metadata = metadata();
@@ -130,7 +146,7 @@ fn arrows_point_down() {
         let inside: Vec<&&str> =
             known[name].iter().filter(|known| LAYERS.iter().any(|(other, _)| other == *known)).collect();
         for known in inside {
-            assert!(allowed.contains(known), "{name} must not know {known}");
+            assert!(allowed.contains(known), "{name} must not depend on {known}");
         }
     }
 }
@@ -140,7 +156,7 @@ fn the_pure_crates_do_no_io() {
     let metadata = metadata();
     for name in ["polity-society", "polity-routing"] {
         let below = all_below(&metadata, name);
-        assert!(below.contains("serde"), "the dependencies are read");
+        assert!(below.contains("serde"), "the dependencies of {name} were not read");
         for io in [
             "tokio",
             "sqlx",
@@ -153,12 +169,12 @@ fn the_pure_crates_do_no_io() {
             "mio",
             "rustls",
         ] {
-            assert!(!below.contains(io), "{name} needs {io}");
+            assert!(!below.contains(io), "{name} depends on {io}");
         }
     }
 }
 
-/// Only these may have the library among their own dependencies; the binary puts all together.
+/// Only the listed crates may depend directly on each library.
 #[test]
 fn each_world_outside_has_one_door() {
     let metadata = metadata();
@@ -166,7 +182,7 @@ fn each_world_outside_has_one_door() {
     for (library, doors) in [
         ("async-openai", &["polity-llm"][..]),
         ("reqwest", &["polity-llm", "polity-client"]),
-        ("sqlx", &["polity-artifacts", "polity-runtime"]),
+        ("sqlx", &["polity-artifacts", "polity-store"]),
         ("axum", &["polity-api", "polity-openai", "polity-mcp", "polity-tests", "polity"]),
         ("rmcp", &["polity-mcp"]),
         ("clap", &["polity"]),
@@ -174,7 +190,62 @@ fn each_world_outside_has_one_door() {
         ("rustyline", &["polity"]),
     ] {
         for (name, known) in &known {
-            assert!(doors.contains(name) || !known.contains(library), "{name} must not know {library}");
+            assert!(doors.contains(name) || !known.contains(library), "{name} must not depend on {library}");
+        }
+    }
+}
+
+/// The Rust files below a directory, without those of tests.
+fn sources(directory: &Path, found: &mut Vec<std::path::PathBuf>) {
+    for entry in std::fs::read_dir(directory).expect("a directory of the repository") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        if path.is_dir() && name != "tests" {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") && name != "tests" {
+            found.push(path);
+        }
+    }
+}
+
+/// The decisions of the runtime take plain data: no IO, no async, no clock, and of the store only its row types.
+#[test]
+fn the_decisions_of_the_runtime_do_no_io() {
+    const FORBIDDEN: &[&str] = &[
+        "tokio",
+        "sqlx",
+        "async ",
+        ".await",
+        "std::fs",
+        "std::net",
+        "std::env",
+        "std::process",
+        "std::thread",
+        "Instant",
+        "SystemTime",
+        "jiff",
+        "fastrand",
+        "notify::",
+    ];
+    const ROW_TYPES: &[&str] = &["record::", "records::Recorded", "tasks::Standing", "messages::Size"];
+    let decide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/runtime/src/decide");
+    let mut files = Vec::new();
+    sources(&decide, &mut files);
+    assert!(files.len() > 10, "the files were not found");
+    for file in files {
+        let text = std::fs::read_to_string(&file).expect("a source file");
+        let product = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for line in product.lines().filter(|line| !line.trim_start().starts_with("//")) {
+            for word in FORBIDDEN {
+                assert!(!line.contains(word), "{}: {line}", file.display());
+            }
+            if let Some((_, used)) = line.split_once("polity_store::") {
+                let is_plain = ROW_TYPES.iter().any(|plain| used.starts_with(plain));
+                assert!(is_plain, "{}: {line}", file.display());
+            }
+            if let Some((_, used)) = line.split_once("crate::") {
+                assert!(used.starts_with("decide"), "{}: {line}", file.display());
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A data directory with work that another process has left.
+//! A data directory with unfinished work of another process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const FIRST: &str = "the first question";
 const SECOND: &str = "the second question";
 
-/// A data directory in which these prompts were begun and none is answered, and a server that answers from now on.
+/// Returns a home in which these prompts were begun but not answered, and a server that answers from now on.
 fn left(prompts: &[&str]) -> (ScriptedServer, Polity) {
     let answers = Arc::new(AtomicBool::new(false));
     let switch = Arc::clone(&answers);
@@ -25,7 +25,7 @@ fn left(prompts: &[&str]) -> (ScriptedServer, Polity) {
     for (left, prompt) in prompts.iter().enumerate() {
         let before = server.request_count();
         let running = start(&polity, &[prompt]);
-        // Each process asks for what those before have left, and for its own.
+        // Each process makes a request for every unfinished prompt and for its own.
         server.wait_until(PATIENCE, |requests| requests.len() == before + left + 1);
         running.kill9();
     }
@@ -64,7 +64,7 @@ fn answers_of_several_tasks_say_which_they_are_of() {
     let (_server, polity) = left(&[FIRST, SECOND]);
     let printed = run(&polity, &["--resume"]).expect_code(0).stdout;
     let mut answers: Vec<&str> = printed.split_inclusive("answer\n").collect();
-    // Which is there first is up to the machine.
+    // The order of the answers depends on timing.
     answers.sort_unstable();
     assert_eq!(
         answers,

@@ -1,4 +1,4 @@
-//! Configuration that changes while agents work: the next call has the change, whole, however the file was replaced.
+//! The configuration changes while agents work: the next call uses the whole new file, however it was replaced.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -16,7 +16,7 @@ use crate::support::{app, asked_by, events, json_lines, run};
 const TIMES: u32 = 200;
 const FILE: &str = "llmservices.json";
 
-/// A catalogue whose only service sees, or does not; its id tells which.
+/// Returns an `llmservices.json` whose only service has vision in odd turns. Its id is `seeing` or `blind`.
 fn catalogue(base_url: &str, turn: u32) -> Value {
     let sees = sees(turn);
     let input: &[&str] = if sees { &["text", "vision"] } else { &["text"] };
@@ -33,7 +33,7 @@ fn sees(turn: u32) -> bool {
     turn % 2 == 1
 }
 
-/// Changes the file before each answer, while messages flow, and expects each request to be wholly of the newest file.
+/// Replaces the file before each answer, while messages flow. Each request has to use the newest file, and no other.
 #[track_caller]
 fn replaced_by(replace: fn(&Path, &str, u32)) {
     let turn = Arc::new(AtomicU32::new(0));
@@ -49,7 +49,7 @@ fn replaced_by(replace: fn(&Path, &str, u32)) {
         if !is_whole {
             return Answer::say("mixed up");
         }
-        // What was sent before each change has come, once.
+        // Every message that was sent before a change has arrived exactly once.
         if said(asked, "message number") != turn as usize {
             return Answer::say("a message was lost or doubled");
         }
@@ -138,14 +138,16 @@ fn what_cannot_be_taken_changes_nothing_and_says_why_and_a_good_file_later_is_ta
     let refused = events(&lines, "config_refused");
     let why = refused.iter().map(|event| event["problems"].to_string()).collect::<Vec<_>>().join("\n");
     for expected in ["llmservices.json:1:", "/services/0", "the file is gone"] {
-        assert!(why.contains(expected), "{expected} in {why}");
+        assert!(why.contains(expected), "{expected:?} is not in {why}");
     }
     let taken = events(&lines, "config_taken");
     assert_eq!(taken.len(), 1, "{taken:?}");
     assert!(taken[0]["differences"].to_string().contains("service seeing added"), "{taken:?}");
 }
 
-/// Root has a picture and a helper that answers each message with a line; `before_answer` happens before each of them.
+/// Plays a society in which root has a picture and a helper that answers each of its messages with a line.
+///
+/// `before_answer` runs before each answer. Returns the requests of root.
 #[track_caller]
 fn conversation(
     replies: usize,
@@ -153,7 +155,7 @@ fn conversation(
 ) -> Vec<Conversation> {
     let place: Arc<OnceLock<(PathBuf, String)>> = Arc::default();
     let at = Arc::clone(&place);
-    // Root asks nothing more between two messages once it has said that it waits.
+    // A gate opens when root waits for an answer: until that answer, root then makes no further request.
     let gates: Vec<Gate> = (0..replies).map(|_| Gate::default()).collect();
     let server = ScriptedServer::start(move |asked| {
         let (config, base_url) = at.get().expect("the place of the configuration");
@@ -185,13 +187,13 @@ fn conversation(
     asked_by(&server, "root")
 }
 
-/// How many messages of a request say that; in whatever language their headers are.
+/// Counts the user messages in a request that contain `words`, whatever the language of their headers.
 fn said(asked: &Conversation, words: &str) -> usize {
     let messages = asked.messages().iter().filter(|message| message["role"] == "user");
     messages.filter(|message| message["content"].to_string().contains(words)).count()
 }
 
-/// How many answers of the helper a request knows of.
+/// Counts the answers of the helper in a request.
 fn answers_heard(asked: &Conversation) -> usize {
     said(asked, "noted")
 }
@@ -199,7 +201,7 @@ fn answers_heard(asked: &Conversation) -> usize {
 #[test]
 fn a_service_that_is_switched_to_vision_and_back_between_messages_shows_the_picture_in_between() {
     let requests = conversation(2, |answer, config, base_url| {
-        // Turn 1 sees, turn 2 does not.
+        // In turn 1 the service has vision, in turn 2 it has not.
         let turn = u32::try_from(answer).expect("a small number");
         fs::write(config.join(FILE), catalogue(base_url, turn).to_string()).expect("written");
     });

@@ -1,5 +1,5 @@
-//! A hundred thousand messages wait, in one mailbox or in a thousand: they are worked off in order, in requests and
-//! memory of bounded size, while others are served.
+//! A hundred thousand messages wait in one mailbox or in a thousand. The agents have to work through them in order,
+//! with requests and memory of bounded size, while other agents are served.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,23 +13,23 @@ use crate::support::database::Database;
 use crate::support::hiring::{Gate, hire};
 use crate::support::{app, run, service, start, text_of};
 
-/// How many messages one request may show for the first time.
+/// Maximum number of new messages in one request.
 const PER_REQUEST: usize = 200;
-/// The context window, in tokens.
+/// The context window of the service, in tokens.
 const WINDOW: usize = 44_000;
-/// How many requests the service takes at a time.
+/// Maximum number of concurrent requests of the service.
 const AT_A_TIME: usize = 4;
-/// How many agents write to each mailbox.
+/// Number of agents that write to each mailbox.
 const SENDERS: i64 = 10;
-/// What the daemon may take at its peak, in MiB: with one request for all that waits it takes several times as much.
+/// Maximum peak memory of the daemon, in MiB. One request with all waiting messages would need several times as much.
 const MOST_MEMORY: u64 = 400;
-/// How long a run may take before that is a defect.
+/// Maximum time of a run; a longer one counts as a defect.
 const PATIENCE: Duration = Duration::from_secs(1_200);
 
-/// What the requests have shown so far.
+/// What the requests have contained so far.
 #[derive(Default)]
 struct Shown {
-    /// The number that is next, by receiver and sender.
+    /// The next expected message number for each receiver and sender.
     next: Mutex<HashMap<(String, i64), i64>>,
     total: AtomicUsize,
     under_way: AtomicUsize,
@@ -38,7 +38,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// Notes what a request shows; what it shows for the first time must be what comes next from each sender.
+    /// Notes the contents of a request; fails if its new messages are not the next ones of each sender.
     fn note(&self, asked: &Conversation) {
         self.largest.fetch_max(tokens(asked), Ordering::SeqCst);
         if sums_up(asked) {
@@ -60,7 +60,7 @@ impl Shown {
         self.total.fetch_add(count, Ordering::SeqCst);
     }
 
-    /// Notes a request, and holds the first ones until so many are under way as may be.
+    /// Counts a concurrent request, and holds requests back until [`AT_A_TIME`] of them are under way.
     fn among_others(&self, all_there: &Gate, answer: impl FnOnce() -> Answer) -> Answer {
         let under_way = self.under_way.fetch_add(1, Ordering::SeqCst) + 1;
         self.most_under_way.fetch_max(under_way, Ordering::SeqCst);
@@ -74,7 +74,7 @@ impl Shown {
     }
 }
 
-/// The entries that a text tells, as sender and number.
+/// Returns the entries in a text, as sender and number.
 fn entries(text: &str) -> Vec<(i64, i64)> {
     let told = text.split("entry ").skip(1);
     let numbers = told.filter_map(|rest| rest.split_once(':')?.0.split_once('/'));
@@ -83,7 +83,7 @@ fn entries(text: &str) -> Vec<(i64, i64)> {
         .collect()
 }
 
-/// The tokens of a request: four ASCII characters each, or one other.
+/// Estimates the tokens of a request: one for four ASCII characters, or for one other character.
 fn tokens(asked: &Conversation) -> usize {
     let of_text = |text: &str| {
         let ascii = text.chars().filter(char::is_ascii).count();
@@ -101,7 +101,7 @@ fn sums_up(asked: &Conversation) -> bool {
     asked.system().starts_with("You compress the conversation history")
 }
 
-/// A society that has come to rest: root has hired a reader. `work` plays all that is asked from then on.
+/// Returns a society at rest in which root has hired a reader. `work` answers all later requests.
 fn at_rest(work: impl Fn(&Conversation) -> Answer + Send + Sync + 'static) -> (ScriptedServer, Polity) {
     let rests = Arc::new(AtomicBool::new(false));
     let now = Arc::clone(&rests);
@@ -122,8 +122,9 @@ fn at_rest(work: impl Fn(&Conversation) -> Answer + Send + Sync + 'static) -> (S
     (server, polity)
 }
 
-/// Has `each` messages wait for each of so many agents, from ten others in turn. The agents are copies of the one that
-/// was hired, the messages of the one that it got.
+/// Queues `each` messages for each of `agents` agents, from ten others in turn.
+///
+/// The agents are copies of the hired reader, and the messages are copies of the one that it received.
 fn fill(polity: &Polity, agents: i64, each: i64) {
     let mut database = Database::write(&polity.data_dir());
     database.execute("BEGIN");
@@ -137,7 +138,7 @@ fn fill(polity: &Polity, agents: i64, each: i64) {
         "INSERT INTO contacts (owner, agent, source, since)
         SELECT a.id, c.agent, c.source, c.since FROM agents a, contacts c WHERE a.id LIKE 'agent-%' AND c.owner LIKE 'reader-%'",
     );
-    // Each is written to by those that come after it, and both know each other.
+    // Each agent gets its messages from the ten agents that follow it; sender and receiver are contacts of each other.
     database.execute_with(
         "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?1),
         s (j) AS (SELECT 1 UNION ALL SELECT j + 1 FROM s WHERE j < ?2),
@@ -146,7 +147,7 @@ fn fill(polity: &Polity, agents: i64, each: i64) {
         SELECT one, other, 'introduction', 'root', 0 FROM pair UNION SELECT other, one, 'introduction', 'root', 0 FROM pair",
         &[agents, SENDERS],
     );
-    // The mailboxes are filled side by side, so that what waits in one is spread over the whole table.
+    // The mailboxes are filled in turn, so that the messages of one mailbox are spread over the whole table.
     database.execute_with(
         "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?1 * ?2),
         numbered (i, receiver, sender, number, seq) AS (SELECT i, i % ?1, i / ?1 % ?3, i / ?1 / ?3,
@@ -167,7 +168,7 @@ fn fill(polity: &Polity, agents: i64, each: i64) {
     polity.run(&["db", "check", "--data", "data"]).expect_code(0);
 }
 
-/// The peak of the memory of a process until it has ended, in MiB, and its end.
+/// Waits for the end of a process and returns its peak memory, in MiB.
 #[track_caller]
 fn peak_of(mut running: Running) -> u64 {
     let status = format!("/proc/{}/status", running.id());
@@ -184,7 +185,7 @@ fn peak_of(mut running: Running) -> u64 {
     peak
 }
 
-/// All was worked on, each message once, in the order of each mailbox.
+/// Checks that each message was handled once, and in the order of its mailbox.
 fn check_worked_off(polity: &Polity, messages: i64) {
     let mut database = Database::read(&polity.data_dir());
     assert_eq!(database.number("SELECT count(*) FROM messages WHERE state <> 'done'"), 0);
@@ -198,8 +199,8 @@ fn check_worked_off(polity: &Polity, messages: i64) {
     assert_eq!(overtaken, 0);
 }
 
-/// What a run has shown must be all, within the window and the memory.
-#[expect(clippy::print_stdout, reason = "the numbers for docs/performance.md")]
+/// Checks that the requests contained all messages and that tokens and memory stayed within their bounds.
+#[expect(clippy::print_stdout, reason = "prints the numbers for docs/performance.md")]
 fn check_shown(
     what: &str,
     shown: &Shown,
@@ -231,7 +232,7 @@ fn one_mailbox(messages: i64) {
             return Answer::say("42");
         }
         noted.note(asked);
-        // The reader of the large mailbox has begun, and goes on when another was asked.
+        // The reader of the large mailbox has begun. It goes on only after another agent was asked.
         if noted.total.load(Ordering::SeqCst) > PER_REQUEST {
             gate.pass();
         }

@@ -1,5 +1,5 @@
-//! The machine beside the disk: clocks that are set, files that may not be opened, a process that is stopped, a database
-//! that somebody else has locked.
+//! Faults of the machine other than the disk: clocks that change, files that cannot be opened, a process that is
+//! suspended, a database that another program has locked.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -20,17 +20,17 @@ const SECOND: i64 = 1_000_000_000;
 const TEN_YEARS: i64 = 10 * 365 * 24 * 60 * 60 * SECOND;
 const TOO_MANY_FILES: i64 = 24;
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How many clocks are set in one society, at most.
+/// Maximum number of clock changes in one society.
 const STEPS: i64 = 200;
 
-/// A home on a layer.
+/// Creates a home whose commands run on a layer.
 fn home_on_layer(server: &ScriptedServer, app: &Value) -> (Polity, Layer) {
     let mut polity = home(server, app);
     let layer = Layer::below(&mut polity);
     (polity, layer)
 }
 
-/// Sets both clocks while the process is stopped; when it goes on it looks at them.
+/// Sets both clocks while the process is suspended. When the process resumes, it reads them.
 fn set_clocks(layer: &Layer, running: &Running, wall: i64, count: i64) {
     running.freeze();
     layer.order(Order::Wall, wall);
@@ -38,7 +38,7 @@ fn set_clocks(layer: &Layer, running: &Running, wall: i64, count: i64) {
     running.thaw();
 }
 
-/// Root sends itself a message that is due in a minute, and ends when it comes.
+/// A script in which root sends itself a message that is due in a minute, and ends when it arrives.
 fn waits_a_minute(asked: &Conversation) -> Answer {
     let wakes = asked.heard().iter().filter(|heard| heard.text.contains("wake up")).count();
     match wakes {
@@ -51,20 +51,22 @@ fn waits_a_minute(asked: &Conversation) -> Answer {
     }
 }
 
-/// The message comes, once, where the clock on the wall is set wrong while it waits; says how many seconds had to pass.
+/// Checks that the message arrives once although the wall clock is set wrong while it waits.
+///
+/// Returns how many seconds had to pass.
 #[track_caller]
 fn check_delay(wall: i64) -> i64 {
     let server = ScriptedServer::start(waits_a_minute);
     let (polity, layer) = home_on_layer(&server, &json!({}));
     let mut running = start(&polity, &["wait"]);
     server.wait_until(PATIENCE, |requests| requests.len() >= 2);
-    // Until then the turn is not over, and nothing waits for the message alone.
+    // Only after this line is the turn over, so that the society waits for nothing but the message.
     running.stdout_line("waiting");
     let mut passed = 0;
     while !running.has_ended() {
-        // The daemon looks at the clock every thirty seconds at least.
+        // The daemon reads the clock at least every thirty seconds.
         passed += 31;
-        assert!(passed < 31 * STEPS, "the message does not come");
+        assert!(passed < 31 * STEPS, "the message has not arrived");
         set_clocks(&layer, &running, wall + passed * SECOND, passed * SECOND);
         std::thread::sleep(Duration::from_millis(200));
     }
@@ -77,7 +79,8 @@ fn check_delay(wall: i64) -> i64 {
 #[test]
 #[cfg_attr(not(all(target_os = "linux", target_env = "gnu")), ignore = "needs Linux with glibc")]
 fn a_delayed_message_comes_once_wherever_the_clock_is_set_to() {
-    // Right, and set back: after its minute, not in ten years and not before.
+    // With a correct clock, and with one that is set back, the message comes after its minute: not earlier, and not ten
+    // years late.
     assert!(check_delay(0) >= 60);
     assert!(check_delay(-TEN_YEARS) >= 60);
     check_delay(TEN_YEARS);
@@ -91,7 +94,7 @@ fn a_society_lives_with_a_clock_that_jumps() {
     let (play, asked) = (society(2, 3), AtomicUsize::new(0));
     let server = ScriptedServer::start(move |conversation: &Conversation| -> Answer {
         let asked = asked.fetch_add(1, Ordering::SeqCst);
-        // Ten years forth, ten years back, and right again.
+        // The clock jumps ten years ahead, then ten years back, and is then correct again.
         below.get().expect("a layer").order(Order::Wall, [TEN_YEARS, -TEN_YEARS, 0][asked % 3]);
         play(conversation)
     });
@@ -108,7 +111,7 @@ fn a_society_lives_with_a_clock_that_jumps() {
     assert!(accepted.is_sorted(), "{accepted:?}");
     let years =
         database.number("SELECT (max(created_at) - min(created_at)) / 1000 / 86400 / 365 FROM messages");
-    assert!(years >= 10, "the clock has jumped");
+    assert!(years >= 10, "the clock has not jumped");
 }
 
 #[test]
@@ -137,7 +140,7 @@ fn a_clock_that_is_set_forward_makes_no_event_old() {
     let (polity, layer) = home_on_layer(&server, &json!({}));
     let first = start(&polity, &["wait"]);
     first.stdout_line("waiting");
-    // Both tasks wait for a minute; the first is over when the second still works.
+    // Each task waits for a minute. The first is over before the second begins.
     set_clocks(&layer, &first, 61 * SECOND, 61 * SECOND);
     first.wait().expect_code(0);
     let mut second = start(&polity, &["wait again"]);
@@ -145,7 +148,7 @@ fn a_clock_that_is_set_forward_makes_no_event_old() {
     let mut hours = 0;
     while !second.has_ended() {
         hours += 1;
-        assert!(hours < STEPS, "the second task does not end");
+        assert!(hours < STEPS, "the second task has not ended");
         set_clocks(&layer, &second, TEN_YEARS + hours * 3_700 * SECOND, hours * 3_700 * SECOND);
         std::thread::sleep(Duration::from_millis(200));
     }
@@ -229,10 +232,10 @@ fn a_database_that_another_program_has_locked_stops_nobody_for_good() {
     other.execute("BEGIN IMMEDIATE");
     gate.open();
     running.stderr_line("another program has locked the database: end it");
-    assert_eq!(server.request_count(), 1, "nothing is told that is not written");
+    assert_eq!(server.request_count(), 1, "a result was used before it was written");
     other.execute("ROLLBACK");
     assert_eq!(running.wait().expect_code(0).stdout, "done\n");
-    assert_eq!(server.request_count(), 2, "what was answered is not asked again");
+    assert_eq!(server.request_count(), 2, "an answered request was made again");
     assert_eq!(last_asked(&server).results_of("put_artifact").len(), 1);
     assert_eq!(other.number("SELECT count(*) FROM artifacts"), 1);
 }
@@ -247,12 +250,12 @@ fn a_start_on_a_locked_database_is_refused() {
     let refused = run(&polity, &["again"]).expect_code(2);
     assert!(refused.stderr.contains("another program has locked the database: end it"), "{}", refused.stderr);
     other.execute("ROLLBACK");
-    // Whoever locks it for good lets nobody read either.
+    // A program that locks the database exclusively prevents reading, too.
     other.execute("PRAGMA locking_mode = EXCLUSIVE");
     other.execute("BEGIN EXCLUSIVE");
     other.execute("DELETE FROM holds");
     other.execute("COMMIT");
     let refused = run(&polity, &["again"]).expect_code(2);
     assert!(refused.stderr.contains("another program has locked the database: end it"), "{}", refused.stderr);
-    assert_eq!(server.request_count(), 1, "what was refused was not begun");
+    assert_eq!(server.request_count(), 1, "the refused prompt was begun");
 }

@@ -1,5 +1,5 @@
-//! Tests of the whole daemon, from outside: the binary runs as a person runs it, and a scripted server is all that its
-//! agents can reach.
+//! Tests of the whole daemon from outside: they run the binary as a user does, and its agents can reach nothing but a
+//! scripted server.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "test helpers: a failure here is a failed test")]
 

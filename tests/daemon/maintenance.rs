@@ -1,4 +1,4 @@
-//! What is stored is looked at, copied and cleaned by commands of its own; damage is told before anything is begun.
+//! The commands that check, back up and clean a data directory; damage is reported before anything is begun.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -23,13 +23,13 @@ fn answering() -> (ScriptedServer, Polity) {
     (server, polity)
 }
 
-/// The one line on the standard error of a command that could not begin.
+/// Returns the one line on the standard error of a command that could not begin, without the program's name.
 #[track_caller]
 fn complaint(ended: Output) -> String {
     let ended = ended.expect_code(2);
     assert_eq!(ended.stdout, "");
     let [line] = &ended.stderr.lines().collect::<Vec<_>>()[..] else {
-        panic!("not one line:\n{}", ended.stderr)
+        panic!("expected one line:\n{}", ended.stderr)
     };
     line.strip_prefix("polity: ").expect("the name of the program").to_owned()
 }
@@ -41,7 +41,7 @@ fn assert_contains(text: &str, expected: &[&str]) {
     }
 }
 
-/// Looks at a data directory of the home; it must be good.
+/// Checks a data directory of the home, which has to be good; returns the report.
 #[track_caller]
 fn assert_good(polity: &Polity, data: &str) -> String {
     let ended = polity.run(&["db", "check", "--data", data]).expect_code(0);
@@ -50,7 +50,7 @@ fn assert_good(polity: &Polity, data: &str) -> String {
     ended.stdout
 }
 
-/// Looks at the data directory of the home; it must be damaged. Gives what is said.
+/// Checks the home's data directory, which has to be damaged; returns the standard error.
 #[track_caller]
 fn assert_damaged(polity: &Polity) -> String {
     let ended = polity.run(&["db", "check", "--data", "data"]).expect_code(2);
@@ -59,7 +59,7 @@ fn assert_damaged(polity: &Polity) -> String {
     ended.stderr
 }
 
-/// Runs `polity gc` on the data directory of the home.
+/// Runs `polity gc` on the home's data directory, and returns its standard output.
 #[track_caller]
 fn gc(polity: &Polity, arguments: &[&str]) -> String {
     let ended = polity.run(&[&["gc", "--data", "data"], arguments].concat()).expect_code(0);
@@ -67,7 +67,7 @@ fn gc(polity: &Polity, arguments: &[&str]) -> String {
     ended.stdout
 }
 
-/// All stored bytes, by where they are.
+/// Returns the paths of all stored blobs.
 fn blobs(data: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     for shard in std::fs::read_dir(data.join("artifacts")).expect("the artifacts") {
@@ -77,7 +77,7 @@ fn blobs(data: &Path) -> BTreeSet<PathBuf> {
     found
 }
 
-/// Where those bytes are stored.
+/// Returns the path of the blob with these bytes.
 #[track_caller]
 fn blob_of(data: &Path, bytes: &[u8]) -> PathBuf {
     let found = blobs(data).into_iter().find(|path| std::fs::read(path).expect("bytes") == bytes);
@@ -96,7 +96,7 @@ fn a_byte_flipped_in_the_structure_of_the_database_is_refused_before_anything_is
     let (server, polity) = answering();
     run(&polity, &["what?"]).expect_code(0);
     damage_database(&polity.data_dir(), |bytes| {
-        // The first page from the middle on that is part of a tree: its first byte says of which sort it is.
+        // Damages the first B-tree page in the second half of the file: the first byte of a page is its type.
         let pages = bytes.len() / PAGE;
         let of_tree = (pages / 2..pages).find(|page| [2, 5, 10, 13].contains(&bytes[page * PAGE]));
         bytes[of_tree.expect("a page of a tree") * PAGE] ^= 0xff;
@@ -164,10 +164,10 @@ fn a_backup_of_a_running_daemon_is_a_data_directory_that_resumes() {
         .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
         .collect();
     assert_eq!(names, ["artifacts", "polity.db"].map(str::to_owned).into());
-    assert!(!leftovers(&polity), "nothing unfinished stays");
+    assert!(!leftovers(&polity), "there are leftovers of an unfinished backup");
     running.kill9();
 
-    // The backup alone is enough.
+    // The original is removed, because the backup alone has to be enough.
     std::fs::remove_dir_all(polity.data_dir()).expect("the data");
     let copied = Command::new("cp").args(["-r", "copy", "restored"]).current_dir(polity.home()).status();
     assert!(copied.expect("cp").success());
@@ -222,7 +222,7 @@ fn a_missing_and_a_changed_blob_are_found() {
     let told = assert_damaged(&polity);
     let mut lines: Vec<&str> = told.lines().collect();
     lines.sort_by_key(|line| line.contains("is missing"));
-    let [changed, missing] = lines[..] else { panic!("not two lines:\n{told}") };
+    let [changed, missing] = lines[..] else { panic!("expected two lines:\n{told}") };
     assert_contains(
         changed,
         &["polity: artifacts: blob ", "is damaged: its bytes now hash to ", "(artifact:"],
@@ -237,8 +237,8 @@ fn a_check_needs_to_write_nothing() {
     run(&polity, &["what?"]).expect_code(0);
     let allow = |directory, file| {
         let set = |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode));
-        set(&polity.data_dir().join("polity.db"), file).expect("a file of ours");
-        set(&polity.data_dir(), directory).expect("a directory of ours");
+        set(&polity.data_dir().join("polity.db"), file).expect("permissions of the file");
+        set(&polity.data_dir(), directory).expect("permissions of the directory");
     };
     allow(0o500, 0o400);
     assert_good(&polity, "data");
@@ -297,13 +297,13 @@ fn artifacts_of_tasks_that_are_long_over_go_only_when_asked_for_and_unless_they_
         };
         database.execute(sixty_days);
     }
-    // An agent still waits for the person in one of the tasks.
+    // In one of the tasks, an agent still waits for an answer of the user.
     database.execute(
         "UPDATE messages SET expects = 'answer' WHERE receiver = 'user'
          AND task = (SELECT task FROM artifacts WHERE filename = 'asked.txt')",
     );
     let [[named]] = &database.texts::<1>("SELECT id FROM artifacts WHERE filename = 'named.txt'")[..] else {
-        panic!("one artifact")
+        panic!("expected one artifact")
     };
     let messages = database.number("SELECT count(*) FROM messages");
     let prompt = format!("look at artifact:{named} again");
@@ -325,7 +325,11 @@ fn artifacts_of_tasks_that_are_long_over_go_only_when_asked_for_and_unless_they_
         database.texts::<1>("SELECT filename FROM artifacts ORDER BY 1"),
         [["asked.txt"], ["named.txt"]]
     );
-    assert_eq!(database.number("SELECT count(*) FROM messages"), messages + 2, "what was said stays");
+    assert_eq!(
+        database.number("SELECT count(*) FROM messages"),
+        messages + 2,
+        "`polity gc` must not remove messages"
+    );
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Models and servers that fail, in every way that they have: each failure leads to a sound next request, or to words that
-//! say what failed. The server checks every request that follows.
+//! Models and servers that fail in many ways: each failure leads to a valid next request, or to a text that tells what
+//! failed. The server checks every request that follows.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use crate::support::hiring::{Gate, brief, hire};
 use crate::support::{app, asked_by, events, home, json_lines, last_asked, letters, run, service};
 
-/// How many attempts a call has, in these tests.
+/// Maximum number of attempts of a call in these tests.
 const ATTEMPTS: u64 = 3;
 
-/// A home whose only service has these times, in milliseconds.
+/// Creates a home whose only service has these timeouts, in milliseconds.
 fn home_within(server: &ScriptedServer, times: &Value) -> Polity {
     let mut only = service("one", server, &["text"]);
     for (name, value) in times.as_object().expect("fields") {
@@ -23,13 +23,13 @@ fn home_within(server: &ScriptedServer, times: &Value) -> Polity {
     Polity::new(&json!({"services": [only]}), &app(&json!({})))
 }
 
-/// What the person is told in a run, one letter below the other.
+/// Returns the texts of all messages to the user, one per line.
 fn told(lines: &[Value]) -> String {
     let texts: Vec<&str> = letters(lines).iter().filter_map(|letter| letter["text"].as_str()).collect();
     texts.join("\n")
 }
 
-/// A fault that stays is tried again as often as it may, and told to the person with these words.
+/// Checks that a permanent fault uses up all attempts and is reported to the user with these words.
 #[track_caller]
 fn stays(fault: impl Fn() -> Answer + Send + Sync + 'static, times: &Value, words: &[&str]) {
     let server = ScriptedServer::start(move |_| fault());
@@ -45,7 +45,7 @@ fn stays(fault: impl Fn() -> Answer + Send + Sync + 'static, times: &Value, word
     assert!(matches!(ended.code, Some(3 | 5)), "{:?}", ended.code);
 }
 
-/// A fault that passes costs one attempt, and the next request is sound.
+/// Checks that a fault that occurs once costs one attempt, and that the next request is valid.
 #[track_caller]
 fn passes(fault: impl Fn() -> Answer + Send + Sync + 'static) {
     let asked = AtomicUsize::new(0);
@@ -204,7 +204,7 @@ fn empty_answers_are_told() {
     passes(Answer::nothing);
 }
 
-/// Plays a batch of calls; gives the request that follows it.
+/// Plays a batch of calls, and returns the request that follows it.
 #[track_caller]
 fn after(batch: fn() -> Answer) -> Conversation {
     let asked = AtomicUsize::new(0);
@@ -230,9 +230,9 @@ fn malformed_arguments_are_quoted_to_the_model() {
         });
         run(&home(&server, &json!({})), &["go"]).expect_code(0);
         let asked = last_asked(&server);
-        let [result] = &asked.tool_results()[..] else { panic!("one result") };
+        let [result] = &asked.tool_results()[..] else { panic!("expected one result") };
         assert_eq!(result.error(), Some("invalid_arguments"), "{}", result.text);
-        assert!(result.arguments.is_object(), "what is kept is an object");
+        assert!(result.arguments.is_object(), "the history must contain an object");
     }
 }
 
@@ -244,7 +244,7 @@ fn a_tool_that_there_is_not_is_answered_with_those_that_there_are() {
     assert!(results[0].value["tools"].to_string().contains("send_message"), "{}", results[0].text);
 }
 
-/// A stream of calls with these ids and this one name.
+/// Returns a stream of calls with these ids, all with the same name.
 fn calls_with(ids: &[&str], name: &str) -> Answer {
     let calls: Vec<Value> = (0..)
         .zip(ids)
@@ -271,7 +271,7 @@ fn calls_with_one_id_or_none_are_told_apart() {
 #[test]
 fn a_call_of_a_tool_with_no_name_or_an_impossible_one_is_answered_and_can_be_told_to_the_server() {
     for asked in [after(|| calls_with(&["a"], "")), after(|| calls_with(&["a"], "发送 message!"))] {
-        let [result] = &asked.tool_results()[..] else { panic!("one result") };
+        let [result] = &asked.tool_results()[..] else { panic!("expected one result") };
         assert_eq!(result.error(), Some("unknown_tool"), "{}", result.text);
     }
 }
@@ -293,7 +293,7 @@ fn the_failure_of_a_child_is_told_to_its_parent() {
     assert!(ended.stdout.contains("服务 one）失败"), "{}", ended.stdout);
 }
 
-/// Two services on two servers: the first has the second as its fallback.
+/// Creates a home with two services on two servers; the second is the fallback of the first.
 fn with_fallback(first: &ScriptedServer, second: &ScriptedServer, fields: &Value) -> Polity {
     let mut one = service("one", first, &["text"]);
     one["fallback"] = json!("two");
@@ -361,7 +361,8 @@ fn a_pause_holds_for_those_who_wait_until_their_task_may_spend_more() {
         }
         if asked.role_name() == "worker" && asked.messages().len() == 2 && telling.get().is_none() {
             both_are_here.pass();
-            // Gives the third the time to come to where it waits. Where it has not, the test finds less, but nothing wrong.
+            // Gives the third call time to reach the point where it waits. If it has not, the test checks less, but
+            // cannot fail wrongly.
             std::thread::sleep(Duration::from_millis(300));
             if telling.set(Instant::now()).is_ok() {
                 return Answer::error(429, json!({"error": {"message": "slow down"}})).retry_after(1);
@@ -380,7 +381,7 @@ fn a_pause_holds_for_those_who_wait_until_their_task_may_spend_more() {
             json!({"roleId": made.value["id"], "taskBrief": brief("work"), "initialMessage": "begin"});
         Answer::calls(vec![Call::new("spawn_agent_with_task", arguments); 2])
     });
-    // Two are left when root and both workers want to ask, so one of the three waits.
+    // When root and both workers want to make a call, only two calls are left, so one of the three waits.
     let polity = home(&server, &json!({"limits": {"maxModelCallsPerTask": 4}}));
     run(&polity, &["go"]).expect_code(4);
     let told = *told.get().expect("a pause");
@@ -416,12 +417,12 @@ fn what_was_tried_is_not_forgotten_while_the_history_is_summed_up() {
 fn a_server_that_is_down_is_left_alone_by_all() {
     let down = ScriptedServer::start(|_| Answer::error(500, json!({"error": "down"})));
     let up = ScriptedServer::start(polity_tests::society(2, 4));
-    // Two attempts of a call, so one at the first service; and a pause that is longer than the test.
+    // A call has two attempts, of which the first service gets one. Its pause is longer than the test.
     let retry = json!({"retry": {"maxAttempts": 2, "baseDelayMs": 600_000, "maxDelayMs": 600_000}});
     let polity = with_fallback(&down, &up, &retry);
     let ended = run(&polity, &["go", "--json"]).expect_code(0);
     let lines = json_lines(&ended.stdout);
-    // Until five have failed; nobody asks it after that, but for those that were under way.
+    // After five failed calls no more calls are made to it, except those that were already under way.
     let failed = events(&lines, "model_failed").len();
     assert_eq!(failed, down.request_count());
     assert!((5..=11).contains(&failed), "{failed} attempts\n{}", ended.stdout);

@@ -1,4 +1,4 @@
-//! What a daemon leaves in its data directory for the programs of the same person, and what a crash makes of that.
+//! The note that a daemon leaves in its data directory for other programs of the same user, also after a crash.
 
 use std::net::TcpListener;
 
@@ -45,10 +45,10 @@ fn whoever_listens_where_a_daemon_was_killed_gets_nothing() {
 #[test]
 fn a_daemon_that_nobody_could_find_ends_as_it_always_does() {
     let (_server, polity) = answering();
-    // It stands in the way of every note.
+    // This directory prevents the daemon from writing its note.
     std::fs::create_dir_all(polity.data_dir().join("daemon.unfinished")).expect("a directory");
     let ended = polity.spawn(&SERVE).wait().expect_code(2);
     assert!(ended.stderr.contains("daemon.json"), "{}", ended.stderr);
     let died = polity.spawn_with_points(&SERVE, &[("POLITY_FAILURE_POINT", "serve::stopped@1")]).wait();
-    assert_eq!(died.code, None, "it was not stopped before it ended: {}", died.stderr);
+    assert_eq!(died.code, None, "the daemon ended without the orderly stop: {}", died.stderr);
 }

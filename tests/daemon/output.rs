@@ -1,4 +1,4 @@
-//! What becomes of the output: where it cannot go, and that a pipe gets what a model said byte for byte.
+//! The output of commands: what happens if it cannot be written, and that a pipe gets a model's text byte for byte.
 
 use polity_tests::{Answer, Output, Polity, ScriptedServer};
 use serde_json::json;
@@ -13,7 +13,7 @@ fn answering(said: &'static str) -> (ScriptedServer, Polity) {
     (server, polity)
 }
 
-/// Runs with a standard output that nobody reads.
+/// Runs a command whose standard output is a pipe without a reader.
 #[track_caller]
 fn run_closed(polity: &Polity, arguments: &[&str]) -> Output {
     let (reader, writer) = std::io::pipe().expect("a pipe");
@@ -21,7 +21,7 @@ fn run_closed(polity: &Polity, arguments: &[&str]) -> Output {
     polity.spawn_into(arguments, writer).wait()
 }
 
-/// What was said is printed by the next process, and the model is not asked for it again.
+/// Checks that the next process prints the answer without asking the model again.
 #[track_caller]
 fn assert_kept(server: &ScriptedServer, polity: &Polity) {
     assert_eq!(run(polity, &["--resume"]).expect_code(0).stdout, "42\n");
@@ -64,7 +64,7 @@ mod full {
         let full = File::options().write(true).open("/dev/full").expect("a device that is always full");
         let ended = polity.spawn_into(arguments, full).wait().expect_code(1);
         let [line] = &ended.stderr.lines().collect::<Vec<_>>()[..] else {
-            panic!("not one line:\n{}", ended.stderr)
+            panic!("expected one line:\n{}", ended.stderr)
         };
         let complaint = "polity: cannot write to standard output: No space left on device";
         assert!(line.starts_with(complaint), "{arguments:?}: {line}");

@@ -1,4 +1,4 @@
-//! Power cuts, at many moments and in many ways: whatever was told to anybody is there afterwards, and whole.
+//! Power cuts at many moments and in many ways: everything that anybody was told is there afterwards, and undamaged.
 
 mod disk;
 mod told;
@@ -23,41 +23,41 @@ use told::Told;
 const LEADS: usize = 2;
 const WORKERS_PER_LEAD: usize = 3;
 
-/// How many power cuts are looked at, at least.
+/// Minimum number of power cuts that the test simulates.
 const CUTS: usize = 200;
-/// How many moments are drawn by lot.
+/// Number of moments that are chosen at random.
 const ANYWHERE: usize = 20;
-/// How many of them a daemon goes on after.
+/// Number of power cuts after which a daemon resumes the society.
 const RESUMED: usize = 12;
 
-/// How long the society may take to come so far.
+/// Maximum wait for the request at which a disturbance begins.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Where the society lives, below the home: the daemon makes the directory.
+/// The data directory of the society, below the home. The daemon creates it.
 const DATA: &str = "data/society";
 
-/// Something that a test does to the machine, when the society has made so many requests.
+/// A fault of the machine that begins with a certain request of the society.
 pub(crate) struct Disturbance {
-    /// After how many requests, the last of which is not answered yet.
+    /// The number of the request with which the fault begins, before that request is answered.
     pub(crate) after: usize,
-    /// What the layer is ordered to do.
+    /// The orders to the layer.
     pub(crate) orders: &'static [(Order, i64)],
 }
 
-/// How many calls are refused before a disturbance ends: the daemon has tried again by then.
+/// Number of refused calls after which a disturbance ends; by then the daemon has retried.
 const REFUSALS: i64 = 5;
 
-/// A society that was recorded from its first moment to its end.
+/// A society whose changes to the disk were recorded from its beginning to its end.
 pub(crate) struct Recorded {
     server: ScriptedServer,
     polity: Polity,
     journal: Vec<Record>,
-    /// What the daemon left behind.
+    /// The output of the run.
     pub(crate) output: Output,
 }
 
 impl Recorded {
-    /// Plays one, and disturbs it meanwhile; it comes to its end all the same.
+    /// Plays and records a society that has to reach its end in spite of the disturbances.
     #[track_caller]
     pub(crate) fn play(disturbances: &'static [Disturbance], app: &Value) -> Self {
         let below: Arc<OnceLock<Layer>> = Arc::default();
@@ -92,11 +92,14 @@ impl Recorded {
         Self { journal: layer.journal(), server, polity, output }
     }
 
-    /// Cuts the power at all moments that matter and at others by lot, and looks at what is left.
+    /// Simulates power cuts at all critical moments and at random ones, and checks what is left. Returns their number.
     #[track_caller]
     pub(crate) fn cut_everywhere(&self, ways: &[Left], lots: &mut Rng) -> usize {
         let told = Told::read(&self.journal);
-        assert!(told.count(self.journal.len()) > 100, "what is told is seen");
+        assert!(
+            told.count(self.journal.len()) > 100,
+            "the journal contains too few messages that the daemon has sent"
+        );
         let moments = moments(&self.journal, ways, lots);
         let mut disk = Disk::new(&self.polity.data_dir());
         let mut applied = 0;
@@ -117,7 +120,7 @@ impl Recorded {
     }
 }
 
-/// Before every sync, where most is at stake, and elsewhere by lot.
+/// Returns the moments of the power cuts: before every sync, where most data is at risk, and random ones.
 fn moments(journal: &[Record], ways: &[Left], lots: &mut Rng) -> Vec<(usize, Left)> {
     let syncs = journal.iter().enumerate().filter(|(_, record)| record.kind.starts_with("sync"));
     let mut moments: Vec<usize> = syncs.map(|(at, _)| at).collect();
@@ -127,28 +130,32 @@ fn moments(journal: &[Record], ways: &[Left], lots: &mut Rng) -> Vec<(usize, Lef
     moments.iter().flat_map(|at| ways.iter().map(|left| (*at, *left))).collect()
 }
 
-/// What a power cut has left, in a home of its own.
+/// A separate home with the disk contents that a power cut has left.
 struct Image(Polity);
 
 impl Image {
     fn new(server: &ScriptedServer) -> Self {
         let mut polity = home(server, &json!({}));
-        // For its speed: it does not wait for the real disk.
+        // The layer makes this faster, because it leaves out the real syncs.
         Layer::below(&mut polity);
         Self(polity)
     }
 
-    /// The database opens, all is whole, and all that was told is there.
+    /// Checks that the database opens undamaged and contains everything that was told.
     #[track_caller]
     fn check(&self, told: &Told, moment: usize, left: Left) {
         let data = self.0.home().join(DATA);
         if !data.join("polity.db").exists() {
-            assert_eq!(told.count(moment), 0, "told, and no database is left: {left:?} at {moment}");
+            assert_eq!(
+                told.count(moment),
+                0,
+                "something was told but there is no database: {left:?} at {moment}"
+            );
             return;
         }
         let checked = self.0.run(&["db", "check", "--data", DATA]);
         assert_eq!(checked.code, Some(0), "{left:?} at {moment}: {}", checked.stderr);
-        // Nothing is told before there are tables.
+        // Before the tables exist, nothing may have been told.
         if checked.stdout.contains("an older polity") {
             assert_eq!(told.count(moment), 0, "{left:?} at {moment}");
             return;
@@ -157,7 +164,7 @@ impl Image {
         assert_eq!(missing, [""; 0], "{left:?} at {moment}");
     }
 
-    /// A daemon goes on from it, to the same end as if nothing had happened.
+    /// Resumes the society, which has to come to the same end as without the power cut.
     #[track_caller]
     fn resume(&self) {
         let output = self.0.run(&["run", "--data", DATA, "--resume"]);
@@ -174,5 +181,5 @@ impl Image {
 fn what_was_told_survives_a_power_cut_at_any_moment() {
     let ways = [Left::Nothing, Left::Some, Left::Torn];
     let cuts = Recorded::play(&[], &json!({})).cut_everywhere(&ways, &mut Rng::with_seed(0x000f_f000));
-    assert!(cuts >= CUTS, "{cuts} power cuts");
+    assert!(cuts >= CUTS, "only {cuts} power cuts");
 }

@@ -1,4 +1,4 @@
-//! The rules between agents, models and servers, as the requests show them.
+//! The rules between agents, models and servers, as far as they show in the requests.
 
 mod briefs;
 mod bytes;

@@ -1,4 +1,4 @@
-//! Nothing is configured: the built-in models answer, truly about the attachments, and say of each line what it is.
+//! Without any configured model: the built-in models answer truthfully about attachments and mark each of their lines.
 
 use std::io::Cursor;
 
@@ -15,19 +15,19 @@ fn polity(language: &str) -> Polity {
     Polity::new(&json!({"services": []}), &app(&json!({"language": language})))
 }
 
-/// Every line that the person reads is marked; returns the text.
+/// Checks that every line for the user carries the mark; returns the text.
 #[track_caller]
 fn marked(ended: Output, mark: &str) -> String {
     let stdout = ended.expect_code(0).stdout;
-    assert!(!stdout.trim().is_empty(), "there is an answer");
+    assert!(!stdout.trim().is_empty(), "there is no answer");
     for line in stdout.lines() {
         let said = line.strip_prefix("… ").unwrap_or(line);
-        assert!(said.starts_with(mark), "not marked: {line}");
+        assert!(said.starts_with(mark), "this line has no mark: {line}");
     }
     stdout
 }
 
-/// A picture of that size.
+/// Returns a PNG of this size.
 fn picture(width: u32, height: u32) -> Vec<u8> {
     let mut file = Cursor::new(Vec::new());
     image::RgbImage::new(width, height).write_to(&mut file, image::ImageFormat::Png).expect("a picture");
@@ -91,11 +91,11 @@ fn all_that_agents_write_is_marked() {
         .into_iter()
         .filter(|message| message["from"] != "user" && message["type"] != "introduction_response")
         .collect();
-    assert!(said.len() >= 4, "a lead is hired and finds a reader");
+    assert!(said.len() >= 4, "a lead must be hired and must find a reader");
     for message in said {
         for line in message["text"].as_str().expect("text").lines() {
             let line = line.rsplit_once(": ").map_or(line, |(_, value)| value);
-            assert!(line.contains(CHINESE) || line.len() < 16, "not marked: {message}");
+            assert!(line.contains(CHINESE) || line.len() < 16, "a line has no mark: {message}");
         }
     }
     for stored in files_below(&polity.data_dir().join("artifacts")) {

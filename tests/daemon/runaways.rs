@@ -1,4 +1,4 @@
-//! Models that never stop by themselves: each is stopped by its limit, and the rest of the society does not notice.
+//! Models that never stop by themselves: a limit stops each of them, and the rest of the society is not affected.
 
 use polity_tests::{Answer, Conversation, ScriptedServer};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::support::hiring::{brief, hire, hired};
 use crate::support::{another_call, events, home, json_lines, letters, run};
 
-/// Root hires a runaway and an honest worker, and says what the worker says.
+/// A script in which root hires a runaway and an honest worker, and repeats the worker's answer.
 fn beside_a_worker(
     runaway: impl Fn(&Conversation) -> Answer + Send + Sync + 'static,
 ) -> impl Fn(&Conversation) -> Answer + Send + Sync + 'static {
@@ -25,29 +25,29 @@ fn beside_a_worker(
     }
 }
 
-/// What became of a run: its events.
+/// The events of a run.
 struct Ran(Vec<Value>);
 
 impl Ran {
-    /// Runs with these limits to the answer of the worker.
+    /// Runs with these limits; fails unless the run ends with the worker's answer.
     #[track_caller]
     fn well(server: &ScriptedServer, limits: &Value) -> Self {
         let polity = home(server, &json!({"limits": limits}));
         let ended = run(&polity, &["go", "--json"]).expect_code(0);
         let ran = Self(json_lines(&ended.stdout));
         let last = letters(&ran.0).last().expect("something was said")["text"].clone();
-        assert_eq!(last, "it says 42", "the others are not harmed");
+        assert_eq!(last, "it says 42", "the runaway has disturbed the others");
         server.assert_clean();
         ran
     }
 
-    /// The agents that reached a limit.
+    /// Returns the agents that reached a limit.
     fn reached(&self, limit: &str) -> Vec<&str> {
         let reached = events(&self.0, "limit_reached").into_iter().filter(|event| event["limit"] == limit);
         reached.map(|event| event["agent"].as_str().expect("an id")).collect()
     }
 
-    /// How many calls of tools were refused with that code.
+    /// Returns how many tool calls were refused with this code.
     fn refused(&self, code: &str) -> usize {
         events(&self.0, "tool_called").into_iter().filter(|event| event["error"] == code).count()
     }
@@ -57,7 +57,7 @@ impl Ran {
     }
 }
 
-/// What a model that is told to sum up says.
+/// Answers with text if the model must not call tools because it has to sum up, and with `otherwise` if it may.
 fn sum_up_or(asked: &Conversation, otherwise: impl Fn() -> Answer) -> Answer {
     if asked.body()["tool_choice"] == "none" { Answer::say("that is all") } else { otherwise() }
 }
@@ -74,13 +74,13 @@ fn one_that_always_calls_tools_is_told_to_sum_up() {
 fn one_that_calls_tools_even_when_it_is_to_sum_up_is_stopped_all_the_same() {
     let server = ScriptedServer::start(beside_a_worker(another_call));
     let ran = Ran::well(&server, &json!({"maxToolRounds": 20}));
-    // It says nothing, so it is reminded once of what it owes.
+    // The agent gives no answer, so it gets one reminder, and reaches the limit in that turn, too.
     assert_eq!(ran.reached("maxToolRounds").len(), 2);
 }
 
 #[test]
 fn one_that_always_hires_is_bounded_in_children_generations_and_agents() {
-    // Everybody below root hires, again and again.
+    // The runaway and all its descendants keep hiring.
     let runaway = |asked: &Conversation| {
         if asked.results_of("create_role").is_empty() {
             return Answer::call(
@@ -99,7 +99,7 @@ fn one_that_always_hires_is_bounded_in_children_generations_and_agents() {
     assert!(ran.refused("limit_reached") > 0);
 }
 
-/// Two that thank each other: each hears the other and writes back, with a message of its own each time.
+/// Plays one of two agents that thank each other for ever: it answers each thank-you with a new message.
 fn thankful(asked: &Conversation, other: impl Fn(&Conversation) -> Option<String>) -> Answer {
     let Some(to) = other(asked) else { return Answer::say("nobody is there") };
     let thanks = json!({"to": to, "payload": {"message_type": "status_report", "text": "thank you"}});
@@ -122,7 +122,7 @@ fn two_that_thank_each_other_are_stopped_and_both_are_told() {
     };
     let server = ScriptedServer::start(beside_a_worker(runaway));
     let ran = Ran::well(&server, &json!({"maxPairExchanges": 10}));
-    assert_eq!(ran.reached("maxPairExchanges").len(), 2, "both are told");
+    assert_eq!(ran.reached("maxPairExchanges").len(), 2, "both agents must be told");
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn one_that_writes_to_itself_is_stopped() {
     assert!(ran.refused("limit_reached") > 0);
 }
 
-/// A megabyte of text, in one piece, so that it comes in one event of a stream.
+/// Returns a megabyte of text without spaces, so that it comes in one event of a stream.
 fn a_megabyte() -> String {
     "长".repeat(MEGABYTE / 3)
 }
@@ -151,7 +151,7 @@ fn one_that_answers_a_megabyte_each_time_is_cut_and_what_it_said_is_kept() {
             if let Some(answer) = hire(asked, "runaway", "go") {
                 return answer;
             }
-            // Root asks for more, three times.
+            // Root asks twice for more, so the runaway answers three times.
             let heard = asked.heard().iter().filter(|heard| heard.text.contains("artifact:")).count();
             let asked_again = asked.results_of("send_message").len();
             if heard > asked_again && asked_again < 2 {
@@ -181,7 +181,7 @@ fn one_that_thinks_a_megabyte_before_each_call_stops_its_own_task_and_no_other()
     let polity = home(&server, &json!({"limits": {"maxTokensPerTask": 2_000_000}}));
     let ended = run(&polity, &["go", "--json"]).expect_code(4);
     let lines = json_lines(&ended.stdout);
-    let [reached] = events(&lines, "limit_reached")[..] else { panic!("one limit is reached, once") };
+    let [reached] = events(&lines, "limit_reached")[..] else { panic!("expected one `limit_reached` event") };
     assert_eq!(reached["limit"], "maxTokensPerTask");
     assert_eq!(run(&polity, &["something else"]).expect_code(0).stdout, "it says 42\n");
 }

@@ -1,4 +1,4 @@
-//! `polity serve`: it starts, lets in whoever has the token, ends as it is asked, and the next one goes on.
+//! `polity serve`: the daemon starts, accepts requests with the token, ends on a signal, and the next daemon goes on.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -16,15 +16,16 @@ fn answering() -> (ScriptedServer, Polity) {
     (server, polity)
 }
 
-/// An address for a daemon that goes and comes back: below the ports that a system gives to whoever asks for any, so that
-/// nobody gets it by chance while the daemon is away.
+/// Returns an address for a daemon that is started again later.
+///
+/// Its port is below those that the system assigns by itself, so that no other program gets it by chance meanwhile.
 fn address_of_its_own() -> String {
     let first = 10_000 + std::process::id() % 10_000;
     let mut addresses = (first..32_768).map(|port| format!("127.0.0.1:{port}"));
     addresses.find(|address| TcpListener::bind(address).is_ok()).expect("a free port")
 }
 
-/// A daemon that is ready.
+/// A daemon that accepts requests.
 struct Daemon {
     running: Running,
     address: String,
@@ -42,7 +43,7 @@ impl Daemon {
         Self { running, address, token }
     }
 
-    /// Sends a request with the token; gives a connection on which the answer comes.
+    /// Sends a request with the token, and returns the connection on which the answer comes.
     fn ask(&self, head: &str, body: &str) -> BufReader<TcpStream> {
         let mut stream = TcpStream::connect(&self.address).expect("a connection");
         let (address, token, length) = (&self.address, &self.token, body.len());
@@ -54,7 +55,7 @@ impl Daemon {
         BufReader::new(stream)
     }
 
-    /// The status and the body of an answer.
+    /// Sends a request with the token, and returns the status and the body of the answer.
     fn call(&self, line: &str, body: &str) -> (String, String) {
         let mut answer = String::new();
         self.ask(&format!("{line} HTTP/1.1"), body).read_to_string(&mut answer).expect("an answer");
@@ -62,7 +63,9 @@ impl Daemon {
         (head.split(' ').nth(1).expect("a status").to_owned(), body.to_owned())
     }
 
-    /// The events after one, by number and kind, up to one of a kind; or to the end of the stream.
+    /// Returns the kinds of the events after number `after`, by number.
+    ///
+    /// Stops at the first event of the kind `last` or at the end of the stream.
     fn events(&self, after: i64, last: &str) -> BTreeMap<i64, String> {
         let head = format!("GET /api/events HTTP/1.1\r\naccept: text/event-stream\r\nlast-event-id: {after}");
         let (mut events, mut number) = (BTreeMap::new(), 0);
@@ -71,7 +74,7 @@ impl Daemon {
             if let Some(id) = line.strip_prefix("id: ") {
                 number = id.parse().expect("a number");
             } else if let Some(kind) = line.strip_prefix("event: ") {
-                assert_eq!(events.insert(number, kind.to_owned()), None, "{number} came twice");
+                assert_eq!(events.insert(number, kind.to_owned()), None, "event {number} came twice");
                 if kind == last {
                     break;
                 }
@@ -119,14 +122,14 @@ fn a_stream_goes_on_with_the_next_daemon() {
     let (address, token) = (first.address.clone(), first.token.clone());
     first.running.kill9();
 
-    // What the first has left says where it was; that harms nobody.
+    // The note of the killed daemon still contains its address, which must do no harm.
     assert!(polity.data_dir().join("daemon.json").exists());
     let second = Daemon::start(&polity, &address);
     assert_eq!(second.token, token);
     second.call("POST /api/messages", r#"{"text": "and twice that?"}"#);
     let newest = *all.last_key_value().expect("events").0;
     for (number, kind) in second.events(newest, "task_idle") {
-        assert_eq!(all.insert(number, kind), None, "{number} came twice");
+        assert_eq!(all.insert(number, kind), None, "event {number} came twice");
     }
     second.running.terminate();
     second.running.wait().expect_code(0);
@@ -179,11 +182,11 @@ fn the_token_stands_nowhere_else() {
     }
     daemon.running.terminate();
     let ended = daemon.running.wait().expect_code(0);
-    assert!(ended.stderr.contains("DEBUG"), "the log tells all that there is");
-    assert!(!ended.stderr.contains(&daemon.token), "it is in the log");
+    assert!(ended.stderr.contains("DEBUG"), "the log has no DEBUG lines");
+    assert!(!ended.stderr.contains(&daemon.token), "the token is in the log");
     let database = std::fs::read(polity.data_dir().join("polity.db")).expect("the database");
     let token = daemon.token.as_bytes();
-    assert!(!database.windows(token.len()).any(|window| window == token), "it is in the database");
+    assert!(!database.windows(token.len()).any(|window| window == token), "the token is in the database");
 }
 
 #[test]
@@ -197,7 +200,7 @@ fn a_token_that_others_could_read_is_made_private() {
     let second = Daemon::start(&polity, "127.0.0.1:0");
     second.running.stderr_line("others could read");
     assert_eq!(path.metadata().expect("a file").permissions().mode() & 0o777, 0o600);
-    assert_eq!(second.token, before, "programs that know it go on");
+    assert_eq!(second.token, before, "the token must stay the same, so that programs can go on using it");
 }
 
 #[test]

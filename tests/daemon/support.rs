@@ -1,4 +1,4 @@
-//! What the tests of the daemon share.
+//! Helpers that the tests of the daemon share.
 
 pub(crate) mod database;
 pub(crate) mod files;
@@ -8,7 +8,7 @@ pub(crate) mod play;
 use polity_tests::{Answer, Conversation, Output, Polity, Running, ScriptedServer};
 use serde_json::{Value, json};
 
-/// A service at a scripted server, whose model takes these types of content and calls tools.
+/// Returns a service at a scripted server, whose model takes these types of content and calls tools.
 pub(crate) fn service(id: &str, server: &ScriptedServer, input: &[&str]) -> Value {
     json!({
         "id": id,
@@ -18,7 +18,7 @@ pub(crate) fn service(id: &str, server: &ScriptedServer, input: &[&str]) -> Valu
     })
 }
 
-/// An `app.json` without anything that takes time, and with these fields.
+/// Returns an `app.json` with these fields and with defaults that avoid waiting.
 pub(crate) fn app(fields: &Value) -> Value {
     let mut app = json!({
         "discover": false,
@@ -31,28 +31,28 @@ pub(crate) fn app(fields: &Value) -> Value {
     app
 }
 
-/// A home whose only service takes these types of content.
+/// Creates a home whose only service takes these types of content.
 pub(crate) fn home_with(server: &ScriptedServer, input: &[&str]) -> Polity {
     Polity::new(&json!({"services": [service("one", server, input)]}), &app(&json!({})))
 }
 
-/// A home whose only service is a text model, with these fields in `app.json`.
+/// Creates a home whose only service is a text model, with these fields in `app.json`.
 pub(crate) fn home(server: &ScriptedServer, fields: &Value) -> Polity {
     Polity::new(&json!({"services": [service("one", server, &["text"])]}), &app(fields))
 }
 
-/// Starts `polity run` on the data directory of the home.
+/// Starts `polity run` on the home's data directory.
 pub(crate) fn start(polity: &Polity, arguments: &[&str]) -> Running {
     polity.spawn(&[&["run", "--data", "data"], arguments].concat())
 }
 
-/// Runs `polity run` on the data directory of the home.
+/// Runs `polity run` on the home's data directory to its end.
 #[track_caller]
 pub(crate) fn run(polity: &Polity, arguments: &[&str]) -> Output {
     start(polity, arguments).wait()
 }
 
-/// The objects that `--json` printed.
+/// Parses the objects that `--json` printed.
 #[track_caller]
 pub(crate) fn json_lines(stdout: &str) -> Vec<Value> {
     stdout
@@ -61,35 +61,36 @@ pub(crate) fn json_lines(stdout: &str) -> Vec<Value> {
         .collect()
 }
 
-/// Those of the objects that are such an event.
+/// Returns the objects that are events of this kind.
 pub(crate) fn events<'l>(lines: &'l [Value], event: &str) -> Vec<&'l Value> {
     lines.iter().filter(|line| line["event"] == event).collect()
 }
 
-/// What was said to the person, oldest first.
+/// Returns the messages to the user, oldest first.
 pub(crate) fn letters(lines: &[Value]) -> Vec<&Value> {
     events(lines, "message_accepted").into_iter().filter(|message| message["to"] == "user").collect()
 }
 
-/// A call that changes nothing, another one each time: a model that repeats itself is stopped.
+/// Returns a call that changes nothing. It alternates between two tools, because the daemon stops a model that repeats
+/// the same call.
 pub(crate) fn another_call(asked: &Conversation) -> Answer {
     let tool = if asked.tool_results().len().is_multiple_of(2) { "list_contacts" } else { "list_artifacts" };
     Answer::call(tool, json!({}))
 }
 
-/// The requests that one agent made, oldest first.
+/// Returns the requests of one agent, oldest first.
 pub(crate) fn asked_by(server: &ScriptedServer, agent: &str) -> Vec<Conversation> {
     let requests = server.requests().into_iter();
     requests.map(|request| request.conversation()).filter(|asked| asked.agent_id() == agent).collect()
 }
 
-/// The newest request of all.
+/// Returns the newest request that the server received.
 #[track_caller]
 pub(crate) fn last_asked(server: &ScriptedServer) -> Conversation {
     server.requests().last().expect("a request").conversation()
 }
 
-/// The text of a message, with its parts one below the other.
+/// Returns the text of a message, with several text parts joined by line breaks.
 pub(crate) fn text_of(message: &Value) -> String {
     match &message["content"] {
         Value::Array(parts) => {
@@ -100,7 +101,7 @@ pub(crate) fn text_of(message: &Value) -> String {
     }
 }
 
-/// The references of artifacts that a text names, in order, each once.
+/// Returns the artifact references in a text, in order and without duplicates.
 pub(crate) fn references(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for (at, _) in text.match_indices("artifact:") {

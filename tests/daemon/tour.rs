@@ -1,11 +1,11 @@
-//! The tour of the README, as it stands there.
+//! Runs the commands of the README's tour, unchanged.
 
 use polity_tests::Polity;
 use serde_json::json;
 use std::path::Path;
 
-/// Comes before the commands: the daemon takes any free port, others wait until it is there, and what is watched goes into a
-/// file.
+/// Precedes the commands. It makes the daemon take any free port, makes other commands wait until the daemon is ready,
+/// and redirects the output of `polity watch` into a file.
 const PRELUDE: &str = r#"
 set -euo pipefail
 polity() {
@@ -22,12 +22,12 @@ polity() {
 trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT
 "#;
 
-/// Comes after them: whoever watches has seen it, too.
+/// Follows the commands. It waits until `polity watch` has printed that root hired an agent.
 const EPILOGUE: &str = r#"
 until grep -q "root hired " watched; do sleep 0.05; done
 "#;
 
-/// The commands of a section, in order.
+/// Returns the shell commands of a section, in order.
 fn commands(readme: &str, section: &str) -> String {
     let begin = readme.find(&format!("\n## {section}\n")).expect("the section");
     let rest = &readme[begin + 1..];
@@ -42,7 +42,7 @@ fn the_tour_of_the_readme() {
     let readme = std::fs::read_to_string(project.join("README.md")).expect("the README");
     let commands = commands(&readme, "Tour");
     for command in ["serve", "watch", "send", "agents", "messages", "usage", "export"] {
-        assert!(commands.contains(&format!("polity {command}")), "the tour shows `polity {command}`");
+        assert!(commands.contains(&format!("polity {command}")), "the tour does not show `polity {command}`");
     }
 
     let home = Polity::new(&json!({"services": []}), &json!({"discover": false}));
@@ -51,9 +51,9 @@ fn the_tour_of_the_readme() {
         .expect("the picture");
     let said = home.script(&format!("{PRELUDE}{commands}{EPILOGUE}")).wait().expect_code(0).stdout;
 
-    let blind = said.find("只收到文字说明").unwrap_or_else(|| panic!("the first answer, in {said}"));
-    let seeing = said.find("480 × 270").unwrap_or_else(|| panic!("the second answer, in {said}"));
+    let blind = said.find("只收到文字说明").unwrap_or_else(|| panic!("the first answer is not in {said}"));
+    let seeing = said.find("480 × 270").unwrap_or_else(|| panic!("the second answer is not in {said}"));
     assert!(blind < seeing, "{said}");
-    // The export, the last command, tells both stories or that of the newest task.
+    // The last command is the export. It contains both tasks or only the newest one.
     assert!(said[seeing..].contains("看看这张图片"), "{said}");
 }

@@ -1,4 +1,4 @@
-//! `/api/agents`: who there is, what they said and did, and stepping in.
+//! `/api/agents`: lists agents, shows what they said and did, and steers them.
 
 pub(crate) mod steering;
 
@@ -9,32 +9,30 @@ use crate::shared::Shared;
 use axum::Json;
 use axum::extract::State;
 use polity_runtime::Bytes as PreviewBytes;
-use polity_runtime::view::{
-    AgentDetail, AgentFilter, AgentPage, ContactView, ConversationView, RequestPreview,
-};
 use polity_society::id::{AgentId, TaskId};
+use polity_view::{AgentDetail, AgentFilter, AgentPage, ContactView, ConversationView, RequestPreview};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// Which part of a conversation is meant.
+/// Selects a part of a conversation.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct ConversationQuery {
-    /// The task; where none is given, the one that the agent was hired for, or for root the one it worked for last.
+    /// The task. By default the one that the agent was hired for; for root, the one that it worked for last.
     task: Option<TaskId>,
-    /// Only what lies before this entry: `next` of the part that was read last.
+    /// Only entries before this one: `next` of the previous part.
     #[schemars(range(min = 0))]
     before: Option<i64>,
-    /// How many entries at most.
+    /// Largest number of entries to return.
     limit: Option<u32>,
 }
 
-/// Which request is meant.
+/// Selects a request preview.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct RequestQuery {
-    /// The task; where none is given, the one that the agent was hired for, or for root the one it worked for last.
+    /// The task. By default the one that the agent was hired for; for root, the one that it worked for last.
     task: Option<TaskId>,
-    /// Whether base64 is shown whole, not only how many bytes it has.
+    /// Whether to include base64 in full; by default only its length is shown.
     #[serde(default)]
     full: bool,
 }
@@ -45,7 +43,7 @@ pub(crate) fn routes(routes: &mut Routes) {
         operation
             .summary("Agents, parents before children.")
             .query::<AgentFilter>()
-            .gives::<AgentPage>(200, "A page of them.")
+            .gives::<AgentPage>(200, "A page of agents.")
             .refuses(&[400])
     });
     routes.add(Verb::Get, "/api/agents/{id}", "getAgent", get, |operation| {
@@ -53,20 +51,20 @@ pub(crate) fn routes(routes: &mut Routes) {
     });
     routes.add(Verb::Get, "/api/agents/{id}/contacts", "listContacts", contacts, |operation| {
         operation
-            .summary("Whom an agent can write to.")
-            .gives::<Vec<ContactView>>(200, "Its contacts, the oldest entry first.")
+            .summary("The contacts of an agent: whom it can write to.")
+            .gives::<Vec<ContactView>>(200, "The contacts, oldest entry first.")
             .refuses(&[404])
     });
     routes.add(Verb::Get, "/api/agents/{id}/conversation", "getConversation", conversation, |operation| {
         operation
-            .summary("What an agent heard, said and did in a task, as it is stored.")
+            .summary("The stored history of an agent in a task: what it heard, said and did.")
             .query::<ConversationQuery>()
-            .gives::<ConversationView>(200, "A part of it, oldest first.")
+            .gives::<ConversationView>(200, "A part of the history, oldest first.")
             .refuses(&[400, 404])
     });
     routes.add(Verb::Get, "/api/agents/{id}/request", "previewRequest", request, |operation| {
         operation
-            .summary("The request that the agent's model would be sent now. Nothing is sent.")
+            .summary("A preview of the request that would go to the agent's model now. Nothing is sent.")
             .query::<RequestQuery>()
             .gives::<RequestPreview>(200, "The request.")
             .refuses(&[400, 404])

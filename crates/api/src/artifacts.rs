@@ -1,4 +1,4 @@
-//! `/api/artifacts`
+//! `/api/artifacts`: lists, stores and describes artifacts.
 
 mod content;
 mod range;
@@ -13,22 +13,22 @@ use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use polity_runtime::NewArtifact;
-use polity_runtime::view::{ArtifactFilter, ArtifactPage, ArtifactView};
 use polity_society::id::{ArtifactId, TaskId};
+use polity_view::{ArtifactFilter, ArtifactPage, ArtifactView};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, json};
 use std::sync::Arc;
 
-/// What is said of a file that is its own body; a form says it in fields of the same names.
+/// Describes a file that is sent as the body. A form has fields with the same names instead.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 struct UploadQuery {
-    /// Its name.
+    /// The name of the file.
     filename: Option<String>,
     /// A label, such as `report`.
     #[serde(rename = "type")]
     label: Option<String>,
-    /// The task that it belongs to.
+    /// The task that the file belongs to.
     task: Option<TaskId>,
 }
 
@@ -36,9 +36,9 @@ struct UploadQuery {
 pub(crate) fn routes(routes: &mut Routes) {
     routes.add(Verb::Get, "/api/artifacts", "listArtifacts", list, |operation| {
         operation
-            .summary("Artifacts, the newest first.")
+            .summary("Artifacts, newest first.")
             .query::<ArtifactFilter>()
-            .gives::<ArtifactPage>(200, "A page of them.")
+            .gives::<ArtifactPage>(200, "A page of artifacts.")
             .refuses(&[400])
     });
     routes.add(Verb::Post, "/api/artifacts", "putArtifact", put, |operation| {
@@ -62,7 +62,7 @@ pub(crate) fn routes(routes: &mut Routes) {
     });
     routes.add(Verb::Get, "/api/artifacts/{id}", "getArtifact", get, |operation| {
         operation
-            .summary("What is known of an artifact.")
+            .summary("The description of an artifact, without its bytes.")
             .gives::<ArtifactView>(200, "The artifact.")
             .refuses(&[404])
     });
@@ -73,7 +73,7 @@ fn nothing() -> Problem {
     Problem::not_found("there is no such artifact")
 }
 
-/// The id that a path names; nothing else is ever looked for.
+/// Parses the id in a path. Anything that is not a valid id is refused before any lookup.
 fn id(name: &str) -> Result<ArtifactId, Problem> {
     ArtifactId::from_reference(name).ok_or_else(nothing)
 }
@@ -109,7 +109,7 @@ async fn put(
     Ok((StatusCode::CREATED, Json(stored)))
 }
 
-/// The file of a form, with what its other fields, or else the query, say of it.
+/// Takes the file of a form. The form's other fields describe it; a missing one is taken from the query.
 fn of_form(form: Form, mut said: UploadQuery) -> Result<(NewArtifact, Option<TaskId>), Problem> {
     for (name, value) in form.texts {
         match name.as_str() {
@@ -121,7 +121,7 @@ fn of_form(form: Form, mut said: UploadQuery) -> Result<(NewArtifact, Option<Tas
     }
     let mut files = form.files.into_iter();
     let (Some(file), None) = (files.next(), files.next()) else {
-        return Err(Problem::bad_request("a form brings one file, in the field `file`"));
+        return Err(Problem::bad_request("a form must have exactly one file, in the field `file`"));
     };
     let new = NewArtifact {
         bytes: file.bytes,

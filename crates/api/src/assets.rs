@@ -1,4 +1,4 @@
-//! The live view: files that are part of the binary.
+//! The files of the live view, which are part of the binary.
 
 use crate::problem::{Problem, no_route};
 use axum::body::Body;
@@ -9,17 +9,17 @@ use include_dir::{Dir, File, include_dir};
 
 static WEB: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/web");
 
-/// The page may load and call nothing but what the daemon itself gives.
+/// The content security policy: the page may load and call only the daemon itself.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; \
                       media-src 'self' blob:; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; \
                       base-uri 'none'";
 
-/// The page.
+/// Serves the page of the live view.
 pub(crate) async fn page(headers: HeaderMap) -> Result<Response, Problem> {
     give("index.html", &headers).await
 }
 
-/// A file that the page needs.
+/// Serves a file that the page loads.
 pub(crate) async fn asset(
     path: Result<Path<String>, axum::extract::rejection::PathRejection>,
     headers: HeaderMap,
@@ -31,7 +31,7 @@ pub(crate) async fn asset(
 }
 
 async fn give(path: &str, headers: &HeaderMap) -> Result<Response, Problem> {
-    // Files are found by their whole name in a list that was made when the binary was built; nothing is opened.
+    // Looks up the full name in a list from build time. No path of a request ever reaches the file system.
     let Some(file) = WEB.get_file(path) else { return Err(no_route().await) };
     let tag = format!("\"{}\"", &blake3::hash(file.contents()).to_hex()[..32]);
     let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
@@ -47,7 +47,7 @@ async fn give(path: &str, headers: &HeaderMap) -> Result<Response, Problem> {
     Ok(response)
 }
 
-/// Whether `If-None-Match` names a tag.
+/// Whether the value of `If-None-Match` contains this tag.
 pub(crate) fn names(known: &str, tag: &str) -> bool {
     known.split(',').map(str::trim).any(|one| one == "*" || one.strip_prefix("W/").unwrap_or(one) == tag)
 }

@@ -1,4 +1,4 @@
-//! `GET /api/events`: what happened, as a page or as a stream.
+//! `GET /api/events`: the events, as a page or as a stream.
 
 mod begin;
 mod stream;
@@ -11,8 +11,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use polity_runtime::view::{DEFAULT_PAGE, EventFilter, EventPage};
 use polity_society::id::{AgentId, TaskId};
+use polity_view::{DEFAULT_PAGE, EventFilter, EventPage};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -22,22 +22,22 @@ pub(crate) use stream::MOST_STREAMS;
 
 const EVENT_STREAM: &str = "text/event-stream";
 
-/// Which events are wanted.
+/// Selects events.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct EventsQuery {
-    /// The number of the last event that is known already; 0 where none is given.
+    /// Only events after this number, which is that of the last event that the client knows; 0 by default.
     #[schemars(range(min = 0))]
     after: Option<i64>,
-    /// For a page: only what lies just before this event.
+    /// For a page only: the last events before this number.
     #[schemars(range(min = 0))]
     before: Option<i64>,
-    /// How many at most; a stream has no end.
+    /// Largest number of events in a page. A stream has no limit.
     limit: Option<u32>,
-    /// Only those of this task, and those about its agents.
+    /// Only events of this task or about its agents.
     task: Option<TaskId>,
-    /// Only those that are about this agent, and messages that it has sent.
+    /// Only events about this agent, and messages that it has sent.
     agent: Option<AgentId>,
-    /// Only those of these kinds, with commas between them, such as `message_accepted,task_idle`.
+    /// Only events of these kinds, separated by commas, such as `message_accepted,task_idle`.
     kind: Option<String>,
 }
 
@@ -46,11 +46,9 @@ pub(crate) fn routes(routes: &mut Routes) {
     routes.add(Verb::Get, "/api/events", "listEvents", events, |operation| {
         let number = json!({"type": "string", "pattern": "^[0-9]*$"});
         operation
-            .summary(
-                "What happened, oldest first: a page, or a stream for whoever accepts text/event-stream.",
-            )
+            .summary("Events, oldest first: a page, or a stream for clients that accept text/event-stream.")
             .query::<EventsQuery>()
-            .header("Last-Event-ID", "For a stream: the number of the last event that came.", number)
+            .header("Last-Event-ID", "For a stream: the number of the last event received.", number)
             .gives::<EventPage>(200, "The events.")
             .gives_content(200, "The events.", EVENT_STREAM, json!({"type": "string"}))
             .refuses(&[400])
@@ -63,7 +61,7 @@ async fn events(
     Wanted(wanted): Wanted<EventsQuery>,
 ) -> Result<Response, Problem> {
     if wanted.after.is_some_and(|after| after < 0) || wanted.before.is_some_and(|before| before < 0) {
-        return Err(Problem::bad_request("`after` and `before` are numbers of events, or 0"));
+        return Err(Problem::bad_request("`after` and `before` must be event numbers, or 0"));
     }
     let kinds = wanted.kind.iter().flat_map(|kinds| kinds.split(','));
     let kinds = kinds.map(|kind| kind.trim().to_owned()).filter(|kind| !kind.is_empty()).collect();
@@ -71,7 +69,7 @@ async fn events(
     let limit = wanted.limit.unwrap_or(DEFAULT_PAGE);
     let page = match (wanted.after, wanted.before) {
         (_, Some(_)) if wants_stream(&headers) => {
-            return Err(Problem::bad_request("a stream has no `before`"));
+            return Err(Problem::bad_request("a stream cannot have `before`"));
         }
         (Some(_), Some(_)) => return Err(Problem::bad_request("give `after` or `before`, not both")),
         (after, None) if wants_stream(&headers) => {
@@ -84,7 +82,7 @@ async fn events(
     Ok(Json(page).into_response())
 }
 
-/// Whether a stream is asked for.
+/// Whether the client accepts a stream of events.
 pub(crate) fn wants_stream(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     accepted

@@ -1,4 +1,4 @@
-//! What handlers take out of a request, with problems where it is not there.
+//! Extractors for handlers. If something is missing or invalid, they answer with a problem.
 
 use crate::problem::Problem;
 use crate::upload::Trickle;
@@ -6,16 +6,16 @@ use axum::Json;
 use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
-use polity_runtime::view::MAX_PAGE;
+use polity_view::MAX_PAGE;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use std::error::Error;
 use tower_http::timeout::TimeoutError;
 
-/// No id and no name in a path is longer.
+/// Longest id or name in a path, in bytes.
 const LONGEST_NAME: usize = 200;
 
-/// The parameters of the query: those that are known, each once, `limit` within its bounds.
+/// The parameters of a query. Refuses unknown and repeated ones, and a `limit` out of bounds.
 pub(crate) struct Wanted<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + JsonSchema, S: Send + Sync> FromRequestParts<S> for Wanted<T> {
@@ -41,7 +41,7 @@ impl<T: DeserializeOwned + JsonSchema, S: Send + Sync> FromRequestParts<S> for W
     }
 }
 
-/// The name in a path: nothing but a text that is looked for.
+/// The name in a path, used only as a key for a lookup.
 pub(crate) struct Named(pub(crate) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for Named {
@@ -52,12 +52,12 @@ impl<S: Send + Sync> FromRequestParts<S> for Named {
             Ok(Path(name)) if name.len() <= LONGEST_NAME && !name.contains(char::is_control) => {
                 Ok(Self(name))
             }
-            Ok(_) | Err(_) => Err(Problem::not_found("nothing has such a name")),
+            Ok(_) | Err(_) => Err(Problem::not_found("this is not a valid name or id")),
         }
     }
 }
 
-/// Reads a body of JSON of at most so many bytes.
+/// Parses a JSON body of at most `most` bytes.
 pub(crate) async fn json<T: DeserializeOwned>(mut request: Request, most: usize) -> Result<T, Problem> {
     DefaultBodyLimit::max(most).apply(&mut request);
     match Json::<T>::from_request(request, &()).await {
@@ -66,7 +66,7 @@ pub(crate) async fn json<T: DeserializeOwned>(mut request: Request, most: usize)
     }
 }
 
-/// What is said of a body that could not be read.
+/// Turns the failure to read a body into a problem.
 pub(crate) fn unread(status: u16, said: String, error: &(dyn Error + 'static)) -> Problem {
     let mut cause = Some(error);
     while let Some(error) = cause {
@@ -83,7 +83,7 @@ pub(crate) fn unread(status: u16, said: String, error: &(dyn Error + 'static)) -
     }
 }
 
-/// Whether the body is said to be of a content type.
+/// Whether the headers declare this content type for the body.
 pub(crate) fn is_content_type(headers: &HeaderMap, expected: &str) -> bool {
     let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     given.split(';').next().is_some_and(|given| given.trim().eq_ignore_ascii_case(expected))

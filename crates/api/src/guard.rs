@@ -1,7 +1,7 @@
-//! Who may ask. Everything but `GET /healthz` needs the token or the cookie of a browser that has shown it; and
-//! whoever asks, a request that names a host of somebody else, or comes from a page of somebody else, is refused.
+//! Access control. Every request except `GET /healthz` needs the token, or the cookie of a browser that has shown the
+//! token. Even with either, the guard refuses a request that names a foreign host or comes from a foreign page.
 //!
-//! [`Guard::judge`] decides, from the head of a request alone; [`stand`] acts.
+//! [`Guard::judge`] decides by the head of a request alone; [`stand`] acts on the verdict.
 
 mod host;
 mod token;
@@ -19,7 +19,7 @@ use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 use token::Tickets;
 
-/// What tells whether a request may pass.
+/// Decides whether a request may pass.
 #[derive(Debug)]
 pub struct Guard {
     hosts: Hosts,
@@ -27,31 +27,32 @@ pub struct Guard {
     pub(crate) tickets: Tickets,
 }
 
-/// What is said of a request.
+/// The decision about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It may pass.
+    /// The request may pass.
     Pass,
-    /// It calls us by a name that is not ours.
+    /// Its host is not a name of this daemon.
     ForeignHost,
-    /// It comes from a page that is not ours.
+    /// It comes from a page that the daemon did not serve.
     ForeignOrigin,
-    /// It does not show who sends it.
+    /// It carries no valid token or cookie.
     Unauthorized,
 }
 
 impl Guard {
-    /// A guard that takes one token, under certain names.
+    /// Creates a guard that accepts this token for requests to these hosts.
     pub fn new(token: Token, hosts: Hosts) -> Self {
         Self { hosts, token, tickets: Tickets::default() }
     }
 
-    /// The token.
+    /// Returns the token that clients must send.
     pub(crate) fn token(&self) -> &Token {
         &self.token
     }
 
-    /// What the cookie is called. Cookies know no ports, so two daemons of one machine would overwrite each other's.
+    /// Returns the name of the cookie. It contains the port: browsers share cookies between ports, so two daemons on
+    /// one machine would overwrite each other's cookie.
     pub(crate) fn cookie_name(&self) -> String {
         format!("polity-session-{}", self.hosts.port())
     }
@@ -72,7 +73,7 @@ impl Guard {
             return Verdict::ForeignOrigin;
         }
         if uri.path() == "/login" {
-            // Whether that lets anybody in is decided there.
+            // The login handler itself checks the ticket or the token.
             return Verdict::Pass;
         }
         if headers.contains_key(AUTHORIZATION) {
@@ -86,7 +87,8 @@ impl Guard {
         if !self.has_session(headers) || !is_of_our_page(headers) {
             return Verdict::Unauthorized;
         }
-        // A browser sends cookies by itself; what changes something must come from our own page.
+        // A browser attaches cookies to the requests of any page, so a request that changes something must come from
+        // our own page.
         if method.is_safe() || from_page { Verdict::Pass } else { Verdict::ForeignOrigin }
     }
 
@@ -99,8 +101,8 @@ impl Guard {
     }
 }
 
-/// Whether a browser says that the request comes from a page of ours, or from the person. A page on another port of
-/// this machine is the same *site*, so that its requests have our cookie.
+/// Whether the browser reports that the request comes from our page or from the person. This check is needed because
+/// a page on another port of this machine is the same *site*, so its requests carry our cookie.
 fn is_of_our_page(headers: &HeaderMap) -> bool {
     let says = |name: &'static str| headers.get(name).map(HeaderValue::as_bytes);
     match says("sec-fetch-site") {
@@ -109,20 +111,20 @@ fn is_of_our_page(headers: &HeaderMap) -> bool {
     }
 }
 
-/// The value of a header that stands there once.
+/// Returns the value of a header that occurs exactly once.
 fn only(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     let mut all = headers.get_all(name).iter();
     let value = all.next()?.to_str().ok()?;
     all.next().is_none().then_some(value)
 }
 
-/// The token of `Bearer TOKEN`.
+/// Returns the token in `Bearer TOKEN`.
 fn bearer(value: &str) -> Option<&str> {
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// Lets requests pass or refuses them, and sees to it that no answer can be used by a page of somebody else.
+/// Passes or refuses requests, and adds headers to every answer so that foreign pages cannot use it.
 pub(crate) async fn stand(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
     let is_openai = request.uri().path() == "/v1" || request.uri().path().starts_with("/v1/");
     let verdict = guard.judge(request.method(), request.uri(), request.headers());
@@ -142,18 +144,18 @@ pub(crate) async fn stand(State(guard): State<Arc<Guard>>, request: Request, nex
         HeaderName::from_static("cross-origin-resource-policy"),
         HeaderValue::from_static("same-origin"),
     );
-    // A page that opens ours gets no hold of its window.
+    // A page that opens ours gets no reference to its window.
     headers.insert(
         HeaderName::from_static("cross-origin-opener-policy"),
         HeaderValue::from_static("same-origin"),
     );
-    // Not `no-referrer`, with which a browser calls the origin of our own form `null`.
+    // With `no-referrer`, browsers would send `Origin: null` for our own login form.
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }
 
-/// Whether it is a person who opens the page, and so can fill in a form.
+/// Whether a person opens the page in a browser, and so can fill in a form.
 fn wants_page(request: &Request) -> bool {
     request.uri().path() == "/" && matches!(*request.method(), Method::GET | Method::HEAD)
 }

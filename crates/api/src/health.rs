@@ -1,4 +1,4 @@
-//! Whether the daemon lives, and whether it can work.
+//! `/healthz` and `/readyz`: whether the daemon is alive, and whether it can work.
 
 use crate::openapi::{Access, Routes, Verb};
 use crate::problem::Problem;
@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
-/// How long what was found out counts: finding out takes a write that waits for the disk.
+/// How long a result is reused, because each check writes to the disk and waits for it.
 const COUNTS_FOR: Duration = Duration::from_secs(1);
 
-/// What was found out last of whether the data can be written to.
+/// The last result of the check whether the data directory is writable.
 #[derive(Default)]
 pub(crate) struct Readiness(Mutex<Option<Found>>);
 
@@ -29,7 +29,7 @@ impl Found {
 }
 
 impl Readiness {
-    /// What stands in the way, if anything does. Many who ask at once wait for one answer.
+    /// Returns what prevents writing, if anything does. Concurrent callers wait for a single check.
     async fn trouble(&self, now: Instant, look: impl AsyncFnOnce() -> Option<String>) -> Option<String> {
         let mut last = self.0.lock().await;
         if let Some(found) = last.as_ref().filter(|found| found.counts(now)) {
@@ -50,9 +50,9 @@ pub(crate) fn routes(routes: &mut Routes) {
         "health",
         async || "ok\n",
         |operation| {
-            operation.summary("The process lives.").access(Access::Anybody).gives_content(
+            operation.summary("Whether the process is alive.").access(Access::Anybody).gives_content(
                 200,
-                "It does.",
+                "It is alive.",
                 "text/plain",
                 text(),
             )
@@ -60,8 +60,8 @@ pub(crate) fn routes(routes: &mut Routes) {
     );
     routes.add(Verb::Get, "/readyz", "readiness", ready, |operation| {
         operation
-            .summary("The data directory can be used, and the daemon is not about to end.")
-            .gives_content(200, "Both hold.", "text/plain", text())
+            .summary("Whether the data directory is usable and the daemon is not shutting down.")
+            .gives_content(200, "The daemon can work.", "text/plain", text())
     });
 }
 
@@ -104,7 +104,7 @@ mod tests {
         check(999, Some("full"), (None, 1)).await;
         check(1000, Some("full"), (Some("full"), 2)).await;
         check(1999, None, (Some("full"), 2)).await;
-        // Who has waited for others asks as of a moment before.
+        // A caller that waited for another check brings an older time.
         check(500, None, (Some("full"), 2)).await;
         check(2000, None, (None, 3)).await;
     }

@@ -1,13 +1,13 @@
-//! HTTP over a society.
+//! The HTTP API of a society.
 //!
-//! *Request → guard → route → [`Society`] → JSON.* The [`guard`] judges the head of a request: is the host ours, the
-//! origin, does it show the token? A route is declared once, in the file of its resource; the router and the OpenAPI
-//! document both come of that ([`openapi`]). Its handler calls the society, and what comes back becomes JSON. All that
-//! goes wrong becomes `application/problem+json` ([`problem`]). [`serve`] speaks HTTP on a socket, with bounds on
-//! clients that are slow or many. [`read_only`] gives the same routes to a process that has opened a society for reading
-//! alone: there [`read_only::stand`] takes the place of the guard, and refuses what would write.
+//! *Request → guard → route → [`Society`] → JSON.* The [`guard`] judges the head of a request: host, origin and token.
+//! A route is declared once, in the file of its resource, and [`openapi`] builds both the router and the OpenAPI
+//! document from that. The handler calls the society and turns the result into JSON. Every failure becomes
+//! `application/problem+json` ([`problem`]). [`serve`] speaks HTTP on a socket, with limits against slow and numerous
+//! clients. [`read_only`] offers the same routes to a process that has opened a society read-only: there
+//! [`read_only::stand`] replaces the guard and refuses requests that write.
 //!
-//! It must not know SQL, models or prompts; and not where the daemon listens, or where the token is kept.
+//! This crate knows nothing about SQL, models or prompts, nor where the daemon listens or where its token is stored.
 
 mod agents;
 mod artifacts;
@@ -48,17 +48,17 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 
-/// What tells the API that the daemon ends.
+/// The signals that tell the API that the daemon is shutting down.
 #[derive(Clone, Debug, Default)]
 pub struct Ending {
-    /// Nothing new is begun: `GET /readyz` says so.
+    /// Cancelled when the daemon accepts no new work; `GET /readyz` then reports it as unavailable.
     pub draining: CancellationToken,
-    /// Streams end, connections are closed.
+    /// Cancelled when streams must end and connections must close.
     pub closing: CancellationToken,
 }
 
-/// All routes behind the guard, with others that are mounted beside them. Those name their whole paths and have no
-/// fallback of their own.
+/// Builds all routes behind the guard, together with the mounted ones. A mounted router uses full paths and has no
+/// fallback.
 pub fn app(
     society: Arc<Society>,
     guard: Guard,
@@ -73,13 +73,13 @@ pub fn app(
     bounded(all).layer(middleware::from_fn_with_state(guard, guard::stand))
 }
 
-/// All routes over a society that was opened for reading alone, for the process that has opened it: nobody else reaches
-/// them, so they ask for no token. What would write, and streams of events, are refused.
+/// Builds all routes for a society that this process has opened read-only. No other process reaches them, so they
+/// require no token. They refuse writes and event streams.
 pub fn read_only(society: Arc<Society>) -> Router {
     bounded(routes(society, None, Ending::default())).layer(middleware::from_fn(read_only::stand))
 }
 
-/// The declared routes.
+/// Builds the declared routes with their state.
 fn routes(society: Arc<Society>, guard: Option<Arc<Guard>>, ending: Ending) -> Router {
     let (router, document) = declared().finish();
     router.with_state(Arc::new(Shared {
@@ -95,7 +95,7 @@ fn routes(society: Arc<Society>, guard: Option<Arc<Guard>>, ending: Ending) -> R
     }))
 }
 
-/// Routes, with an answer for whatever is no route, and for a handler that panics.
+/// Adds answers for unknown paths, for unknown methods and for handlers that panic.
 fn bounded(routes: Router) -> Router {
     routes
         .fallback(problem::no_route)
@@ -103,7 +103,7 @@ fn bounded(routes: Router) -> Router {
         .layer(CatchPanicLayer::custom(problem::panicked))
 }
 
-/// The description of the API (OpenAPI 3.1), as it is served.
+/// Returns the OpenAPI 3.1 document of the API, as the daemon serves it.
 pub fn description() -> Value {
     declared().finish().1
 }

@@ -1,5 +1,5 @@
-//! How a browser comes in: by a small form that takes the token, or by a ticket that `polity view` has got for it.
-//! Either becomes a cookie.
+//! The login of a browser: by a form that takes the token, or by a ticket from `polity view`. After either, the browser
+//! gets a cookie.
 
 use crate::guard::Guard;
 use crate::openapi::{Access, Routes, Verb};
@@ -16,38 +16,38 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// How long a browser keeps the cookie.
+/// Lifetime of the cookie in the browser: a year.
 const COOKIE_SECONDS: u32 = 365 * 24 * 60 * 60;
 const FORM_POLICY: &str = "default-src 'none'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
-/// What the form says beside its field.
+/// Whether the form reports a failed attempt.
 #[derive(Clone, Copy)]
 pub(crate) enum Attempt {
-    /// Nothing was tried yet.
+    /// There was no attempt yet.
     None,
-    /// It was not right.
+    /// The token or the ticket was wrong or expired.
     Wrong,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct LoginForm {
-    /// The token of the data directory.
+    /// The token in the data directory.
     #[serde(default)]
     token: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct LoginQuery {
-    /// What `POST /api/session` gave.
+    /// The ticket that `POST /api/session` returned.
     #[serde(default)]
     ticket: Option<String>,
 }
 
-/// Where a browser comes in without the token.
+/// An address at which a browser can log in without the token.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Session")]
 struct Session {
-    /// To be opened once, within a minute.
+    /// Opens the live view once, within a minute.
     url: String,
 }
 
@@ -59,8 +59,8 @@ pub(crate) fn routes(routes: &mut Routes) {
             .summary("Turns a ticket into a session.")
             .access(Access::Anybody)
             .query::<LoginQuery>()
-            .gives_nothing(303, "The ticket was good; go to the page.")
-            .gives_content(401, "The ticket is not good; a form for the token.", "text/html", html())
+            .gives_nothing(303, "The ticket was valid; go to the page.")
+            .gives_content(401, "The ticket is not valid; a form for the token.", "text/html", html())
             .refuses(&[403, 500])
     });
     routes.add(Verb::Post, "/login", "loginByToken", by_token, |operation| {
@@ -71,21 +71,21 @@ pub(crate) fn routes(routes: &mut Routes) {
             .access(Access::Anybody)
             .takes_content("application/x-www-form-urlencoded", schema)
             .gives_nothing(303, "The token was right; go to the page.")
-            .gives_content(401, "The token is wrong; the form again.", "text/html", html())
+            .gives_content(401, "The token was wrong; the form again.", "text/html", html())
             .refuses(&[403, 500])
     });
     routes.add(Verb::Post, "/api/session", "openSession", open, |operation| {
         operation
-            .summary("Gives an address that opens the page once, within a minute, without the token.")
+            .summary("Returns an address that opens the page once, within a minute, without the token.")
             .gives::<Session>(200, "The address.")
     });
 }
 
-/// The form, as the answer to whoever has no session.
+/// Builds the login form, the answer to a browser without a session.
 pub(crate) fn form(attempt: Attempt) -> Response {
     let said = match attempt {
         Attempt::None => "",
-        Attempt::Wrong => "<p role=\"alert\">That was not right, or too late. 不对，或者已过期。</p>\n",
+        Attempt::Wrong => "<p role=\"alert\">That was wrong, or it has expired. 不对，或者已过期。</p>\n",
     };
     let page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -114,7 +114,7 @@ async fn by_ticket(
     let guard = guard(&shared)?;
     let ticket = query.ok().and_then(|Query(query)| query.ticket);
     match ticket {
-        // Whatever looks at an address before the person goes there asks for its head; the ticket stays good.
+        // Link previews send HEAD before the person opens the address; they must not use up the ticket.
         Some(_) if method == Method::HEAD => Ok(form(Attempt::None)),
         Some(ticket) if guard.tickets.redeem(&ticket, Instant::now()) => welcome(guard, &headers),
         Some(_) => Ok(form(Attempt::Wrong)),
@@ -134,9 +134,9 @@ async fn by_token(
     }
 }
 
-/// What lets browsers in, where they reach us.
+/// Returns the guard, or a problem if no browser can reach these routes.
 fn guard(shared: &Shared) -> Result<&Guard, Problem> {
-    shared.guard.as_deref().ok_or_else(|| Problem::not_found("no browser is served here"))
+    shared.guard.as_deref().ok_or_else(|| Problem::not_found("this process serves no browsers"))
 }
 
 /// Sends the browser to the page, with a cookie.
@@ -151,8 +151,8 @@ fn welcome(guard: &Guard, headers: &HeaderMap) -> Result<Response, Problem> {
     Ok(response)
 }
 
-/// What a cookie says beside, where the page came by TLS: it is never sent without. The guard has seen to it that the
-/// origin is ours; what a proxy says of itself, anybody could say.
+/// Returns the cookie attribute `Secure` if the page came over TLS, so that the browser never sends the cookie without
+/// TLS. It trusts `Origin`, which the guard has checked, but no proxy headers, which anybody could forge.
 fn secure(headers: &HeaderMap) -> &'static str {
     match headers.get(header::ORIGIN) {
         Some(origin) if origin.as_bytes().starts_with(b"https://") => "; Secure",
@@ -162,10 +162,10 @@ fn secure(headers: &HeaderMap) -> &'static str {
 
 async fn open(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Result<Json<Session>, Problem> {
     let ticket = guard(&shared)?.tickets.issue(Instant::now()).map_err(|error| {
-        tracing::error!(%error, "the system gives no random bytes");
+        tracing::error!(%error, "the system returned no random bytes");
         Problem::defect()
     })?;
-    // The guard has looked at it.
+    // The guard has checked the host.
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).ok_or_else(Problem::defect)?;
     Ok(Json(Session { url: format!("http://{host}/login?ticket={ticket}") }))
 }

@@ -1,4 +1,4 @@
-//! `/api/messages`: what was said, and what the person says.
+//! `/api/messages`: reads messages and takes those of the person.
 
 mod post;
 
@@ -9,17 +9,17 @@ use crate::shared::Shared;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use polity_runtime::view::{MessageFilter, MessagePage, MessageView};
 use polity_society::id::MessageId;
+use polity_view::{MessageFilter, MessagePage, MessageView};
 use std::sync::Arc;
 
 /// Declares the routes.
 pub(crate) fn routes(routes: &mut Routes) {
     routes.add(Verb::Get, "/api/messages", "listMessages", list, |operation| {
         operation
-            .summary("Messages, the oldest first unless `order` says otherwise.")
+            .summary("Messages, oldest first unless `order` specifies otherwise.")
             .query::<MessageFilter>()
-            .gives::<MessagePage>(200, "A page of them.")
+            .gives::<MessagePage>(200, "A page of messages.")
             .refuses(&[400])
     });
     post::routes(routes);
@@ -28,8 +28,8 @@ pub(crate) fn routes(routes: &mut Routes) {
     });
     routes.add(Verb::Post, "/api/messages/{id}/shown", "markShown", mark_shown, |operation| {
         operation
-            .summary("Notes that the person has seen a message.")
-            .gives_nothing(204, "It is noted.")
+            .summary("Records that the person has seen a message.")
+            .gives_nothing(204, "It is recorded.")
             .refuses(&[404])
     });
 }
@@ -44,7 +44,7 @@ async fn list(
 ) -> Result<Json<MessagePage>, Problem> {
     for id in [&filter.after, &filter.before].into_iter().flatten() {
         if id.sequence().is_none() {
-            return Err(Problem::bad_request("`after` and `before` are ids of messages, such as m000000001"));
+            return Err(Problem::bad_request("`after` and `before` must be message ids, such as m000000001"));
         }
     }
     Ok(Json(shared.society.messages(&filter).await?))

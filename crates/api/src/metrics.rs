@@ -1,4 +1,4 @@
-//! `GET /metrics`: the figures that Prometheus collects.
+//! `GET /metrics`: metrics for Prometheus.
 
 mod exposition;
 
@@ -8,7 +8,7 @@ use crate::shared::Shared;
 use axum::extract::State;
 use axum::http::{HeaderName, header};
 use exposition::{Exposition, Sort};
-use polity_runtime::view::{
+use polity_view::{
     AgentFilter, AgentState, Circuit, ConfigView, DataFacts, MAX_PAGE, ServiceView, Severity, UsageFilter,
     UsageView,
 };
@@ -21,9 +21,9 @@ const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// Declares the route.
 pub(crate) fn routes(routes: &mut Routes) {
     routes.add(Verb::Get, "/metrics", "metrics", metrics, |operation| {
-        operation.summary("Figures, as Prometheus collects them.").gives_content(
+        operation.summary("Metrics for Prometheus.").gives_content(
             200,
-            "The figures.",
+            "The metrics.",
             "text/plain",
             json!({"type": "string"}),
         )
@@ -54,7 +54,7 @@ const STATES: [(AgentState, &str); 6] = [
     (AgentState::Idle, "idle"),
 ];
 
-/// How many agents, root among them, are in each state; those that have ended are not counted.
+/// Counts the agents in each state, root included. Agents that have ended are not counted.
 async fn agents(shared: &Shared) -> Result<[u64; STATES.len()], Problem> {
     let mut counts = [0; STATES.len()];
     let mut filter = AgentFilter { limit: Some(MAX_PAGE), ..AgentFilter::default() };
@@ -72,10 +72,10 @@ async fn agents(shared: &Shared) -> Result<[u64; STATES.len()], Problem> {
     }
 }
 
-/// A name, what it says, and what it is for a service.
+/// The name of a metric, its help text, and a function that reads its value from a service.
 type Gauge = (&'static str, &'static str, fn(&ServiceView) -> f64);
 
-/// What is told.
+/// The data behind all metrics.
 struct Figures {
     uptime: Duration,
     facts: DataFacts,
@@ -97,13 +97,13 @@ impl Figures {
     }
 
     fn process(&self, out: &mut Exposition) {
-        out.family("polity_build_info", Sort::Gauge, "The version that runs.");
+        out.family("polity_build_info", Sort::Gauge, "The version of the running daemon.");
         out.sample(&[("version", env!("CARGO_PKG_VERSION"))], 1.0);
         out.family("polity_uptime_seconds", Sort::Gauge, "How long the daemon has been serving.");
         out.sample(&[], self.uptime.as_secs_f64());
         out.family("polity_config_revision", Sort::Gauge, "The revision of the configuration in force.");
         out.sample(&[], self.config.revision as f64);
-        out.family("polity_config_problems", Sort::Gauge, "What is wrong with the files as they are now.");
+        out.family("polity_config_problems", Sort::Gauge, "Problems in the current configuration files.");
         for (severity, name) in [(Severity::Error, "error"), (Severity::Warning, "warning")] {
             let count = self.config.problems.iter().filter(|problem| problem.severity == severity).count();
             out.sample(&[("severity", name)], count as f64);
@@ -121,27 +121,27 @@ impl Figures {
         out.family("polity_tasks", Sort::Gauge, "Tasks.");
         out.sample(&[("state", "open")], facts.open_tasks as f64);
         out.sample(&[("state", "idle")], facts.tasks.saturating_sub(facts.open_tasks) as f64);
-        out.family("polity_messages", Sort::Gauge, "Messages that are stored.");
+        out.family("polity_messages", Sort::Gauge, "Stored messages.");
         out.sample(&[("state", "waiting")], facts.waiting_messages as f64);
         out.sample(&[("state", "read")], facts.messages.saturating_sub(facts.waiting_messages) as f64);
-        out.family("polity_artifacts", Sort::Gauge, "Artifacts that are stored.");
+        out.family("polity_artifacts", Sort::Gauge, "Stored artifacts.");
         out.sample(&[], facts.artifacts as f64);
-        out.family("polity_artifact_bytes", Sort::Gauge, "Their bytes, as if none were stored twice.");
+        out.family("polity_artifact_bytes", Sort::Gauge, "Bytes of all artifacts, duplicates included.");
         out.sample(&[], facts.artifact_bytes as f64);
-        out.family("polity_database_bytes", Sort::Gauge, "Bytes of the database that hold something.");
+        out.family("polity_database_bytes", Sort::Gauge, "Bytes of the database that are in use.");
         out.sample(&[], facts.database_bytes as f64);
-        out.family("polity_events_total", Sort::Counter, "Events that ever happened.");
-        // What the process has counted: in the database the newest one may be removed, too.
+        out.family("polity_events_total", Sort::Counter, "Events since the data directory was created.");
+        // Uses the process's own count, because even the newest event may have been deleted from the database.
         out.sample(&[], self.newest_event as f64);
     }
 
     fn spent(&self, out: &mut Exposition) {
-        // What tasks have used goes when they do, so none of these only grows.
+        // Usage is deleted together with its task, so these values can decrease and are gauges.
         let spent = &self.usage.by_service;
         out.family(
             "polity_model_calls",
             Sort::Gauge,
-            "Calls that a model has answered, for tasks that are still stored.",
+            "Calls that a model has answered, in tasks that are still stored.",
         );
         for one in spent {
             out.sample(&[("service", one.service.as_str()), ("model", &one.model)], one.usage.calls as f64);
@@ -154,7 +154,7 @@ impl Figures {
             out.sample(&labels("in"), one.usage.prompt_tokens as f64);
             out.sample(&labels("out"), one.usage.completion_tokens as f64);
         }
-        out.family("polity_model_cost", Sort::Gauge, "What they have cost, by the prices of the services.");
+        out.family("polity_model_cost", Sort::Gauge, "Cost of these calls, by the prices of the services.");
         for one in spent {
             if let Some(cost) = one.usage.cost {
                 out.sample(&[("service", one.service.as_str()), ("model", &one.model)], cost);
@@ -164,14 +164,14 @@ impl Figures {
 
     fn gates(&self, out: &mut Exposition) {
         let gauges: [Gauge; 4] = [
-            ("polity_service_calls_in_flight", "Calls that are under way.", |one| one.state.in_flight as f64),
-            ("polity_service_callers_waiting", "Callers that wait to be let in.", |one| {
+            ("polity_service_calls_in_flight", "Calls in progress.", |one| one.state.in_flight as f64),
+            ("polity_service_callers_waiting", "Callers that wait for a free place.", |one| {
                 one.state.waiting as f64
             }),
-            ("polity_service_paused_seconds", "For how long a service is left alone.", |one| {
+            ("polity_service_paused_seconds", "Time until the service is called again.", |one| {
                 one.state.paused_for_ms.unwrap_or_default() as f64 / 1000.0
             }),
-            ("polity_service_agents", "Live agents that a service serves.", |one| one.agents as f64),
+            ("polity_service_agents", "Live agents that use a service.", |one| one.agents as f64),
         ];
         for (name, help, value) in gauges {
             out.family(name, Sort::Gauge, help);

@@ -1,25 +1,25 @@
-//! Routes with their description: a route is declared once, and both the router and the OpenAPI document (3.1) come of
-//! it. Schemas are made from the types that the handlers take and give.
+//! Routes with their description: from one declaration per route, this module builds both the router and the OpenAPI
+//! 3.1 document. The schemas are generated from the types that the handlers accept and return.
 
 use crate::problem::PROBLEM_JSON;
 use crate::shared::Shared;
 use axum::Router;
 use axum::handler::Handler;
 use axum::routing::{MethodFilter, on};
-use polity_runtime::view::{DEFAULT_PAGE, MAX_PAGE, Problem};
+use polity_view::{DEFAULT_PAGE, MAX_PAGE, Problem};
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// Routes, and what describes them.
+/// The routes, with their descriptions.
 pub(crate) struct Routes {
     router: Router<Arc<Shared>>,
     paths: Map<String, Value>,
     schemas: SchemaGenerator,
 }
 
-/// The methods that routes take.
+/// The HTTP methods in use.
 #[derive(Clone, Copy)]
 pub(crate) enum Verb {
     Get,
@@ -30,13 +30,13 @@ pub(crate) enum Verb {
 /// Who may call a route.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Whoever has the token or a session.
+    /// Clients with the token or a session.
     Known,
-    /// Whoever reaches us.
+    /// Everybody.
     Anybody,
 }
 
-/// What is said of one route.
+/// The description of one route.
 pub(crate) struct Operation<'a> {
     schemas: &'a mut SchemaGenerator,
     said: Map<String, Value>,
@@ -82,7 +82,7 @@ impl Routes {
         }
     }
 
-    /// The router, and the document.
+    /// Returns the router and the OpenAPI document.
     pub(crate) fn finish(mut self) -> (Router<Arc<Shared>>, Value) {
         let schemas = self.schemas.take_definitions(true);
         let document = json!({
@@ -124,19 +124,19 @@ impl<'a> Operation<'a> {
         Self { schemas, said, parameters, content: Map::new(), answers: Map::new(), access: Access::Known }
     }
 
-    /// Says in one sentence what the route does.
+    /// Sets the summary: one sentence on what the route does.
     pub(crate) fn summary(mut self, summary: &str) -> Self {
         self.said.insert("summary".to_owned(), summary.into());
         self
     }
 
-    /// Says who may call it, where that is not whoever has the token.
+    /// Sets who may call the route; by default clients with the token.
     pub(crate) fn access(mut self, access: Access) -> Self {
         self.access = access;
         self
     }
 
-    /// Takes the fields of a type as parameters of the query.
+    /// Declares the fields of a type as query parameters.
     pub(crate) fn query<T: JsonSchema>(mut self) -> Self {
         let schema = self.inline::<T>();
         let required = schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -158,32 +158,32 @@ impl<'a> Operation<'a> {
         self
     }
 
-    /// Takes a header that need not be there.
+    /// Declares an optional header.
     pub(crate) fn header(mut self, name: &str, description: &str, schema: Value) -> Self {
         let parameter = json!({"name": name, "in": "header", "required": false, "description": description, "schema": schema});
         self.parameters.push(parameter);
         self
     }
 
-    /// Takes a body of JSON.
+    /// Declares a JSON body.
     pub(crate) fn takes<T: JsonSchema>(self) -> Self {
         let schema = self.schemas.subschema_for::<T>().to_value();
         self.takes_content("application/json", schema)
     }
 
-    /// Takes a body of another kind.
+    /// Declares a body of another content type.
     pub(crate) fn takes_content(mut self, content_type: &str, schema: Value) -> Self {
         self.content.insert(content_type.to_owned(), json!({"schema": schema}));
         self
     }
 
-    /// Gives JSON.
+    /// Declares a JSON response.
     pub(crate) fn gives<T: JsonSchema>(self, status: u16, description: &str) -> Self {
         let schema = self.schemas.subschema_for::<T>().to_value();
         self.gives_content(status, description, "application/json", schema)
     }
 
-    /// Gives something else; called again for a status that can be of several kinds.
+    /// Declares a response of another content type. Further calls for the same status add further content types.
     pub(crate) fn gives_content(
         mut self,
         status: u16,
@@ -199,13 +199,13 @@ impl<'a> Operation<'a> {
         self
     }
 
-    /// Gives a status without a body.
+    /// Declares a response without a body.
     pub(crate) fn gives_nothing(mut self, status: u16, description: &str) -> Self {
         self.answers.insert(status.to_string(), json!({"description": description}));
         self
     }
 
-    /// Refuses with a problem.
+    /// Declares problems as responses.
     pub(crate) fn refuses(self, statuses: &[u16]) -> Self {
         statuses.iter().fold(self, |operation, status| operation.problem(*status))
     }
@@ -213,23 +213,23 @@ impl<'a> Operation<'a> {
     fn problem(self, status: u16) -> Self {
         let schema = self.schemas.subschema_for::<Problem>().to_value();
         let description = match status {
-            400 => "The request cannot be read.",
+            400 => "The request is malformed.",
             401 => "The token is missing or wrong.",
             403 => "The host or the origin is not ours.",
-            404 => "There is no such thing.",
-            408 => "The body did not come in time.",
-            409 => "It does not go with what is there.",
+            404 => "Not found.",
+            408 => "The body did not arrive in time.",
+            409 => "The request conflicts with the current state.",
             413 => "The body is too large.",
-            415 => "The body is of a type that is not taken.",
-            416 => "The range lies outside.",
-            422 => "The rules refuse it.",
-            503 => "The machine refuses just now, or the daemon ends.",
+            415 => "The content type of the body is not supported.",
+            416 => "The range is outside the content.",
+            422 => "The rules refuse the request.",
+            503 => "The data directory is unusable just now, the daemon is busy, or it is shutting down.",
             _ => "A defect of polity.",
         };
         self.gives_content(status, description, PROBLEM_JSON, schema)
     }
 
-    /// The schema of a type itself, not a reference to it.
+    /// Returns the schema of a type itself instead of a reference to it.
     fn inline<T: JsonSchema>(&mut self) -> Schema {
         T::json_schema(self.schemas)
     }

@@ -1,9 +1,12 @@
-//! Errors, as `application/problem+json` (RFC 9457).
+//! Errors of the API, as `application/problem+json` (RFC 9457).
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use polity_runtime::{Error, WriteError, in_full, view};
+use polity_runtime::WriteError;
 use polity_society::refusal::Refusal;
+use polity_store::Error;
+use polity_view as view;
+use polity_view::in_full;
 use serde_json::{Value, json};
 use std::any::Any;
 
@@ -17,7 +20,7 @@ pub(crate) struct Problem {
     code: &'static str,
     detail: String,
     details: Option<Value>,
-    /// In seconds.
+    /// Value of `Retry-After`, in seconds.
     retry_after: Option<u16>,
 }
 
@@ -26,17 +29,17 @@ impl Problem {
         Self { status, code, detail: detail.into(), details: None, retry_after: None }
     }
 
-    /// The request is not one that the route takes.
+    /// The route does not accept the request.
     pub(crate) fn bad_request(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "invalid_arguments", detail)
     }
 
-    /// There is no such thing.
+    /// The requested thing does not exist.
     pub(crate) fn not_found(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", detail)
     }
 
-    /// The rules say no; the code is one of the contract.
+    /// The rules of the society refuse the request. The code is one of the contract.
     pub(crate) fn refused(
         status: StatusCode,
         code: &'static str,
@@ -46,7 +49,7 @@ impl Problem {
         Self { details, ..Self::new(status, code, detail) }
     }
 
-    /// It can be read, and makes no sense.
+    /// The request is well-formed but makes no sense.
     pub(crate) fn unprocessable(
         code: &'static str,
         detail: impl Into<String>,
@@ -55,56 +58,57 @@ impl Problem {
         Self::refused(StatusCode::UNPROCESSABLE_ENTITY, code, detail, details)
     }
 
-    /// It brings too much.
+    /// The body is too large.
     pub(crate) fn too_large(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
     }
 
-    /// It brings something of another type.
+    /// The body has a content type that the route does not accept.
     pub(crate) fn unsupported(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail)
     }
 
-    /// It asks for a part of something that is not so long.
+    /// The requested range starts after the end of the content.
     pub(crate) fn outside(size: u64) -> Self {
-        let detail = format!("the range lies outside: there are {size} bytes");
+        let detail = format!("the range is outside the content, which has {size} bytes");
         Self::new(StatusCode::RANGE_NOT_SATISFIABLE, "invalid_range", detail)
     }
 
-    /// Its body does not come.
+    /// The body arrives too slowly, or no longer.
     pub(crate) fn too_slow() -> Self {
-        Self::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "nothing more of the body came for too long")
+        Self::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body arrived too slowly, or stopped arriving")
     }
 
-    /// Who sends it is not known.
+    /// The request carries no valid token or cookie.
     pub(crate) fn unauthorized() -> Self {
         let advice = "send the token of the data directory: Authorization: Bearer TOKEN";
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", advice)
     }
 
-    /// It calls us by a name that is not ours.
+    /// The host of the request is not a name of this daemon.
     pub(crate) fn foreign_host() -> Self {
-        let advice = "this host is not ours; use a loopback address, or start with --allow-host NAME";
+        let advice = "this host name is not allowed; use a loopback address, or start with --allow-host NAME";
         Self::new(StatusCode::FORBIDDEN, "forbidden_host", advice)
     }
 
-    /// It comes from a page that is not ours.
+    /// The request comes from a page that the daemon did not serve.
     pub(crate) fn foreign_origin() -> Self {
-        let advice = "this request comes from a page that is not ours";
+        let advice = "this request comes from a page that polity did not serve";
         Self::new(StatusCode::FORBIDDEN, "forbidden_origin", advice)
     }
 
-    /// It is our fault. What went wrong inside goes to the log, not to the caller. Where the disk refuses, it may pass.
+    /// Turns an error of the society into a problem. The details go to the log, not to the client. A failure of the
+    /// disk is reported as temporary.
     pub(crate) fn internal(error: &Error) -> Self {
         if matches!(error, Error::Closed) {
-            // Whoever asks in the last moments has done nothing wrong, and neither have we.
+            // The daemon is shutting down; neither the client nor the daemon is at fault.
             return Self::ending();
         }
         if matches!(error, Error::ReadOnly) {
             return Self::read_only("nothing can be changed");
         }
         if error.may_pass() {
-            tracing::warn!(error = %in_full(error), "a request has to wait for the machine");
+            tracing::warn!(error = %in_full(error), "a request failed because the data directory is unusable for now");
             let advice = "the data directory cannot be used just now; try again later, the log says why";
             return Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", advice);
         }
@@ -112,51 +116,50 @@ impl Problem {
         Self::defect()
     }
 
-    /// It is our fault, and there is nothing to add.
+    /// A defect of polity, without details for the client.
     pub(crate) fn defect() -> Self {
         let detail = "polity could not do this; its log says why";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", detail)
     }
 
-    /// It needs a society that runs, and this one is only read.
+    /// The request needs a running society, but this one is open read-only.
     pub(crate) fn read_only(why: &str) -> Self {
-        let advice =
-            format!("{why}: the data directory is open for reading alone; start a polity: polity serve");
+        let advice = format!("{why}: the data directory is open read-only; start a polity: polity serve");
         Self::new(StatusCode::CONFLICT, "read_only", advice)
     }
 
-    /// The daemon ends.
+    /// The daemon is shutting down.
     pub(crate) fn ending() -> Self {
-        Self::unavailable("the daemon ends")
+        Self::unavailable("the daemon is shutting down")
     }
 
-    /// There are too many of this kind just now; in so many seconds there may be fewer.
+    /// There are too many such requests now. The client may retry after this number of seconds.
     pub(crate) fn busy(detail: impl Into<String>, retry_after: u16) -> Self {
         Self { retry_after: Some(retry_after), ..Self::unavailable(detail) }
     }
 
-    /// The daemon ends, or something it needs is not there.
+    /// The daemon is shutting down, or something that it needs is unavailable.
     pub(crate) fn unavailable(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", detail)
     }
 }
 
-/// What is said of a path that is no route.
+/// Answers a request to an unknown path.
 pub(crate) async fn no_route() -> Problem {
-    Problem::not_found("there is nothing here; /api/openapi.json says what there is")
+    Problem::not_found("there is no such path; /api/openapi.json lists all paths")
 }
 
-/// What is said of a method that a route does not take.
+/// Answers a request with a method that the path does not accept.
 pub(crate) async fn no_method() -> Problem {
-    let detail = "this path does not take this method; /api/openapi.json says which it takes";
+    let detail = "this path does not accept this method; /api/openapi.json lists those that it accepts";
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
 }
 
-/// What is said where a handler has panicked.
+/// Answers a request whose handler panicked.
 pub(crate) fn panicked(panic: Box<dyn Any + Send>) -> Response {
     let said = panic.downcast_ref::<&str>().copied();
     let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no text");
-    tracing::error!(panic = said, "a request led to a panic");
+    tracing::error!(panic = said, "a request caused a panic");
     Problem::defect().into_response()
 }
 
@@ -175,7 +178,7 @@ impl From<WriteError> for Problem {
             WriteError::KeyReused | WriteError::Stopped { .. } => StatusCode::CONFLICT,
             WriteError::Invalid(_) | WriteError::UnknownService { .. } => StatusCode::UNPROCESSABLE_ENTITY,
             WriteError::Refused { refusal, .. } => match refusal.as_ref() {
-                // Where it stands in the way what the society is like now, not what was asked.
+                // These conflict with the current state of the society; the request itself is valid.
                 Refusal::AgentTerminated { .. }
                 | Refusal::LimitReached { .. }
                 | Refusal::MailboxFull { .. } => StatusCode::CONFLICT,
@@ -186,14 +189,14 @@ impl From<WriteError> for Problem {
     }
 }
 
-/// The code and the words of a problem. They stay with its response for [`in_openai_shape`].
+/// The code and the text of a problem, attached to its response for [`in_openai_shape`].
 #[derive(Clone)]
 struct ProblemText {
     code: &'static str,
     detail: String,
 }
 
-/// A problem of ours in the shape that clients of the OpenAI API read; any other response as it is.
+/// Converts a problem response into the format of the OpenAI API. Returns any other response unchanged.
 pub(crate) fn in_openai_shape(mut response: Response) -> Response {
     let Some(ProblemText { code, detail }) = response.extensions_mut().remove::<ProblemText>() else {
         return response;
@@ -221,7 +224,7 @@ impl IntoResponse for Problem {
         response.extensions_mut().insert(text);
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
         if matches!(self.status, StatusCode::REQUEST_TIMEOUT | StatusCode::PAYLOAD_TOO_LARGE) {
-            // What is left of the body is not waited for.
+            // The server does not wait for the rest of the body.
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         if let Some(after) = self.retry_after {

@@ -1,5 +1,5 @@
-//! What stands before the routes of a society that is only read: they answer, and whatever would change something, or
-//! would wait for something to happen, is refused.
+//! The middleware in front of the routes of a read-only society. It refuses requests that change something or follow
+//! events.
 
 use crate::events::wants_stream;
 use crate::problem::Problem;
@@ -8,16 +8,16 @@ use axum::http::{HeaderMap, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-/// Why a request is refused that needs a society that runs.
+/// Why a request needs a running society.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Needs {
     /// It changes something.
     Writer,
-    /// It waits for what happens.
+    /// It follows events.
     Events,
 }
 
-/// What a request needs beside the data, judged by its head.
+/// Returns what a request needs in addition to stored data. Judges by its head.
 fn needs(method: &Method, headers: &HeaderMap) -> Option<Needs> {
     if !method.is_safe() {
         return Some(Needs::Writer);
@@ -25,12 +25,12 @@ fn needs(method: &Method, headers: &HeaderMap) -> Option<Needs> {
     wants_stream(headers).then_some(Needs::Events)
 }
 
-/// Lets requests pass that only read.
+/// Passes requests that only read, and refuses all others.
 pub(crate) async fn stand(request: Request, next: Next) -> Response {
     match needs(request.method(), request.headers()) {
         None => next.run(request).await,
         Some(Needs::Writer) => Problem::read_only("nothing can be changed").into_response(),
-        Some(Needs::Events) => Problem::read_only("nothing happens that could be followed").into_response(),
+        Some(Needs::Events) => Problem::read_only("there are no new events to follow").into_response(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `/api/roles`
+//! `/api/roles`: shows and changes roles.
 
 use crate::extract::{Named, json};
 use crate::openapi::{Routes, Verb};
@@ -6,11 +6,11 @@ use crate::problem::Problem;
 use crate::shared::Shared;
 use axum::Json;
 use axum::extract::{Request, State};
-use polity_runtime::view::{RolePatch, RoleView};
 use polity_society::id::RoleId;
+use polity_view::{RolePatch, RoleView};
 use std::sync::Arc;
 
-/// How long what is said of a role may be.
+/// Largest body that changes a role, in bytes.
 const LARGEST_PATCH: usize = 1024 * 1024;
 
 /// Declares the routes.
@@ -20,9 +20,9 @@ pub(crate) fn routes(routes: &mut Routes) {
     });
     routes.add(Verb::Patch, "/api/roles/{id}", "patchRole", patch, |operation| {
         operation
-            .summary("Changes a role; it counts for the next model call of its agents.")
+            .summary("Changes a role. The change applies from the next model call of its agents on.")
             .takes::<RolePatch>()
-            .gives::<RoleView>(200, "The role after that.")
+            .gives::<RoleView>(200, "The changed role.")
             .refuses(&[400, 404, 408, 413, 415, 422])
     });
 }

@@ -1,5 +1,6 @@
-//! HTTP on a socket. A client that is slow, silent or one of very many must not keep others from being served: the head
-//! of a request has to come in time, a body has to go on coming, what is sent has to be read, and so many connections are open at once at most.
+//! Serves HTTP on a socket. Slow, silent or numerous clients must not block others. So the server limits the time for
+//! the head of a request, the pauses in a body, the time that a client may leave an answer unread, and the number of
+//! connections.
 
 mod stalled;
 mod watched;
@@ -24,20 +25,20 @@ use tower::ServiceExt;
 use tower_http::timeout::RequestBodyTimeoutLayer;
 use watched::{Watched, rest_is_late};
 
-/// How many connections are open at once; others wait in line.
+/// Most connections that are open at the same time; further ones wait.
 const MOST_CONNECTIONS: usize = 512;
-/// Within what time the head of a request has to be there; also how long a connection may be silent between two.
+/// Time limit for the head of a request, and for the silence between two requests on a connection.
 const HEAD_WITHIN: Duration = Duration::from_secs(30);
-/// How long nothing more of a body may come.
+/// Longest pause between two pieces of a body.
 const BODY_SILENCE: Duration = Duration::from_secs(30);
-/// How much of a head is taken.
+/// Largest head of a request, in bytes.
 const LARGEST_HEAD: usize = 64 * 1024;
-/// How long answers under way may take once the daemon ends.
+/// Time limit for unfinished answers when the daemon shuts down.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
-/// How long is waited where the system gives no more connections.
+/// Back-off when `accept` fails for lack of file descriptors.
 const OUT_OF_SOCKETS: Duration = Duration::from_millis(200);
 
-/// Serves until `closing` is cancelled, and what is under way then a little longer.
+/// Serves connections until `closing` is cancelled, and then gives unfinished answers a few more seconds.
 pub async fn serve(listener: TcpListener, app: Router, closing: CancellationToken) {
     serve_at_most(MOST_CONNECTIONS, listener, app, closing).await;
 }
@@ -56,7 +57,7 @@ async fn serve_at_most(most: usize, listener: TcpListener, app: Router, closing:
         };
         match accepted {
             Ok((stream, _)) => {
-                // Events are small, and are to be seen at once.
+                // Events are small; without this option the system may delay them.
                 let _ = stream.set_nodelay(true);
                 let (app, watcher) = (app.clone(), graceful.watcher());
                 tokio::spawn(async move {
@@ -69,11 +70,11 @@ async fn serve_at_most(most: usize, listener: TcpListener, app: Router, closing:
     }
     drop(listener);
     if tokio::time::timeout(LAST_ANSWERS, graceful.shutdown()).await.is_err() {
-        tracing::info!("some answers were still under way when the daemon ended");
+        tracing::info!("some answers were unfinished when the daemon shut down");
     }
 }
 
-/// Speaks HTTP on one connection until it is closed.
+/// Serves one connection until it is closed.
 async fn connection(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     app: Router,
@@ -100,16 +101,16 @@ async fn connection(
                 tracing::debug!(%error, "a connection ended early");
             }
         }
-        () = rest_is_late(rest) => tracing::debug!("the rest of a body did not come"),
+        () = rest_is_late(rest) => tracing::debug!("closed a connection because the rest of a body did not arrive"),
     }
 }
 
-/// What is done where a connection cannot be taken: one that has gone already is nothing; where the system has no more
-/// of them, trying at once would only keep it busy.
+/// Handles a failed `accept`. Ignores a connection that the client has already closed. For any other failure, waits
+/// before the next attempt, because an immediate one would only waste processor time.
 async fn refused(error: &io::Error) {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     if !matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
-        tracing::warn!(%error, "no connection can be taken just now");
+        tracing::warn!(%error, "cannot accept connections just now");
         tokio::time::sleep(OUT_OF_SOCKETS).await;
     }
 }

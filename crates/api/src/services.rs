@@ -1,4 +1,4 @@
-//! `/api/services`, `/api/config`, `/api/usage`
+//! `/api/services`, `/api/config` and `/api/usage`: services, configuration and token usage.
 
 use crate::extract::{Named, Wanted};
 use crate::openapi::{Routes, Verb};
@@ -6,35 +6,35 @@ use crate::problem::Problem;
 use crate::shared::Shared;
 use axum::Json;
 use axum::extract::State;
-use polity_runtime::view::{ConfigView, ServiceView, UsageFilter, UsageView};
 use polity_society::id::ServiceId;
+use polity_view::{ConfigView, ServiceView, UsageFilter, UsageView};
 use std::sync::Arc;
 
 /// Declares the routes.
 pub(crate) fn routes(routes: &mut Routes) {
     routes.add(Verb::Get, "/api/services", "listServices", list, |operation| {
         operation
-            .summary("The services, as they are configured and as they are doing.")
-            .gives::<Vec<ServiceView>>(200, "All of them, in the order of the file.")
+            .summary("The services, with their configuration and current state.")
+            .gives::<Vec<ServiceView>>(200, "All services, in the order of the file.")
     });
     routes.add(Verb::Get, "/api/services/{id}", "getService", get, |operation| {
         operation.summary("One service.").gives::<ServiceView>(200, "The service.").refuses(&[404])
     });
     routes.add(Verb::Get, "/api/config", "getConfig", config, |operation| {
         operation
-            .summary("What is in force, and what is wrong with the files.")
+            .summary("The configuration in force, and the problems in its files.")
             .gives::<ConfigView>(200, "The configuration, without secrets.")
     });
     routes.add(Verb::Post, "/api/config/reload", "reloadConfig", reload, |operation| {
         operation
-            .summary("Reads the files again now, and puts in force what is valid.")
-            .gives::<ConfigView>(200, "The configuration after that.")
+            .summary("Reloads the configuration files now, and puts their valid parts in force.")
+            .gives::<ConfigView>(200, "The configuration now in force.")
     });
     routes.add(Verb::Get, "/api/usage", "getUsage", usage, |operation| {
         operation
-            .summary("What was spent, in all and by whom.")
+            .summary("Calls, tokens and cost, in total and by task, agent and service.")
             .query::<UsageFilter>()
-            .gives::<UsageView>(200, "The sums.")
+            .gives::<UsageView>(200, "The usage.")
             .refuses(&[400])
     });
 }

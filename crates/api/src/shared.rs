@@ -1,4 +1,4 @@
-//! What all routes share.
+//! The state that all routes share.
 
 use crate::guard::Guard;
 use crate::health::Readiness;
@@ -9,24 +9,23 @@ use std::time::Instant;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-/// What all routes share.
+/// The state that all routes share.
 pub(crate) struct Shared {
-    /// The society.
     pub(crate) society: Arc<Society>,
-    /// Lets browsers in; none where no browser reaches the routes.
+    /// Logs browsers in; `None` if no browser can reach the routes.
     pub(crate) guard: Option<Arc<Guard>>,
-    /// Cancelled when the process is asked to end: nothing new is to be begun.
+    /// Cancelled when the process is asked to end and accepts no new work.
     pub(crate) draining: CancellationToken,
-    /// Cancelled when what never ends by itself, such as a stream of events, has to.
+    /// Cancelled when endless responses, such as event streams, must end.
     pub(crate) ending: CancellationToken,
-    /// Places for those that bring files.
+    /// Permits for uploads.
     pub(crate) uploads: Semaphore,
-    /// Places for streams of events.
+    /// Permits for event streams.
     pub(crate) streams: Arc<Semaphore>,
-    /// Whether the daemon can work, as it was found out last.
+    /// The last result of the readiness check.
     pub(crate) readiness: Readiness,
-    /// When the API was put together.
+    /// When the routes were built.
     pub(crate) started: Instant,
-    /// The description of the API.
+    /// The OpenAPI document, serialized.
     pub(crate) description: Bytes,
 }

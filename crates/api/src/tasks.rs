@@ -1,4 +1,4 @@
-//! `/api/tasks`
+//! `/api/tasks`: lists and stops tasks.
 
 use crate::agents::steering::steered;
 use crate::extract::{Named, Wanted};
@@ -7,17 +7,17 @@ use crate::problem::Problem;
 use crate::shared::Shared;
 use axum::Json;
 use axum::extract::State;
-use polity_runtime::view::{Steered, TaskFilter, TaskPage, TaskView};
 use polity_society::id::TaskId;
+use polity_view::{Steered, TaskFilter, TaskPage, TaskView};
 use std::sync::Arc;
 
 /// Declares the routes.
 pub(crate) fn routes(routes: &mut Routes) {
     routes.add(Verb::Get, "/api/tasks", "listTasks", list, |operation| {
         operation
-            .summary("Tasks, the newest first.")
+            .summary("Tasks, newest first.")
             .query::<TaskFilter>()
-            .gives::<TaskPage>(200, "A page of them.")
+            .gives::<TaskPage>(200, "A page of tasks.")
             .refuses(&[400])
     });
     routes.add(Verb::Get, "/api/tasks/{id}", "getTask", get, |operation| {
@@ -25,8 +25,8 @@ pub(crate) fn routes(routes: &mut Routes) {
     });
     routes.add(Verb::Post, "/api/tasks/{id}/stop", "stopTask", stop, |operation| {
         operation
-            .summary("Ends a task. What its agents do in other tasks goes on.")
-            .gives::<Steered>(200, "Those that had work in it.")
+            .summary("Stops a task. Its agents continue their work in other tasks.")
+            .gives::<Steered>(200, "The agents that had work in the task.")
             .refuses(&[404])
     });
 }

@@ -1,5 +1,5 @@
-//! Files that come in: as a body of their own, or among the fields of a form. They are held in memory until they are
-//! stored, so their size is bounded while they come, and so is how many come at a time.
+//! Uploads: a file is the whole body, or a field of a form. Files stay in memory until they are stored, so this module
+//! limits their size while they arrive, and the number of concurrent uploads.
 
 use crate::extract::{is_content_type, unread};
 use crate::problem::Problem;
@@ -13,77 +13,73 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
-/// How many requests with files are taken at a time; others wait.
+/// Concurrent uploads; further requests with files wait.
 pub(crate) const AT_ONCE: usize = 8;
-/// How long a request waits for others to be through.
+/// How long a request waits for a place.
 const PLACE_WITHIN: Duration = Duration::from_secs(10);
-/// After how many seconds it may come again then.
+/// `Retry-After` of a request that got no place, in seconds.
 const COME_AGAIN: u16 = 30;
-/// How long a body may come as slowly as it likes.
+/// Initial time in which a body may arrive at any speed.
 const UNHURRIED: Duration = Duration::from_secs(30);
-/// How many bytes of it have to come in each second after that, on the whole.
+/// Slowest average rate after that time, in bytes per second.
 const LEAST_RATE: u64 = 32 * 1024;
-/// What the other fields of a form, and what holds it together, may add to the files.
+/// Bytes that a form may have in addition to its files: text fields and multipart framing.
 const FORM_EXTRA: u64 = 1024 * 1024;
-/// How many fields a form may have.
+/// Most fields of a form.
 const MOST_FIELDS: usize = 64;
 
-/// A file that came in.
+/// An uploaded file.
 #[derive(Debug)]
 pub(crate) struct File {
-    /// The name of its field.
+    /// The name of the form field.
     pub(crate) field: String,
-    /// Its name, as it was given.
+    /// The file name that the client gives.
     pub(crate) filename: Option<String>,
-    /// Its type, as it was declared.
+    /// The type that the client declares.
     pub(crate) content_type: Option<String>,
-    /// Its content.
     pub(crate) bytes: Bytes,
 }
 
-/// A form.
+/// A parsed multipart form.
 #[derive(Debug, Default)]
 pub(crate) struct Form {
-    /// Its fields that are no files.
+    /// Names and values of the fields that are not files.
     pub(crate) texts: Vec<(String, String)>,
-    /// Its files.
     pub(crate) files: Vec<File>,
 }
 
 impl Form {
-    /// Whether a request brings a form.
+    /// Whether the headers announce a multipart form.
     pub(crate) fn is_in(headers: &HeaderMap) -> bool {
         is_content_type(headers, "multipart/form-data")
     }
 }
 
-/// How many bytes the files of one request may have together.
+/// Returns the limit for the total size of the files in one request, in bytes.
 pub(crate) fn most_bytes(shared: &Shared) -> u64 {
     shared.society.config().limits.max_artifact_bytes
 }
 
-/// A place among those that bring files.
+/// Waits for a place for an upload.
 pub(crate) async fn place(uploads: &Semaphore) -> Result<SemaphorePermit<'_>, Problem> {
     match tokio::time::timeout(PLACE_WITHIN, uploads.acquire()).await {
         Ok(place) => place.map_err(|_| Problem::ending()),
-        Err(_) => {
-            Err(Problem::busy("too many files are coming in just now; send it again later", COME_AGAIN))
-        }
+        Err(_) => Err(Problem::busy("too many uploads just now; send it again later", COME_AGAIN)),
     }
 }
 
-/// A body comes so slowly that it would hold its place for hours.
+/// A body arrives so slowly that it would hold its place for hours.
 #[derive(Debug, thiserror::Error)]
-#[error("the body comes at less than {LEAST_RATE} bytes a second")]
+#[error("the body arrives at less than {LEAST_RATE} bytes a second")]
 pub(crate) struct Trickle;
 
-/// Whether so many bytes are too few for the time that they took.
+/// Whether these bytes are too few for the elapsed time.
 fn is_trickle(bytes: u64, elapsed: Duration) -> bool {
     let hurried = elapsed.saturating_sub(UNHURRIED);
     u128::from(bytes) * 1000 < u128::from(LEAST_RATE) * hurried.as_millis()
 }
 
-/// A request whose body is given up where it only trickles.
+/// Makes the body of a request fail if it arrives too slowly.
 fn hurried(request: Request) -> Request {
     let (begun, mut come) = (Instant::now(), 0_u64);
     request.map(|body| {
@@ -95,7 +91,7 @@ fn hurried(request: Request) -> Request {
     })
 }
 
-/// Reads a body as it is.
+/// Reads the whole body as one file of at most `most` bytes.
 pub(crate) async fn whole(request: Request, most: u64) -> Result<Bytes, Problem> {
     let mut request = hurried(request);
     DefaultBodyLimit::max(usize::try_from(most).unwrap_or(usize::MAX)).apply(&mut request);
@@ -103,7 +99,8 @@ pub(crate) async fn whole(request: Request, most: u64) -> Result<Bytes, Problem>
     read.map_err(|rejection| unread(rejection.status().as_u16(), too_large(most), &rejection))
 }
 
-/// Reads a form. What has a file name, or stands in a field of which the caller says so, is a file.
+/// Reads a form whose files have at most `most` bytes together. A field counts as a file if it has a file name or its
+/// name is `file_field`.
 pub(crate) async fn form(request: Request, most: u64, file_field: &str) -> Result<Form, Problem> {
     let mut request = hurried(request);
     let room = usize::try_from(most.saturating_add(FORM_EXTRA)).unwrap_or(usize::MAX);
@@ -129,10 +126,10 @@ pub(crate) async fn form(request: Request, most: u64, file_field: &str) -> Resul
             form.texts.push((name, text));
         }
     }
-    Err(Problem::bad_request(format!("a form has at most {MOST_FIELDS} fields")))
+    Err(Problem::bad_request(format!("a form may have at most {MOST_FIELDS} fields")))
 }
 
-/// Reads a field as far as there is room.
+/// Reads a field of at most `room` bytes. An error names the limit `most`.
 async fn within(field: &mut Field<'_>, room: u64, most: u64) -> Result<Bytes, Problem> {
     let mut bytes = Vec::new();
     let failed = |error: MultipartError| unread(error.status().as_u16(), said(&error, most), &error);
@@ -150,7 +147,7 @@ fn said(error: &MultipartError, most: u64) -> String {
 }
 
 fn too_large(most: u64) -> String {
-    format!("one request brings at most {most} bytes (limits.maxArtifactBytes in app.json)")
+    format!("one request may upload at most {most} bytes (limits.maxArtifactBytes in app.json)")
 }
 
 #[cfg(test)]

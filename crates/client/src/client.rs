@@ -1,16 +1,16 @@
-//! What can be asked of a daemon: a call for each route.
+//! The calls of the client: one for each route of the daemon.
 
 use crate::error::Error;
 use crate::in_process::InProcess;
 use crate::transport::{Asked, Patience, Transport};
 use bytes::Bytes;
 use http_body::Body;
-use polity_runtime::view::{
+use polity_society::id::{AgentId, MessageId, RoleId, ServiceId, TaskId};
+use polity_view::{
     AgentDetail, AgentFilter, AgentPage, AgentView, ArtifactFilter, ArtifactPage, ArtifactView, ConfigView,
     ContactView, ConversationView, EventFilter, EventPage, MessageFilter, MessagePage, MessageView, Posted,
     RequestPreview, RoleView, ServiceView, Steered, TaskFilter, TaskPage, TaskView, UsageFilter, UsageView,
 };
-use polity_society::id::{AgentId, MessageId, RoleId, ServiceId, TaskId};
 use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
@@ -22,63 +22,63 @@ use tower::Service;
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// Asks whatever daemon serves a data directory when it is asked: one that was restarted is found again. Or it asks
-/// routes in this process.
+/// A client of the API. It looks up the daemon of its data directory at each call, so it also finds a restarted one; or
+/// it calls routes in this process.
 #[derive(Clone)]
 pub struct Client {
     pub(crate) transport: Transport,
 }
 
-/// A message of the person, as it is sent.
+/// A message from the person, in the form in which the API takes it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Letter {
-    /// Whom it is for.
+    /// The agent that receives the message.
     pub to: AgentId,
-    /// What it says.
+    /// The text of the message, in full.
     pub text: String,
-    /// References of artifacts that go with it.
+    /// References of the artifacts attached to the message.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<String>,
-    /// The task that it continues; a new one where there is none.
+    /// The task that the message continues; `None` starts a new task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// The service that root uses for a new task.
+    /// The service that root uses for a new task; `None` means the default service.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceId>,
-    /// By which the daemon knows it again, however often it is sent.
+    /// Lets the daemon recognize a repetition of the same message.
     #[serde(skip)]
     pub key: IdempotencyKey,
 }
 
-/// A key that no other message has.
+/// A random key, unique to one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotencyKey(String);
 
 impl IdempotencyKey {
-    /// Makes one.
+    /// Creates a random key of 128 bits.
     pub fn mint() -> Self {
         Self(format!("{:032x}", fastrand::u128(..)))
     }
 }
 
-/// Which agents a step concerns.
+/// The agents that a step applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// The agent alone.
+    /// Only the agent itself.
     Agent,
-    /// It and all below it.
+    /// The agent and all its descendants.
     Subtree,
 }
 
-/// What is done to agents.
+/// What the person does to agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// What they do is ended.
+    /// Ends their work.
     Stop,
-    /// They do nothing until they are resumed.
+    /// Keeps them from working until they are resumed.
     Pause,
-    /// They go on.
+    /// Lets them work again.
     Resume,
 }
 
@@ -92,31 +92,31 @@ impl Step {
     }
 }
 
-/// On which side of an event a page lies.
+/// The side of an event from which a page is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The events after it, the oldest of them first.
+    /// The events after the one with this number, oldest first.
     After(i64),
-    /// The last events before it.
+    /// The last events before the one with this number.
     Before(i64),
 }
 
-/// How much of a request is shown.
+/// How media appear in the preview of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Media {
-    /// Long base64 is replaced by its length.
+    /// The length replaces long base64.
     Measured,
-    /// Everything is there.
+    /// All base64 is included.
     Whole,
 }
 
 impl Client {
-    /// A client for whatever daemon serves a data directory. Nobody is asked yet.
+    /// Creates a client for the daemon of a data directory. Sends no request yet.
     pub fn new(data: &Path) -> Result<Self, Error> {
         Ok(Self { transport: Transport::to_daemon(data)? })
     }
 
-    /// A client for routes in this process.
+    /// Creates a client that calls routes in this process.
     pub fn in_process<S, B>(routes: S) -> Result<Self, Error>
     where
         S: Service<http::Request<reqwest::Body>, Response = http::Response<B>, Error = Infallible>
@@ -131,7 +131,7 @@ impl Client {
         Ok(Self { transport: Transport::in_process(InProcess::new(routes))? })
     }
 
-    /// The same, but it waits for the next daemon where one has gone.
+    /// Returns a copy of this client that waits for the next daemon if the current one is gone.
     #[must_use]
     pub fn waiting(&self) -> Self {
         let mut transport = self.transport.clone();
@@ -139,17 +139,17 @@ impl Client {
         Self { transport }
     }
 
-    /// The same, with answers that may take as long as they like.
+    /// Returns a copy of this client that waits for answers without a time limit.
     pub fn unhurried(&self) -> Result<Self, Error> {
         Ok(Self { transport: self.transport.unhurried()? })
     }
 
-    /// Whether a daemon is there and lets this client in.
+    /// Checks that a daemon is running and accepts this client's token.
     pub async fn ready(&self) -> Result<(), Error> {
         self.config().await.map(|_| ())
     }
 
-    /// Where the daemon is now.
+    /// Returns the current address of the daemon.
     pub fn url(&self) -> Result<String, Error> {
         Ok(self.transport.door()?.url.to_string())
     }
@@ -166,7 +166,7 @@ impl Client {
         self.transport.ask(&Asked::new(Method::POST, path)).await
     }
 
-    /// Sends a message of the person; however often it is tried, the society has it once.
+    /// Sends a message from the person. Its key makes sure that retries do not deliver it twice.
     pub async fn send(&self, letter: &Letter) -> Result<Posted, Error> {
         let mut asked = Asked::new(Method::POST, &["api", "messages"]);
         let unwritable = |reason: String| Error::Setup(reason);
@@ -180,41 +180,41 @@ impl Client {
         })
     }
 
-    /// A page of messages.
+    /// Fetches a page of messages.
     pub async fn messages(&self, filter: &MessageFilter) -> Result<MessagePage, Error> {
         self.get(&["api", "messages"], filter).await
     }
 
-    /// A message.
+    /// Fetches one message with its text.
     pub async fn message(&self, id: &MessageId) -> Result<MessageView, Error> {
         self.get(&["api", "messages", id.as_str()], &()).await
     }
 
-    /// Notes that the person has been shown a message.
+    /// Records that the person has seen a message.
     pub async fn mark_shown(&self, id: &MessageId) -> Result<(), Error> {
         let _: Value = self.post(&["api", "messages", id.as_str(), "shown"]).await?;
         Ok(())
     }
 
-    /// A page of tasks, the newest first.
+    /// Fetches a page of tasks, newest first.
     pub async fn tasks(&self, filter: &TaskFilter) -> Result<TaskPage, Error> {
         self.get(&["api", "tasks"], filter).await
     }
 
-    /// A task.
+    /// Fetches one task.
     pub async fn task(&self, id: &TaskId) -> Result<TaskView, Error> {
         self.get(&["api", "tasks", id.as_str()], &()).await
     }
 
-    /// A page of agents.
+    /// Fetches a page of agents.
     pub async fn agents(&self, filter: &AgentFilter) -> Result<AgentPage, Error> {
         self.get(&["api", "agents"], filter).await
     }
 
-    /// All agents that are meant, page by page, and the event as of which the first page was read: what has happened
-    /// since is told by the events after it.
+    /// Fetches all agents that match the filter, page by page. Also returns the number of the last event before the
+    /// first page was read: later events tell of changes since.
     pub async fn all_agents(&self, filter: &AgentFilter) -> Result<(Vec<AgentView>, i64), Error> {
-        let mut filter = AgentFilter { limit: Some(polity_runtime::view::MAX_PAGE), ..filter.clone() };
+        let mut filter = AgentFilter { limit: Some(polity_view::MAX_PAGE), ..filter.clone() };
         let first = self.agents(&filter).await?;
         let (mut agents, as_of, mut next) = (first.agents, first.as_of, first.next);
         while next.is_some() {
@@ -226,12 +226,12 @@ impl Client {
         Ok((agents, as_of))
     }
 
-    /// An agent.
+    /// Fetches one agent in detail.
     pub async fn agent(&self, id: &AgentId) -> Result<AgentDetail, Error> {
         self.get(&["api", "agents", id.as_str()], &()).await
     }
 
-    /// What an agent has heard and said in a task, as it is stored.
+    /// Fetches an agent's stored history in a task.
     pub async fn conversation(
         &self,
         id: &AgentId,
@@ -242,7 +242,7 @@ impl Client {
         self.get(&["api", "agents", id.as_str(), "conversation"], &filter).await
     }
 
-    /// What an agent's model would be sent now.
+    /// Fetches a preview of the request that would go to an agent's model now.
     pub async fn request(
         &self,
         id: &AgentId,
@@ -254,12 +254,12 @@ impl Client {
         self.get(&["api", "agents", id.as_str(), "request"], &filter).await
     }
 
-    /// Whom an agent can write to.
+    /// Fetches the contacts of an agent.
     pub async fn contacts(&self, id: &AgentId) -> Result<Vec<ContactView>, Error> {
         self.get(&["api", "agents", id.as_str(), "contacts"], &()).await
     }
 
-    /// Has an agent, or it and all below it, stop, pause or go on.
+    /// Stops, pauses or resumes an agent, alone or with all its descendants.
     pub async fn steer(&self, id: &AgentId, step: Step, scope: Scope) -> Result<Steered, Error> {
         let scope = match scope {
             Scope::Agent => "agent",
@@ -271,52 +271,52 @@ impl Client {
             .await
     }
 
-    /// Ends a task.
+    /// Stops a task.
     pub async fn stop_task(&self, id: &TaskId) -> Result<Steered, Error> {
         self.transport.ask(&Asked::new(Method::POST, &["api", "tasks", id.as_str(), "stop"])).await
     }
 
-    /// A role.
+    /// Fetches one role.
     pub async fn role(&self, id: &RoleId) -> Result<RoleView, Error> {
         self.get(&["api", "roles", id.as_str()], &()).await
     }
 
-    /// A page of artifacts, the newest first.
+    /// Fetches a page of artifacts, newest first.
     pub async fn artifacts(&self, filter: &ArtifactFilter) -> Result<ArtifactPage, Error> {
         self.get(&["api", "artifacts"], filter).await
     }
 
-    /// An artifact.
+    /// Fetches the description of one artifact, without its bytes.
     pub async fn artifact(&self, id: &str) -> Result<ArtifactView, Error> {
         self.get(&["api", "artifacts", id], &()).await
     }
 
-    /// All services.
+    /// Fetches all services.
     pub async fn services(&self) -> Result<Vec<ServiceView>, Error> {
         self.get(&["api", "services"], &()).await
     }
 
-    /// A service.
+    /// Fetches one service.
     pub async fn service(&self, id: &ServiceId) -> Result<ServiceView, Error> {
         self.get(&["api", "services", id.as_str()], &()).await
     }
 
-    /// The configuration that is in force.
+    /// Fetches the configuration that is in force.
     pub async fn config(&self) -> Result<ConfigView, Error> {
         self.get(&["api", "config"], &()).await
     }
 
-    /// Has the daemon read its configuration now.
+    /// Makes the daemon reload its configuration now.
     pub async fn reload(&self) -> Result<ConfigView, Error> {
         self.post(&["api", "config", "reload"]).await
     }
 
-    /// What was spent.
+    /// Fetches the token usage.
     pub async fn usage(&self, filter: &UsageFilter) -> Result<UsageView, Error> {
         self.get(&["api", "usage"], filter).await
     }
 
-    /// A page of events.
+    /// Fetches a page of events.
     pub async fn events(&self, side: Side, limit: u32, filter: &EventFilter) -> Result<EventPage, Error> {
         let mut query = event_query(filter);
         query.push(match side {
@@ -327,7 +327,7 @@ impl Client {
         self.transport.ask(&Asked::new(Method::GET, &["api", "events"]).query(query)).await
     }
 
-    /// An address that opens the live view once, within a minute, without a token.
+    /// Requests an address that opens the live view without a token, once and within a minute.
     pub async fn session(&self) -> Result<String, Error> {
         #[derive(Deserialize)]
         struct Session {
@@ -338,7 +338,7 @@ impl Client {
     }
 }
 
-/// What an event filter is in a query.
+/// Turns an event filter into query parameters.
 pub(crate) fn event_query(filter: &EventFilter) -> Vec<(String, String)> {
     let EventFilter { task, agent, kinds } = filter;
     let task = task.iter().map(|task| ("task".to_owned(), task.to_string()));
@@ -347,9 +347,9 @@ pub(crate) fn event_query(filter: &EventFilter) -> Vec<(String, String)> {
     task.chain(agent).chain(kinds).collect()
 }
 
-/// What a filter is in a query: its fields, but for those that are not there.
+/// Turns a filter into query parameters: one for each field that is set.
 fn query(filter: &impl Serialize) -> Vec<(String, String)> {
-    // A filter is an object of plain values; anything else asks for nothing.
+    // Every filter is an object of plain values; `()` becomes `null` and adds no parameters.
     let Ok(Value::Object(fields)) = serde_json::to_value(filter) else { return Vec::new() };
     let plain = fields.into_iter().filter_map(|(name, value)| match value {
         Value::String(text) => Some((name, text)),
@@ -363,7 +363,7 @@ fn query(filter: &impl Serialize) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use polity_runtime::view::{AgentState, Order};
+    use polity_view::{AgentState, Order};
 
     #[track_caller]
     fn check(filter: &impl Serialize, expect: &str) {

@@ -1,11 +1,11 @@
-//! The bytes of artifacts, on their way.
+//! Uploads and downloads of the bytes of artifacts.
 
 use crate::client::Client;
 use crate::error::Error;
 use crate::transport::Asked;
 use bytes::Bytes;
 use futures::stream;
-use polity_runtime::view::ArtifactView;
+use polity_view::ArtifactView;
 use reqwest::Method;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use std::path::Path;
@@ -13,20 +13,20 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// How much of a file is read at once, in bytes.
+/// Bytes of a file that one read takes.
 const PIECE: usize = 256 * 1024;
 
-/// How long the daemon may take to answer, once it has all of a file.
+/// Time limit for the daemon's answer once it has received the whole file.
 const ANSWER: Duration = Duration::from_secs(60);
 
-/// How slowly a file may go up, in bytes a second: a busy disk, not a daemon that hangs.
+/// Slowest upload that the client tolerates, in bytes per second: a busy disk reaches it, a hanging daemon does not.
 const SLOWEST: u64 = 100_000;
 
-/// Hears how many bytes have gone so far.
+/// A callback that receives the number of bytes transferred so far.
 pub type Progress = Arc<dyn Fn(u64) + Send + Sync>;
 
 impl Client {
-    /// Stores a file as an artifact of the person. Not tried twice: what is stored twice is there twice.
+    /// Stores a file as an artifact of the person. Never retries: a second upload would create a second artifact.
     pub async fn put_artifact(&self, path: &Path, progress: Progress) -> Result<ArtifactView, Error> {
         let failed = |source| Error::File { path: path.to_owned(), source };
         let file = tokio::fs::File::open(path).await.map_err(failed)?;
@@ -37,9 +37,9 @@ impl Client {
         }
         let asked = Asked::new(Method::POST, &["api", "artifacts"]).query(query);
         let door = self.transport.door()?;
-        // Says nothing, so the daemon looks at the bytes and the name.
+        // This type names no format, so the daemon examines the bytes and the name.
         let unknown = HeaderValue::from_static("application/octet-stream");
-        // While a file goes up nothing comes down, so that silence says nothing.
+        // The daemon sends nothing during an upload, so its silence is no sign of a failure.
         let transport = self.transport.unhurried()?;
         let request = transport
             .request(&door, &asked)?
@@ -54,7 +54,7 @@ impl Client {
             .map_err(|error| Error::Unreadable { url: door.url.to_string(), reason: error.to_string() })
     }
 
-    /// Writes the bytes of an artifact; gives how many there were.
+    /// Writes the bytes of an artifact into `into` and returns their number. `name` appears in errors only.
     pub async fn artifact_content(
         &self,
         id: &str,
@@ -80,12 +80,12 @@ impl Client {
     }
 }
 
-/// How long it may take to send so many bytes and to hear that they are stored.
+/// Time limit for an upload of this many bytes, the daemon's answer included.
 fn upload_time(bytes: u64) -> Duration {
     ANSWER + Duration::from_secs(bytes / SLOWEST)
 }
 
-/// The bytes of a file, piece by piece.
+/// Streams the bytes of a file, piece by piece.
 fn pieces(
     file: impl AsyncRead + Send + Unpin + 'static,
     progress: Progress,

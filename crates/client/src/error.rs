@@ -1,9 +1,9 @@
-//! Why a daemon did not do what it was asked.
+//! Errors of a call: why the daemon did not serve it.
 
 use crate::place::FindError;
-use polity_runtime::view::Problem;
+use polity_view::Problem;
 
-/// Reads the body of an answer that is an error; one that is no problem of ours is told by its status alone.
+/// Parses the body of an error answer. A body that is not a problem of polity is described by its status alone.
 pub(crate) fn problem(status: u16, body: &[u8]) -> Problem {
     serde_json::from_slice(body).map_or_else(
         |_| Problem {
@@ -18,69 +18,69 @@ pub(crate) fn problem(status: u16, body: &[u8]) -> Problem {
     )
 }
 
-/// What people read of a problem: what is known of this case, else of its kind.
+/// Returns the text to show for a problem: its detail, else its title, else its code.
 fn words(problem: &Problem) -> &str {
     let all = [&problem.detail, &problem.title, &problem.error];
-    all.into_iter().find(|words| !words.is_empty()).map_or("the daemon says no", String::as_str)
+    all.into_iter().find(|words| !words.is_empty()).map_or("the daemon refused the request", String::as_str)
 }
 
-/// A failure.
+/// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is nobody to ask.
+    /// The daemon of the data directory cannot be found.
     #[error(transparent)]
     Find(#[from] FindError),
-    /// The daemon says no.
+    /// The daemon refused the request.
     #[error("{}", words(.0))]
     Refused(Box<Problem>),
-    /// The way to the daemon broke.
-    #[error("lost the way to the polity at {url}: {reason}")]
+    /// The connection to the daemon broke.
+    #[error("lost the connection to the polity at {url}: {reason}")]
     Lost {
-        /// Where it was.
+        /// Address of the daemon.
         url: String,
-        /// What happened.
+        /// The network error with its causes.
         reason: String,
     },
-    /// The way to the daemon broke while a message was sent.
+    /// The connection to the daemon broke while the client sent a message.
     #[error(
-        "lost the way to the polity at {url}: {reason}; the message may have been taken: polity messages shows it"
+        "lost the connection to the polity at {url}: {reason}; it may have accepted the message: polity messages shows it"
     )]
     MayBeTaken {
-        /// Where it was.
+        /// Address of the daemon.
         url: String,
-        /// What happened.
+        /// The network error with its causes.
         reason: String,
     },
-    /// The daemon answered with something else than what this version reads.
-    #[error("cannot read what the polity at {url} answered: {reason}; is it another version?")]
+    /// This version cannot parse the daemon's answer.
+    #[error("cannot parse the answer of the polity at {url}: {reason}; is it another version?")]
     Unreadable {
-        /// Where it is.
+        /// Address of the daemon.
         url: String,
-        /// What is wrong.
+        /// The error of the parser, or the limit that was exceeded.
         reason: String,
     },
     /// A file of the person cannot be read or written.
     #[error("{path}: {source}")]
     File {
-        /// The file.
+        /// Path of the file as the caller gave it.
         path: std::path::PathBuf,
-        /// Why.
+        /// The error of the file system.
         source: std::io::Error,
     },
-    /// What was named cannot be an id.
-    #[error("that is no id")]
+    /// A part of the path is empty, `.` or `..`: no id looks like that.
+    #[error("not an id: it is empty or consists of dots")]
     NoId,
-    /// There is no HTTP client.
+    /// The HTTP client or a request could not be built.
     #[error("failed to set up the HTTP client: {0}")]
     Setup(String),
 }
 
 impl Error {
-    /// Whether the same may succeed a moment later, with the same daemon or the next one.
+    /// Whether the same call may succeed a moment later, with the same daemon or the next one.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Find(FindError::NotServing(_)) | Self::Lost { .. } => true,
-            // The disk refuses, or the daemon is about to end.
+            // The daemon cannot use its disk, or it is shutting down.
             Self::Refused(problem) => matches!(problem.status, 502..=504),
             Self::Find(_)
             | Self::MayBeTaken { .. }

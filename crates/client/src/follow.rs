@@ -1,12 +1,12 @@
-//! Events as they happen, each once and in order, also across daemons that come and go.
+//! A live stream of events: each event once and in order, also when the daemon restarts.
 
 use crate::client::{Client, event_query};
 use crate::error::Error;
 use crate::place::Door;
 use crate::sse::{Frame, Parser};
 use crate::transport::{Asked, Patience, Way, pause};
-use polity_runtime::Entry;
-use polity_runtime::view::EventFilter;
+use polity_view::Entry;
+use polity_view::EventFilter;
 use reqwest::header::{ACCEPT, HeaderName, HeaderValue};
 use reqwest::{Method, Response};
 use std::time::Duration;
@@ -16,34 +16,34 @@ use tokio::task::JoinHandle;
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 
-/// How long a stream may be silent. The daemon gives a sign of life every 15 seconds.
+/// How long a stream may be silent. The daemon sends a keep-alive every 15 seconds.
 const SILENCE: Duration = Duration::from_secs(45);
 
-/// How many events may wait to be looked at: a page of a daemon. Whoever reads slowly slows the stream down.
+/// Events that may wait for the reader: one page of the daemon. A slow reader slows the stream down.
 const AHEAD: usize = 1_000;
 
-/// What comes of following.
+/// What a [`Follow`] yields.
 #[derive(Debug)]
 pub enum Followed {
-    /// Something happened.
+    /// An event with its number.
     Entry(Box<Entry>),
-    /// The stream reaches a daemon, for the first time or after [`Followed::Lost`]; or it goes on elsewhere than where it
-    /// was, because the data directory is another one or events had their time. What is known is read anew.
+    /// The stream has reached a daemon, for the first time or after [`Followed::Lost`]. Or the stream had to jump to
+    /// another event, because the data directory was replaced or old events were deleted. The reader should reload.
     Connected,
-    /// The daemon has gone; the stream goes on with the next one.
+    /// The daemon is gone; the stream continues with the next one.
     Lost,
-    /// The stream cannot go on.
+    /// The stream cannot continue.
     Failed(Error),
 }
 
-/// A stream of events. It ends when this is dropped.
+/// A stream of events. Dropping it ends the stream.
 pub struct Follow {
     heard: mpsc::Receiver<Followed>,
     task: JoinHandle<()>,
 }
 
 impl Follow {
-    /// The next thing to be known; `None` after a failure. Nothing is lost where a call is given up.
+    /// Waits for the next item; `None` after a failure. Cancelling the call loses no item.
     pub async fn next(&mut self) -> Option<Followed> {
         self.heard.recv().await
     }
@@ -56,7 +56,7 @@ impl Drop for Follow {
 }
 
 impl Client {
-    /// Follows what happens after an event. Where no daemon is there, one is waited for.
+    /// Follows the events after the one with this number. Waits for a daemon if none is running.
     pub fn follow(&self, after: i64, filter: EventFilter) -> Follow {
         let (tell, heard) = mpsc::channel(AHEAD);
         let follower = Follower { client: self.clone(), reach: Reach::None, filter, seen: Seen(after), tell };
@@ -64,12 +64,12 @@ impl Client {
     }
 }
 
-/// The number of the last event that was passed on.
+/// The number of the last event that went to the reader.
 #[derive(Debug, Clone, Copy)]
 struct Seen(i64);
 
 impl Seen {
-    /// Passes an event on, if it is a new one.
+    /// Returns the event if it is newer than all before; else `None`.
     fn pass(&mut self, entry: Entry) -> Option<Entry> {
         (entry.seq > self.0).then(|| {
             self.0 = entry.seq;
@@ -78,12 +78,12 @@ impl Seen {
     }
 }
 
-/// Whether the stream reaches a daemon.
+/// Whether the stream is connected to a daemon.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reach {
-    /// None so far, or none since that was told.
+    /// Never connected, or the reader already knows that the connection is lost.
     None,
-    /// One.
+    /// Connected.
     Daemon,
 }
 
@@ -95,11 +95,11 @@ struct Follower {
     tell: mpsc::Sender<Followed>,
 }
 
-/// Why a stream is not read on.
+/// Why the follower stopped reading a stream.
 enum End {
-    /// Nobody listens any more.
+    /// The [`Follow`] was dropped.
     Unheard,
-    /// It broke.
+    /// The connection failed or its data could not be parsed.
     Broken(Error),
 }
 
@@ -116,7 +116,7 @@ impl Follower {
             let error = match self.stream().await {
                 Err(End::Broken(error)) => error,
                 Err(End::Unheard) => return,
-                // A daemon that ends says good-bye by ending the stream.
+                // A daemon that shuts down ends its streams cleanly.
                 Ok(()) => Error::Lost { url: String::new(), reason: "the stream has ended".to_owned() },
             };
             tracing::debug!(%error, seen = self.seen.0, "the event stream broke");
@@ -146,7 +146,7 @@ impl Follower {
                 Ok(Ok(None)) => return Ok(()),
                 Ok(Err(error)) => return Err(End::Broken(transport.broken(&door, &error))),
                 Err(_) => {
-                    let reason = "no sign of life".to_owned();
+                    let reason = format!("the stream was silent for {} seconds", SILENCE.as_secs());
                     return Err(End::Broken(Error::Lost { url: door.url.to_string(), reason }));
                 }
             };
@@ -181,16 +181,16 @@ impl Follower {
     }
 }
 
-/// What a frame of the stream tells.
+/// What a frame of the stream contains.
 #[derive(Debug, PartialEq)]
 enum Told {
-    /// Something happened.
+    /// An event with its number.
     Event(Box<Entry>),
-    /// The events that were asked for are not there: it goes on after this one.
+    /// The daemon does not have the requested events; the stream continues after this event.
     Reset { after: i64 },
 }
 
-/// Where a stream goes on that cannot go on where it was.
+/// The data of a `reset` frame: the number of the event after which the stream continues.
 #[derive(serde::Deserialize)]
 struct Reset {
     after: i64,
@@ -208,7 +208,7 @@ fn told(frame: &Frame) -> Result<Told, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use polity_runtime::Event;
+    use polity_view::Event;
 
     fn frame(event: &str, data: &str) -> Frame {
         Frame { id: None, event: event.to_owned(), data: data.to_owned() }

@@ -1,4 +1,4 @@
-//! The API in this process: requests reach it without a socket.
+//! Calls to the API in this process, without a socket.
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -12,7 +12,7 @@ use tower::{Service, ServiceExt};
 
 type Answer = dyn Fn(http::Request<reqwest::Body>) -> BoxFuture<'static, Response> + Send + Sync;
 
-/// Routes that are asked in this process.
+/// The routes of the API, called directly.
 #[derive(Clone)]
 pub(crate) struct InProcess(Arc<Answer>);
 
@@ -35,13 +35,13 @@ impl InProcess {
                     Ok(answer) => answer,
                     Err(never) => match never {},
                 };
-                // The answer comes piece by piece here, too.
+                // The body stays a stream, as it would be over a socket.
                 answer.map(|body| reqwest::Body::wrap_stream(BodyDataStream::new(body))).into()
             })
         }))
     }
 
-    /// Asks the routes, as a server would.
+    /// Calls the routes with a request and returns their response, as a server would.
     pub(crate) async fn answer(&self, request: reqwest::Request) -> Result<Response, reqwest::Error> {
         Ok((self.0)(request.try_into()?).await)
     }
@@ -57,8 +57,8 @@ mod tests {
     use axum::routing::{get, post};
     use axum::{Json, Router};
     use futures::{StreamExt, stream};
-    use polity_runtime::view::{TaskFilter, TaskState};
     use polity_society::id::AgentId;
+    use polity_view::{TaskFilter, TaskState};
     use serde_json::json;
     use std::sync::{Arc, Mutex};
 

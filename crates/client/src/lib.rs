@@ -1,12 +1,12 @@
-//! Speaks to a running daemon, for whoever has its data directory; or to the same API in this process.
+//! Talks to the running daemon of a data directory, or to the same API in this process.
 //!
-//! The daemon writes where it listens and what opens it into two files ([`FindError`] where they are not there). Each
-//! call of [`Client`] reads them, asks the daemon over HTTP, and reads the answer as one of the types that the daemon
-//! made it from ([`polity_runtime::view`]); what it refuses is a problem in [`Error`]. [`Client::follow`] passes on what
-//! happens, as a stream of events that goes on with the next daemon where one has gone: each event once, in order.
-//! [`Client::in_process`] asks routes that the caller hands in, without a socket; nothing else differs.
+//! The daemon writes its address and its token into two files ([`FindError`] if they are missing). Each call of
+//! [`Client`] reads them, sends an HTTP request to the daemon, and parses the answer into the type that the daemon
+//! serialized ([`polity_view`]). A refusal becomes a problem in [`Error`]. [`Client::follow`] streams events:
+//! each event once, in order, and if the daemon restarts, the stream continues with the new one.
+//! [`Client::in_process`] calls routes that the caller hands in, without a socket; nothing else differs.
 //!
-//! It must not know: the command line, terminals, the database, how a daemon does what it is asked.
+//! This crate knows nothing about the command line, terminals, the database or how a daemon does its work.
 
 mod error;
 

@@ -1,4 +1,4 @@
-//! Where the daemon of a data directory is, and what opens it: two small files that it writes.
+//! Finds the address and the token of a data directory's daemon in two small files that the daemon writes.
 
 use crate::error::Error;
 use serde::Deserialize;
@@ -6,48 +6,48 @@ use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use url::Url;
 
-/// Says where the daemon listens; written when it is ready.
+/// Contains the daemon's address; the daemon writes it when it is ready.
 const DAEMON: &str = "daemon.json";
-/// Held by whoever has the data directory, as long as the process lives.
+/// The process that owns the data directory holds a lock on this file as long as it lives.
 const LOCK: &str = "polity.lock";
-/// What requests are let in with; only its owner may read it.
+/// Contains the secret that requests must carry; only its owner may read it.
 const TOKEN: &str = "token";
 
-/// Why nobody can be asked about a data directory.
+/// Why the daemon of a data directory cannot be found.
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
-    /// There is no daemon.
+    /// No daemon is running for this directory.
     #[error("no polity is serving {0}, and this needs one; start it: polity serve")]
     NotServing(PathBuf),
     /// A file of the daemon cannot be read.
     #[error("cannot read {path}: {source}; is it yours?")]
     Unreadable {
-        /// The file.
+        /// Path of that file.
         path: PathBuf,
-        /// Why.
+        /// The error of the file system.
         source: std::io::Error,
     },
-    /// A file of the daemon says something else than a daemon writes.
+    /// A file of the daemon has contents that no daemon writes.
     #[error("{path} is not what a polity writes: {reason}; restart it: polity serve")]
     Nonsense {
-        /// The file.
+        /// Path of that file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong with its contents.
         reason: String,
     },
 }
 
-/// Where a daemon is, and what opens it.
+/// The address of a daemon, and the token that it requires.
 #[derive(Clone)]
 pub(crate) struct Door {
-    /// Where its routes begin.
+    /// The base of all routes.
     pub(crate) url: Url,
-    /// What lets requests in; none where nobody is asked for it.
+    /// `None` for routes in this process, which require no token.
     pub(crate) token: Option<String>,
 }
 
 impl Door {
-    /// The door of routes in this process: the name is never looked up.
+    /// The door of routes in this process. Its host name is a placeholder that nothing resolves.
     pub(crate) fn in_process() -> Result<Self, Error> {
         let url = Url::parse("http://in-process").map_err(|error| Error::Setup(error.to_string()))?;
         Ok(Self { url, token: None })
@@ -59,8 +59,8 @@ struct Written {
     url: String,
 }
 
-/// Reads where the daemon of a data directory is. A daemon that was killed has left its files, and anybody may listen by
-/// now where it did: they count only while somebody has the directory. Whoever takes it removes what was left.
+/// Finds the daemon of a data directory. A killed daemon leaves its files behind, and by now another program may listen
+/// on its port. So the files count only while a process holds the lock. The next daemon removes the files left behind.
 pub(crate) fn find(data: &Path) -> Result<Door, FindError> {
     let written = read(data, DAEMON)?;
     if holder(data)? == Holder::Nobody {
@@ -70,7 +70,7 @@ pub(crate) fn find(data: &Path) -> Result<Door, FindError> {
     let Written { url } = serde_json::from_str(&written).map_err(|error| nonsense(error.to_string()))?;
     let url = Url::parse(&url).map_err(|error| nonsense(error.to_string()))?;
     if url.scheme() != "http" || url.host().is_none() {
-        return Err(nonsense("its url is not of http".to_owned()));
+        return Err(nonsense("its url is not an http URL".to_owned()));
     }
     let token = read(data, TOKEN)?.trim().to_owned();
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -80,7 +80,7 @@ pub(crate) fn find(data: &Path) -> Result<Door, FindError> {
     Ok(Door { url, token: Some(token) })
 }
 
-/// Who has a data directory.
+/// Whether a process owns a data directory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Holder {
     Nobody,
@@ -94,7 +94,7 @@ fn holder(data: &Path) -> Result<Holder, FindError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Holder::Nobody),
         Err(source) => return Err(FindError::Unreadable { path, source }),
     };
-    // Others may look at the same time; what is taken here is free again at once.
+    // A shared lock lets several clients check at the same time. Dropping the file releases the lock at once.
     match lock.try_lock_shared() {
         Ok(()) => Ok(Holder::Nobody),
         Err(TryLockError::WouldBlock) => Ok(Holder::Somebody),
@@ -105,7 +105,7 @@ fn holder(data: &Path) -> Result<Holder, FindError> {
 fn read(data: &Path, name: &str) -> Result<String, FindError> {
     let path = data.join(name);
     std::fs::read_to_string(&path).map_err(|source| match source.kind() {
-        // Nobody serves what is no directory.
+        // If the path is not a directory, there is no daemon for it.
         std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => {
             FindError::NotServing(data.to_owned())
         }
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(found, expect);
     }
 
-    /// Takes a data directory, as a daemon does.
+    /// Locks a data directory, as a daemon does.
     fn taken(data: &Path) -> File {
         let lock = File::create(data.join(LOCK)).unwrap();
         lock.try_lock().unwrap();
@@ -150,7 +150,7 @@ mod tests {
         assert!(find(data.path()).is_ok());
         drop(lock);
         assert!(is_gone());
-        // Another one that looks is nobody who has it.
+        // Another client that is checking does not count as an owner.
         let looking = File::open(data.path().join(LOCK)).unwrap();
         looking.try_lock_shared().unwrap();
         assert!(is_gone());
@@ -167,7 +167,7 @@ mod tests {
             Some(r#"{"url": "file:///etc/passwd"}"#),
             Some("abc"),
             Err(
-                "DATA/daemon.json is not what a polity writes: its url is not of http; restart it: polity serve",
+                "DATA/daemon.json is not what a polity writes: its url is not an http URL; restart it: polity serve",
             ),
         );
         check(

@@ -1,4 +1,4 @@
-//! Passes messages of another protocol on to the daemon: what they say is for whoever speaks it.
+//! Passes messages of another protocol (MCP) on to the daemon, without interpreting them.
 
 use crate::client::Client;
 use crate::error::Error;
@@ -8,32 +8,33 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Response};
 use std::collections::VecDeque;
 
-/// What comes back for a message, piece by piece.
+/// The answer to a relayed message, piece by piece.
 pub struct Relayed {
     response: Response,
     form: Form,
     read: VecDeque<String>,
 }
 
-/// How an answer is written.
+/// The format of an answer.
 enum Form {
-    /// As one object.
+    /// One JSON object.
     Whole,
-    /// As a stream of events.
+    /// A stream of events.
     Events(Parser),
-    /// All of it was read.
+    /// Nothing is left to read.
     Ended,
 }
 
 impl Client {
-    /// Passes a message on to the route `/mcp`, with these headers. An answer may take as long as it likes.
+    /// Passes a message with these headers on to the route `/mcp`. Tools may take minutes to answer, so the caller
+    /// should use an [`unhurried`](Client::unhurried) client.
     pub async fn relay(&self, headers: &[(String, String)], message: Vec<u8>) -> Result<Relayed, Error> {
         let door = self.transport.door()?;
         let mut sent = HeaderMap::new();
         sent.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         sent.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         for (name, value) in headers {
-            // What cannot be written in a header is left out: the daemon says what it misses.
+            // Skips what is not valid in a header; the daemon reports a header that it misses.
             if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse::<HeaderValue>()) {
                 sent.insert(name, value);
             }
@@ -57,7 +58,7 @@ impl Client {
 }
 
 impl Relayed {
-    /// The next message that comes back; none at the end.
+    /// Waits for the next message of the answer; `None` at the end.
     pub async fn next(&mut self) -> Result<Option<String>, Error> {
         loop {
             if let Some(message) = self.read.pop_front() {

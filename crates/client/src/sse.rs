@@ -1,25 +1,25 @@
-//! Server-sent events, as bytes come: a pure parser of the stream format of the HTML standard.
+//! An incremental parser of server-sent events, the stream format of the HTML standard. It does no I/O.
 
-/// The longest line that is taken, in bytes. An event is a line of JSON; what is longer is no event of a daemon.
+/// Longest line that the parser accepts, in bytes. An event is one line of JSON; no event of a daemon is longer.
 pub(crate) const LONGEST_LINE: usize = 16 * 1024 * 1024;
 
 /// An event of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
-    /// The last id that the stream has named, if it has named one.
+    /// The last id in the stream so far, `None` before the first.
     pub(crate) id: Option<String>,
-    /// What sort of event it is; `message` where the stream does not say.
+    /// The event's type; `message` if the stream specifies none.
     pub(crate) event: String,
-    /// Its data, with a line break between its lines.
+    /// The event's data lines, joined by line breaks.
     pub(crate) data: String,
 }
 
-/// A line was longer than any event is.
+/// A line exceeded [`LONGEST_LINE`].
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a line of the event stream is longer than {LONGEST_LINE} bytes")]
 pub(crate) struct TooLong;
 
-/// What has come of a stream so far.
+/// The state of the parser between two pieces of a stream.
 #[derive(Debug, Default)]
 pub(crate) struct Parser {
     line: Vec<u8>,
@@ -29,20 +29,20 @@ pub(crate) struct Parser {
     data: Option<String>,
 }
 
-/// Where in the stream the next byte stands.
+/// The position of the next byte in the stream.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// In the first line, which a byte order mark may open.
+    /// In the first line, which may start with a byte order mark.
     #[default]
     FirstLine,
-    /// In another line.
+    /// In a later line.
     Line,
-    /// Behind a carriage return, whose line feed may follow.
+    /// Directly after a carriage return; a line feed may complete the line break.
     AfterReturn,
 }
 
 impl Parser {
-    /// Takes bytes, wherever they were cut, and gives the events that are whole now.
+    /// Takes the next bytes, cut at any point, and returns the events that they complete.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<Vec<Frame>, TooLong> {
         let mut frames = Vec::new();
         for &byte in bytes {
@@ -89,7 +89,7 @@ impl Parser {
             },
             "event" => value.clone_into(&mut self.event),
             "id" if !value.contains('\0') => self.id = Some(value.to_owned()),
-            // A comment has no field. `retry` is not ours to obey: how long is waited is decided where it is waited.
+            // A comment has an empty field name. `retry` is ignored: the follower computes its own pauses.
             _ => {}
         }
         None
@@ -126,11 +126,11 @@ mod tests {
         check("\u{feff}data: a\n\n", &[frame(None, "message", "a")]);
         check("data: a\ndata\ndata: b\r\n\r\n", &[frame(None, "message", "a\n\nb")]);
         check("data: a\r\rdata: b\r\r", &[frame(None, "message", "a"), frame(None, "message", "b")]);
-        // What is not ended by an empty line is not whole.
+        // An event is complete only after an empty line.
         check("data: a\n", &[]);
         check(": still here\n\n: still here\n\n", &[]);
         check("retry: 10\nunknown: x\ndata: a\n\n", &[frame(None, "message", "a")]);
-        // An id stays until there is another one, also where the event that named it has no data.
+        // An id stays valid until the next one, even if its own event has no data.
         check("id: 1\n\ndata: a\n\n", &[frame(Some("1"), "message", "a")]);
         check(
             "id: 1\ndata: a\n\nid: a\0b\ndata: b\n\n",
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(parser.push(b"x"), Err(TooLong));
     }
 
-    /// Lines of which streams are made, and pieces that are none.
+    /// Generates streams from typical lines and from random bytes.
     fn streams_of_bytes() -> impl Strategy<Value = Vec<u8>> {
         let piece = prop_oneof![
             Just(b"data: ".to_vec()),

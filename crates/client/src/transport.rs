@@ -1,4 +1,4 @@
-//! One request to the daemon as it is now, or to the API in this process; and whether to make it again.
+//! Sends one request to the current daemon or to the API in this process, and decides about retries.
 
 use crate::error::{Error, problem};
 use crate::in_process::InProcess;
@@ -11,32 +11,32 @@ use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
-/// How long a connection may take: the daemon is near.
+/// Time limit for connecting. It is short because the daemon runs on this machine.
 const CONNECT: Duration = Duration::from_secs(5);
-/// How long an answer may take to go on.
+/// Longest pause between two pieces of an answer.
 const SILENCE: Duration = Duration::from_secs(60);
-/// How often a request is made whose way broke, by somebody who does not wait for a daemon that has gone: for some
-/// seconds, in which one is restarted.
+/// Attempts of a request whose connection broke, with [`Patience::Short`]. Together they last some seconds, enough for
+/// a restart of the daemon.
 const ATTEMPTS: u32 = 6;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// The longest answer that is read as JSON, in bytes.
+/// Longest answer that the client parses as JSON, in bytes.
 const LONGEST_ANSWER: usize = 256 * 1024 * 1024;
 
-/// What to do about a daemon that has gone.
+/// What to do if the daemon is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patience {
-    /// Say so.
+    /// Report the failure.
     Short,
     /// Wait for the next one.
     UntilBack,
 }
 
-/// A request.
+/// A request before it has an address and a token.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) method: Method,
-    /// Its path: each part stands for itself, whatever is in it.
+    /// The segments of the path. Each one is percent-encoded, so that no character in it can change the path.
     pub(crate) path: &'a [&'a str],
     pub(crate) query: Vec<(String, String)>,
     pub(crate) headers: HeaderMap,
@@ -53,16 +53,16 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Whom requests reach.
+/// The receiver of requests.
 #[derive(Clone)]
 enum To {
-    /// Whatever daemon serves a data directory at that moment, over HTTP.
+    /// The daemon that serves a data directory at the time of the request, over HTTP.
     Daemon(Arc<Path>),
     /// The API in this process.
     InProcess(InProcess),
 }
 
-/// Makes requests.
+/// Sends requests.
 #[derive(Clone)]
 pub(crate) struct Transport {
     to: To,
@@ -80,18 +80,18 @@ impl Transport {
     }
 
     fn new(to: To) -> Result<Self, Error> {
-        // Fails only where there is a provider already. The library asks for one even where none is used.
+        // Fails only if a provider is already installed. The library requires one even if no request uses TLS.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = http(reqwest::Client::builder().read_timeout(SILENCE))?;
         Ok(Self { to, http, patience: Patience::Short })
     }
 
-    /// The same, with answers that may take as long as they like.
+    /// Returns a copy that waits for answers without a time limit.
     pub(crate) fn unhurried(&self) -> Result<Self, Error> {
         Ok(Self { http: http(reqwest::Client::builder())?, ..self.clone() })
     }
 
-    /// Makes a request that may be made twice, and reads the answer.
+    /// Sends a request that is safe to repeat, retries it, and parses the answer.
     pub(crate) async fn ask<T: DeserializeOwned>(&self, asked: &Asked<'_>) -> Result<T, Error> {
         let mut attempt = 1;
         let mut lost = None;
@@ -117,13 +117,13 @@ impl Transport {
         let door = self.door()?;
         let response = self.send(&door, self.request(&door, asked)?).await?;
         let body = self.body(&door, response).await?;
-        // Where there is nothing to say, the daemon says nothing.
+        // Some routes answer with an empty body, which is not valid JSON.
         let body: &[u8] = if body.is_empty() { b"null" } else { &body };
         serde_json::from_slice(body)
             .map_err(|error| Error::Unreadable { url: door.url.to_string(), reason: error.to_string() })
     }
 
-    /// Where the daemon is now.
+    /// Finds the current address and token of the daemon.
     pub(crate) fn door(&self) -> Result<Door, Error> {
         match &self.to {
             To::Daemon(data) => Ok(place::find(data)?),
@@ -131,10 +131,10 @@ impl Transport {
         }
     }
 
-    /// Builds a request; the caller may add to it.
+    /// Builds a request that the caller may extend.
     pub(crate) fn request(&self, door: &Door, asked: &Asked<'_>) -> Result<reqwest::RequestBuilder, Error> {
         if asked.path.iter().any(|part| matches!(*part, "" | "." | "..")) {
-            // In a URL these would lead elsewhere; no id is one of them.
+            // In a URL such a segment would change the path. No id is one of these.
             return Err(Error::NoId);
         }
         let url = url(&door.url, asked.path, &asked.query);
@@ -154,7 +154,7 @@ impl Transport {
         })
     }
 
-    /// Sends a request; what is no success is an error.
+    /// Sends a request; any status but a success becomes an error.
     pub(crate) async fn send(
         &self,
         door: &Door,
@@ -167,7 +167,7 @@ impl Transport {
         Err(self.refused(door, response).await)
     }
 
-    /// Sends a request; gives the head of the answer, whatever it says.
+    /// Sends a request and returns the response with any status, its body unread.
     pub(crate) async fn exchange(
         &self,
         door: &Door,
@@ -180,7 +180,7 @@ impl Transport {
         answered.map_err(|error| self.broken(door, &error))
     }
 
-    /// What an answer that is no success says.
+    /// Turns a response without success into an error.
     pub(crate) async fn refused(&self, door: &Door, response: Response) -> Error {
         let status = response.status().as_u16();
         match self.body(door, response).await {
@@ -201,19 +201,19 @@ impl Transport {
         Ok(body)
     }
 
-    /// What it means that a request did not come to its end.
+    /// Interprets the failure of a request that got no complete response.
     pub(crate) fn broken(&self, door: &Door, error: &reqwest::Error) -> Error {
         if let To::Daemon(data) = &self.to
             && error.is_connect()
         {
-            // Its files are those of a daemon that has not put them away.
+            // Nothing accepts connections at that address: the files belong to a daemon that no longer listens.
             return FindError::NotServing(data.to_path_buf()).into();
         }
         Error::Lost { url: door.url.to_string(), reason: causes(error) }
     }
 }
 
-/// What it means that there is no request.
+/// Reports that a request could not be built.
 fn unmade(error: reqwest::Error) -> Error {
     Error::Setup(causes(&error))
 }
@@ -223,15 +223,15 @@ fn http(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, Error> {
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(CONNECT)
-        // The daemon speaks plain HTTP on this machine; reading the machine's certificates would only take time.
+        // The daemon speaks plain HTTP on this machine; loading the system's certificates would only cost time.
         .tls_certs_only([])
         .user_agent(concat!("polity/", env!("CARGO_PKG_VERSION")))
         .build();
     built.map_err(|error| Error::Setup(error.to_string()))
 }
 
-/// What to say of the last attempt, where the way of one before it may have broken: that nobody is there now does not say
-/// that nobody has heard it then.
+/// Picks the error to report after the last attempt. If the connection broke in an earlier attempt, the daemon may have
+/// received that request, even if no daemon is running now.
 fn to_tell(lost: Option<Error>, last: Error) -> Error {
     match lost {
         Some(lost) if last.may_pass() => lost,
@@ -239,16 +239,16 @@ fn to_tell(lost: Option<Error>, last: Error) -> Error {
     }
 }
 
-/// Whether an attempt before this one went out.
+/// Whether the connection broke during an earlier attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// None did.
+    /// It never broke.
     New,
-    /// One did, and its way broke: the daemon may be about to be restarted.
+    /// It broke; the daemon may be restarting.
     BrokeBefore,
 }
 
-/// How long to wait before the same request is made again; `None` if it is not.
+/// Returns the pause before the next attempt; `None` if there should be no further attempt.
 pub(crate) fn pause(error: &Error, attempts: u32, patience: Patience, way: Way) -> Option<Duration> {
     let again = match patience {
         Patience::UntilBack => error.may_pass(),
@@ -261,10 +261,10 @@ pub(crate) fn pause(error: &Error, attempts: u32, patience: Patience, way: Way) 
     again.then(|| SHORTEST_PAUSE.saturating_mul(1 << doublings).min(LONGEST_PAUSE))
 }
 
-/// An address below the daemon's.
+/// Builds the address of a route.
 fn url(base: &Url, path: &[&str], query: &[(String, String)]) -> Url {
     let mut url = base.clone();
-    // Fails only for an address that has no path, which no door has.
+    // Fails only for an address that cannot have a path, which no door has.
     if let Ok(mut segments) = url.path_segments_mut() {
         segments.pop_if_empty().extend(path);
     }
@@ -274,7 +274,7 @@ fn url(base: &Url, path: &[&str], query: &[(String, String)]) -> Url {
     url
 }
 
-/// All that an error says: the library names only the outermost.
+/// Returns the texts of an error and all its causes, because the library displays only the outermost error.
 fn causes(error: &dyn std::error::Error) -> String {
     let mut words = error.to_string();
     let mut source = error.source();
@@ -341,7 +341,7 @@ mod tests {
         check(None, gone(), &gone().to_string());
         check(Some(lost()), gone(), &lost().to_string());
         check(Some(lost()), refused(503), &lost().to_string());
-        // The daemon has looked at it.
+        // The daemon has answered, so its answer counts.
         check(Some(lost()), refused(409), &refused(409).to_string());
     }
 

@@ -7,11 +7,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Which commands need a daemon.
+/// Printed at the end of the help: which commands need a daemon.
 const DAEMON: &str = "Commands that only read (agents, agent, tasks, messages, artifacts, artifact get, services, usage, \
-                      events, export) ask the daemon, or read the data directory themselves where none serves it. \
-                      send, chat, watch, view, stop, pause, resume, artifact put, config reload and events --follow need \
-                      a daemon: polity serve.";
+                      events, export) ask the daemon; if no daemon serves the data directory, they read it themselves. \
+                      send, chat, watch, view, stop, pause, resume, artifact put, config reload and events --follow \
+                      need a daemon: polity serve.";
 
 /// A society of LLM agents on your machine.
 #[derive(Debug, Parser)]
@@ -21,91 +21,96 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
-/// What can be done.
+/// The subcommands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Give the root agent a prompt, and wait for the answer.
     ///
-    /// Messages to you go to standard output as they come; on a terminal, what happens is shown on standard error.
+    /// Prints messages to you on standard output as they arrive. On a terminal, it also shows on standard error what
+    /// the agents do.
     ///
     /// Exit codes: 0 answered; 2 bad usage, configuration or data directory; 3 no answer; 4 a limit stopped the task;
-    /// 5 no model could be reached; 6 an agent waits for your answer; 124 timeout; 130 interrupted, or nobody reads
-    /// standard output any more; 1 standard output cannot be written to, or a defect of polity.
+    /// 5 no model could be reached; 6 an agent waits for your answer; 124 timeout; 130 interrupted, or the reader of
+    /// standard output has gone; 1 standard output cannot be written, or a bug in polity.
     Run(RunArguments),
-    /// Stay, and serve the society over HTTP: the live view, the API, the other commands.
+    /// Run the daemon: it keeps the society at work, and serves the live view, the API and the other commands over
+    /// HTTP.
     ///
-    /// Ends with 0 when it is interrupted or asked to terminate, after what is under way has ended; asked once more, at
-    /// once. The next start goes on where it was. Exit code 2: bad usage, configuration, data directory or address.
+    /// On Ctrl-C or SIGTERM it lets the work in progress finish, within the grace period of app.json, and exits with 0.
+    /// A second signal ends it at once. The next start continues where this one stopped. Exit code 2: bad usage,
+    /// configuration, data directory or address.
     Serve(ServeArguments),
-    /// Send a message to root, or to any agent.
+    /// Send a message to root or to any other agent.
     ///
-    /// Prints the message and its task, or with --wait what comes of it. Needs a daemon: polity serve.
+    /// Prints the id of the message and its task; with --wait, the messages to you. Needs a daemon: polity serve.
     ///
-    /// Exit codes: 0 taken; 2 bad usage, no daemon, or refused; with --wait those of `polity run`.
+    /// Exit codes: 0 accepted; 2 bad usage, no daemon, or refused; with --wait the exit codes of `polity run`.
     Send(remote::send::Arguments),
-    /// Talk with root: lines that you write go to it, and what agents say to you is shown as it comes.
+    /// Talk with root: it gets the lines that you write, and messages to you are shown as they arrive.
     ///
-    /// What begins with / is for the chat; /help says what there is. Out of a pipe each line is sent when the one before
-    /// has been answered, and the exit code is that of `polity run`.
+    /// A line that begins with / is a command to the chat; /help lists these commands. If standard input is a pipe,
+    /// each line is sent after the previous one was answered, and the exit code is that of `polity run`.
     Chat(remote::chat::Arguments),
-    /// Watch the agents and what happens, live; in a pipe a line for each event.
+    /// Watch the agents and the events live; in a pipe, print one line per event.
     ///
-    /// It goes on when the daemon is restarted. On a terminal, q leaves and the arrows scroll.
+    /// It keeps running when the daemon is restarted. On a terminal, q quits and the arrow keys scroll.
     Watch(remote::watch::Arguments),
-    /// List the agents, as a tree.
+    /// List the agents as a tree.
     Agents(remote::agents::Arguments),
-    /// Show all about one agent: its role, brief and contacts, what it heard and said, what its model would be sent.
+    /// Show one agent: its role, brief and contacts; or its conversation; or the next request to its model.
     Agent(remote::agent::Arguments),
-    /// List the tasks, the newest last.
+    /// List the tasks, newest last.
     Tasks(remote::tasks::Arguments),
-    /// List messages, the newest last.
+    /// List messages, newest last.
     Messages(remote::messages::Arguments),
-    /// List artifacts, the newest last.
+    /// List artifacts, newest last.
     Artifacts(remote::artifacts::Arguments),
     /// Fetch or store one artifact.
     #[command(subcommand)]
     Artifact(remote::artifacts::Command),
-    /// List the services, and how they are doing.
+    /// List the services and their state.
     Services(remote::services::Arguments),
-    /// Show what was spent.
+    /// Show how many calls and tokens were used, and what they cost.
     Usage(remote::usage::Arguments),
-    /// List what happened, or follow what happens, which needs a daemon.
+    /// List past events, or follow new ones; following needs a daemon.
     Events(remote::events::Arguments),
-    /// Write a whole task into one file, for people or for programs.
+    /// Write a whole task into one file, as Markdown for people or as JSON for programs.
     ///
     /// Needs no daemon.
     Export(remote::export::Arguments),
-    /// Print the address of the live view; it opens the page once, within a minute, without a token.
+    /// Print an address that opens the live view without a token: it works once, within a minute.
     View(remote::view::Arguments),
-    /// End a task, or what an agent and all below it are doing; they stay, and can be written to.
+    /// Stop a task, or the work of an agent and all its descendants; the agents stay and can still receive messages.
     Stop(remote::steer::Arguments),
-    /// Have an agent and all below it do nothing until they are resumed.
+    /// Pause an agent and all its descendants: they do nothing until you resume them.
     Pause(remote::steer::Arguments),
-    /// Let an agent and all below it go on that were paused or parked.
+    /// Resume an agent and all its descendants, whether paused or parked.
     Resume(remote::steer::Arguments),
-    /// Look at the configuration.
+    /// Check, show or reload the configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Look after what is stored.
+    /// Check or back up the stored data.
     #[command(subcommand)]
     Db(DbCommand),
-    /// Free the room that nobody needs; no other polity may use the data directory meanwhile.
+    /// Free disk space; no other polity may use the data directory meanwhile.
     ///
-    /// Removes stored bytes that no artifact needs, and events that have had their time (`retention` in app.json). With
-    /// --older-than also artifacts. What agents and people have said is never removed.
+    /// Removes stored bytes that no artifact needs, and events beyond the limits of `retention` in app.json. With
+    /// --older-than it also removes artifacts. It removes what agents and people have said only if
+    /// `retention.maxDatabaseBytes` is set and the database is larger.
     Gc(GcArguments),
-    /// Look at what is configured and what is really there, and say what to do.
+    /// Find problems with the configuration, the services and the data directory, and advise what to do.
     ///
-    /// Reads the configuration, asks each service what it has and makes one or two small calls of it, and looks at the
-    /// data directory, the database and the ports. Exits with 2 where there is a problem, with 0 where there are only
+    /// Reads the configuration; asks each service which models it has, and makes one or two small calls to it; checks
+    /// the data directory, the database and the ports. Exits with 2 if there is a problem, and with 0 if there are only
     /// hints and warnings.
     Doctor(DoctorArguments),
-    /// Speak MCP over standard input and output, for an editor or an assistant that starts this as its server.
+    /// Speak MCP over standard input and output, for an editor or an assistant that starts this command as its MCP
+    /// server.
     ///
-    /// Where a daemon serves the data directory, what is said is passed on to it; otherwise the society runs in this
-    /// process, until standard input is closed.
+    /// If a daemon serves the data directory, this command relays the messages to it; otherwise the society runs in
+    /// this process, until standard input is closed.
     Mcp(McpArguments),
-    /// Print the completions for a shell.
+    /// Print the completion script for a shell.
     Completions(CompletionsArguments),
     /// Print the manual page.
     Man(ManArguments),
@@ -114,27 +119,27 @@ pub(crate) enum Command {
 /// `polity config`
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Print everything that is wrong with the files; exits with 2 where something is not in force.
+    /// Print all problems of the configuration files; exits with 2 if polity cannot use something that they declare.
     Check {
         /// Where app.json and llmservices.json are [default: as for `polity run`].
         dir: Option<PathBuf>,
     },
-    /// Print what is in force, as JSON, without secrets.
+    /// Print the configuration in force, as JSON, without secrets.
     Show {
         /// Where app.json and llmservices.json are [default: as for `polity run`].
         #[arg(long, value_name = "DIR")]
         config: Option<PathBuf>,
     },
-    /// Have the daemon read the files now; exits with 2 where something is not in force.
+    /// Have the daemon read the configuration files now; exits with 2 if it cannot use something that they declare.
     ///
-    /// It does so by itself when they change and before each model call.
+    /// The daemon also reads them by itself, when they change and before each model call.
     Reload(remote::reload::Arguments),
 }
 
 /// `polity completions`
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArguments {
-    /// The shell.
+    /// The shell that will run the script.
     #[arg(value_name = "SHELL")]
     pub(crate) shell: clap_complete::Shell,
 }
@@ -142,7 +147,7 @@ pub(crate) struct CompletionsArguments {
 /// `polity man`
 #[derive(Debug, Args)]
 pub(crate) struct ManArguments {
-    /// Write the pages of all commands into this directory.
+    /// Write a page for each command into this directory.
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 }
@@ -150,21 +155,21 @@ pub(crate) struct ManArguments {
 /// `polity db`
 #[derive(Debug, Subcommand)]
 pub(crate) enum DbCommand {
-    /// Read everything, and print what is damaged; exits with 2 where something is. A daemon may be running.
+    /// Read all stored data and print what is damaged; exits with 2 if something is. A daemon may be running.
     Check {
-        /// Where the society lives [default: your data directory].
+        /// The data directory of the society [default: `polity` in your user data directory].
         #[arg(long, value_name = "DIR")]
         data: Option<PathBuf>,
     },
-    /// Copy everything, as it is at this moment, into a new directory. A daemon may be running.
+    /// Copy all stored data, as it is at this moment, into a new directory. A daemon may be running.
     ///
-    /// The copy is a data directory like any other: `polity run --data` takes it. Exits with 2 where something could not
+    /// The copy is a data directory like any other: `polity run --data` accepts it. Exits with 2 if something could not
     /// be copied.
     Backup {
-        /// The directory to make; nothing may be there.
+        /// The directory to create; it must not exist yet.
         #[arg(value_name = "BACKUP")]
         to: PathBuf,
-        /// Where the society lives [default: your data directory].
+        /// The data directory of the society [default: `polity` in your user data directory].
         #[arg(long, value_name = "DIR")]
         data: Option<PathBuf>,
     },
@@ -174,7 +179,7 @@ pub(crate) enum DbCommand {
 #[derive(Debug, Args)]
 pub(crate) struct GcArguments {
     /// Also remove the artifacts of tasks in which nothing has happened for this long, such as 30d or 12w, unless
-    /// another task names them. Their messages and records stay.
+    /// another task names the artifact. The messages and records of these tasks stay.
     #[arg(long, value_name = "DURATION", value_parser = age)]
     pub(crate) older_than: Option<Duration>,
 
@@ -186,7 +191,7 @@ pub(crate) struct GcArguments {
     #[arg(long, value_name = "DIR")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Where the society lives [default: your data directory].
+    /// The data directory of the society [default: `polity` in your user data directory].
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
 }
@@ -194,7 +199,7 @@ pub(crate) struct GcArguments {
 /// `polity doctor`
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
-    /// Write what servers say of their models into llmservices.json, and keep the data directory private.
+    /// Write what the servers report about their models into llmservices.json, and make the data directory private.
     #[arg(long, conflicts_with = "offline")]
     pub(crate) fix: bool,
 
@@ -202,11 +207,11 @@ pub(crate) struct DoctorArguments {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Ask no server anything.
+    /// Contact no server.
     #[arg(long)]
     pub(crate) offline: bool,
 
-    /// How long the small call of a service may take.
+    /// How long each small call to a service may take.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "60s")]
     pub(crate) timeout: Duration,
 
@@ -214,7 +219,7 @@ pub(crate) struct DoctorArguments {
     #[arg(long, value_name = "DIR")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Where the society lives [default: your data directory].
+    /// The data directory of the society [default: `polity` in your user data directory].
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
 }
@@ -226,7 +231,7 @@ pub(crate) struct McpArguments {
     #[arg(long, value_name = "DIR")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Where the society lives [default: your data directory].
+    /// The data directory of the society [default: `polity` in your user data directory].
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
 }
@@ -234,15 +239,15 @@ pub(crate) struct McpArguments {
 /// `polity run`
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
-    /// What you want done; `-` reads it from standard input.
+    /// The prompt: what you want done; `-` reads it from standard input.
     #[arg(value_name = "PROMPT", required_unless_present = "resume")]
     pub(crate) prompt: Option<String>,
 
-    /// Go on with whatever was left, however the last process ended.
+    /// Continue all unfinished work, however the last process ended.
     #[arg(long, conflicts_with_all = ["prompt", "attach", "service"])]
     pub(crate) resume: bool,
 
-    /// A file that goes with the prompt; may be given several times.
+    /// A file to attach to the prompt; may be given several times.
     #[arg(long, value_name = "FILE")]
     pub(crate) attach: Vec<PathBuf>,
 
@@ -250,11 +255,12 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "ID", value_parser = service)]
     pub(crate) service: Option<ServiceId>,
 
-    /// Where app.json and llmservices.json are [default: ./config, else your configuration directory].
+    /// Where app.json and llmservices.json are [default: ./config if it has one of them, else `polity` in your user
+    /// configuration directory].
     #[arg(long, value_name = "DIR")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Where the society lives [default: your data directory].
+    /// The data directory of the society [default: `polity` in your user data directory].
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
 
@@ -262,7 +268,7 @@ pub(crate) struct RunArguments {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Stop after this long, such as 90s, 5m or 1h30m; what was begun can be resumed.
+    /// Stop after this long, such as 90s, 5m or 1h30m; the work can be resumed.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
 }
@@ -270,13 +276,13 @@ pub(crate) struct RunArguments {
 /// `polity serve`
 #[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
-    /// Where to listen; port 0 is any that is free. Other machines can reach only what is no loopback address, and that
-    /// needs --allow-host.
+    /// The address to listen on; port 0 chooses a free port. Other machines can connect only if it is not a loopback
+    /// address, and then --allow-host is required.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7717", value_parser = address)]
     pub(crate) listen: SocketAddr,
 
-    /// A name under which others reach it, beside those of this machine, such as polity.example or 192.168.0.7:7717;
-    /// may be given several times.
+    /// A host name by which clients reach the daemon, in addition to localhost and the --listen address, such as
+    /// polity.example or 192.168.0.7:7717; may be given several times.
     #[arg(long, value_name = "NAME", value_parser = host)]
     pub(crate) allow_host: Vec<String>,
 
@@ -284,7 +290,7 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "DIR")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Where the society lives [default: your data directory].
+    /// The data directory of the society [default: `polity` in your user data directory].
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
 }
@@ -298,14 +304,14 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 fn host(text: &str) -> Result<String, String> {
     let plain = |character: char| character.is_ascii_alphanumeric() || "-._:[]".contains(character);
     if text.is_empty() || !text.chars().all(plain) {
-        return Err("write the name alone, like polity.example or polity.example:8080".to_owned());
+        return Err("write only the name, like polity.example or polity.example:8080".to_owned());
     }
     Ok(text.to_owned())
 }
 
 fn service(text: &str) -> Result<ServiceId, String> {
     let text = text.trim();
-    if text.is_empty() { Err("say which service".to_owned()) } else { Ok(ServiceId::new(text)) }
+    if text.is_empty() { Err("name a service".to_owned()) } else { Ok(ServiceId::new(text)) }
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
@@ -381,9 +387,9 @@ mod tests {
         check("30d", Some(30 * 24));
         check("8w", Some(8 * 7 * 24));
         check("1d 12h", Some(36));
-        // Of what?
+        // No unit.
         check("30", None);
-        // How long is a month?
+        // Months differ in length.
         check("1mo", None);
         check("-1d", None);
         check("soon", None);

@@ -1,5 +1,5 @@
-//! `polity config check` and `polity config show`: what the files say, without starting anything; and the configuration of
-//! a society that is started.
+//! `polity config check` and `polity config show`, which start no society. Also reads the configuration for commands
+//! that start one.
 
 use crate::cli::ConfigCommand;
 use crate::failure::{Failure, USAGE};
@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long local servers may take to answer when they are looked for.
+/// Time limit for the answers of local model servers during the search for one.
 const DISCOVERY: Duration = Duration::from_millis(300);
 
-/// Runs the command; gives the exit code.
+/// Runs the command; returns the exit code.
 pub(crate) async fn run(command: ConfigCommand) -> Result<u8, Failure> {
     match command {
         ConfigCommand::Check { dir } => check(dir).await,
@@ -25,23 +25,24 @@ pub(crate) async fn run(command: ConfigCommand) -> Result<u8, Failure> {
     }
 }
 
-/// A configuration that several share, and what looks out for its changes as long as it is held.
+/// Makes a registry shareable and watches its files for changes. Dropping the watch ends the watching.
 pub(crate) fn watched(registry: Registry) -> (Arc<Registry>, Option<Watch>) {
     let registry = Arc::new(registry);
     match Watch::start(&registry) {
         Ok(watch) => (registry, Some(watch)),
         Err(error) => {
-            // Changes are still seen, at the next model call.
-            tracing::warn!(%error, "changes of the configuration are not watched");
+            // Not fatal: every model call checks the files, too.
+            tracing::warn!(%error, "cannot watch the configuration files for changes");
             (registry, None)
         }
     }
 }
 
-/// Prints all problems. Exits with 2 where something that is declared is not in force.
+/// Prints all problems. Returns exit code 2 if something that the files declare cannot be used.
 async fn check(dir: Option<PathBuf>) -> Result<u8, Failure> {
     let (registry, mut problems) = load(dir).await?;
-    // A run says so when it makes the call; a file can be right on a machine that has no keys.
+    // Only this command and the doctor report unset variables. At other times only the call that needs the key fails,
+    // because the files may be correct on a machine that has no keys.
     problems.extend(registry.unset_variables(|name| std::env::var(name).ok()).await);
     for problem in &problems {
         match problem.severity {
@@ -63,7 +64,7 @@ async fn check(dir: Option<PathBuf>) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Prints what is in force, as JSON.
+/// Prints the configuration in force, as JSON.
 async fn show(config: Option<PathBuf>) -> Result<u8, Failure> {
     let (registry, _) = load(config).await?;
     print(&format!("{:#}", registry.current().to_json()))?;
@@ -74,13 +75,13 @@ async fn load(dir: Option<PathBuf>) -> Result<(Registry, Vec<Problem>), Failure>
     read(&places::config(dir)?.path).await
 }
 
-/// Reads a configuration directory, with the environment and the servers of this machine.
+/// Reads a configuration directory; also uses the environment and, if needed, a model server on this machine.
 pub(crate) async fn read(dir: &Path) -> Result<(Registry, Vec<Problem>), Failure> {
     let environment = Environment::look_up(|name| std::env::var(name).ok());
     Ok(Registry::load(dir, environment, Box::new(|| Box::pin(discover()))).await?)
 }
 
-/// Looks for a model server on this machine.
+/// Searches for a model server on this machine.
 async fn discover() -> Option<Discovered> {
     let found = polity_llm::discover(DISCOVERY).await?;
     let model = found.models.into_iter().next()?;
@@ -97,10 +98,10 @@ async fn discover() -> Option<Discovered> {
     })
 }
 
-/// What there is to say of the context window of a service, where it is small.
+/// Returns a warning if the context window of a service is small.
 pub(crate) fn small_window(id: &ServiceId, tokens: Option<u64>) -> Option<String> {
-    // Which server it is, is not asked here.
+    // The kind of server is unknown here; the doctor finds it out and gives more specific advice.
     let finding = polity_probe::small_window(tokens?, polity_probe::Server::Other)?;
     let advice = finding.advice.unwrap_or_default();
-    Some(format!("service {id}: {}: {advice} (`polity doctor` says how)", finding.what))
+    Some(format!("service {id}: {}: {advice} (`polity doctor` tells how)", finding.what))
 }

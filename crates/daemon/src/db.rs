@@ -1,14 +1,14 @@
-//! `polity db check` and `polity db backup`: what is stored, beside the society that may be at work.
+//! `polity db check` and `polity db backup`: both also work while a society is running in the data directory.
 
 use crate::cli::DbCommand;
 use crate::failure::{Failure, USAGE};
 use crate::output::{complain, print};
 use crate::places::{self, Care};
-use polity_runtime::maintenance::{self, Amount, Checked, Damage, Rows};
+use polity_store::maintenance::{self, Amount, Checked, Damage, Rows};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Runs the command; gives the exit code.
+/// Runs the command; returns the exit code.
 pub(crate) async fn run(command: DbCommand) -> Result<u8, Failure> {
     match command {
         DbCommand::Check { data } => check(data).await,
@@ -16,7 +16,7 @@ pub(crate) async fn run(command: DbCommand) -> Result<u8, Failure> {
     }
 }
 
-/// Prints all that is damaged.
+/// Prints all damage.
 async fn check(data: Option<PathBuf>) -> Result<u8, Failure> {
     let data = places::cared_for(data, Care::Look)?;
     let checked = maintenance::check(&data.path).await?;
@@ -55,7 +55,7 @@ fn summary(data: &Path, checked: &Checked) -> String {
         Rows::OfOlderSchema => "rows: not read, because an older polity wrote them".to_owned(),
         Rows::Unreadable => "rows: not read".to_owned(),
     };
-    // Cannot fail: a text takes everything.
+    // Writing to a string cannot fail.
     let _ = write!(summary, "; {rows}; artifacts: {}", files(checked.stored));
     if checked.unneeded.files > 0 {
         let _ =
@@ -64,17 +64,17 @@ fn summary(data: &Path, checked: &Checked) -> String {
     summary
 }
 
-/// So many files of so many bytes.
+/// Formats a number of files and their size, such as `3 files, 12.3 kB`.
 pub(crate) fn files(amount: Amount) -> String {
     let plural = if amount.files == 1 { "" } else { "s" };
     format!("{} file{plural}, {}", amount.files, bytes(amount.bytes))
 }
 
-/// A size, in the largest unit of which it has one.
+/// Formats a size in the largest unit that gives at least 1, such as `12.3 kB`.
 pub(crate) fn bytes(size: u64) -> String {
     const UNITS: [(&str, u64); 3] = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)];
     match UNITS.into_iter().find(|(_, unit)| size >= *unit) {
-        // Shown with one digit: what is lost is less.
+        // Integer division rounds down to one decimal digit.
         Some((name, unit)) => format!("{}.{} {name}", size / unit, size % unit * 10 / unit),
         None => format!("{size} bytes"),
     }

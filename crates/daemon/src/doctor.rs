@@ -1,4 +1,5 @@
-//! `polity doctor`: what is configured, and what is really there. Every look is bounded in time, and all go on at once.
+//! `polity doctor`: compares the configuration with what the servers and the machine really offer. Every check has a
+//! time limit, and the checks run concurrently.
 
 mod configuration;
 mod data;
@@ -16,31 +17,30 @@ use polity_registry::Discover;
 use report::{Report, Section};
 use std::time::Duration;
 
-/// How long a connection may take to be made.
+/// Time limit for connecting to a server.
 const CONNECT: Duration = Duration::from_secs(5);
-/// How long a server may take to say something about itself.
+/// Time limit for a question to a server about itself, such as its list of models.
 const QUESTION: Duration = Duration::from_secs(10);
 
-/// Whether servers are asked.
+/// Whether the doctor contacts servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Network {
     Asked,
     LeftAlone,
 }
 
-/// Whether what can be mended is.
+/// Whether the doctor only reports, or also fixes what it can (`--fix`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     Look,
     Mend,
 }
 
-/// Runs the command; gives the exit code.
+/// Runs the command; returns the exit code.
 pub(crate) async fn run(arguments: DoctorArguments) -> Result<u8, Failure> {
     let network = if arguments.offline { Network::LeftAlone } else { Network::Asked };
     let mode = if arguments.fix { Mode::Mend } else { Mode::Look };
-    let inquirer =
-        Inquirer::new(CONNECT).map_err(|error| Failure::Defect(polity_runtime::in_full(&error)))?;
+    let inquirer = Inquirer::new(CONNECT).map_err(|error| Failure::Defect(polity_view::in_full(&error)))?;
     let times = polity_probe::Times { question: QUESTION.min(arguments.timeout), call: arguments.timeout };
     let data_path = places::data_path(arguments.data)?;
     let config = places::config(arguments.config);

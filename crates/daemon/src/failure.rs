@@ -1,190 +1,177 @@
-//! Why the program ends without having done what it was asked: a line for the person, more where a configuration has
-//! more problems, and the exit code of contract section 11. Whose fault it is, is decided here and nowhere else.
+//! Every way in which a command can fail: the line that the user reads (one line per problem if the configuration has
+//! several), and the exit code as contract section 11 defines it. Only this file decides which failure gets which code.
 
-use polity_runtime::maintenance::MaintenanceError;
-use polity_runtime::{Outcome, PromptError, SteerError, in_full};
+use polity_runtime::{PromptError, SteerError};
 use polity_society::id::TaskId;
+use polity_store::maintenance::MaintenanceError;
+use polity_view::{Outcome, in_full};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Bad usage, configuration or data directory.
 pub(crate) const USAGE: u8 = 2;
-/// A defect of polity, or of what it runs on: the disk, the place that standard output goes to.
+/// A bug in polity, or a fault of the machine: the disk, or the file behind standard output.
 const DEFECT: u8 = 1;
 const TIMED_OUT: u8 = 124;
 const INTERRUPTED: u8 = 130;
 
-/// A failure.
+/// The reason why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// A file that the person named cannot be read.
+    /// A file that the user wants to attach cannot be read.
     #[error("cannot read {path}: {source}; check the path of --attach")]
-    Attachment {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// What the person named is no file.
-    #[error("{0} is not a regular file; attach files only")]
+    Attachment { path: PathBuf, source: std::io::Error },
+    /// The path that the user wants to attach is a directory, a pipe or the like.
+    #[error("{0} is not a regular file; only files can be attached")]
     NotAFile(PathBuf),
     /// A file is larger than an artifact may be.
     #[error("{path} has {size} bytes; limits.maxArtifactBytes in app.json allows {limit}")]
     AttachmentTooLarge {
-        /// The file.
         path: PathBuf,
-        /// Its size.
+        /// In bytes.
         size: u64,
-        /// The limit.
+        /// In bytes.
         limit: u64,
     },
     /// A file cannot be written.
     #[error("cannot write {path}: {source}")]
-    Unwritable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// A file is there already, and its name is not one that the person chose.
-    #[error("{0} is there already; name the file to write with --output")]
+    Unwritable { path: PathBuf, source: std::io::Error },
+    /// The output file exists, and the user did not choose its name, so it must not be overwritten.
+    #[error("{0} already exists; choose the file to write with --output")]
     AlreadyThere(PathBuf),
-    /// Not all that was asked for was written.
+    /// An export could not write all artifacts.
     #[error("{failed} of {all} artifacts could not be written to {dir}")]
     Incomplete {
-        /// How many are missing.
         failed: usize,
-        /// How many there are.
         all: usize,
-        /// Where they were to be.
+        /// The directory given with `--with-artifacts`.
         dir: PathBuf,
     },
-    /// What was named is no artifact.
+    /// An argument is not an artifact reference.
     #[error(
-        "`{0}` is no reference of an artifact; they look like artifact:mmpqmm6wc2, and `polity artifacts` lists them"
+        "`{0}` is not an artifact reference: these look like artifact:mmpqmm6wc2, and `polity artifacts` lists them"
     )]
     NoReference(String),
     /// There is nothing to export.
     #[error("there is no task yet; give a prompt first: polity run \"…\"")]
     NoTask,
-    /// The daemon cannot be asked, or says no.
+    /// The daemon cannot be reached, or refused the request.
     #[error(transparent)]
     Client(#[from] polity_client::Error),
-    /// Somebody pressed Ctrl-C while a daemon works.
+    /// The user pressed Ctrl-C while the daemon works on a task.
     #[error(
-        "left; the daemon goes on with {0}: polity watch shows it, polity messages --task {0} what came of it"
+        "interrupted; the daemon goes on with {0}: `polity watch` shows its progress, `polity messages --task {0}` its \
+         result"
     )]
     LeftWorking(TaskId),
-    /// The time is over while a daemon works.
-    #[error("stopped waiting because of --timeout; the daemon goes on with {0}: polity watch shows it")]
+    /// The time limit of `--timeout` passed while the daemon works on a task.
+    #[error(
+        "stopped waiting because of --timeout; the daemon goes on with {0}: `polity watch` shows its progress"
+    )]
     TimedOutWorking(TaskId),
-    /// Nobody would do anything.
+    /// Root is paused, so nobody would work on the prompt. The text is the command that resumes root.
     #[error("root is paused and does nothing until it is resumed: {0}")]
     RootPaused(&'static str),
-    /// Somebody pressed Ctrl-C while something was shown.
+    /// The user pressed Ctrl-C, and there is nothing to resume.
     #[error("interrupted")]
     Left,
-    /// Standard input is not text.
+    /// Standard input cannot be read, or is not UTF-8.
     #[error("cannot read the prompt from standard input: {0}; write it as UTF-8 text")]
     StandardInput(std::io::Error),
-    /// There is no such configuration directory.
-    #[error("there is no directory {0}; make it, or leave --config out to use the defaults")]
+    /// The directory given with `--config` does not exist.
+    #[error("there is no directory {0}; create it, or leave out --config to use the defaults")]
     NoConfig(PathBuf),
-    /// The configuration cannot be used.
+    /// The configuration is invalid.
     #[error("{}", problems(.0))]
     Config(#[from] polity_registry::LoadError),
-    /// The defaults cannot be written.
-    #[error("{}; name another directory with --config", in_full(.0))]
+    /// The default configuration files cannot be written into the user's configuration directory.
+    #[error("{}; choose another directory with --config", in_full(.0))]
     Defaults(#[from] polity_registry::WriteDefaultsError),
-    /// The home directory is not known.
-    #[error("cannot tell where your {0} directory is; name one with --{1}")]
+    /// The user's home directory is unknown. The texts are the kind of directory, and the option that names one
+    /// instead.
+    #[error("cannot find your {0} directory; choose one with --{1}")]
     NoHome(&'static str, &'static str),
-    /// The data directory cannot be used.
-    #[error("cannot use the data directory {path}: {source}; name one that you can write to with --data")]
-    Data {
-        /// The directory.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// Another process has the data directory.
-    #[error("another polity is using the data directory {0}; stop it, or name another directory with --data")]
-    InUse(PathBuf),
-    /// Nobody can listen there.
-    #[error("cannot listen on {address}: {source}; {}", listening(source))]
-    Listen {
-        /// Where.
-        address: SocketAddr,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// Other machines would reach it, and nobody has said under which name.
+    /// The data directory, or a file of the daemon in it, cannot be read or written.
+    #[error("cannot use the data directory {path}: {source}; choose one that you can write to with --data")]
+    Data { path: PathBuf, source: std::io::Error },
+    /// Another process has locked the data directory.
     #[error(
-        "{0} can be reached from other machines: whoever has the token could do everything there, and what is said is not encrypted; \
-         name the host by which they reach it with --allow-host, or listen on a loopback address"
+        "another polity is using the data directory {0}; stop it, or choose another directory with --data"
+    )]
+    InUse(PathBuf),
+    /// The server cannot listen on the address.
+    #[error("cannot listen on {address}: {source}; {}", listening(source))]
+    Listen { address: SocketAddr, source: std::io::Error },
+    /// The address is reachable from other machines, and no `--allow-host` names the host that they use.
+    #[error(
+        "{0} can be reached from other machines: anyone who has the token could do everything, and the traffic is not \
+         encrypted; give the host name that they use with --allow-host, or listen on a loopback address"
     )]
     OpenToOthers(SocketAddr),
-    /// The token cannot be used.
+    /// The token file does not contain a token.
     #[error(
-        "there is no token in {0}: a token is one line of 32 characters or more; remove the file, and a new one is made"
+        "there is no valid token in {0}: a token is one line of at least 32 characters; remove the file, and the next \
+         start writes a new one"
     )]
     NoToken(PathBuf),
-    /// Nothing is stored there.
+    /// The directory is not a data directory.
     #[error(
-        "there is no society in {0}: nothing was run there yet; give a prompt first: polity run \"…\", or name the \
-         directory where one lives with --data"
+        "there is no society in {0}: nothing was run there yet; give a prompt first: polity run \"…\", or choose \
+         another data directory with --data"
     )]
     NoSociety(PathBuf),
-    /// Somebody else looks after the data directory.
+    /// Another process checks, copies or cleans the data directory.
     #[error(
         "another polity is checking, backing up or cleaning the data directory {0}; wait until it is done"
     )]
     LookedAfter(PathBuf),
-    /// The data directory cannot be looked after.
+    /// The check, backup or cleaning of the data directory failed.
     #[error("{}", in_full(.0))]
     Maintenance(#[from] MaintenanceError),
     /// The database cannot be opened.
     #[error("{}", in_full(.0))]
-    Open(#[source] polity_runtime::Error),
-    /// The prompt was not taken.
+    Open(#[source] polity_store::Error),
+    /// The society refused the prompt.
     #[error("{}", in_full(.0))]
     Prompt(#[from] PromptError),
-    /// There is nothing to go on with.
+    /// No task exists that could be resumed.
     #[error("there is nothing to resume in {0}; give a prompt instead: polity run \"…\"")]
     NothingToResume(PathBuf),
-    /// Whoever read standard output has gone.
+    /// The reader of standard output has closed the pipe. Never printed.
     #[error("standard output was closed")]
     OutputClosed,
-    /// Standard output takes no more.
-    #[error("cannot write to standard output: {0}; `polity run --resume` shows what is missing")]
+    /// Standard output cannot be written, for example because the disk is full.
+    #[error(
+        "cannot write to standard output: {0}; `polity run --resume` shows the messages that are missing"
+    )]
     Output(std::io::Error),
-    /// The time is over.
-    #[error("stopped by --timeout; `polity run --resume` goes on")]
+    /// The time limit of `--timeout` passed, and the society in this process was stopped.
+    #[error("stopped by --timeout; `polity run --resume` continues the work")]
     TimedOut,
-    /// Somebody pressed Ctrl-C.
-    #[error("interrupted; `polity run --resume` goes on")]
+    /// The user pressed Ctrl-C, and the society in this process was stopped.
+    #[error("interrupted; `polity run --resume` continues the work")]
     Interrupted,
-    /// The society stopped.
+    /// The society cannot continue, for example because the disk fails.
     #[error("the society stopped: {0}")]
     Broken(String),
     /// Agents cannot be resumed.
-    #[error("cannot let agents go on: {}", in_full(.0))]
+    #[error("cannot resume the agents: {}", in_full(.0))]
     Steer(#[from] SteerError),
-    /// What the society has written cannot be read.
-    #[error("cannot tell what the society has done: {}", in_full(.0))]
-    Unreadable(#[from] polity_runtime::Error),
-    /// Nobody but us is to blame.
+    /// The store of the society cannot be read.
+    #[error("cannot read what the society has done: {}", in_full(.0))]
+    Unreadable(#[from] polity_store::Error),
+    /// A bug in polity, or a service of the operating system that failed.
     #[error("{0}")]
     Defect(String),
 }
 
 impl Failure {
-    /// What it means that standard output could not be written to.
+    /// Returns the failure for an error while writing to standard output.
     pub(crate) fn of_output(error: std::io::Error) -> Self {
         if error.kind() == std::io::ErrorKind::BrokenPipe { Self::OutputClosed } else { Self::Output(error) }
     }
 
-    /// The exit code.
+    /// Returns the exit code as the contract defines it.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::Attachment { .. }
@@ -212,7 +199,7 @@ impl Failure {
             | Self::RootPaused(_)
             | Self::NothingToResume(_) => USAGE,
             Self::Client(error) => of_client(error),
-            // The data directory cannot be used, as a start shows that cannot write to it.
+            // The disk is full or the like: the user can correct that, as with a data directory that is not writable.
             Self::Prompt(PromptError::Store(error))
             | Self::Steer(SteerError::Store(error))
             | Self::Unreadable(error)
@@ -231,7 +218,8 @@ impl Failure {
     }
 }
 
-/// Whose fault it is that a daemon could not be asked: that it is not there, or says no, is for the person to mend.
+/// Returns the exit code for an error of the client. If the daemon is missing or refuses, the user can correct that, so
+/// the code is [`USAGE`].
 fn of_client(error: &polity_client::Error) -> u8 {
     match error {
         polity_client::Error::Refused(problem) if problem.status == 500 => DEFECT,
@@ -245,7 +233,7 @@ fn of_client(error: &polity_client::Error) -> u8 {
     }
 }
 
-/// The exit code of a task that has nothing left to do.
+/// Returns the exit code for the outcome of a task in which nothing is left to do.
 pub(crate) fn exit_code(outcome: Outcome) -> u8 {
     match outcome {
         Outcome::Answered => 0,
@@ -256,20 +244,20 @@ pub(crate) fn exit_code(outcome: Outcome) -> u8 {
     }
 }
 
-/// What to do where nobody can listen.
+/// Advises what to do if the server cannot listen on its address.
 fn listening(source: &std::io::Error) -> &'static str {
     use std::io::ErrorKind::{AddrInUse, AddrNotAvailable, PermissionDenied};
     match source.kind() {
         AddrInUse => {
-            "another program listens there; name another port with --listen, or port 0 for any that is free"
+            "another program listens there; choose another port with --listen, or port 0 for any free port"
         }
-        AddrNotAvailable => "this machine has no such address; name one of its own with --listen",
-        PermissionDenied => "name a port from 1024 on with --listen",
-        _ => "name another address with --listen",
+        AddrNotAvailable => "this machine does not have this address; choose one that it has with --listen",
+        PermissionDenied => "choose a port of 1024 or higher with --listen",
+        _ => "choose another address with --listen",
     }
 }
 
-/// The problems of a configuration, a line each.
+/// Lists the problems of a configuration, one per line.
 fn problems(error: &polity_registry::LoadError) -> String {
     if let [problem] = error.problems.as_slice() {
         return format!("cannot use the configuration in {}: {problem}", error.config_dir.display());

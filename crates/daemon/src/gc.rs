@@ -1,4 +1,4 @@
-//! `polity gc`: frees the room that nobody needs.
+//! `polity gc`: removes data that nobody needs.
 
 use crate::cli::GcArguments;
 use crate::db::{bytes, files};
@@ -6,14 +6,14 @@ use crate::failure::Failure;
 use crate::output::{complain, print};
 use crate::places::{self, Care};
 use polity_registry::{Environment, Registry, Severity};
-use polity_runtime::maintenance::{self, Freed, Mode, Unwanted};
+use polity_store::maintenance::{self, Freed, Mode, Unwanted};
 
-/// Runs the command; gives the exit code.
+/// Runs the command; returns the exit code.
 pub(crate) async fn run(arguments: GcArguments) -> Result<u8, Failure> {
-    // First, because taking the directory would make one.
+    // Before `places::data`, which would create a missing directory instead of refusing it.
     let cared_for = places::cared_for(arguments.data.clone(), Care::Clean)?;
     let config = places::config(arguments.config)?.path;
-    // No service is called, so none is looked for.
+    // No service is called, so neither the environment nor local servers are searched for one.
     let environment = Environment::look_up(|_| None);
     let (registry, problems) =
         Registry::load(&config, environment, Box::new(|| Box::pin(async { None }))).await?;

@@ -1,5 +1,5 @@
-//! The binary `polity`: reads the command line, builds the parts of a society, shows what happens, and says by its exit
-//! code how it went. It composes and decides nothing: rules are in the libraries.
+//! The binary `polity`: reads the command line, builds a society or calls the daemon, prints what happens, and returns
+//! an exit code. It only wires the libraries together; the rules of the society are in them.
 
 mod cli;
 mod config;
@@ -28,7 +28,7 @@ use tracing_subscriber::EnvFilter;
 fn main() -> ExitCode {
     let mut given = std::env::args_os().skip(1);
     if given.next().is_some_and(|first| first == polity_media::EXTRACT_ARGUMENT) {
-        // The child that looks into a document: it limits itself before it does anything else.
+        // This process is a child that extracts text from a document. It limits its resources before anything else.
         return polity_media::child_main(given);
     }
     let arguments = match cli::Arguments::try_parse() {
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
         Err(error) => {
             return match error.print() {
                 Err(unprinted) if !error.use_stderr() => report(&Failure::of_output(unprinted)),
-                // Nothing can be done where a complaint cannot be printed.
+                // If the error message cannot be printed either, there is nothing left to do.
                 Ok(()) | Err(_) => ExitCode::from(if error.use_stderr() { failure::USAGE } else { 0 }),
             };
         }
@@ -77,7 +77,7 @@ fn main() -> ExitCode {
             cli::Command::Man(arguments) => shell::man(arguments.dir.as_deref()),
         }
     });
-    // Work on a thread of its own, such as reading a large artifact, is not waited for: nobody needs it any more.
+    // Do not wait for blocking threads, such as one that reads a large artifact: nobody needs their results any more.
     runtime.shutdown_background();
     match code {
         Ok(code) => ExitCode::from(code),
@@ -85,8 +85,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Logs go to standard error, and only where something is wrong or `POLITY_LOG` asks for more. The libraries that see
-/// requests and answers whole are silenced, because those hold keys and media.
+/// Starts logging to standard error: only errors, unless `POLITY_LOG` asks for more. Libraries that handle whole
+/// requests and answers are silenced, because these contain keys and media.
 fn log() {
     let wanted = std::env::var("POLITY_LOG").unwrap_or_else(|_| "error".to_owned());
     let filter =
@@ -97,12 +97,13 @@ fn log() {
         .with_writer(std::io::stderr)
         .with_ansi(coloured)
         .with_target(false)
-        // These would be printed in a way that panics where standard error cannot be written to.
+        // The subscriber would print its own errors with `eprintln!`, which panics if standard error cannot be written.
         .log_internal_errors(false)
         .init();
 }
 
-/// Says why the program ends. Nothing is said where nobody reads on: that is how `polity run … | head -1` ends.
+/// Prints why the command failed and returns its exit code. Prints nothing if the reader of standard output has gone,
+/// because that is how `polity run … | head -1` normally ends.
 fn report(failure: &Failure) -> ExitCode {
     if !matches!(failure, Failure::OutputClosed) {
         output::complain(&failure.to_string());

@@ -1,4 +1,4 @@
-//! `polity mcp`: MCP over standard input and output. Standard output carries the protocol and nothing else.
+//! `polity mcp`: MCP over standard input and output. Only protocol messages go to standard output.
 
 mod bridge;
 
@@ -13,10 +13,10 @@ use polity_client::{Error, FindError};
 use polity_runtime::Society;
 use std::sync::Arc;
 
-/// Runs the command; gives the exit code.
+/// Runs the command; returns the exit code.
 pub(crate) async fn run(arguments: McpArguments) -> Result<u8, Failure> {
     let data = match places::data(arguments.data) {
-        // Somebody has it: a daemon, which is asked instead, or a run, which the failure tells of.
+        // Another process uses the directory. If it is a daemon, relay to it; if it is a `polity run`, report that.
         Err(Failure::InUse(path)) => {
             return match bridge::run(&path).await {
                 Err(Failure::Client(Error::Find(FindError::NotServing(_)))) => Err(Failure::InUse(path)),
@@ -48,7 +48,7 @@ pub(crate) async fn run(arguments: McpArguments) -> Result<u8, Failure> {
         () = interruption.happened() => Ok(0),
         reason = society.broken() => Err(Failure::Broken(reason)),
     };
-    // What is under way goes on at the next start; whoever started this does not wait for it.
+    // Stop without draining, because the editor or assistant does not wait. The work continues at the next start.
     society.stop().await;
     drop(data);
     code

@@ -1,20 +1,23 @@
-//! The models there are: servers over HTTP, and the rehearsal in the process. The endpoint says which is meant.
+//! The models of a society: servers over HTTP and the built-in rehearsal models. The scheme of the endpoint decides
+//! which.
 
 use crate::failure::Failure;
 use futures::future::BoxFuture;
 use polity_llm::{CallError, ChatModel, Endpoint, HttpModel, Reply, Request};
 use polity_registry::Registry;
 use polity_rehearsal::{RehearsalModel, SCHEME};
-use polity_runtime::{Parts, in_full};
+use polity_runtime::Parts;
+use polity_view::in_full;
 use std::sync::Arc;
 
-/// What a society in this process is made of.
+/// Returns the parts for a society that works in this process.
 pub(crate) fn parts(registry: Arc<Registry>) -> Result<Parts, Failure> {
     let http = HttpModel::new().map_err(|error| Failure::Defect(in_full(&error)))?;
     Ok(with_model(registry, Arc::new(Models { http, rehearsal: RehearsalModel })))
 }
 
-/// What a society is made of that is only read. No model is ever asked, so it has the one that needs no connections.
+/// Returns the parts for a society that is only read. It never calls a model, so it gets the rehearsal model, which
+/// needs no connections.
 pub(crate) fn reading_parts(registry: Arc<Registry>) -> Parts {
     with_model(registry, Arc::new(RehearsalModel))
 }
@@ -23,11 +26,9 @@ fn with_model(registry: Arc<Registry>, model: Arc<dyn ChatModel>) -> Parts {
     Parts { registry, model, outside_tools: Vec::new(), extractor: std::env::current_exe().ok() }
 }
 
-/// Both of them.
+/// Calls either a server over HTTP or a rehearsal model.
 struct Models {
-    /// Servers.
     http: HttpModel,
-    /// The one that needs none.
     rehearsal: RehearsalModel,
 }
 

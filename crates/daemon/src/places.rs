@@ -1,4 +1,5 @@
-//! Where things are: the configuration directory, and the data directory that only one process has at a time.
+//! Finds the configuration directory and the data directory, and locks the data directory: only one process may use it
+//! at a time.
 
 use crate::failure::Failure;
 use etcetera::{BaseStrategy, choose_base_strategy};
@@ -9,33 +10,33 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const NAME: &str = "polity";
-/// Any of these makes `./config` a configuration directory.
+/// `./config` counts as a configuration directory if it contains one of these files.
 const FILES: [&str; 2] = ["app.json", "llmservices.json"];
 pub(crate) const LOCK: &str = "polity.lock";
-/// Says where the daemon of a data directory listens.
+/// The file in which a daemon writes its address and process id.
 pub(crate) const NOTE: &str = "daemon.json";
-/// How often the lock is tried: whoever looks whether there is a daemon holds it for a moment.
+/// How often to try the lock. A client that checks whether a daemon is running holds it for a moment.
 const TRIES: u32 = 10;
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
-/// Held by whoever looks after a data directory, beside a society that may live in it.
+/// The lock file of maintenance commands: check, backup and gc. It is separate from [`LOCK`], because a society may be
+/// running during a check or a backup.
 const CARE_LOCK: &str = "care.lock";
 
-/// A configuration directory.
+/// The configuration directory, and why this one was chosen.
 pub(crate) struct ConfigDirectory {
-    /// Where it is.
     pub(crate) path: PathBuf,
     reason: Reason,
 }
 
-/// Why a configuration directory counts.
+/// Why a configuration directory was chosen.
 enum Reason {
-    /// It was named.
+    /// The user named it with `--config`.
     Named,
-    /// This file of it is in the current directory.
+    /// `./config` contains this file.
     Here(&'static str),
-    /// It is the person's own.
+    /// It is the user's own configuration directory.
     Own,
-    /// It is the person's own, and files of it were just made.
+    /// It is the user's own, and some of its files were just created with the defaults.
     Made,
 }
 
@@ -47,13 +48,13 @@ impl fmt::Display for ConfigDirectory {
             Reason::Here(file) => {
                 write!(f, " (because {} is here; --config names another)", self.path.join(file).display())
             }
-            Reason::Made => f.write_str(" (what was missing was made with the defaults)"),
+            Reason::Made => f.write_str(" (missing files were created with the defaults)"),
         }
     }
 }
 
-/// The configuration directory: the one that was named, else `./config`, else the person's own, made from the built-in
-/// defaults at first use.
+/// Returns the configuration directory: the named one, else `./config`, else the user's own. Files that are missing in
+/// the user's own are created from the built-in defaults.
 pub(crate) fn config(named: Option<PathBuf>) -> Result<ConfigDirectory, Failure> {
     let mut directory = config_as_it_is(named)?;
     if matches!(directory.reason, Reason::Own)
@@ -64,7 +65,7 @@ pub(crate) fn config(named: Option<PathBuf>) -> Result<ConfigDirectory, Failure>
     Ok(directory)
 }
 
-/// The same, but nothing is made. The person's own need not be there: then the defaults are in force.
+/// Like [`config`], but creates no files. The user's own directory need not exist; then the defaults are in force.
 pub(crate) fn config_as_it_is(named: Option<PathBuf>) -> Result<ConfigDirectory, Failure> {
     if let Some(path) = named {
         if !path.is_dir() {
@@ -80,14 +81,13 @@ pub(crate) fn config_as_it_is(named: Option<PathBuf>) -> Result<ConfigDirectory,
     Ok(ConfigDirectory { path: base.config_dir().join(NAME), reason: Reason::Own })
 }
 
-/// A data directory that no other process has. It is free again when this is dropped, or the process ends.
+/// A data directory that this process has locked. The lock ends when this is dropped or the process ends.
 pub(crate) struct DataDirectory {
-    /// Where it is.
     pub(crate) path: PathBuf,
     _lock: File,
 }
 
-/// Takes the data directory: the one that was named, else the person's own. It is made where it is not there.
+/// Locks the data directory: the named one, else the user's own. Creates it if it does not exist.
 pub(crate) fn data(named: Option<PathBuf>) -> Result<DataDirectory, Failure> {
     let path = data_path(named)?;
     let unusable = |source| Failure::Data { path: path.clone(), source };
@@ -114,8 +114,8 @@ fn locked(lock: &File, mut pause: impl FnMut()) -> Result<(), TryLockError> {
     lock.try_lock()
 }
 
-/// Removes the note of a daemon that did not come to its end. Whoever listens there by now may be anybody; with the
-/// lock held again, a client would take it for a daemon and show it the token.
+/// Removes the `daemon.json` that a crashed daemon left behind. Any other program may listen at its address by now.
+/// Because this process holds the lock again, a client would trust the file and send that program the token.
 fn remove_stale_note(data: &Path) -> io::Result<()> {
     match fs::remove_file(data.join(NOTE)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -123,7 +123,7 @@ fn remove_stale_note(data: &Path) -> io::Result<()> {
     }
 }
 
-/// Where the data directory is: the one that was named, else the person's own. Nothing is made or taken.
+/// Returns the path of the data directory: the named one, else the user's own. Neither creates nor locks it.
 pub(crate) fn data_path(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
     match named {
         Some(named) => Ok(named),
@@ -134,27 +134,27 @@ pub(crate) fn data_path(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
     }
 }
 
-/// What somebody who looks after a data directory does there.
+/// What a maintenance command does in a data directory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Care {
-    /// Reads; others may, too.
+    /// It only reads: several such commands may run at once.
     Look,
-    /// Removes what is not needed; nobody may be looking.
+    /// It removes data: no other maintenance command may run.
     Clean,
 }
 
-/// A data directory that somebody looks after; a society may live in it all the same.
+/// A data directory that is locked for a maintenance command. A society may be running in it all the same.
 pub(crate) struct CaredFor {
-    /// Where it is.
     pub(crate) path: PathBuf,
-    /// Nothing where nothing can be written, and so nothing removed.
+    /// Absent in a directory that is not writable: nothing can be removed there either.
     _lock: Option<File>,
 }
 
-/// The data directory of a society: the one that was named, else the person's own. Nothing is made.
+/// Locks the data directory of a society for maintenance: the named one, else the user's own. Fails if it does not
+/// exist.
 pub(crate) fn cared_for(named: Option<PathBuf>, care: Care) -> Result<CaredFor, Failure> {
     let path = data_path(named)?;
-    if !polity_runtime::maintenance::is_data_directory(&path) {
+    if !polity_store::maintenance::is_data_directory(&path) {
         return Err(Failure::NoSociety(path));
     }
     let lock = File::options().create(true).truncate(false).write(true).open(path.join(CARE_LOCK)).ok();
@@ -169,8 +169,8 @@ pub(crate) fn cared_for(named: Option<PathBuf>, care: Care) -> Result<CaredFor, 
     }
 }
 
-/// What people tell a society is theirs: nobody else may read it. A power cut does not take the directory with all that
-/// is in it.
+/// Creates a directory that only its owner may read, because it will hold what the user says. Also syncs the parent
+/// directories, so that a power cut does not lose the new directory with all its content.
 fn make_private(path: &Path) -> io::Result<()> {
     let made: Vec<&Path> = path.ancestors().take_while(|ancestor| !ancestor.exists()).collect();
     let mut builder = std::fs::DirBuilder::new();
@@ -178,12 +178,12 @@ fn make_private(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(path)?;
-    // Its own name also where it was there: whoever made it may not have come this far.
+    // Sync its parent even if the directory existed: the process that created it may have ended before it synced.
     let synced = path.parent().into_iter().chain(made.into_iter().skip(1).filter_map(Path::parent));
     for parent in synced {
         let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
         match File::open(parent).and_then(|directory| directory.sync_all()) {
-            // A directory that one may go through but not list cannot be synced by name.
+            // A directory with only search permission cannot be opened, and so cannot be synced.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
             synced => synced?,
         }
@@ -201,7 +201,7 @@ mod tests {
         std::fs::write(home.path().join(NOTE), "{\"url\": \"http://127.0.0.1:1\"}").unwrap();
         let taken = data(Some(home.path().to_owned())).unwrap();
         assert!(!home.path().join(NOTE).exists());
-        // The note of a daemon that lives stays.
+        // While a daemon holds the lock, its note stays.
         std::fs::write(home.path().join(NOTE), "{}").unwrap();
         assert!(matches!(data(Some(home.path().to_owned())), Err(Failure::InUse(_))));
         assert!(home.path().join(NOTE).exists());
@@ -232,6 +232,6 @@ mod tests {
         check("./config", Reason::Here("app.json"), here);
         let own = "/home/me/.config/polity";
         check(own, Reason::Own, own);
-        check(own, Reason::Made, &format!("{own} (what was missing was made with the defaults)"));
+        check(own, Reason::Made, &format!("{own} (missing files were created with the defaults)"));
     }
 }

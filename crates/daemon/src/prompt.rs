@@ -1,4 +1,4 @@
-//! The prompt of `polity run`: what the person wrote and attached, read and checked before anything is started for it.
+//! The prompt of `polity run`: its text and attachments, which are read and checked before the society starts.
 
 use crate::cli::RunArguments;
 use crate::failure::Failure;
@@ -8,8 +8,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Reads the prompt, where there is one. What would be refused is refused here, because a society that is started takes
-/// up whatever was left in its data directory.
+/// Reads the prompt, if the command line has one. Refuses an invalid prompt before the society starts, because a
+/// society that starts also continues the unfinished work in its data directory.
 pub(crate) fn read(arguments: &RunArguments, snapshot: &Snapshot) -> Result<Option<Prompt>, Failure> {
     let Some(argument) = arguments.prompt.as_deref() else { return Ok(None) };
     let text = read_text(argument)?;
@@ -22,7 +22,7 @@ pub(crate) fn read(arguments: &RunArguments, snapshot: &Snapshot) -> Result<Opti
     Ok(Some(prompt))
 }
 
-/// A text of the command line; `-` stands for standard input.
+/// Returns the text of an argument; `-` reads it from standard input.
 pub(crate) fn read_text(argument: &str) -> Result<String, Failure> {
     if argument == "-" { read_standard_input() } else { Ok(argument.to_owned()) }
 }
@@ -35,13 +35,13 @@ fn read_standard_input() -> Result<String, Failure> {
 
 fn read_attachment(path: &Path, limit: u64) -> Result<NewArtifact, Failure> {
     let unreadable = |source| Failure::Attachment { path: path.to_owned(), source };
-    // Looked at before it is opened: opening a pipe waits for somebody to write into it.
+    // Check the type before opening: opening a pipe would block until somebody writes to it.
     if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
         return Err(Failure::NotAFile(path.to_owned()));
     }
     let file = File::open(path).map_err(unreadable)?;
     let size = file.metadata().map_err(unreadable)?.len();
-    // A file can grow while it is read; more than one byte too many is never read.
+    // The file may grow meanwhile. Reading stops one byte above the limit.
     let mut bytes = Vec::new();
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(unreadable)?;
     let read = bytes.len() as u64;

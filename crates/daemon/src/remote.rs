@@ -1,6 +1,6 @@
-//! Commands that ask the daemon of a data directory: each asks the client, and shows what comes back. How it looks is
-//! decided by plain functions over what came. Those that only read take their client from [`Source`], which needs no
-//! daemon; the others from [`At`].
+//! Commands that call the API of a daemon through the client and print the answers. Plain functions format the answers,
+//! so tests need no daemon. Commands that only read get their client from [`Source`], which works without a daemon; the
+//! others get it from [`At`].
 
 pub(crate) mod agent;
 pub(crate) mod agents;
@@ -27,7 +27,6 @@ use source::Source;
 
 #[cfg(test)]
 mod examples;
-
 use crate::failure::Failure;
 use crate::output::{Form, complain, print_json, show};
 use crate::places;
@@ -36,22 +35,22 @@ use polity_client::Client;
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// Whose daemon is asked.
+/// The option that selects the daemon, for commands that need one.
 #[derive(Debug, Args)]
 pub(crate) struct At {
-    /// Where the society lives, whose daemon is asked [default: your data directory].
+    /// The data directory whose daemon is used [default: `polity` in your user data directory].
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
 }
 
 impl At {
-    /// A client for the daemon, which need not be there.
+    /// Returns a client for the daemon. Does not check that the daemon is running.
     pub(crate) fn client(&self) -> Result<Client, Failure> {
         Ok(Client::new(&places::data_path(self.data.clone())?)?)
     }
 }
 
-/// How a list is shown.
+/// The option that selects text or JSON.
 #[derive(Debug, Args)]
 pub(crate) struct Shape {
     /// Print one JSON object per line.
@@ -64,7 +63,8 @@ impl Shape {
         if self.json { Form::Json } else { Form::Text }
     }
 
-    /// Shows a list: as lines of JSON, or in the words that are made of it. That there is nothing is said aside.
+    /// Prints a list, as lines of JSON or as the text that `words` makes of it. In text form, an empty list prints
+    /// `nothing` on standard error instead.
     fn list<T: Serialize>(
         &self,
         rows: &[T],
@@ -81,7 +81,7 @@ impl Shape {
         }
     }
 
-    /// Shows one thing.
+    /// Prints one value, as JSON or as text.
     fn one<T: Serialize>(&self, thing: &T, words: impl FnOnce(&T) -> String) -> Result<(), Failure> {
         match self.form() {
             Form::Json => print_json(thing),

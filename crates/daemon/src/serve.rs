@@ -1,4 +1,4 @@
-//! `polity serve`: the society stays, and is served over HTTP until somebody asks the process to end.
+//! `polity serve`: runs the society and serves it over HTTP until a signal ends the process.
 
 mod beside;
 
@@ -15,7 +15,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use tokio::net::TcpListener;
 
-/// Runs the command; gives the exit code.
+/// Runs the command; returns the exit code.
 pub(crate) async fn run(arguments: ServeArguments) -> Result<u8, Failure> {
     if !arguments.listen.ip().is_loopback() && arguments.allow_host.is_empty() {
         return Err(Failure::OpenToOthers(arguments.listen));
@@ -24,7 +24,7 @@ pub(crate) async fn run(arguments: ServeArguments) -> Result<u8, Failure> {
     let (registry, problems) = config::read(&config_dir.path).await?;
     let data = places::data(arguments.data)?;
     let token = beside::token(&data.path)?;
-    // Before any agent works: nobody could see what they do where this fails.
+    // Bind before any agent starts to work: without a port, nobody could see what the agents do.
     let unheard = |source| Failure::Listen { address: arguments.listen, source };
     let listener = TcpListener::bind(arguments.listen).await.map_err(unheard)?;
     let address = listener.local_addr().map_err(unheard)?;
@@ -59,18 +59,20 @@ pub(crate) async fn run(arguments: ServeArguments) -> Result<u8, Failure> {
             };
             (Some(note), code)
         }
-        // Nobody would find the daemon. Agents work already, so it ends as it always does.
+        // Without the note, no client finds the daemon. The agents work already, so it shuts down in the usual way.
         Err(failure) => (None, Err(failure)),
     };
     ending.draining.cancel();
     let end = async {
         if code.is_ok() {
-            complain("what is under way may still end; once more to stop at once, which is safe too");
+            complain(
+                "letting the work in progress finish; interrupt once more to stop at once, which is safe too",
+            );
             society.drain().await;
         }
         ending.closing.cancel();
         if let Err(error) = server.await {
-            tracing::error!(%error, "the server ended in a way that it should not");
+            tracing::error!(%error, "the HTTP server panicked or was cancelled");
         }
         society.stop().await;
         polity_points::point!("serve::stopped");
@@ -80,7 +82,8 @@ pub(crate) async fn run(arguments: ServeArguments) -> Result<u8, Failure> {
             drop(note);
             drop(data);
         }
-        // Somebody is in a hurry: what was acknowledged is on disk already, and the lock goes with the process.
+        // A second signal: everything acknowledged is on disk already. The data directory stays locked until the
+        // process ends.
         () = interruption.happened() => {
             drop(note);
             std::mem::forget(data);
@@ -89,24 +92,25 @@ pub(crate) async fn run(arguments: ServeArguments) -> Result<u8, Failure> {
     code
 }
 
-/// Says where the daemon listens, and who else may be listening.
+/// Prints the address of the daemon, and a warning if other machines can reach it.
 fn tell_ready(url: &str, address: SocketAddr) {
     complain(&format!("ready: {url}"));
     if !address.ip().is_loopback() {
         complain(
-            "others can reach it: whoever has the token can do everything, and what is said is not encrypted",
+            "other machines can reach it: anyone who has the token can do everything, and the traffic is not encrypted",
         );
     }
 }
 
-/// The names that count beside those of loopback. An address of our own that was named to listen on is one: a page of
-/// somebody else cannot have a number for its name.
+/// Returns the host names that the guard accepts in addition to loopback names. A listen address that other machines
+/// can reach is one of them. That is safe: DNS rebinding can point a foreign host name at this address, but the name
+/// stays a name.
 fn names(allowed: Vec<String>, address: SocketAddr) -> Vec<String> {
     let own = !address.ip().is_loopback() && !address.ip().is_unspecified();
     allowed.into_iter().chain(own.then(|| address.to_string())).collect()
 }
 
-/// Where a program on this machine reaches an address that is listened on.
+/// Returns the address at which programs on this machine reach a listener: loopback instead of an unspecified address.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address {
         SocketAddr::V4(v4) if v4.ip().is_unspecified() => Ipv4Addr::LOCALHOST.into(),

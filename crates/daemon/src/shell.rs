@@ -1,4 +1,4 @@
-//! `polity completions` and `polity man`: what shells and readers of manuals are told about the command line.
+//! `polity completions` and `polity man`: shell completions and manual pages, generated from the command line.
 
 use crate::cli;
 use crate::failure::Failure;
@@ -9,14 +9,14 @@ use clap_mangen::Man;
 use std::io::Write;
 use std::path::Path;
 
-/// Prints the completions for a shell; gives the exit code.
+/// Prints the completion script for a shell; returns the exit code.
 pub(crate) fn completions(shell: Shell) -> Result<u8, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut cli::Arguments::command(), "polity", &mut script);
     write_out(&script)
 }
 
-/// Prints the manual page of polity, or writes those of all its commands into a directory; gives the exit code.
+/// Prints the manual page of polity, or writes the pages of all commands into a directory; returns the exit code.
 pub(crate) fn man(dir: Option<&Path>) -> Result<u8, Failure> {
     let mut command = cli::Arguments::command();
     command.build();
@@ -36,7 +36,7 @@ pub(crate) fn man(dir: Option<&Path>) -> Result<u8, Failure> {
         std::fs::write(&path, page).map_err(|source| Failure::Unwritable { path, source })?;
         pages += 1;
     }
-    complain(&format!("{}: {pages} pages; man -l {0}/polity.1 shows the first", dir.display()));
+    complain(&format!("{}: {pages} pages; read the first with: man -l {0}/polity.1", dir.display()));
     Ok(0)
 }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Hears, from when it is made, that somebody presses Ctrl-C or asks the process to terminate.
+/// Receives SIGINT (Ctrl-C) and SIGTERM from the moment of its creation.
 pub(crate) struct Interruption {
     #[cfg(unix)]
     pressed: tokio::signal::unix::Signal,
@@ -11,7 +11,7 @@ pub(crate) struct Interruption {
 }
 
 impl Interruption {
-    /// Listens from now on: without this, such a signal ends the process at once.
+    /// Starts to listen. Before this call, such a signal ends the process at once.
     pub(crate) fn listen() -> io::Result<Self> {
         #[cfg(unix)]
         use tokio::signal::unix::{SignalKind, signal};
@@ -23,7 +23,7 @@ impl Interruption {
         })
     }
 
-    /// Returns when it has happened, also if that was before the call.
+    /// Waits for a signal; returns at once if one arrived before the call.
     pub(crate) async fn happened(&mut self) {
         #[cfg(unix)]
         tokio::select! {

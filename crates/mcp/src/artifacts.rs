@@ -1,49 +1,45 @@
-//! Artifacts, as tools and resources show them.
+//! Artifacts, in the form in which tools and resources show them.
 
 use crate::tools::{Refusal, line};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use polity_runtime::view::ArtifactView;
 use polity_runtime::{Content as Stored, Society};
 use polity_society::content::Kind;
 use polity_society::id::ArtifactId;
+use polity_view::ArtifactView;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::Read as _;
 
-/// What stands before the id of an artifact in its address.
+/// The part of an artifact's address before its id.
 const SCHEME: &str = "polity://artifact/";
 
-/// How many characters a page of a text has where nothing is said, and at most.
+/// Default size of a text page, in characters; the next constant is the upper limit.
 const PAGE_CHARS: u64 = 20_000;
 const LONGEST_PAGE_CHARS: u64 = 200_000;
 
-/// The largest picture or sound that is shown: what clients and their models take.
+/// Largest picture or sound to show, in bytes: a size that clients and their models accept.
 const SHOWN_BYTES: u64 = 5 << 20;
 
-/// The largest artifact that is read: all of it is in memory, and in one message.
+/// Largest artifact to read, in bytes: the whole of it is held in memory and sent in one message.
 const READ_BYTES: u64 = 16 << 20;
 
-/// The pictures that clients and their models take; of others, such as TIFF, some refuse the whole conversation.
+/// Image types that clients and their models accept. Some reject the whole conversation if it contains another type,
+/// such as TIFF.
 const SHOWN_PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// Something that is shown to the one who called a tool.
+/// A piece of a tool's result, for the model that called the tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Block {
-    /// A text.
     Text(String),
-    /// A picture, in base64.
+    /// A picture, with its bytes in base64.
     Image {
-        /// The content.
         data: String,
-        /// Its MIME type.
         mime: String,
     },
-    /// Sound, in base64.
+    /// Sound, with its bytes in base64.
     Audio {
-        /// The content.
         data: String,
-        /// Its MIME type.
         mime: String,
     },
 }
@@ -52,9 +48,9 @@ pub(crate) enum Block {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Page {
-    /// What is known about it.
+    /// What is known about the artifact.
     pub(crate) artifact: ArtifactView,
-    /// The text of the page, where it is a text.
+    /// The text of the page, if the artifact is a text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) text: Option<String>,
     /// `offset` for the next page, if there is one.
@@ -65,23 +61,24 @@ pub(crate) struct Page {
 /// The content of an artifact as a resource.
 #[derive(Debug)]
 pub(crate) enum Content {
-    /// A text.
+    /// The text of an artifact of the kind `text`.
     Text(String),
-    /// Anything else, in base64.
+    /// Any other bytes, in base64.
     Bytes(String),
 }
 
-/// The address of an artifact.
+/// Returns the address of an artifact as a resource.
 pub(crate) fn uri(id: &ArtifactId) -> String {
     format!("{SCHEME}{}", id.as_str())
 }
 
-/// The artifact of an address; nothing but an id of ours is taken.
+/// Parses the address of an artifact; `None` unless the rest of it is a valid id.
 pub(crate) fn of_uri(uri: &str) -> Option<ArtifactId> {
     ArtifactId::from_reference(uri.strip_prefix(SCHEME)?).filter(|id| uri.ends_with(id.as_str()))
 }
 
-/// A page of a text, or the thing itself where it can be shown, or what is known about it.
+/// Reads an artifact for a model: a page of its text, the picture or sound itself if it can be shown, or else only its
+/// description. `offset` and `limit` count characters.
 pub(crate) async fn page(
     society: &Society,
     id: &ArtifactId,
@@ -110,7 +107,7 @@ pub(crate) async fn page(
     Ok((Page { artifact, text: None, next: None }, block))
 }
 
-/// All of an artifact.
+/// Reads the whole content of an artifact.
 pub(crate) async fn whole(society: &Society, id: &ArtifactId) -> Result<(ArtifactView, Content), Refusal> {
     let (artifact, bytes) = read(society, id).await?;
     let content = match (artifact.kind, String::from_utf8(bytes)) {
@@ -128,7 +125,8 @@ async fn read(society: &Society, id: &ArtifactId) -> Result<(ArtifactView, Vec<u
         return Err(refusal("not_found", format!("there is no artifact `{}`", id.reference())));
     };
     if file.size > READ_BYTES {
-        let message = format!("{}; what has more than {READ_BYTES} bytes is not given here", line(&artifact));
+        let message =
+            format!("{}; artifacts of more than {READ_BYTES} bytes cannot be read here", line(&artifact));
         return Err(refusal("limit_reached", message));
     }
     let mut file = file.file;
@@ -148,7 +146,7 @@ fn as_text(artifact: &ArtifactView, bytes: Vec<u8>) -> Option<String> {
     (matches!(artifact.kind, Kind::Text) || !text.contains('\0')).then_some(text)
 }
 
-/// A part of a text, in characters, and where the next one begins.
+/// Cuts a part out of a text, counted in characters. Also returns the offset of the next part, if any text is left.
 fn part(text: &str, offset: u64, limit: u64) -> (String, Option<u64>) {
     let (skip, take) =
         (usize::try_from(offset).unwrap_or(usize::MAX), usize::try_from(limit).unwrap_or(usize::MAX));

@@ -1,12 +1,12 @@
-//! A society as an MCP server: an editor or a desktop assistant gives root a task, follows it, answers questions, reads
-//! what was made, and looks at who is there.
+//! An MCP server for a society: an editor or a desktop assistant gives root a task, follows it, answers questions,
+//! reads artifacts and looks at agents.
 //!
-//! *JSON-RPC → [`server`] → [`tools`] or [`artifacts`] → `Society`.* What can be done is in `tools`: plain functions over
-//! plain types, of which the schemas are made. The protocol is the official SDK's, and [`server`] alone knows it, because
-//! it changes fast. No session is kept: each request stands for itself, so a client goes on after a restart of the
-//! daemon as if nothing had been.
+//! *JSON-RPC → [`server`] → [`tools`] or [`artifacts`] → `Society`.* The actions are in `tools`: plain functions over
+//! plain types, from which the schemas are generated. The official SDK implements the protocol; only [`server`] uses
+//! the SDK, because it changes fast. The server keeps no session: each request is independent, so a client does not
+//! notice a restart of the daemon.
 //!
-//! It must not know SQL, models, prompts, or who may ask.
+//! This crate knows nothing about SQL, models, prompts or access control.
 
 mod artifacts;
 mod tools;

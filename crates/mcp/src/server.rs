@@ -1,10 +1,10 @@
-//! The protocol: tools and artifacts as the official SDK wants them. No other file knows the SDK.
+//! The protocol: offers tools and artifacts through the official SDK. No other file uses the SDK.
 
 use crate::artifacts::{self, Block, Content};
 use crate::tools::{Effect, Outcome, Refusal, Schema, Tool};
 use axum::Router;
 use polity_runtime::Society;
-use polity_runtime::view::{ArtifactFilter, ArtifactView};
+use polity_view::{ArtifactFilter, ArtifactView};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
@@ -22,39 +22,39 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// What a model is told of this server.
+/// What the client tells its model about this server.
 const INSTRUCTIONS: &str = "A society of LLM agents. Give its root agent a task with give_task, then call follow_task \
     until it is finished; the last final message is the answer. Agents may ask the user: messages with expectsAnswer; \
     pass the question on, and answer with answer_question. Results that are files are artifacts: read_artifact.";
 
-/// How many resources a page has.
+/// Resources per page.
 const RESOURCES: u32 = 200;
 
-/// How many lines of progress wait to be sent, before newer ones are left out.
+/// Progress lines that may wait to be sent; when the queue is full, newer lines are dropped.
 const LINES: usize = 256;
 
-/// What a request may have at most: room for a file in base64, and for words.
+/// Largest request, in bytes: room for a file in base64 and some text.
 const LARGEST_REQUEST: usize = 96 << 20;
 
-/// Why a conversation over a pair of streams failed.
+/// Why serving a client over a pair of streams failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StdioError {
-    /// It did not begin as the protocol wants it.
-    #[error("the client did not begin as MCP wants it: {0}")]
+    /// The client's first messages violate the protocol.
+    #[error("the MCP client did not initialize the connection correctly: {0}")]
     Beginning(String),
-    /// Its task ended in a way that it should not.
-    #[error("the conversation broke off: {0}")]
+    /// The task that serves the client panicked or was cancelled.
+    #[error("the MCP connection ended unexpectedly: {0}")]
     BrokeOff(String),
 }
 
-/// The route: `/mcp`. Whoever serves it decides who may ask, and cancels `ending` when calls that wait are to end.
+/// Builds the route `/mcp`. The caller controls access to it, and cancels `ending` to end the calls that are waiting.
 pub fn router(society: Arc<Society>, ending: CancellationToken) -> Router {
     let config = StreamableHttpServerConfig::default()
-        // Each request stands for itself: nothing is lost when the daemon is started again.
+        // Without sessions, each request is independent: a restart of the daemon loses nothing.
         .with_legacy_session_mode(false)
         .with_json_response(true)
         .with_max_request_body_bytes(LARGEST_REQUEST)
-        // Whoever serves the route looks at host and origin.
+        // The guard in front of this route checks host and origin.
         .disable_allowed_hosts()
         .disable_allowed_origins();
     let new = move || Ok(Server { society: Arc::clone(&society), ending: ending.clone() });
@@ -62,7 +62,7 @@ pub fn router(society: Arc<Society>, ending: CancellationToken) -> Router {
     Router::new().route_service("/mcp", service)
 }
 
-/// Speaks with one client over a pair of streams, until it closes its end.
+/// Serves one client over a pair of streams until the client closes its end.
 pub async fn serve<R, W>(society: Arc<Society>, input: R, output: W) -> Result<(), StdioError>
 where
     R: AsyncRead + Send + Unpin + 'static,
@@ -71,7 +71,7 @@ where
     let begun = serve_server(Server { society, ending: CancellationToken::new() }, (input, output)).await;
     let running = match begun {
         Ok(running) => running,
-        // A client that says nothing and goes away has done nothing wrong.
+        // A client that leaves before its first message has done nothing wrong.
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
         Err(error) => return Err(StdioError::Beginning(error.to_string())),
     };
@@ -79,11 +79,11 @@ where
     ended.map(drop).map_err(|error| StdioError::BrokeOff(error.to_string()))
 }
 
-/// One society, as the SDK sees it.
+/// The SDK's handler for one society.
 #[derive(Clone)]
 struct Server {
     society: Arc<Society>,
-    /// Cancelled when calls that wait are to end.
+    /// Cancelled to end the calls that are waiting.
     ending: CancellationToken,
 }
 
@@ -118,7 +118,7 @@ impl ServerHandler for Server {
         let (progress, mut lines) = mpsc::channel(LINES);
         let arguments = request.arguments.unwrap_or_default();
         let called = async {
-            // Dropped with the call, which ends the lines.
+            // Moved in here, so that the end of the call closes the channel.
             let progress = progress;
             tool.call(&self.society, arguments, &progress).await
         };
@@ -130,7 +130,7 @@ impl ServerHandler for Server {
                 count += 1.0;
                 let notice = ProgressNotificationParam::new(token.clone(), count).with_message(line);
                 if context.peer.notify_progress(notice).await.is_err() {
-                    // The client has gone: the result finds nobody either.
+                    // The client is gone and will not receive the result either.
                     break;
                 }
             }
@@ -158,7 +158,7 @@ impl ServerHandler for Server {
             None => None,
             Some(cursor) => {
                 let cursor = cursor.parse().ok();
-                Some(cursor.ok_or_else(|| ErrorData::invalid_params("the cursor is none of ours", None))?)
+                Some(cursor.ok_or_else(|| ErrorData::invalid_params("unknown cursor", None))?)
             }
         };
         let filter = ArtifactFilter { after, limit: Some(RESOURCES), ..ArtifactFilter::default() };
@@ -241,7 +241,7 @@ fn task_of(artifact: &ArtifactView) -> &str {
     artifact.task.as_ref().map_or("none", |task| task.as_str())
 }
 
-/// Where the protocol has no result that could tell why.
+/// Turns a refusal into a protocol error, for methods whose result cannot carry a refusal.
 fn failed(refusal: Refusal) -> ErrorData {
     let Refusal { code, message, details: _ } = refusal;
     let data = Some(Value::String(code.clone()));

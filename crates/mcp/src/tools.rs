@@ -1,4 +1,4 @@
-//! What can be done, as tools: names, what they take and give, and how each is done.
+//! The tools: their names, schemas and implementations.
 
 mod arguments;
 mod follow;
@@ -12,82 +12,73 @@ use arguments::{
     AnswerQuestion, FollowTask, GetAgent, GiveTask, ListAgents, ListArtifacts, ListTasks, ReadArtifact,
     SendMessage, Steer, Stop,
 };
-use polity_runtime::view::{
-    AgentDetail, AgentFilter, AgentPage, ArtifactFilter, ArtifactPage, ArtifactView, MessageView, Posted,
-    Steered, TaskFilter, TaskPage,
-};
 use polity_runtime::{Post, Society, SteerError, WriteError};
 use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
 use polity_society::message::Expects;
+use polity_view::{
+    AgentDetail, AgentFilter, AgentPage, ArtifactFilter, ArtifactPage, ArtifactView, MessageView, Posted,
+    Steered, TaskFilter, TaskPage,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
-/// A tool.
+/// A tool that this server offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tool {
-    /// Root gets a task.
     GiveTask,
-    /// What has happened in a task; waits for it.
+    /// Waits for news in a task and reports them.
     FollowTask,
-    /// The person writes to an agent.
     SendMessage,
-    /// The person answers what an agent has asked.
     AnswerQuestion,
-    /// The tasks there are.
     ListTasks,
-    /// The agents there are.
     ListAgents,
-    /// One agent.
     GetAgent,
-    /// The artifacts there are.
     ListArtifacts,
-    /// One artifact.
     ReadArtifact,
-    /// Ends what agents do.
+    /// Ends a task, or the work of agents.
     Stop,
-    /// Has agents do nothing for now.
+    /// Keeps agents from working until they are resumed.
     Pause,
-    /// Lets agents go on.
     Resume,
 }
 
 /// What a tool does to the society.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// Nothing.
+    /// It changes nothing.
     Reads,
-    /// It adds something; doing it twice adds it twice.
+    /// It adds something; a second call adds it again.
     Adds,
-    /// It changes what agents do; doing it twice is like doing it once.
+    /// It changes what agents do; a second call has no further effect.
     Steers,
-    /// It ends what agents do.
+    /// It ends the work of agents; a second call has no further effect.
     Ends,
 }
 
-/// What a tool gives.
+/// The result of a tool.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// As data.
+    /// The result as JSON, which matches the tool's output schema.
     pub(crate) data: Value,
-    /// As it is shown; the data as text where there is nothing else.
+    /// The result for display; if empty, the client gets `data` as text.
     pub(crate) blocks: Vec<Block>,
 }
 
-/// Why a tool did nothing, for the model that called it.
+/// Why a tool refused a call, for the model that called it.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Refusal {
-    /// The stable code.
+    /// A stable code, the same as in the HTTP API.
     pub(crate) code: String,
-    /// What to do about it.
+    /// What failed and what to do about it.
     pub(crate) message: String,
-    /// What belongs to the code.
+    /// Data that depends on the code.
     pub(crate) details: Option<Value>,
 }
 
 impl Tool {
-    /// Every tool, in the order in which they are listed.
+    /// All tools, in the order in which clients see them.
     pub(crate) const ALL: [Self; 12] = [
         Self::GiveTask,
         Self::FollowTask,
@@ -103,7 +94,7 @@ impl Tool {
         Self::Resume,
     ];
 
-    /// Its name in the protocol.
+    /// Returns the tool's name in the protocol.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::GiveTask => "give_task",
@@ -121,12 +112,12 @@ impl Tool {
         }
     }
 
-    /// The tool of that name.
+    /// Returns the tool with this name.
     pub(crate) fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
     }
 
-    /// What it is for, for a model that chooses.
+    /// Describes the tool for a model that chooses among tools.
     pub(crate) fn description(self) -> &'static str {
         match self {
             Self::GiveTask => {
@@ -134,36 +125,36 @@ impl Tool {
                  hours. Returns at once with the id of the task; use follow_task to wait for the answer."
             }
             Self::FollowTask => {
-                "Wait until a task is done, an agent says or asks something, or waitSeconds have passed; then tell \
+                "Wait until a task is done, an agent writes to the user, or waitSeconds have passed; then report \
                  what has happened since `after`. Call it again with `after` set to `next` until `finished` is true. \
                  Messages with expectsAnswer are questions: ask your user, then use answer_question."
             }
             Self::SendMessage => {
-                "Write to an agent in the name of the user: to root with a task to go on with it, or to any other \
-                 agent. What the agent answers comes with follow_task."
+                "Write to an agent in the name of the user: to root with a task to continue it, or to any other \
+                 agent. The agent's answer comes with follow_task."
             }
             Self::AnswerQuestion => "Answer a question that an agent has asked the user.",
-            Self::ListTasks => "List the tasks of the society, the newest first, with how each stands.",
+            Self::ListTasks => "List the tasks of the society, newest first, with the state of each.",
             Self::ListAgents => {
                 "List the agents of the society, parents before children, with what each is doing."
             }
             Self::GetAgent => "Show one agent: its role, brief, service, contacts, tasks and children.",
             Self::ListArtifacts => {
-                "List the artifacts (files, pictures, reports) of the society, the newest first."
+                "List the artifacts (files, pictures, reports) of the society, newest first."
             }
             Self::ReadArtifact => {
-                "Read an artifact by its reference. Text comes in pages, pictures and sound as such; of other kinds \
-                 the description comes."
+                "Read an artifact by its reference. Returns text in pages, pictures and sound as such; for other kinds \
+                 only the description."
             }
             Self::Stop => {
-                "End a task, or what an agent and all below it are doing. What they have made stays."
+                "End a task, or the work of an agent and all its descendants. What they have made stays."
             }
-            Self::Pause => "Have an agent and all below it do nothing until they are resumed.",
-            Self::Resume => "Let an agent and all below it go on that were paused or parked.",
+            Self::Pause => "Pause an agent and all its descendants: they do nothing until resumed.",
+            Self::Resume => "Resume an agent and all its descendants, whether paused or parked.",
         }
     }
 
-    /// What it does to the society.
+    /// Returns the tool's effect on the society.
     pub(crate) fn effect(self) -> Effect {
         match self {
             Self::FollowTask
@@ -178,7 +169,7 @@ impl Tool {
         }
     }
 
-    /// What it takes.
+    /// Returns the schema of the tool's arguments.
     pub(crate) fn takes(self) -> Schema {
         match self {
             Self::GiveTask => Schema::taken::<GiveTask>(),
@@ -195,7 +186,7 @@ impl Tool {
         }
     }
 
-    /// What it gives.
+    /// Returns the schema of the tool's result.
     pub(crate) fn gives(self) -> Schema {
         match self {
             Self::GiveTask | Self::SendMessage | Self::AnswerQuestion => Schema::given::<Posted>(),
@@ -209,7 +200,7 @@ impl Tool {
         }
     }
 
-    /// Does it. What happens meanwhile is told over `progress`.
+    /// Executes the tool. Sends a line over `progress` for each event that happens meanwhile.
     pub(crate) async fn call(
         self,
         society: &Society,
@@ -261,7 +252,7 @@ impl Tool {
             Self::ReadArtifact => {
                 let ReadArtifact { reference, offset, limit } = read(arguments)?;
                 let Some(id) = ArtifactId::from_reference(&reference) else {
-                    return Err(Refusal::unknown(&format!("`{reference}` is no reference of an artifact")));
+                    return Err(Refusal::unknown(&format!("`{reference}` is not an artifact reference")));
                 };
                 let (page, block) = artifacts::page(society, &id, offset.unwrap_or(0), limit).await?;
                 Ok(Outcome { blocks: vec![block], ..data(page)? })
@@ -272,7 +263,7 @@ impl Tool {
                     (None, Some(task)) => society.stop_task(&task).await?,
                     (Some(agent), None) => society.stop_work(Steer { agent, scope }.target()).await?,
                     (Some(_), Some(_)) | (None, None) => {
-                        let message = "name an agent or a task, one of the two".to_owned();
+                        let message = "name either an agent or a task".to_owned();
                         return Err(Refusal { code: "invalid_arguments".to_owned(), message, details: None });
                     }
                 };
@@ -307,7 +298,8 @@ fn data<T: Serialize>(result: T) -> Result<Outcome, Refusal> {
     Ok(Outcome { data, blocks: Vec::new() })
 }
 
-/// The key of a client, apart from those of others. An empty one is what some models write for none.
+/// Prefixes the client's key, so that it cannot collide with keys from other interfaces. An empty key counts as none,
+/// because some models write it so.
 fn own(key: Option<String>) -> Option<String> {
     key.filter(|key| !key.is_empty()).map(|key| format!("mcp {key}"))
 }
@@ -316,7 +308,7 @@ fn attached(attachments: Option<Vec<Attached>>) -> Result<Vec<polity_runtime::At
     attachments.unwrap_or_default().into_iter().map(Attached::into_attachment).collect()
 }
 
-/// Answers a question of an agent. The message names it, because the same agent may have asked more than one.
+/// Answers a question from an agent. The message names the question, because an agent may have asked several.
 async fn answer(
     society: &Society,
     question: MessageId,
@@ -324,18 +316,18 @@ async fn answer(
     attachments: Vec<polity_runtime::Attachment>,
 ) -> Result<Outcome, Refusal> {
     let unknown =
-        || Refusal::unknown(&format!("`{question}` is no question that waits for the user's answer"));
+        || Refusal::unknown(&format!("`{question}` is not a question that waits for the user's answer"));
     let found = society.message(&question).await?;
     let asked = found
         .filter(|message| message.to.is_user() && message.expects == Expects::Answer)
         .ok_or_else(unknown)?;
     if let Some(answered) = &asked.answered_by {
-        // The same once more, as from a client that did not hear that it was taken.
+        // The same answer again: the client probably missed the result of its first call.
         let answered = society.message(answered).await?.filter(|answered| answered.text == text);
         let MessageView { id, task, state, to, .. } = answered.ok_or_else(unknown)?;
         return data(Posted { id, task, state, to, duplicate: true });
     }
-    // Short, whatever is answered; and the same for the same, if it comes twice at once.
+    // A hash keeps the key short, and gives two simultaneous calls with the same answer the same key.
     let key = Some(format!("mcp answer {question} {}", blake3::hash(text.as_bytes()).to_hex()));
     let payload = json!({"text": text, "request_id": question});
     let task = Some(asked.task);
@@ -347,13 +339,13 @@ impl Refusal {
         Self { code: "not_found".to_owned(), message: message.to_owned(), details: None }
     }
 
-    /// The daemon ends, and nobody waits for it.
+    /// The daemon is shutting down and does not wait for calls.
     pub(crate) fn ending() -> Self {
-        let message = "the daemon is ending; tasks go on when it is back";
+        let message = "the daemon is shutting down; tasks continue when it is back";
         Self { code: "unavailable".to_owned(), message: message.to_owned(), details: None }
     }
 
-    /// As the model is told it.
+    /// Returns the refusal as the JSON text that the model reads.
     pub(crate) fn text(&self) -> String {
         let mut told = json!({"error": self.code, "message": self.message});
         if let Some(details) = &self.details {
@@ -363,12 +355,12 @@ impl Refusal {
     }
 }
 
-impl From<polity_runtime::Error> for Refusal {
-    fn from(error: polity_runtime::Error) -> Self {
-        if matches!(error, polity_runtime::Error::Closed) {
+impl From<polity_store::Error> for Refusal {
+    fn from(error: polity_store::Error) -> Self {
+        if matches!(error, polity_store::Error::Closed) {
             return Self::ending();
         }
-        tracing::error!(error = %polity_runtime::in_full(&error), "a call of a tool failed");
+        tracing::error!(error = %polity_view::in_full(&error), "a tool call failed");
         let (code, message) = if error.may_pass() {
             ("unavailable", "the daemon cannot do this now; its log says why; try again later")
         } else {
@@ -401,12 +393,12 @@ impl From<SteerError> for Refusal {
     }
 }
 
-/// The task that an id names; ids of clients may have space around them.
+/// Parses a task id; models sometimes add spaces around it.
 pub(crate) fn task(id: &str) -> TaskId {
     TaskId::new(id.trim())
 }
 
-/// A line about an artifact.
+/// Describes an artifact in one line.
 pub(crate) fn line(artifact: &ArtifactView) -> String {
     let name = artifact.filename.as_deref().unwrap_or("artifact");
     format!("{name} ({}, {}, {} bytes)", artifact.reference, artifact.mime_type, artifact.size)

@@ -1,22 +1,22 @@
-//! Turns a message into the answer that a client gets. Pure.
+//! Turns a message into the answer that a client gets. Does no I/O.
 
 use crate::problem::Problem;
 use axum::http::StatusCode;
-use polity_runtime::view::MessageView;
 use polity_society::message::{Expects, RESULT, SCHEMA_ERRORS};
+use polity_view::MessageView;
 use serde_json::Value;
 
-/// What is given as an answer.
+/// An answer to a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// What was asked for.
+    /// The answer itself, in the requested form.
     Text(String),
-    /// What an agent asks, where an answer of a certain form was asked for: clients must not read it as that.
+    /// A question from an agent although the client requested JSON. The client must not parse it as that JSON.
     Question(String),
 }
 
 impl Answer {
-    /// The words.
+    /// Returns the text of the answer or of the question.
     pub(crate) fn text(&self) -> &str {
         match self {
             Self::Text(text) | Self::Question(text) => text,
@@ -24,16 +24,16 @@ impl Answer {
     }
 }
 
-/// In which form the answer is wanted.
+/// The form of the answer that the client requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// In any.
+    /// Any text.
     Free,
-    /// As JSON that fits a schema.
+    /// JSON that fits a schema.
     Schema,
 }
 
-/// What a message says as an answer, or why it is none.
+/// Turns a message into an answer, or reports why it does not have the requested form.
 pub(crate) fn of(message: &MessageView, form: Form) -> Result<Answer, Problem> {
     if form == Form::Free {
         return Ok(Answer::Text(text(message)));
@@ -47,13 +47,13 @@ pub(crate) fn of(message: &MessageView, form: Form) -> Result<Answer, Problem> {
     }
     let errors = field(SCHEMA_ERRORS).and_then(Value::as_array).into_iter().flatten();
     let errors: Vec<&str> = errors.filter_map(Value::as_str).collect();
-    let reason = if errors.is_empty() { "it was not given as JSON".to_owned() } else { errors.join("; ") };
-    let message =
-        format!("the answer (message {}) does not fit the schema that was asked for: {reason}", message.id);
+    let reason = if errors.is_empty() { "it is not JSON".to_owned() } else { errors.join("; ") };
+    let message = format!("the answer (message {}) does not fit the requested schema: {reason}", message.id);
     Err(Problem::refused(StatusCode::BAD_GATEWAY, "answer_does_not_fit", message))
 }
 
-/// What an answer says, with its artifacts by name and reference: the same text whenever it is made.
+/// Renders the text of an answer, with a line for each artifact. Always returns the same text for the same message,
+/// because its fingerprint identifies the conversation.
 fn text(answer: &MessageView) -> String {
     let mut text = answer.text.trim().to_owned();
     if text.is_empty()

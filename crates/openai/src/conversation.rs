@@ -1,10 +1,10 @@
-//! A conversation as clients send it, whole each time: what was said before, what is asked now, and the fingerprints by
-//! which the task is found again. Pure.
+//! A conversation as clients send it, whole each time: the earlier messages, the current question, and the fingerprints
+//! that identify its task. Does no I/O.
 //!
-//! The rule: a conversation is the list of what user and assistant have said. `system` and `developer` messages are no
-//! part of it, because clients write the date and the like into them. What the person says after the last `assistant`
-//! message is asked now. Where the conversation ends with tools that were called for another model, the last that the
-//! person said before them is asked; all else was said before.
+//! The rule: a conversation is the list of the messages of user and assistant. `system` and `developer` messages are
+//! not part of it, because clients write the date and the like into them. The person's messages after the last
+//! `assistant` message are the current question. If the conversation ends with results of tools that another model
+//! called, the person's last message before them is the question, and all other messages are earlier ones.
 
 use crate::part::{self, Attached};
 use crate::problem::Problem;
@@ -12,28 +12,27 @@ use polity_society::id::AgentId;
 use serde_json::{Value, json};
 use std::ops::Range;
 
-/// Who has said something.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Speaker {
-    /// The person.
     User,
-    /// Whoever answers.
+    /// The agent or model that answers.
     Assistant,
-    /// A tool of the client, in a conversation that was not held with a society.
+    /// A tool of the client, called by another model than a society.
     Tool,
 }
 
-/// What a role in a body stands for.
+/// The meaning of a `role` in a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// It tells the model what to be.
+    /// The message instructs the model.
     Instructs,
-    /// It says something.
+    /// The message is part of the conversation.
     Speaks(Speaker),
 }
 
 impl Speaker {
-    /// What a role stands for, if it is one.
+    /// Returns the meaning of a role, `None` for an unknown one.
     pub(crate) fn of_role(role: &str) -> Option<Role> {
         match role {
             "system" | "developer" => Some(Role::Instructs),
@@ -53,19 +52,16 @@ impl Speaker {
     }
 }
 
-/// Something that was said.
+/// A message of the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Said {
-    /// By whom.
     pub(crate) speaker: Speaker,
-    /// The words.
     pub(crate) text: String,
-    /// What went with them.
     pub(crate) attached: Vec<Attached>,
 }
 
 impl Said {
-    /// These words, as they are compared and sent on.
+    /// Creates a message with a normalized text, which is the form that is compared and sent on.
     pub(crate) fn new(speaker: Speaker, text: &str, attached: Vec<Attached>) -> Self {
         Self { speaker, text: normal(text), attached }
     }
@@ -78,26 +74,26 @@ impl Said {
 /// A conversation in which the person asks something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Conversation {
-    /// What the client tells the model to be.
+    /// The client's instructions for the model.
     pub(crate) instructions: String,
-    /// The fingerprint of the conversation before, where the client names its last response instead of sending it.
+    /// The fingerprint of the earlier conversation, if the client names its last response instead of sending it.
     pub(crate) previous: Option<String>,
     said: Vec<Said>,
-    /// Which of it is asked now: never empty.
+    /// The part of `said` that holds the current question; never empty.
     asked: Range<usize>,
 }
 
-/// Whose conversation it is and with whom: the same words between others are another conversation.
+/// The two parties of a conversation. The same messages between other parties are another conversation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Between<'a> {
-    /// Who answers.
+    /// The agent that answers.
     pub(crate) agent: &'a AgentId,
-    /// Who asks, as far as the client says.
+    /// The client's name for the person who asks; empty if it gives none.
     pub(crate) person: &'a str,
 }
 
 impl Conversation {
-    /// Reads the messages of a request to `/v1/chat/completions`.
+    /// Parses the messages of a request to `/v1/chat/completions`.
     pub(crate) fn read(messages: &[Value]) -> Result<Self, Problem> {
         let mut instructions: Vec<String> = Vec::new();
         let mut said = Vec::with_capacity(messages.len());
@@ -110,7 +106,7 @@ impl Conversation {
         Self::new(&instructions, said, "messages")
     }
 
-    /// A conversation of these messages; `at` says where they stand in the body.
+    /// Creates a conversation from messages. `at` is the field of the body that holds them, for errors.
     pub(crate) fn new(instructions: &[String], said: Vec<Said>, at: &str) -> Result<Self, Problem> {
         let answered =
             said.iter().rposition(|said| said.speaker == Speaker::Assistant).map_or(0, |at| at + 1);
@@ -121,7 +117,7 @@ impl Conversation {
             let from_tools = said.last().is_some_and(|last| last.speaker == Speaker::Tool);
             let last = said.iter().rposition(|said| is_asked(&said)).filter(|_| from_tools);
             let Some(last) = last else {
-                let message = "the last message must be of the role user, and say something";
+                let message = "the last message must have the role user, and must not be empty";
                 return Err(Problem::invalid("invalid_value", at, message));
             };
             last..last + 1
@@ -129,25 +125,25 @@ impl Conversation {
         Ok(Self { instructions: normal(&instructions.join("\n\n")), previous: None, said, asked })
     }
 
-    /// What is asked now. A result of a client's tool among it was no question.
+    /// Returns the messages of the current question, without tool results between them.
     pub(crate) fn asked(&self) -> impl Iterator<Item = &Said> {
         self.said[self.asked.clone()].iter().filter(|said| said.speaker == Speaker::User)
     }
 
-    /// What was said before.
+    /// Returns all messages that are not part of the current question.
     pub(crate) fn before(&self) -> impl Iterator<Item = &Said> {
         let is_asked = |(at, said): &(usize, &Said)| self.asked.contains(at) && said.speaker == Speaker::User;
         self.said.iter().enumerate().filter(move |place| !is_asked(place)).map(|(_, said)| said)
     }
 
-    /// What the person says now, as one text.
+    /// Returns the current question as one text.
     pub(crate) fn question(&self) -> String {
         let texts: Vec<&str> =
             self.asked().map(|said| said.text.as_str()).filter(|text| !text.is_empty()).collect();
         texts.join("\n\n")
     }
 
-    /// Under which the task is found that this conversation goes on with; none where it has only begun.
+    /// Returns the fingerprint that finds the task to continue; `None` if the conversation has only begun.
     pub(crate) fn ending(&self, between: Between<'_>) -> Option<String> {
         if let (Some(previous), 0) = (&self.previous, self.asked.start) {
             return Some(previous.clone());
@@ -156,25 +152,25 @@ impl Conversation {
         goes_on.then(|| self.fingerprint(between, self.said[..self.asked.start].iter()))
     }
 
-    /// Under which the same request is found.
+    /// Returns the fingerprint that finds an earlier copy of the same request.
     pub(crate) fn request(&self, between: Between<'_>) -> String {
         self.fingerprint(between, self.said.iter())
     }
 
-    /// Under which the conversation will be found once this is answered.
+    /// Returns the fingerprint that the conversation will have after this answer.
     pub(crate) fn reply(&self, between: Between<'_>, answer: &str) -> String {
         let answer = Said { speaker: Speaker::Assistant, text: normal(answer), attached: Vec::new() };
         self.fingerprint(between, self.said.iter().chain([&answer]))
     }
 
-    /// Keeps of what is attached its fingerprint alone, which is all that is needed once the message was sent.
+    /// Replaces the attached bytes by their fingerprints, to free the memory once the message was sent.
     pub(crate) fn forget_bytes(&mut self) {
         for attached in self.said.iter_mut().flat_map(|said| &mut said.attached) {
             *attached = Attached::Fingerprint(attached.fingerprint());
         }
     }
 
-    /// What an agent that is new to the conversation is told of it: fields of the first message.
+    /// Returns the payload fields that introduce a new agent to the conversation, in its first message.
     pub(crate) fn background(&self) -> serde_json::Map<String, Value> {
         let mut fields = serde_json::Map::new();
         if !self.instructions.is_empty() {
@@ -188,12 +184,12 @@ impl Conversation {
         fields
     }
 
-    /// Everything that was said, in its order, for a model that is asked without a society.
+    /// Returns all messages in order, for a model that is called without a society.
     pub(crate) fn said(&self) -> &[Said] {
         &self.said
     }
 
-    /// The hash of what was said. Every field has its length in front, so that no two conversations read the same.
+    /// Hashes messages. A length precedes each field, so that different conversations never produce the same input.
     fn fingerprint<'a>(&self, between: Between<'_>, said: impl Iterator<Item = &'a Said>) -> String {
         let mut hasher = blake3::Hasher::new();
         let mut field = |bytes: &[u8]| {
@@ -218,11 +214,11 @@ impl Conversation {
     }
 }
 
-/// What one message of a client is.
+/// A parsed message of a client.
 enum Read {
-    /// What the model is to be.
+    /// Instructions for the model.
     Instructions(String),
-    /// Something that was said.
+    /// A message of the conversation.
     Said(Said),
 }
 
@@ -238,7 +234,7 @@ fn one(message: &Value, at: &str) -> Result<Read, Problem> {
     let content = fields.get("content").unwrap_or(&Value::Null);
     let (mut text, attached) = part::content(content, &format!("{at}.content"))?;
     let Role::Speaks(speaker) = speaker else { return Ok(Read::Instructions(text)) };
-    // What an assistant would not say in the wanted form stands beside its content.
+    // A question of an agent may have been sent as `refusal`, next to an empty `content`.
     if let Some(refusal) = fields.get("refusal").and_then(Value::as_str).filter(|_| text.is_empty()) {
         refusal.clone_into(&mut text);
     }
@@ -252,14 +248,14 @@ fn one(message: &Value, at: &str) -> Result<Read, Problem> {
     Ok(Read::Said(Said::new(speaker, &text, attached)))
 }
 
-/// A call of a tool, in words.
+/// Renders a tool call as text.
 pub(crate) fn called(name: &Value, arguments: &Value) -> String {
     let name = name.as_str().unwrap_or("a tool");
     let arguments = arguments.as_str().map_or_else(|| arguments.to_string(), str::to_owned);
     format!("called {name} {arguments}")
 }
 
-/// Text as it is compared and sent on: clients differ in line ends and in the space around it.
+/// Normalizes a text before it is compared and sent on: clients differ in line ends and surrounding space.
 fn normal(text: &str) -> String {
     text.replace("\r\n", "\n").trim().to_owned()
 }

@@ -1,55 +1,53 @@
-//! A request becomes a message: to whom, in which task, and whether it was sent already. `docs/openai.md` has the rule.
+//! Turns a request into a message: chooses the receiver and the task, and recognizes a request that was already sent.
+//! `docs/openai.md` has the rule.
 
 use crate::conversation::{Between, Conversation};
 use crate::part::Attached;
 use crate::problem::Problem;
 use axum::http::StatusCode;
-use polity_runtime::view::{MessageView, TaskState};
-use polity_runtime::{
-    Attachment, Exchange, ExchangeState, NewArtifact, NewExchange, Post, Society, WriteError,
-};
+use polity_runtime::{Attachment, NewArtifact, Post, Society, WriteError};
 use polity_society::id::{AgentId, MessageId, TaskId};
 use polity_society::message::{Expects, RESULT_SCHEMA};
+use polity_store::exchanges::{Exchange, NewExchange, State as ExchangeState};
+use polity_view::{MessageView, TaskState};
 use serde_json::{Map, Value};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What a client says about a request beside its body.
+/// What a client specifies about a request apart from the conversation.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Hints<'a> {
-    /// What it calls the request, so that a repetition is known.
+    /// The client's key for the request, which identifies a repetition.
     pub(crate) idempotency_key: Option<&'a str>,
-    /// The task that it names.
+    /// The task to continue.
     pub(crate) task: Option<&'a str>,
-    /// Whether it says that it has sent the same before.
     pub(crate) attempt: Attempt,
 }
 
-/// Which time a client sends a request.
+/// Whether a client reports that it is repeating a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Attempt {
-    /// The first, or it does not say.
+    /// The client sends it for the first time, or reports nothing.
     #[default]
     First,
-    /// It has sent the same before and got no answer.
+    /// The client has sent the same request before and got no answer.
     Repeated,
 }
 
 /// An exchange whose message was sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Sent {
-    /// What it is known by.
+    /// The key of the exchange in the database.
     pub(crate) key: String,
-    /// Its task.
     pub(crate) task: TaskId,
-    /// The message.
+    /// The message that the request became.
     pub(crate) message: MessageId,
-    /// The answer, where it was given before.
+    /// The answer, if a client has already got it.
     pub(crate) answer: Option<MessageId>,
-    /// The message whose answer is waited for.
+    /// The message whose answer the client waits for. It differs from `message` when the client replies to a question.
     pub(crate) awaits: MessageId,
 }
 
-/// Finds the exchange that a request repeats, or begins one; its message has been sent when this returns.
+/// Finds the exchange that a request repeats, or begins a new one. Its message has been sent when this returns.
 pub(crate) async fn open(
     society: &Society,
     conversation: &Conversation,
@@ -58,7 +56,7 @@ pub(crate) async fn open(
     hints: Hints<'_>,
 ) -> Result<Sent, Problem> {
     let exchanges = society.exchanges();
-    // The same words with another form of the answer are another request.
+    // The same conversation with another form of the answer is another request.
     let request = match schema {
         Some(schema) => {
             format!("{} {}", conversation.request(between), blake3::hash(schema.to_string().as_bytes()))
@@ -67,7 +65,7 @@ pub(crate) async fn open(
     };
     let begun = match hints.idempotency_key {
         Some(key) => {
-            // Whatever a client writes there, the key is short.
+            // A hash keeps the key short, however long the client's key is.
             let key = format!("key {}", blake3::hash(key.as_bytes()).to_hex());
             let found = exchanges.by_key(&key).await.map_err(|error| Problem::of_store(&error))?;
             if found.as_ref().is_some_and(|found| found.request != request) {
@@ -96,22 +94,23 @@ pub(crate) async fn open(
     send(society, conversation, schema, exchange).await
 }
 
-/// For how long, in milliseconds, the same request is taken for a repetition of one that has come to its end.
+/// How long after the end of an exchange the same request counts as its repetition, in milliseconds.
 const REPEATED_WITHIN: i64 = 30 * 60 * 1000;
 
-/// How the newest exchange stands in which the same was asked.
+/// The state of the newest exchange with the same request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Standing {
     state: ExchangeState,
-    /// How its task stands; as an open one where it has not begun.
+    /// The state of its task; `Open` if the task has not begun.
     task: TaskState,
-    /// When something was asked or answered in it last.
+    /// When the exchange was begun or answered, whichever is later, in milliseconds since 1970.
     last: i64,
 }
 
 impl Standing {
-    /// Whether a request that comes now is taken to repeat it. Somebody who waits, or has not got the answer, asks for
-    /// the same; a client that says so repeats what it has got. Neither asks for what was said yesterday.
+    /// Whether a request that arrives at `now` counts as a repetition. While no answer was given, the client may be
+    /// asking again after a broken connection. After an answer, only a client that reports a retry repeats the request.
+    /// Once nothing is left to do in the task, both hold for a limited time only.
     fn is_repeated(self, attempt: Attempt, now: i64) -> bool {
         let recent = now.saturating_sub(self.last) <= REPEATED_WITHIN;
         match (self.state, self.task, attempt) {
@@ -123,13 +122,13 @@ impl Standing {
     }
 }
 
-/// The exchange, if a request is taken to repeat it.
+/// Returns the exchange if a new request counts as its repetition.
 async fn repeated(
     society: &Society,
     newest: Exchange,
     attempt: Attempt,
 ) -> Result<Option<Exchange>, Problem> {
-    let of_store = |error: polity_runtime::Error| Problem::of_store(&error);
+    let of_store = |error: polity_store::Error| Problem::of_store(&error);
     let answer = match &newest.answer {
         Some(answer) => Some(answer.clone()),
         None => society.exchanges().answer_of(&newest.key).await.map_err(of_store)?,
@@ -139,7 +138,7 @@ async fn repeated(
         None => None,
     };
     let task = match &newest.task {
-        // What was not sent yet goes on where it stopped.
+        // The message was not sent yet, so the exchange continues where it stopped.
         None => TaskState::Open,
         Some(task) => {
             let task = society.task(task).await.map_err(of_store)?;
@@ -153,7 +152,7 @@ async fn repeated(
     Ok(standing.is_repeated(attempt, now).then_some(newest))
 }
 
-/// Decides who gets the message, and in which task.
+/// Decides which agent gets the message, and in which task.
 async fn plan(
     society: &Society,
     conversation: &Conversation,
@@ -162,15 +161,15 @@ async fn plan(
     key: String,
     request: String,
 ) -> Result<NewExchange, Problem> {
-    let of_store = |error: polity_runtime::Error| Problem::of_store(&error);
+    let of_store = |error: polity_store::Error| Problem::of_store(&error);
     let exchanges = society.exchanges();
     let before = match conversation.ending(between) {
         Some(ending) => exchanges.ending(&ending).await.map_err(of_store)?,
         None => None,
     };
     if conversation.previous.is_some() && before.is_none() {
-        let message = "the conversation has gone on since that response; go on from its newest one, or send the \
-                       whole conversation, which then is a task of its own";
+        let message = "the conversation has continued since that response; name its newest response, or send the \
+                       whole conversation, which then becomes a new task";
         return Err(Problem {
             param: Some("previous_response_id".to_owned()),
             ..Problem::refused(StatusCode::CONFLICT, "not_the_newest", message)
@@ -183,7 +182,7 @@ async fn plan(
         let message = format!("there is no task `{task}`");
         return Err(Problem::refused(StatusCode::NOT_FOUND, "unknown_task", message));
     }
-    // Another task was named than the one that the conversation was held in: it does not go on with that.
+    // If the client names another task than that of the conversation, the named task counts.
     let before = before.filter(|before| named.is_none() || before.task == named);
     let asked_back = match before.as_ref().and_then(|before| before.answer.as_ref()) {
         Some(answer) => society.message(answer).await.map_err(of_store)?.filter(open_question),
@@ -197,13 +196,13 @@ async fn plan(
     Ok(NewExchange { key, request, agent: between.agent.clone(), receiver, task, awaits })
 }
 
-/// Whether a message asks the person something, and was not answered yet.
+/// Whether a message is a question to the person that has no answer yet.
 fn open_question(message: &MessageView) -> bool {
     message.expects == Expects::Answer && message.answered_by.is_none()
 }
 
-/// Sends the message of an exchange, unless it was sent. Under the key of the exchange it is sent once, however often
-/// and by how many this is done.
+/// Sends the message of an exchange, unless it was sent. The key of the exchange makes sure that concurrent or repeated
+/// calls send it only once.
 async fn send(
     society: &Society,
     conversation: &Conversation,
@@ -218,12 +217,12 @@ async fn send(
     }
     let mut payload = Map::new();
     payload.insert("text".to_owned(), Value::String(conversation.question()));
-    // Whoever has not been part of the conversation gets to know it, with what went with it.
+    // In a new task root does not know the earlier conversation, so it gets it with all attachments.
     let begins = task.is_none() && agent.is_root();
     if begins {
         payload.extend(conversation.background());
     }
-    // Whoever has asked something waits for words.
+    // A reply to an agent's question needs no schema.
     if let Some(schema) = schema.filter(|_| awaits.is_none()) {
         payload.insert(RESULT_SCHEMA.to_owned(), schema.clone());
     }
@@ -237,17 +236,18 @@ async fn send(
         service: None,
         key: Some(post_key(&key)),
     };
-    let of_store = |error: polity_runtime::Error| Problem::of_store(&error);
+    let of_store = |error: polity_store::Error| Problem::of_store(&error);
     let exchanges = society.exchanges();
     let (task, message) = match society.write(post).await {
         Ok(posted) => (posted.task, posted.id),
-        // It was sent before, with other instructions: clients write the date into them. What was sent counts.
+        // The message was sent before with other instructions, because clients write the date into them. The first one
+        // counts.
         Err(error @ WriteError::KeyReused) => {
             let posted = exchanges.posted(&post_key(&key)).await.map_err(of_store)?;
             posted.ok_or_else(|| refused(&error))?
         }
         Err(error) => {
-            // Nothing was sent: whoever asks the same again is not taken for somebody who waits.
+            // Nothing was sent, so the same request later must not count as a repetition that waits for an answer.
             exchanges.failed(key).await.map_err(of_store)?;
             return Err(refused(&error));
         }
@@ -257,7 +257,7 @@ async fn send(
     Ok(Sent { key, task, message, answer: None, awaits })
 }
 
-/// The key of the message of an exchange, apart from those of other writers.
+/// Prefixes the key of an exchange, so that the key of its message cannot collide with those of other interfaces.
 fn post_key(key: &str) -> String {
     format!("openai {key}")
 }
@@ -272,12 +272,12 @@ fn attachment(attached: &Attached) -> Option<Attachment> {
             label: None,
             meta: Map::new(),
         })),
-        // It was sent before.
+        // Only a fingerprint is left after the message was sent.
         Attached::Fingerprint(_) => None,
     }
 }
 
-/// Why the society did not take what it was given.
+/// Turns an error of the society into a problem for the client.
 fn refused(error: &WriteError) -> Problem {
     let status = match error {
         WriteError::Store(error) => return Problem::of_store(error),
@@ -317,7 +317,7 @@ mod tests {
             check(state, Task::Idle, Repeated, edge + 1, false);
             check(state, Task::Open, Repeated, day, false);
         }
-        // A clock that was set back.
+        // The clock was set back.
         check(State::Answered, Task::Idle, Repeated, -day, true);
     }
 }

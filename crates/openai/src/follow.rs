@@ -1,51 +1,52 @@
-//! Waits for the answer of an exchange, and tells what happens meanwhile. What is waited for is read from the society's
-//! rows, so it makes no difference whether somebody waits from the start or comes back later.
+//! Waits for the answer of an exchange, and reports what happens meanwhile. All state comes from the database, so a
+//! client that comes back later gets the same as one that waited from the start.
 
 use crate::answer::Form;
 use crate::exchange::Sent;
 use crate::problem::Problem;
 use axum::http::StatusCode;
-use polity_runtime::view::{EventFilter, MessageFilter, MessageView, TaskState};
-use polity_runtime::{Entry, Event, Outcome, Society};
+use polity_runtime::Society;
 use polity_society::id::{AgentId, MessageId};
 use polity_society::message::Finality;
+use polity_view::{Entry, Event, Outcome};
+use polity_view::{EventFilter, MessageFilter, MessageView, TaskState};
 use std::collections::VecDeque;
 use tokio::sync::watch;
 
-/// How many events are read at once.
+/// Events that one read fetches.
 const PAGE: u32 = 500;
 
-/// Tokens that a request has taken.
+/// Tokens spent on a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
-    /// Tokens of the requests to models.
+    /// Tokens sent to models.
     pub(crate) prompt: u64,
-    /// Tokens of their answers.
+    /// Tokens that models have generated.
     pub(crate) completion: u64,
 }
 
-/// What happens while somebody waits.
+/// News for a client that waits.
 #[derive(Debug)]
 pub(crate) enum Update {
-    /// Something that can be told meanwhile.
+    /// Progress before the answer.
     Progress(Told),
     /// The answer, which ends the waiting.
     Answer(Box<MessageView>),
-    /// There is none, which ends it too.
+    /// There will be no answer, which ends the waiting too.
     Failed(Problem),
 }
 
-/// Something that can be told before the answer.
+/// Progress that a client can show before the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
-    /// What happened.
+    /// A line about an event.
     Happened(String),
-    /// What was said to the person on the way.
+    /// An interim message to the person, and its text.
     Said(MessageId, String),
 }
 
 impl Told {
-    /// The words.
+    /// Returns the text to show.
     pub(crate) fn text(&self) -> &str {
         match self {
             Self::Happened(text) | Self::Said(_, text) => text,
@@ -53,39 +54,39 @@ impl Told {
     }
 }
 
-/// Somebody who waits.
+/// Waits for one answer.
 pub(crate) struct Follower<'a> {
     society: &'a Society,
     sent: &'a Sent,
     newest: watch::Receiver<i64>,
     filter: EventFilter,
-    /// The last event that was seen.
+    /// The number of the last event that was read.
     seen: i64,
     told: VecDeque<Told>,
     usage: Usage,
-    /// The answer, once it is known which it is.
+    /// The message that is the answer, once it is known.
     answer: Option<MessageId>,
     form: Form,
 }
 
 impl<'a> Follower<'a> {
-    /// Begins where the message of the exchange was accepted.
+    /// Starts at the event at which the society accepted the message of the exchange.
     pub(crate) async fn begin(society: &'a Society, sent: &'a Sent, form: Form) -> Result<Self, Problem> {
         let newest = society.newest_event();
         let accepted = society.exchanges().event_of(&sent.message, &sent.task).await.map_err(of_store)?;
-        // The events of an old exchange may have been removed.
+        // The event of an old exchange may have been deleted.
         let seen = accepted.unwrap_or(0);
         let filter = EventFilter { task: Some(sent.task.clone()), ..EventFilter::default() };
         let (told, usage, answer) = (VecDeque::new(), Usage::default(), sent.answer.clone());
         Ok(Self { society, sent, newest, filter, seen, told, usage, answer, form })
     }
 
-    /// What was spent since the message was accepted, up to what was seen.
+    /// Returns the tokens spent since the message was accepted, up to the last event read.
     pub(crate) fn usage(&self) -> Usage {
         self.usage
     }
 
-    /// What happens next. To be dropped at any time; after an answer or a failure nothing comes.
+    /// Waits for the next news. Callers may drop the future at any time; after an answer or a failure they must stop.
     pub(crate) async fn next(&mut self) -> Result<Update, Problem> {
         loop {
             if let Some(line) = self.told.pop_front() {
@@ -99,7 +100,7 @@ impl<'a> Follower<'a> {
             if !self.told.is_empty() {
                 continue;
             }
-            // In this order: what ends a task is there before the task is idle.
+            // Reads the task before the answer: when a task is idle, its answer has been written.
             let task = self.society.task(&self.sent.task).await.map_err(of_store)?;
             self.answer = self.find().await?;
             if self.answer.is_some() {
@@ -107,11 +108,12 @@ impl<'a> Follower<'a> {
             }
             match task {
                 None => {
-                    let gone = Problem::refused(StatusCode::NOT_FOUND, "unknown_task", "the task has gone");
+                    let gone =
+                        Problem::refused(StatusCode::NOT_FOUND, "unknown_task", "the task no longer exists");
                     return Ok(Update::Failed(gone));
                 }
                 Some(task) if task.state == TaskState::Idle => {
-                    // What has been asked for longest is asked again.
+                    // An unanswered question blocks the task. The oldest one is given again.
                     self.answer = self.questions().await?.into_iter().next();
                     if self.answer.is_none() {
                         return Ok(Update::Failed(self.failure(task.outcome).await?));
@@ -121,12 +123,12 @@ impl<'a> Follower<'a> {
                 Some(_) => self.refuse_where_paused().await?,
             }
             if self.newest.changed().await.is_err() {
-                return Err(Problem::of_store(&polity_runtime::Error::Closed));
+                return Err(Problem::of_store(&polity_store::Error::Closed));
             }
         }
     }
 
-    /// Reads the events up to one.
+    /// Reads the events up to the one with this number.
     async fn read(&mut self, last: i64) -> Result<(), Problem> {
         loop {
             let page = self.society.events_after(self.seen, PAGE, &self.filter).await.map_err(of_store)?;
@@ -147,7 +149,7 @@ impl<'a> Follower<'a> {
                 self.usage.prompt += usage.prompt_tokens;
                 self.usage.completion += usage.completion_tokens;
             }
-            // What was said to the person on the way.
+            // An interim message to the person.
             Event::MessageAccepted { message, to, text, finality: Finality::Interim, .. } if to.is_user() => {
                 self.told.push_back(Told::Said(message.clone(), text.clone()));
             }
@@ -155,9 +157,9 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// The message that is the answer, if there is one: the last word of whoever was asked, once the turn has ended in
-    /// which it was said, or what somebody has asked the person since.
-    /// Who asks and then closes its turn with a word about that has asked first.
+    /// Finds the message that is the answer, if there is one. It is the agent's last message to the person, once the
+    /// turn that sent it has ended, or a question to the person since the request. If both exist, the earlier one
+    /// counts: an agent that asks often closes its turn with a remark about the question.
     async fn find(&self) -> Result<Option<MessageId>, Problem> {
         let answer = self.society.exchanges().answer_of(&self.sent.key).await.map_err(of_store)?;
         let questions = self.questions().await?;
@@ -166,31 +168,31 @@ impl<'a> Follower<'a> {
         if self.form == Form::Free || first.is_none() || first == question {
             return Ok(first);
         }
-        // Only what answers the request itself was compared with the schema. A word after it says no more.
+        // Only the message that answers the request itself was checked against the schema. Later remarks do not count.
         let request = self.society.message(&self.sent.awaits).await.map_err(of_store)?;
         let answer = request.and_then(|request| request.answered_by);
         Ok(answer.filter(|answer| *answer > self.sent.message).or(first))
     }
 
-    /// Nothing comes from an agent that is paused, and nobody would see why. The message stays where it is.
+    /// Fails if the agent is paused: otherwise the client would wait without knowing why. The message stays queued.
     async fn refuse_where_paused(&self) -> Result<(), Problem> {
         let paused = self.society.exchanges().paused(&self.sent.key).await.map_err(of_store)?;
         let Some(agent) = paused else { return Ok(()) };
         let message = format!(
-            "{agent} is paused, and the message waits (task {}); POST /api/agents/{agent}/resume lets it go \
-             on, and the same request then finds its answer",
+            "{agent} is paused, and the message waits (task {}); POST /api/agents/{agent}/resume resumes it, \
+             and the same request then finds its answer",
             self.sent.task
         );
         Err(Problem::refused(StatusCode::SERVICE_UNAVAILABLE, "agent_paused", message))
     }
 
-    /// What agents have asked the person in the task and not been told, oldest first.
+    /// Returns the unanswered questions to the person in the task, oldest first.
     async fn questions(&self) -> Result<Vec<MessageId>, Problem> {
         let questions = self.society.questions(&self.sent.task).await.map_err(of_store)?;
         Ok(questions.into_iter().map(|question| question.message.id).collect())
     }
 
-    /// Tells what happened up to the answer, and then the answer.
+    /// Returns the progress up to the answer, and then the answer.
     async fn answered(&mut self, answer: &MessageId) -> Result<Update, Problem> {
         let told = self.society.exchanges().event_of(answer, &self.sent.task).await.map_err(of_store)?;
         if let Some(told) = told {
@@ -202,13 +204,13 @@ impl<'a> Follower<'a> {
         match self.society.message(answer).await.map_err(of_store)? {
             Some(message) => Ok(Update::Answer(Box::new(message))),
             None => {
-                let message = "the answer was removed to make room";
+                let message = "the answer was deleted to free disk space";
                 Ok(Update::Failed(Problem::refused(StatusCode::NOT_FOUND, "task_forgotten", message)))
             }
         }
     }
 
-    /// Why there is no answer where nothing is left to do; with what the system has told the person of it.
+    /// Explains why a task ended without an answer, and adds the notices that the system sent to the person.
     async fn failure(&self, outcome: Option<Outcome>) -> Result<Problem, Problem> {
         let filter = MessageFilter {
             task: Some(self.sent.task.clone()),
@@ -233,6 +235,6 @@ impl<'a> Follower<'a> {
     }
 }
 
-fn of_store(error: polity_runtime::Error) -> Problem {
+fn of_store(error: polity_store::Error) -> Problem {
     Problem::of_store(&error)
 }

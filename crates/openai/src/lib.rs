@@ -1,11 +1,11 @@
-//! An OpenAI-compatible endpoint over a running society: whoever can talk to a chat model can talk to it.
+//! An OpenAI-compatible endpoint for a running society: any client of a chat model can talk to it.
 //!
-//! *Body → [`question`] → [`exchange`] → a message to root → [`follow`] → [`answer`].* Two routes read bodies and write
-//! answers, each in its own form ([`chat`], [`responses`]); [`serve`] does what both have in common. Clients send the whole
-//! conversation each time; what is asked now is sent on, and the task is found by a fingerprint of what was said before
-//! ([`conversation`]). `docs/openai.md` has the rule.
+//! *Body → [`question`] → [`exchange`] → a message to root → [`follow`] → [`answer`].* Two routes parse bodies and
+//! write answers, each in its own format ([`chat`], [`responses`]); [`serve`] contains what they share. Clients send
+//! the whole conversation each time. Only the current question is sent on; a fingerprint of the earlier messages
+//! identifies the task ([`conversation`]). `docs/openai.md` has the rule.
 //!
-//! It must not know SQL, models, prompts, or who may ask. Nothing is fetched from the network.
+//! This crate knows nothing about SQL, models, prompts or access control, and fetches nothing from the network.
 
 mod problem;
 
@@ -30,20 +30,20 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-/// How many bodies are read and decoded at once: each may hold a file several times over.
+/// Bodies that may be read and decoded at the same time. Decoding may hold several copies of a file in memory.
 const BODIES_AT_ONCE: usize = 4;
 
-/// What every route has.
+/// The state that all routes share.
 struct Shared {
     society: Arc<Society>,
-    /// Cancelled when the daemon ends: nobody waits any longer.
+    /// Cancelled when the daemon shuts down, to end all waiting.
     ending: CancellationToken,
-    /// The bodies that may be read now.
+    /// Permits to read a body.
     bodies: Semaphore,
 }
 
-/// The routes: `/v1/models`, `/v1/models/{id}`, `/v1/chat/completions` and `/v1/responses`. Whoever serves them decides who may ask, and
-/// cancels `ending` when those who wait for an answer are to be told that there is none now.
+/// Builds the routes `/v1/models`, `/v1/models/{id}`, `/v1/chat/completions` and `/v1/responses`. The caller controls
+/// access to them, and cancels `ending` to end the requests that wait for an answer.
 pub fn router(society: Arc<Society>, ending: CancellationToken) -> Router {
     let shared = Arc::new(Shared { society, ending, bodies: Semaphore::new(BODIES_AT_ONCE) });
     Router::new()

@@ -1,7 +1,7 @@
-//! `GET /v1/models` and `GET /v1/models/{id}`: what can be asked.
+//! `GET /v1/models` and `GET /v1/models/{id}`: the society's agents as models.
 //!
-//! `polity` is root; `polity-direct` is the service of root, without a society; each agent that is alive is one, too. The
-//! list names the agents that are at work: a society has many that have done theirs.
+//! `polity` is root, `polity-direct` is root's service without a society, and every live agent is a model too. The list
+//! leaves out idle agents, because a society has many that have finished their work.
 
 use crate::Shared;
 use crate::problem::Problem;
@@ -9,8 +9,8 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use polity_runtime::Society;
-use polity_runtime::view::{AgentFilter, AgentState, AgentView, MAX_PAGE};
 use polity_society::id::AgentId;
+use polity_view::{AgentFilter, AgentState, AgentView, MAX_PAGE};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -20,20 +20,20 @@ const SOCIETY: &str = "polity";
 /// The name of root's service as a model.
 const DIRECT: &str = "polity-direct";
 
-/// What stands before the id of an agent as a model.
+/// The part of a model's name before the id of its agent.
 const PREFIX: &str = "polity/";
 
-/// What a model stands for.
+/// What a model name refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Model {
     /// An agent of the society.
     Agent(AgentId),
-    /// The service of root, which is called once and knows of no society.
+    /// The service of root, called directly and without a society.
     Direct,
 }
 
 impl Model {
-    /// What a name stands for, if there is such a model.
+    /// Finds the model with this name.
     pub(crate) async fn find(society: &Society, name: &str) -> Result<Self, Problem> {
         if name == DIRECT {
             return Ok(Self::Direct);
@@ -81,7 +81,7 @@ pub(crate) async fn one(
     }
 }
 
-/// The agent that a model stands for, if the name can be one: `polity`, `polity/ID` or the id alone.
+/// Returns the id of the agent in a model name: `polity`, `polity/ID` or the id alone. The agent may not exist.
 fn agent_of(model: &str) -> AgentId {
     match model {
         SOCIETY => AgentId::root(),
@@ -89,7 +89,7 @@ fn agent_of(model: &str) -> AgentId {
     }
 }
 
-/// An agent as a model.
+/// Describes an agent as a model.
 fn of_agent(agent: &AgentView) -> Value {
     let id = if agent.id.is_root() { SOCIETY.to_owned() } else { format!("{PREFIX}{}", agent.id) };
     json!({"id": id, "object": "model", "created": agent.created_at / 1000, "owned_by": agent.role})
@@ -109,8 +109,8 @@ fn is_listed(agent: &AgentView) -> bool {
 
 fn unknown(model: &str) -> Problem {
     let message = format!(
-        "there is no model `{model}`: `polity` is root, `polity-direct` its service without a society, and each \
-         agent that is alive is one"
+        "there is no model `{model}`: `polity` is root, `polity-direct` its service without a society, and the other \
+         models are the live agents"
     );
     Problem {
         param: Some("model".to_owned()),

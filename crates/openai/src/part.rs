@@ -1,4 +1,4 @@
-//! The parts of a message's content: text, and what becomes an artifact. Nothing is fetched.
+//! The parts of a message's content: text, and attachments that become artifacts. Nothing is fetched.
 
 use crate::problem::Problem;
 use base64::Engine as _;
@@ -8,26 +8,24 @@ use bytes::Bytes;
 use polity_society::id::ArtifactId;
 use serde_json::Value;
 
-/// What goes with a message.
+/// An attachment of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Attached {
     /// Bytes that the client sent.
     Bytes {
-        /// The content.
         bytes: Bytes,
-        /// What the client says that it is.
+        /// The MIME type that the client declares.
         mime: Option<String>,
-        /// The name of the file.
         filename: Option<String>,
     },
-    /// An artifact that is there already.
+    /// An existing artifact.
     Stored(ArtifactId),
-    /// Either of the two once it was sent on.
+    /// The hash of either, which replaces it once the message was sent.
     Fingerprint([u8; 32]),
 }
 
 impl Attached {
-    /// The same for the same content, whatever it is called.
+    /// Returns a hash of the content. It does not depend on the filename or the MIME type.
     pub(crate) fn fingerprint(&self) -> [u8; 32] {
         match self {
             Self::Bytes { bytes, .. } => *blake3::hash(bytes).as_bytes(),
@@ -37,13 +35,13 @@ impl Attached {
     }
 }
 
-/// Some clients leave the padding out.
+/// Accepts base64 without padding, because some clients omit it.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Reads the content of a message: a text, nothing, or parts. `at` says where it stands.
+/// Parses the content of a message: a text, null, or parts. `at` is its place in the body, for errors.
 pub(crate) fn content(content: &Value, at: &str) -> Result<(String, Vec<Attached>), Problem> {
     let parts = match content {
         Value::Null => return Ok((String::new(), Vec::new())),
@@ -70,7 +68,7 @@ pub(crate) fn content(content: &Value, at: &str) -> Result<(String, Vec<Attached
             }
             Some("image_url" | "input_image") => {
                 let url = part.pointer("/image_url/url").and_then(Value::as_str);
-                // Some clients write the address without the object around it.
+                // Some clients send the URL itself instead of an object with `url`.
                 let url = url.or_else(|| part.get("image_url").and_then(Value::as_str));
                 let at = format!("{at}.image_url.url");
                 let url =
@@ -106,15 +104,15 @@ pub(crate) fn content(content: &Value, at: &str) -> Result<(String, Vec<Attached
     Ok((texts.join("\n"), attached))
 }
 
-/// An artifact that is named as a file of the server.
+/// Parses a `file_id`, which must be the reference of an artifact.
 fn stored(id: &str, at: &str) -> Result<Attached, Problem> {
     ArtifactId::from_reference(id).map(Attached::Stored).ok_or_else(|| {
-        let message = "there is no file store; an artifact can be named, as artifact:…";
+        let message = "there is no file store; use the reference of an artifact: artifact:…";
         Problem::invalid("invalid_value", at, message)
     })
 }
 
-/// A file: its bytes, or an artifact by its reference. `at` says where its fields stand.
+/// Parses a file: its bytes, or the reference of an artifact. `at` is its place in the body, for errors.
 fn file(file: &Value, at: &str) -> Result<Attached, Problem> {
     let field = |name: &str| file.get(name).and_then(Value::as_str);
     if let Some(id) = field("file_id") {
@@ -128,7 +126,7 @@ fn file(file: &Value, at: &str) -> Result<Attached, Problem> {
         return Err(Problem::invalid("invalid_value", at, "must be a data URL or base64"));
     };
     let filename = field("filename").map(str::to_owned);
-    // The clients of some servers send base64 alone.
+    // Some clients send plain base64 instead of a data URL.
     match if data.contains(':') {
         of_url(data, &at)?
     } else {
@@ -139,7 +137,7 @@ fn file(file: &Value, at: &str) -> Result<Attached, Problem> {
     }
 }
 
-/// What an address stands for. Only those that hold their content, or name an artifact, are taken.
+/// Parses a URL. Accepts only `data:` URLs and references of artifacts.
 fn of_url(url: &str, at: &str) -> Result<Attached, Problem> {
     let invalid = |message: &str| Problem::invalid("invalid_value", at, message);
     let (scheme, rest) = url.split_once(':').ok_or_else(|| invalid("must be a data: URL"))?;
@@ -154,7 +152,7 @@ fn of_url(url: &str, at: &str) -> Result<Attached, Problem> {
             Ok(Attached::Bytes { bytes: decode(data, at)?, mime, filename: None })
         }
         "artifact" => {
-            ArtifactId::from_reference(url).map(Attached::Stored).ok_or_else(|| invalid("is no artifact"))
+            ArtifactId::from_reference(url).map(Attached::Stored).ok_or_else(|| invalid("is not an artifact"))
         }
         "http" | "https" => {
             Err(invalid("nothing is fetched from the network; send the content as a data: URL"))

@@ -1,4 +1,4 @@
-//! Errors, in the shape that OpenAI clients read: `{"error": {"message", "type", "param", "code"}}`.
+//! Errors, in the format of the OpenAI API: `{"error": {"message", "type", "param", "code"}}`.
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode};
@@ -15,29 +15,29 @@ pub(crate) struct Problem {
     pub(crate) again: Again,
 }
 
-/// Whether clients may try the same once more by themselves.
+/// Whether clients should retry automatically.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Again {
-    /// They decide by the status.
+    /// The client decides by the status.
     AsUsual,
-    /// It would lead to the same.
+    /// A retry would fail in the same way.
     Useless,
 }
 
 impl Problem {
-    /// What was sent is not what the endpoint takes; `param` says where.
+    /// A field of the request is invalid; `param` is its path in the body.
     pub(crate) fn invalid(code: &'static str, param: impl Into<String>, message: impl Into<String>) -> Self {
         Self { param: Some(param.into()), ..Self::refused(StatusCode::BAD_REQUEST, code, message) }
     }
 
-    /// It was understood and is not done.
+    /// The request is well-formed but refused.
     pub(crate) fn refused(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
         Self { status, code, param: None, message: message.into(), again: Again::Useless }
     }
 
-    /// It is our fault. What went wrong inside goes to the log, not to the caller.
+    /// A defect of the daemon. The details go to the log, not to the client.
     pub(crate) fn internal(error: &dyn std::error::Error) -> Self {
-        tracing::error!(error = %polity_runtime::in_full(error), "a request failed");
+        tracing::error!(error = %polity_view::in_full(error), "a request failed");
         let message = "the daemon could not do this; its log says why";
         Self {
             again: Again::AsUsual,
@@ -45,7 +45,7 @@ impl Problem {
         }
     }
 
-    /// The daemon is ending, or the disk refuses: later it may go.
+    /// The daemon is shutting down or cannot use its disk; a later retry may succeed.
     pub(crate) fn unavailable(message: impl Into<String>) -> Self {
         Self {
             again: Again::AsUsual,
@@ -53,21 +53,21 @@ impl Problem {
         }
     }
 
-    /// An error of the database.
-    pub(crate) fn of_store(error: &polity_runtime::Error) -> Self {
+    /// Turns an error of the database into a problem.
+    pub(crate) fn of_store(error: &polity_store::Error) -> Self {
         match error {
-            polity_runtime::Error::Closed => {
-                Self::unavailable("the daemon is ending; the task goes on when it is back")
+            polity_store::Error::Closed => {
+                Self::unavailable("the daemon is shutting down; the task continues when it is back")
             }
             error if error.may_pass() => {
-                tracing::error!(error = %polity_runtime::in_full(error), "a request failed");
+                tracing::error!(error = %polity_view::in_full(error), "a request failed");
                 Self::unavailable("the daemon cannot write now; its log says why")
             }
             error => Self::internal(error),
         }
     }
 
-    /// The object that clients read, also within a stream.
+    /// Returns the error object, for a response body or an event of a stream.
     pub(crate) fn body(&self) -> Value {
         let kind = match self.status {
             StatusCode::NOT_FOUND => "not_found_error",
@@ -89,13 +89,13 @@ impl IntoResponse for Problem {
     }
 }
 
-/// What is said of a path that is no route.
+/// Answers a request to an unknown path.
 pub(crate) async fn not_found() -> Problem {
     Problem::refused(StatusCode::NOT_FOUND, "not_found", "there is nothing here; see docs/openai.md")
 }
 
-/// What is said where a route takes another method.
+/// Answers a request with a method that the route does not accept.
 pub(crate) async fn wrong_method() -> Problem {
-    let message = "this route takes another method; see docs/openai.md";
+    let message = "this route accepts another method; see docs/openai.md";
     Problem::refused(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
 }

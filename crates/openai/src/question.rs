@@ -1,70 +1,67 @@
-//! What a request asks for, whichever route it came by: the part of a body that both routes have.
+//! A parsed request, the same for both routes, and the fields that both bodies have.
 
 use crate::conversation::Conversation;
 use crate::problem::Problem;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// A request that was understood.
+/// A parsed request.
 #[derive(Clone, Debug)]
 pub(crate) struct Question {
-    /// The model that is asked.
+    /// The name of the requested model.
     pub(crate) model: String,
-    /// Who asks, as far as it is said.
+    /// The client's name for the person who asks; empty if it gives none.
     pub(crate) person: String,
-    /// The conversation.
     pub(crate) conversation: Conversation,
-    /// The JSON Schema that the answer is to fit.
+    /// The JSON Schema that the answer must fit.
     pub(crate) schema: Option<Value>,
-    /// The task that it names.
+    /// The id of the task to continue.
     pub(crate) task: Option<String>,
-    /// The response that it goes on from.
+    /// The id of the response to continue from.
     pub(crate) previous: Option<String>,
-    /// How the answer is to come.
     pub(crate) delivery: Delivery,
 }
 
-/// How an answer is to come.
+/// How the client wants the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivery {
-    /// As one object.
+    /// One JSON object.
     Whole,
-    /// As events.
+    /// A stream of events.
     Streamed(UsageChunk),
 }
 
 /// Whether a streamed chat completion ends with the usage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UsageChunk {
-    /// It does.
+    /// The client asked for the usage.
     Wanted,
-    /// It does not.
+    /// The client did not ask for it.
     Unwanted,
 }
 
-/// The fields that mean the same on both routes. All others (temperature, seed, …) have no meaning for a society and are
-/// ignored.
+/// The fields that mean the same on both routes. All others (temperature, seed, …) have no meaning for a society and
+/// are ignored.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Common {
     /// `polity`, `polity-direct`, or an agent.
     pub(crate) model: String,
-    /// Whether the answer is streamed.
     pub(crate) stream: Option<bool>,
-    /// `polity_task` names the task.
+    /// The field `polity_task` names the task to continue.
     metadata: Option<Map<String, Value>>,
-    /// Who asks, where a program serves several people.
+    /// The person who asks, for a program that serves several people.
     user: Option<String>,
     safety_identifier: Option<String>,
     tool_choice: Option<Value>,
 }
 
 impl Common {
-    /// Who asks, as far as it is said.
+    /// Returns the client's name for the person who asks; empty if it gives none.
     pub(crate) fn person(&self) -> &str {
         self.safety_identifier.as_deref().or(self.user.as_deref()).unwrap_or_default()
     }
 
-    /// The task that is named.
+    /// Returns the id of the task to continue, if the client names one.
     pub(crate) fn task(&self) -> Result<Option<&str>, Problem> {
         match self.metadata.as_ref().and_then(|metadata| metadata.get("polity_task")) {
             None | Some(Value::Null) => Ok(None),
@@ -75,13 +72,13 @@ impl Common {
         }
     }
 
-    /// A client that has tools called would take the answer for something that it is not.
+    /// Refuses a client that requires a tool call, because it would misread the answer.
     pub(crate) fn check(&self) -> Result<(), Problem> {
         check_choice("tool_choice", self.tool_choice.as_ref())
     }
 }
 
-/// A model may always choose to call no tool; so a client that leaves the choice is not misled.
+/// Refuses a required tool call. A client that leaves the choice to the model must expect an answer without a call.
 pub(crate) fn check_choice(param: &str, choice: Option<&Value>) -> Result<(), Problem> {
     let may_be_ignored =
         choice.is_none_or(|choice| choice.is_null() || matches!(choice.as_str(), Some("auto" | "none")));
@@ -92,19 +89,19 @@ pub(crate) fn check_choice(param: &str, choice: Option<&Value>) -> Result<(), Pr
     Err(unsupported(param, message))
 }
 
-/// Something that a client would be misled about if it were ignored.
+/// Reports a parameter that cannot be ignored without misleading the client.
 pub(crate) fn unsupported(param: &str, message: &str) -> Problem {
     Problem::invalid("unsupported_parameter", param, message)
 }
 
-/// Reads a body.
+/// Parses a body as JSON.
 pub(crate) fn read_body<T: for<'b> Deserialize<'b>>(body: &[u8]) -> Result<T, Problem> {
     serde_json::from_slice(body)
-        .map_err(|error| Problem::invalid("invalid_body", "", format!("the body cannot be read: {error}")))
+        .map_err(|error| Problem::invalid("invalid_body", "", format!("cannot parse the body: {error}")))
 }
 
-/// The JSON Schema that a format asks for. `format` is an object with `type`; `schema` stands at `pointer` in it. `param`
-/// says where the object stands in the body.
+/// Returns the JSON Schema that a format requires. `format` is an object with `type`, and `pointer` leads to the schema
+/// in it. `param` is the place of the object in the body, for errors.
 pub(crate) fn schema_of(
     format: Option<&Value>,
     pointer: &str,

@@ -1,4 +1,4 @@
-//! `POST /v1/responses`: its body, and what its clients read.
+//! `POST /v1/responses`: the request body and the reply.
 
 pub(crate) mod reply;
 pub(crate) mod request;

@@ -1,5 +1,5 @@
-//! What both routes have in common: a body is read, its question is sent on or asked directly, and the answer is given at
-//! once or streamed.
+//! The part that both routes share: it parses a body, sends the question to an agent or directly to a model, and
+//! returns the answer whole or as a stream.
 
 use crate::Shared;
 use crate::answer::{self, Answer, Form};
@@ -17,10 +17,11 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use polity_runtime::view::MessageView;
-use polity_runtime::{By, DirectAnswer, DirectError, Given, Line, Society};
+use polity_runtime::{By, DirectAnswer, DirectError, Line, Society};
 use polity_society::id::{AgentId, MessageId};
 use polity_society::message::RESULT_SCHEMA;
+use polity_store::exchanges::Given;
+use polity_view::MessageView;
 use serde_json::Value;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -28,19 +29,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc;
 
-/// Room for the words of a request beside what is attached, in bytes.
+/// Room for the text of a request, in addition to its attachments, in bytes.
 const ROOM_FOR_WORDS: usize = 8 << 20;
 
-/// How long a stream may be silent before it says that it is alive.
+/// Longest silence of a stream before it sends a keep-alive comment.
 const SILENCE: Duration = Duration::from_secs(15);
 
-/// How many pieces wait for a client that reads slowly, before nothing more is read for it.
+/// Pieces that may wait for a slow client; when the queue is full, the follower waits.
 const PIECES: usize = 64;
 
-/// The header that names the task, in requests and in answers.
+/// The header with the id of the task, in requests and in answers.
 const TASK: &str = "x-polity-task";
 
-/// Which of the two routes a request came by.
+/// The route of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Route {
     Chat,
@@ -48,7 +49,7 @@ enum Route {
 }
 
 impl Route {
-    /// Where the schema of an answer stands in a body.
+    /// Returns the place of the answer's schema in a body, for errors.
     fn schema(self) -> &'static str {
         match self {
             Self::Chat => "response_format.json_schema.schema",
@@ -57,36 +58,35 @@ impl Route {
     }
 }
 
-/// What an answer is called, from its first piece to its last.
+/// The fields of an answer that stay the same from its first piece to its last.
 #[derive(Clone, Debug)]
 pub(crate) struct Opening {
-    /// Its id, which each route writes in its own way.
+    /// The id, to which each route adds its own prefix.
     pub(crate) id: String,
-    /// When it was asked for, in seconds.
+    /// The time of the request, in seconds since 1970.
     pub(crate) created: i64,
-    /// The model that was asked.
+    /// The name of the requested model.
     pub(crate) model: String,
-    /// The response that it goes on from.
+    /// The id of the response that the conversation continues from.
     pub(crate) previous: Option<String>,
 }
 
 /// An event of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
-    /// Its name, where it has one.
+    /// The event's name; chat completions use none.
     pub(crate) event: Option<String>,
-    /// What it says.
     pub(crate) data: String,
 }
 
 impl Frame {
-    /// An event without a name.
+    /// Creates an event without a name.
     pub(crate) fn data(data: String) -> Self {
         Self { event: None, data }
     }
 }
 
-/// Writes an answer in the form of its route.
+/// Writes an answer in the format of its route.
 enum Writer {
     Chat(chat::reply::Head),
     Response(responses::reply::Head),
@@ -165,7 +165,7 @@ pub(crate) async fn responses(
     serve(shared, Route::Responses, &headers, body).await
 }
 
-/// A question to an agent that was understood.
+/// A parsed question and the agent that it goes to.
 struct Asked {
     conversation: Conversation,
     agent: AgentId,
@@ -187,13 +187,13 @@ async fn serve(
 ) -> Result<Response, Problem> {
     let society = &shared.society;
     let limit = usize::try_from(society.config().limits.max_artifact_bytes).unwrap_or(usize::MAX);
-    // Base64 takes a third more.
+    // Base64 adds a third to the size.
     let limit = limit.saturating_add(limit / 3).saturating_add(ROOM_FOR_WORDS);
-    let closed = |_| Problem::of_store(&polity_runtime::Error::Closed);
-    // Held until the message is sent and what was attached is in memory no more.
+    let closed = |_| Problem::of_store(&polity_store::Error::Closed);
+    // The permit is held until the message is sent and the attachments are freed.
     let room = shared.bodies.acquire().await.map_err(closed)?;
     let body = axum::body::to_bytes(body, limit).await.map_err(|_| {
-        let message = format!("the body has more than {limit} bytes, or ended early");
+        let message = format!("the body has more than {limit} bytes, or ended too early");
         Problem::refused(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
     })?;
     let Question { model, person, mut conversation, schema, task, previous, delivery } =
@@ -207,7 +207,7 @@ async fn serve(
         Model::Agent(agent) => agent,
         Model::Direct => {
             if previous.is_some() {
-                let message = "polity-direct knows of no conversation; send the whole of it";
+                let message = "polity-direct keeps no conversations; send the whole conversation";
                 return Err(unsupported("previous_response_id", message));
             }
             conversation.forget_bytes();
@@ -229,7 +229,7 @@ async fn serve(
     let sent = exchange::open(society, &asked.conversation, schema.as_ref(), asked.between(), hints).await?;
     asked.conversation.forget_bytes();
     drop(room);
-    // What is waited for says in which form: a reply to a question does not change that.
+    // The awaited message determines the form of the answer. A reply to a question does not change it.
     let awaited = society.message(&sent.awaits).await.map_err(|error| Problem::of_store(&error))?;
     let payload = awaited.and_then(|awaited| awaited.payload);
     if payload.is_some_and(|payload| payload.contains_key(RESULT_SCHEMA)) {
@@ -250,7 +250,7 @@ async fn serve(
     Ok(response)
 }
 
-/// Reads a body. Large ones take a while, so not where others wait.
+/// Parses a body, on a blocking thread because a large one takes a while.
 async fn read(route: Route, body: Bytes) -> Result<Question, Problem> {
     let work = move || match route {
         Route::Chat => chat::request::read(&body),
@@ -259,20 +259,20 @@ async fn read(route: Route, body: Bytes) -> Result<Question, Problem> {
     tokio::task::spawn_blocking(work).await.map_err(|error| Problem::internal(&error))?
 }
 
-/// The fingerprint of the conversation that ended with a response.
+/// Finds the fingerprint of the conversation that ended with this response.
 async fn find_previous(society: &Society, response: &str) -> Result<String, Problem> {
     let message = MessageId::new(responses::reply::message_of(response));
     let found = society.exchanges().reply_to(&message).await;
     found.map_err(|error| Problem::of_store(&error))?.ok_or_else(|| {
-        let message = format!("there is no response `{response}` that a conversation could go on from");
+        let message = format!("there is no response `{response}` to continue from");
         Problem::invalid("previous_response_not_found", "previous_response_id", message)
     })
 }
 
-/// How many calls without a society were answered, for the ids of their answers.
+/// Counts the answered calls without a society; the count makes the ids of their answers unique.
 static DIRECT_CALLS: AtomicU64 = AtomicU64::new(0);
 
-/// Asks root's service itself. It takes text: of what is attached it is told that it was there.
+/// Calls root's service directly. It gets text only; a placeholder replaces each attachment.
 async fn direct(
     shared: &Shared,
     route: Route,
@@ -329,19 +329,19 @@ fn refused(error: &DirectError) -> Problem {
         DirectError::DoesNotFit(_) => {
             Problem::refused(StatusCode::BAD_GATEWAY, "answer_does_not_fit", message)
         }
-        DirectError::Ending => Problem::of_store(&polity_runtime::Error::Closed),
+        DirectError::Ending => Problem::of_store(&polity_store::Error::Closed),
     }
 }
 
-/// What happens next, or that the daemon ends.
+/// Waits for the next news; fails when the daemon shuts down.
 async fn next(shared: &Shared, follower: &mut Follower<'_>) -> Result<Update, Problem> {
     tokio::select! {
         update = follower.next() => update,
-        () = shared.ending.cancelled() => Err(Problem::of_store(&polity_runtime::Error::Closed)),
+        () = shared.ending.cancelled() => Err(Problem::of_store(&polity_store::Error::Closed)),
     }
 }
 
-/// Waits for the answer, and gives it at once. A client that goes away meanwhile finds it when it asks again.
+/// Waits for the answer and returns it whole. A client that disconnects meanwhile gets it when it asks again.
 async fn whole(shared: &Shared, asked: &Asked, sent: &Sent, writer: &Writer) -> Result<Response, Problem> {
     let society = &shared.society;
     let mut follower = Follower::begin(society, sent, asked.form).await?;
@@ -369,8 +369,8 @@ fn event(frame: Frame) -> Result<SseEvent, Infallible> {
     })
 }
 
-/// Streams what happens as reasoning, and then the answer. When the client goes away nobody follows any more; the task
-/// goes on.
+/// Streams the progress as reasoning, and then the answer. If the client disconnects, the stream ends but the task
+/// continues.
 fn streamed(shared: Arc<Shared>, asked: Asked, sent: Sent, mut writer: Writer) -> Response {
     let (pieces, receiver) = mpsc::channel::<Frame>(PIECES);
     tokio::spawn(async move {
@@ -390,11 +390,11 @@ fn streamed(shared: Arc<Shared>, asked: Asked, sent: Sent, mut writer: Writer) -
     Sse::new(events).keep_alive(KeepAlive::new().interval(SILENCE).text("working")).into_response()
 }
 
-/// Whether a client that reads a stream got a piece.
+/// Whether the client was still connected when a piece was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reached {
     Yes,
-    /// It has gone away, and needs nothing more: whoever streams sees it, and stops.
+    /// The client has disconnected; `streamed` notices it and stops.
     No,
 }
 
@@ -422,7 +422,7 @@ async fn tell(
         match next(shared, &mut follower).await? {
             Update::Progress(told) => {
                 let reached = say(pieces, writer.reasoning(&format!("{}\n", told.text()))).await;
-                // What a client did not get stays news for the person.
+                // A message that the client did not get remains unseen, so the person is told later.
                 if let (Told::Said(message, _), Reached::Yes) = (told, reached) {
                     society.mark_shown(message).await.map_err(|error| Problem::of_store(&error))?;
                 }
@@ -432,7 +432,7 @@ async fn tell(
                 if let Ok(answer) = &answer {
                     say(pieces, writer.answer(answer)).await;
                 }
-                // Before the end, so that a client that has all of it can go on from there.
+                // Recorded before the last piece, so that a client can continue the conversation as soon as it has it.
                 give(society, asked, sent, &message, &answer).await?;
                 let answer = answer?;
                 say(pieces, writer.end(&answer, follower.usage())).await;
@@ -446,8 +446,8 @@ async fn tell(
     }
 }
 
-/// Notes that the answer is given, so that the conversation can go on from it; and that the person has seen it. One that
-/// is not what was asked for was not given.
+/// Records that the client got the answer, so that the conversation can continue from it, and that the person has seen
+/// it. An answer without the requested form counts as a failure instead.
 async fn give(
     society: &Society,
     asked: &Asked,
@@ -456,7 +456,7 @@ async fn give(
     answer: &Result<Answer, Problem>,
 ) -> Result<(), Problem> {
     let Ok(answer) = answer else { return fail(society, sent).await };
-    let of_store = |error: polity_runtime::Error| Problem::of_store(&error);
+    let of_store = |error: polity_store::Error| Problem::of_store(&error);
     let reply = asked.conversation.reply(asked.between(), answer.text());
     let given = Given { answer: message.id.clone(), reply };
     society.exchanges().answered(sent.key.clone(), given).await.map_err(of_store)?;

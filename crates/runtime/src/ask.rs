@@ -10,24 +10,23 @@ mod told;
 mod understood;
 
 use crate::budget::{self, Reached, Reservation, Reserved};
-use crate::door::service_for;
-use crate::event::Shown;
+use crate::decide::history::History;
+use crate::decide::policy::{self, Fallback, Next, Room, Sent, Situation, Tried};
+use crate::decide::render;
+use crate::decide::room::{self, Compaction};
+use crate::decide::turn::{Tools, with_unique_ids};
 use crate::handles::Handles;
-use crate::history::History;
-use crate::policy::{self, Fallback, Next, Room, Sent, Situation, Tried};
-use crate::record::Replied;
-use crate::render;
-use crate::room::{self, Compaction};
-use crate::store::contacts::ContactRow;
-use crate::store::usage::Served;
-use crate::store::{Conversation, Error, agents, artifacts, contacts, records, roles, tasks};
-use crate::turn::{Tools, with_unique_ids};
 pub(crate) use direct::direct;
 pub use direct::{By, DirectAnswer, DirectError, Line};
 use polity_artifacts::index::Stored;
 use polity_llm::{CallError, FailureKind, Pass, Reply, Shut, estimate_prompt_tokens};
 use polity_registry::{Service, Snapshot};
 use polity_society::id::{ArtifactId, ServiceId};
+use polity_store::contacts::ContactRow;
+use polity_store::record::Replied;
+use polity_store::usage::Served;
+use polity_store::{Conversation, Error, agents, artifacts, contacts, records, roles, tasks};
+use polity_view::Shown;
 pub use preview::Bytes;
 pub(crate) use preview::preview;
 use request::{Made, Manner, capabilities_used, make};
@@ -238,7 +237,7 @@ impl Call<'_> {
         if let Some(service) = current.and_then(|id| snapshot.catalogue.service(id)) {
             return Ok(Arc::clone(service));
         }
-        let wanted = service_for(&snapshot.catalogue, self.scene.wanted.as_ref());
+        let wanted = snapshot.catalogue.service_for(self.scene.wanted.as_ref());
         let candidates = [wanted, snapshot.catalogue.default_service()];
         match candidates.into_iter().find(|service| self.tried.is_untried(&service.id)) {
             Some(service) => {
@@ -470,7 +469,7 @@ async fn look(handles: &Handles, conversation: &Conversation) -> Result<Scene, E
         None => None,
     };
     let texts = &handles.registry.current().prompts.texts;
-    let history = records::history(&mut reader, conversation, texts).await?;
+    let history = History::from(records::history(&mut reader, conversation, texts).await?);
     let contacts = contacts::of(&mut reader, &conversation.agent, &conversation.task).await?;
     let stored = artifacts::get_many(&mut reader, &render::artifacts_of(&history)).await?;
     let wanted = match agent.service.clone() {

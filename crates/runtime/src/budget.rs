@@ -1,13 +1,13 @@
 //! What a task may still spend (contract section 10): a call is let through only if the task stays within its limits
 //! even if all that is under way costs as much as was estimated.
 
-use crate::store::usage::Share;
-use crate::store::{Error, Store, tasks, usage};
 use polity_llm::Usage;
 use polity_registry::{Price, Service};
 use polity_society::id::{AgentId, TaskId};
 use polity_society::limits::Limits;
 use polity_society::notice::Branch;
+use polity_store::usage::{Share, Spent};
+use polity_store::{Error, Store, tasks, usage};
 use serde_json::Number;
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -15,29 +15,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
-
-/// What was, or may be, spent.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Spent {
-    /// Model calls.
-    pub(crate) calls: u64,
-    /// Tokens in and out.
-    pub(crate) tokens: u64,
-    /// Money, in the currency of the services' prices.
-    pub(crate) cost: f64,
-}
-
-impl std::ops::Add for Spent {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self {
-            calls: self.calls.saturating_add(other.calls),
-            tokens: self.tokens.saturating_add(other.tokens),
-            cost: self.cost + other.cost,
-        }
-    }
-}
 
 /// A limit of a task that was reached.
 #[derive(Clone, Debug, PartialEq, Eq)]

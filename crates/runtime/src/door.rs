@@ -1,18 +1,12 @@
 //! Gathers what the mailbox's door needs to know, has the rules decide, and writes what they say. Every message but the
 //! system's own notices comes through here: tools, closing texts, the person's prompts.
 
-use crate::event::Event;
-use crate::result::{self, Misfit};
-use crate::store::contacts::ContactRow;
-use crate::store::messages::Streak;
-use crate::store::{
-    Conversation, Error, Tx, agents, apply, artifacts, contacts, events, messages, notes, turns,
-};
-use polity_registry::{Catalogue, Service, Snapshot};
+use crate::decide::result::{self, Misfit};
+use polity_registry::{Catalogue, Snapshot};
 use polity_society::brief::TaskBrief;
 use polity_society::change::Change;
 use polity_society::contact::{self, KnownParty};
-use polity_society::id::{AgentId, ArtifactId, MessageId, ServiceId};
+use polity_society::id::{AgentId, ArtifactId, MessageId};
 use polity_society::message::{Body, Finality, Payload, RESULT, RESULT_SCHEMA, SCHEMA_ERRORS};
 use polity_society::notice::Notice;
 use polity_society::problem::{Fault, FieldProblem};
@@ -20,19 +14,19 @@ use polity_society::refusal::Refusal;
 use polity_society::rules::{
     self, Acquaintance, Admitted, Answering, DoorFacts, Draft, LastWord, PAIR_LIMIT,
 };
+use polity_store::Connection;
+use polity_store::contacts::ContactRow;
+use polity_store::messages::Streak;
+use polity_store::{
+    Conversation, Error, Tx, agents, apply, artifacts, contacts, events, messages, notes, turns,
+};
+use polity_view::Event;
 use serde_json::Value;
-use sqlx::SqliteConnection;
 use std::collections::BTreeSet;
-use std::sync::Arc;
-
-/// The service that serves a role now: the one it was given, or the default where that is gone.
-pub(crate) fn service_for<'c>(catalogue: &'c Catalogue, id: Option<&ServiceId>) -> &'c Arc<Service> {
-    id.and_then(|id| catalogue.service(id)).unwrap_or_else(|| catalogue.default_service())
-}
 
 /// An agent's registry in a task, as the rules see it.
 pub(crate) async fn known_parties(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     catalogue: &Catalogue,
     owner: &Conversation,
 ) -> Result<Vec<KnownParty>, Error> {
@@ -52,7 +46,7 @@ pub(crate) fn known(rows: Vec<ContactRow>, catalogue: &Catalogue) -> Vec<KnownPa
 
 /// Of the artifacts that a text mentions, those that an agent may open.
 pub(crate) async fn openable(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     owner: &Conversation,
     mentioned: &[ArtifactId],
 ) -> Result<BTreeSet<ArtifactId>, Error> {
@@ -81,7 +75,7 @@ pub(crate) struct Sent {
 
 /// The request that an agent works on in its open turn: the one that the turn began with, else the oldest that it owes.
 pub(crate) async fn worked_on(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     agent: &Conversation,
 ) -> Result<Option<MessageId>, Error> {
     let Some(turn) = turns::open(connection, agent).await? else { return Ok(None) };

@@ -10,17 +10,11 @@ mod compaction;
 mod outside;
 
 use crate::ask::{Answer, Asked, Round, ask};
-use crate::door::service_for;
-use crate::event::Event;
+use crate::decide::intake::{self, Intake};
+use crate::decide::policy::Tried;
+use crate::decide::room;
+use crate::decide::turn::{Step, Turn};
 use crate::handles::Handles;
-use crate::in_full;
-use crate::intake::{self, Intake};
-use crate::policy::Tried;
-use crate::record::Record;
-use crate::room;
-use crate::store::turns::{self, OpenTurn};
-use crate::store::{Conversation, Error, Tx, agents, events, holds, messages, records, tasks, usage};
-use crate::turn::{Step, Turn};
 use advance::{Happened, advance};
 use bytes::take_bytes_out;
 use compaction::compact;
@@ -30,6 +24,11 @@ use polity_society::agent::Standing;
 use polity_society::id::TaskId;
 use polity_society::message::Expects;
 use polity_society::rules;
+use polity_store::record::Record;
+use polity_store::turns::{self, OpenTurn};
+use polity_store::{Conversation, Error, Tx, agents, events, holds, messages, records, tasks, usage};
+use polity_view::Event;
+use polity_view::in_full;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -210,7 +209,9 @@ async fn take_in(
             }
             let service = service_of(tx, &snapshot, &owner).await?;
             let most = Intake::of(&service, &snapshot.settings.limits);
-            let mail = messages::mail(&mut tx.connection, &owner, id, unseen, most).await?;
+            let mail =
+                messages::mail(&mut tx.connection, &owner, id, unseen, most.messages, most.inline_text_chars)
+                    .await?;
             let waiting: Vec<_> = mail.waiting.iter().map(|(_, size)| *size).collect();
             let taken = intake::taken(&mail.unseen, &waiting, most);
             let Some((last, _)) = mail.waiting.iter().take(taken).next_back() else { return Ok(heard) };
@@ -259,7 +260,7 @@ async fn service_of(
         Some(service) => Some(service),
         None => tasks::service(&mut tx.connection, &conversation.task).await?,
     };
-    Ok(Arc::clone(service_for(&snapshot.catalogue, wanted.as_ref())))
+    Ok(Arc::clone(snapshot.catalogue.service_for(wanted.as_ref())))
 }
 
 async fn call_model(

@@ -1,10 +1,9 @@
 //! Gets of the stored artifacts what a request will show of them: texts, media made fit for the service, the text of
 //! documents that the model does not take. What was made for one request is kept for the next.
 
-use crate::event::Event;
+use crate::decide::render::{Fetch, Fetched, Sight, route_of};
 use crate::handles::Handles;
 use crate::kept::{Form, Made};
-use crate::render::{Fetch, Fetched, Sight, route_of};
 use bytes::Bytes;
 use polity_artifacts::index::Stored;
 use polity_llm::Data;
@@ -15,6 +14,7 @@ use polity_media::{
 use polity_registry::{Service, StripMetadata};
 use polity_routing::{Reason, Route};
 use polity_society::id::ArtifactId;
+use polity_view::Event;
 use std::collections::HashMap;
 
 /// What was got of the artifacts of a request.

@@ -2,13 +2,13 @@
 
 use crate::budget::Budgets;
 use crate::kept::Kept;
-use crate::store::Store;
 use crate::tools::outside::OutsideTool;
 use crate::trust::Trusts;
 use polity_artifacts::BlobStore;
 use polity_llm::{ChatModel, Endpoint, Gate};
 use polity_registry::{Registry, Service};
 use polity_society::id::ServiceId;
+use polity_store::Store;
 use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;

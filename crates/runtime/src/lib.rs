@@ -1,68 +1,46 @@
-//! Runs the society: a mailbox and, while there is work, a task per agent; turns; tools; limits; the database.
+//! Runs the society: mailboxes, turns, tools and limits. Each agent that has work is a tokio task.
 //!
-//! *Row → bell → turn → record → commit → rows.* A message is accepted by the mailbox's [`door`] and committed; the
-//! writer rings a bell; the [`supervisor`] starts the receiver's task; its [`driver`] replays the open [`turn`] from its
-//! records, or begins one, and does what the turn says is next: [`ask`] the model for a request that [`render`] makes
-//! out of the history, run [`tools`], end the turn. What happened becomes a [`record`], in one transaction with all
-//! that it changes. [`Society`] is all that others see.
+//! *Row → bell → turn → record → commit → rows.* The [`door`] admits a message and the store commits it; the store's
+//! writer rings a bell; the [`supervisor`] starts the receiver's task. The task's [`driver`] replays the open turn from
+//! its records, or begins a new one, and does what the turn asks for next: [`ask`] the model, run [`tools`], end the turn.
+//! What happened becomes a record, in one transaction with everything that it changes. [`Society`] is all that other
+//! crates see.
 //!
-//! It must not know: HTTP, the command line, how a model is spoken to.
+//! [`decide`] holds the decisions: what a turn does next, what a request contains, what follows a failure. The other
+//! modules carry them out.
+//!
+//! It must not know: SQL, HTTP, the command line, or how a model is called.
 
-mod clock;
-mod in_full;
-mod mint;
-mod result;
-mod said;
-
-mod event;
-mod exchange;
-mod history;
-mod record;
-mod turn;
-
-mod store;
+mod decide;
 
 mod door;
-mod inline;
 mod tools;
-
-mod render;
 
 mod ask;
 mod budget;
 mod fetch;
-mod intake;
 mod kept;
-mod policy;
-mod room;
 mod trust;
 
 mod driver;
-mod guidance;
 mod handles;
 
-mod idle;
 mod rest;
 mod supervisor;
 
 mod society;
 mod steer;
 
-pub mod maintenance;
-pub mod view;
-
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use ask::{By, Bytes, DirectAnswer, DirectError, Line};
-pub use event::{Entry, Event, NextAttempt, Outcome, Shown, SummarySource};
-pub use exchange::{Exchange, Exchanges, Given, NewExchange, State as ExchangeState};
-pub use in_full::in_full;
+pub use decide::result::check_schema;
 pub use polity_artifacts::{BlobFile, NewArtifact};
-pub use result::check_schema;
 pub use society::{
     Attachment, Content, Letter, MAX_KEY_BYTES, Parts, Post, Prompt, PromptError, Society, WriteError,
 };
 pub use steer::{SteerError, Target};
-pub use store::Error;
 pub use tools::outside;

@@ -3,9 +3,6 @@
 //! here the facts are gathered and what is due is written, in the transaction that brought the agent to rest.
 
 use crate::door;
-use crate::event::Event;
-use crate::store::notes::{self, Left};
-use crate::store::{Conversation, Error, Tx, agents, apply, artifacts, events, messages, turns};
 use polity_registry::Snapshot;
 use polity_society::agent::Standing;
 use polity_society::id::{AgentId, MessageId, TaskId};
@@ -15,6 +12,9 @@ use polity_society::present::first_words;
 use polity_society::rules::{
     self, Answering, Cause, Draft, Due, Held, LastWord, Owed, Provisional, RestFacts, Subject, Unnamed,
 };
+use polity_store::notes::{self, Left};
+use polity_store::{Conversation, Error, Tx, agents, apply, artifacts, events, messages, turns};
+use polity_view::Event;
 use std::collections::BTreeSet;
 
 /// How much of a held text a reminder quotes, in characters: its writer has the whole in its history.

@@ -8,15 +8,9 @@ pub use reading::Content;
 pub use writing::{Attachment, MAX_KEY_BYTES, Post, WriteError};
 
 use crate::budget::Budgets;
-use crate::event::{Entry, Event, Outcome};
-use crate::exchange::Exchanges;
 use crate::handles::{Gates, Handles};
-use crate::idle;
 use crate::kept::Kept;
-use crate::maintenance::{self, ARTIFACTS, DATABASE};
-use crate::said::said;
 use crate::steer::{self, SteerError, Target};
-use crate::store::{Durability, Error, Store, artifacts, events, messages, tasks};
 use crate::supervisor::Supervisor;
 use crate::tools::outside::OutsideTool;
 use crate::trust::Trusts;
@@ -25,6 +19,11 @@ use polity_llm::ChatModel;
 use polity_registry::{Outcome as ReportOutcome, Registry, Report, Snapshot, Synchronous};
 use polity_society::id::{AgentId, MessageId, ServiceId, TaskId};
 use polity_society::message::{Message, Payload};
+use polity_store::Exchanges;
+use polity_store::maintenance::{self, ARTIFACTS, DATABASE};
+use polity_store::said;
+use polity_store::{Durability, Error, Store, artifacts, events, messages, tasks};
+use polity_view::{Entry, Event, Outcome};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -276,7 +275,7 @@ impl Society {
     /// How a task stands, as if nothing were left to do in it.
     pub async fn outcome(&self, task: &TaskId) -> Result<Option<Outcome>, Error> {
         let mut reader = self.handles.store.reader().await?;
-        Ok(tasks::standing(&mut reader, task).await?.map(|standing| idle::outcome(&standing)))
+        Ok(tasks::standing(&mut reader, task).await?.map(|standing| standing.outcome()))
     }
 
     /// The name under which artifacts of a message are shown to the person: the file's, else the reference.
@@ -378,7 +377,7 @@ const RETENTION: Duration = Duration::from_secs(60 * 60);
 /// Removes events that have had their time, and what was stored and never sent, now and every hour, until the society stops. A clock that is set forward
 /// meanwhile makes no event old: what counts is what it said at the start, and the time that has passed since.
 async fn keep_bounded(handles: Arc<Handles>, stop: CancellationToken) {
-    let (begun_at, begun) = (crate::clock::now(), tokio::time::Instant::now());
+    let (begun_at, begun) = (polity_store::now(), tokio::time::Instant::now());
     let mut hours = tokio::time::interval(RETENTION);
     loop {
         tokio::select! {
@@ -387,7 +386,7 @@ async fn keep_bounded(handles: Arc<Handles>, stop: CancellationToken) {
         }
         let retention = handles.registry.current().settings.retention;
         let passed = i64::try_from(begun.elapsed().as_millis()).unwrap_or(i64::MAX);
-        let now = crate::clock::now().min(begun_at.saturating_add(passed));
+        let now = polity_store::now().min(begun_at.saturating_add(passed));
         if let Err(error) = maintenance::remove_expired(&handles.store, retention, now).await {
             tracing::warn!(%error, "old events could not be removed");
         }

@@ -4,16 +4,16 @@
 //! meets, and whoever would hire one after it finds that it may not go on.
 
 use crate::driver::closing;
-use crate::event::Event;
-use crate::store::{
-    Conversation, Error, Store, Tx, agents, apply, events, holds, messages, tasks, turns, work,
-};
-use crate::supervisor::Bell;
 use polity_registry::Snapshot;
 use polity_society::agent::Standing;
 use polity_society::id::{AgentId, TaskId};
 use polity_society::message::{Message, Sender};
 use polity_society::notice::Notice;
+use polity_store::Bell;
+use polity_store::{
+    Conversation, Error, Store, Tx, agents, apply, events, holds, messages, tasks, turns, work,
+};
+use polity_view::Event;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

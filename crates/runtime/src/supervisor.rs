@@ -2,16 +2,16 @@
 //!
 //! Rows are the truth, bells are doorbells: a bell may be lost, doubled or rung for nothing without harm.
 
+use crate::decide::idle::{Verdict, interim_is_final, verdict};
 use crate::driver::{self, Abandoned};
-use crate::event::Event;
 use crate::handles::Handles;
-use crate::idle::{Verdict, interim_is_final, outcome, verdict};
-use crate::in_full;
 use crate::rest;
-use crate::store::{Conversation, Error, apply, events, messages, tasks, turns};
-use polity_society::id::{AgentId, TaskId};
+use polity_society::id::TaskId;
 use polity_society::notice::Notice;
 use polity_society::rules::{self, Deadlock};
+use polity_store::{Bell, Conversation, Error, apply, events, messages, tasks, turns};
+use polity_view::Event;
+use polity_view::in_full;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,19 +19,6 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-
-/// Something that the supervisor should look at.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Bell {
-    /// A mailbox got something.
-    Mailbox(Conversation),
-    /// A message was delayed.
-    Timer,
-    /// An agent was ended, paused or stopped: what it does is dropped, in every task.
-    Halt(AgentId),
-    /// An agent was stopped in one task: what it does there is dropped.
-    HaltIn(Conversation),
-}
 
 /// How often a conversation may fail for a reason of ours before its turn is given up.
 const FAILURES: u32 = 3;
@@ -380,7 +367,7 @@ impl Supervisor {
                         }
                         rest::tell_user_what_is_left(tx, &snapshot, &task).await?;
                         let standing = tasks::standing(&mut tx.connection, &task).await?.unwrap_or(standing);
-                        let outcome = outcome(&standing);
+                        let outcome = standing.outcome();
                         if let Some(worked) = worked {
                             tasks::set_worked(tx, &task, worked).await?;
                         }
@@ -403,7 +390,7 @@ impl Supervisor {
             Ok(due) => due,
             Err(error) => {
                 tracing::error!(error = %in_full(&error), "delayed messages are looked at again later");
-                Some(crate::clock::now().saturating_add(1000))
+                Some(polity_store::now().saturating_add(1000))
             }
         };
     }
@@ -430,7 +417,7 @@ impl Supervisor {
             Ok(()) => self.look_for_due().await,
             Err(error) => {
                 tracing::error!(error = %in_full(&error), "delayed messages are delivered later");
-                self.due = Some(crate::clock::now().saturating_add(1000));
+                self.due = Some(polity_store::now().saturating_add(1000));
             }
         }
     }
@@ -438,7 +425,7 @@ impl Supervisor {
 
 /// Sleeps until a time, but never long: the clock may be set meanwhile.
 async fn sleep_until(due: Option<i64>) {
-    let left = due.unwrap_or_default().saturating_sub(crate::clock::now()).max(0).unsigned_abs();
+    let left = due.unwrap_or_default().saturating_sub(polity_store::now()).max(0).unsigned_abs();
     tokio::time::sleep(Duration::from_millis(left).min(LONGEST_SLEEP)).await;
 }
 

@@ -1,14 +1,9 @@
 //! What tests of this crate stand on: a real database and real files in a directory of their own, a configuration, and
 //! a task. Calls are run as the driver runs them.
 
-use crate::event::Entry;
 use crate::handles::{Gates, Handles};
-use crate::record::ToolResult;
-use crate::store::view::events;
-use crate::store::{Conversation, Durability, Error, Signals, Store, Tx, messages, records, tasks, turns};
 use crate::tools::outside::OutsideTool;
 use crate::tools::{self, Context, Incoming};
-use crate::view::EventFilter;
 use futures::future::BoxFuture;
 use polity_artifacts::{BlobStore, prepare};
 use polity_llm::{Arguments, ChatModel, ToolCall};
@@ -16,6 +11,11 @@ use polity_registry::{Environment, Registry, Snapshot};
 use polity_society::id::{AgentId, MessageId, TaskId};
 use polity_society::message::Message;
 use polity_society::rules;
+use polity_store::record::ToolResult;
+use polity_store::view::events;
+use polity_store::{Conversation, Durability, Error, Signals, Store, Tx, messages, records, tasks, turns};
+use polity_view::Entry;
+use polity_view::EventFilter;
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Row, SqliteConnection};
 use std::collections::{BTreeMap, HashMap};
@@ -160,7 +160,7 @@ impl World {
         let mut prepared = HashMap::new();
         match tools::incoming(&call, &self.snapshot.settings.limits) {
             Some(Ok(Incoming::Text(artifact) | Incoming::Bytes(artifact))) => {
-                let stored = prepare(&self.blobs, artifact, crate::mint::artifact(), 1).await;
+                let stored = prepare(&self.blobs, artifact, polity_store::mint::artifact(), 1).await;
                 prepared.insert(call.id.clone(), Ok(stored.unwrap()));
             }
             Some(Err(refusal)) => {
@@ -174,7 +174,7 @@ impl World {
                 let context = Context {
                     caller: &caller,
                     last_word: polity_society::rules::LastWord::UnlessWaiting,
-                    misfit: crate::result::Misfit::Refused,
+                    misfit: crate::decide::result::Misfit::Refused,
                     snapshot: &snapshot,
                     prepared: &prepared,
                 };
@@ -234,7 +234,7 @@ impl World {
                 let works_on = rules::works_on(&first, &subjects);
                 let open = turns::begin(tx, &conversation, &first.id, works_on).await?;
                 for message in messages::take_through(tx, &conversation, open.id, i64::MAX).await? {
-                    let record = crate::record::Record::Heard { message };
+                    let record = polity_store::record::Record::Heard { message };
                     records::append(tx, &conversation, open.id, &record).await?;
                 }
                 Ok(open.id)

@@ -13,15 +13,15 @@ mod schema;
 pub(crate) use artifact::{CONTENT, Incoming, PUT_ARTIFACT, incoming, store};
 pub(crate) use schema::offered;
 
-use crate::record::{Record, ToolResult};
-use crate::result::Misfit;
-use crate::store::{Conversation, Error, Tx};
+use crate::decide::result::Misfit;
 use arguments::{Call, Parsed};
 use polity_artifacts::Prepared;
 use polity_llm::ToolCall;
 use polity_registry::Snapshot;
 use polity_society::refusal::Refusal;
 use polity_society::rules::LastWord;
+use polity_store::record::{Record, ToolResult};
+use polity_store::{Conversation, Error, Tx};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Answers that are bad, chosen by a seed and by what is asked, and a record of all that was answered.
+//! Bad answers, chosen by a seed and by the request, and a record of all answers.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,28 +11,28 @@ use serde_json::{Value, json};
 
 use super::society::{Act, act, name};
 
-/// So many of a hundred requests are answered badly.
+/// Percentage of requests that get a bad answer.
 const BAD: u8 = 30;
-/// So many attempts of one call fail at most, all services together. One more is left for a failure that the call shares
-/// with others, and the last for a good answer.
+/// Maximum number of attempts of one call that fail on purpose, at all services together. Of its six attempts, one is
+/// left for a failure that the call shares with others, and the last for a good answer.
 const MOST_OF_A_CALL: u32 = 4;
-/// How long a service that asks for a pause wants to be left alone.
+/// The length of the pause that a service asks for.
 pub(super) const PAUSE: Duration = Duration::from_secs(1);
 
 /// One way to answer badly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fault {
-    /// 429 that asks for [`PAUSE`].
+    /// HTTP 429 that asks for a pause of [`PAUSE`].
     Paused,
-    /// 429 that asks for no pause at all.
+    /// HTTP 429 that asks for a pause of zero seconds.
     PausedForNothing,
-    /// 429 that asks for a pause until some time ago.
+    /// HTTP 429 that asks for a pause until a date in the past.
     PausedUntilThen,
-    /// 429 without a word about when to come back.
+    /// HTTP 429 that does not mention a pause.
     RateLimited,
-    /// 500.
+    /// HTTP 500.
     Down,
-    /// 503.
+    /// HTTP 503.
     Overloaded,
     Hang,
     Reset,
@@ -40,12 +40,12 @@ pub(super) enum Fault {
     Torn,
     BrokenJson,
     Html,
-    /// Neither text nor calls.
+    /// An answer with neither text nor calls.
     Empty,
     UnknownTool,
-    /// Calls that all have one id.
+    /// Calls that all have the same id.
     DoubledIds,
-    /// Arguments that are not quite JSON.
+    /// Arguments that are almost JSON.
     Malformed,
 }
 
@@ -69,7 +69,7 @@ const FAULTS: [Fault; 16] = [
 ];
 
 impl Fault {
-    /// What the failure of the attempt is called; `None` for an answer, however odd.
+    /// Returns the kind of failure that events report; `None` if the fault still counts as an answer.
     pub(super) fn failure(self) -> Option<&'static str> {
         match self {
             Self::Paused | Self::PausedForNothing | Self::PausedUntilThen | Self::RateLimited => {
@@ -83,7 +83,7 @@ impl Fault {
         }
     }
 
-    /// Whether it is one of those that open a circuit.
+    /// Returns whether the fault counts as a failure of the server, which can open its circuit.
     fn blames_server(self) -> bool {
         matches!(self.failure(), Some("passing" | "timed_out" | "broken_off"))
     }
@@ -111,7 +111,7 @@ impl Fault {
     }
 }
 
-/// The calls, or two harmless ones, all with an id that the history may have already.
+/// Returns the intended calls, or two harmless ones, all with the same id, which the history may already contain.
 fn with_one_id(act: Act) -> Answer {
     let calls = match act {
         Act::Call(calls) => calls,
@@ -128,36 +128,36 @@ fn with_one_id(act: Act) -> Answer {
     Answer::raw("text/event-stream", format!("data: {}\n\ndata: [DONE]\n\n", json!({"choices": [choice]})))
 }
 
-/// The calls, the first without its last brace.
+/// Returns the intended calls; the arguments of the first one lack their last brace.
 fn malformed(act: Act) -> Answer {
-    let Act::Call(mut calls) = act else { panic!("there are calls") };
+    let Act::Call(mut calls) = act else { panic!("expected calls") };
     let first = calls.first_mut().expect("a call");
     first.arguments.pop();
     Answer::calls(calls)
 }
 
-/// A request and how it was answered.
+/// A request and its answer.
 #[derive(Clone, Debug)]
 pub(super) struct Exchange {
-    /// Which call it belongs to: the same agent with the same history.
+    /// Identifies the call: a hash of the agent and its history, which are the same for all attempts.
     pub(super) call: u64,
     pub(super) agent: String,
     pub(super) service: String,
     pub(super) arrived: Instant,
-    /// Just before the answer began to go out.
+    /// The time just before the answer was sent.
     pub(super) answered: Instant,
     /// `None` for a good answer.
     pub(super) fault: Option<Fault>,
 }
 
-/// How many calls a service takes at once.
+/// Number of calls that a service takes at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Places {
     One,
     Three,
 }
 
-/// The models of all services.
+/// Plays the models of all services.
 pub(super) struct Chaos {
     seed: u64,
     places: Places,
@@ -169,9 +169,9 @@ pub(super) struct Chaos {
 #[derive(Default)]
 struct State {
     exchanges: Vec<Exchange>,
-    /// How many attempts of a call have failed since it was answered last.
+    /// For each call, its failed attempts since its last answer.
     failed: BTreeMap<u64, u32>,
-    /// How often a service has failed in a row in a way that opens its circuit.
+    /// For each service, its failures in a row that count towards opening its circuit.
     in_a_row: BTreeMap<String, u32>,
 }
 
@@ -180,7 +180,7 @@ impl Chaos {
         Self { seed, places, hopeless, state: Mutex::default() }
     }
 
-    /// All requests so far, in the order of their answers.
+    /// Returns all requests so far, in the order of their answers.
     pub(super) fn exchanges(&self) -> Vec<Exchange> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).exchanges.clone()
     }
@@ -190,7 +190,7 @@ impl Chaos {
         let arrived = Instant::now();
         let act = act(asked);
         let (agent, call) = (asked.agent_id(), hash(&(asked.agent_id(), &history(asked))));
-        let service = asked.model().strip_suffix("-model").expect("a model of ours").to_owned();
+        let service = asked.model().strip_suffix("-model").expect("a model of these tests").to_owned();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let fault = self.choose(&state, asked, &act, call, &service);
         let failed = state.failed.entry(call).or_default();
@@ -226,30 +226,31 @@ impl Chaos {
         let bad = lots.u8(..100) < BAD;
         let mut fault = FAULTS[lots.usize(..FAULTS.len())];
         if hopeless {
-            // Nothing that would be an answer, and nothing that others have to wait for.
+            // Only faults that do not count as an answer and that make no other call wait.
             fault = [Fault::Down, Fault::RateLimited, Fault::Html, Fault::Torn][lots.usize(..4)];
         } else if failed >= MOST_OF_A_CALL {
             return None;
         } else if of_service().count() >= 15 && times(Fault::Paused) == 0 {
             fault = Fault::Paused;
         } else if self.places == Places::One && (40..46).contains(&of_service().count()) {
-            // A while that opens the circuit.
+            // A series of failures that opens the circuit.
             fault = Fault::Overloaded;
         } else if !bad {
             return None;
         }
         let fault = match fault {
-            // These take time.
+            // These two faults take time, so they are limited.
             Fault::Paused if times(fault) >= 2 => Fault::RateLimited,
             Fault::Hang if times(fault) >= 1 => Fault::Reset,
-            // Later in a turn, silence is an answer; twice in a row, it is the end of the turn.
+            // Later in a turn an empty answer counts as an answer, and two in a row end the turn.
             Fault::Empty if seen > 0 || asked.messages().len() > 2 || asked.heard().len() > 1 => Fault::Html,
             Fault::Malformed if matches!(act, Act::Say(_)) => Fault::DoubledIds,
             Fault::UnknownTool | Fault::Malformed if was_refused(asked) => Fault::Half,
             _ => fault,
         };
-        // Where another failure in a row would have a second probe of the circuit fail, one failure more than a call
-        // must stand is shared by all who wait. Calls that are under way together may fail in another order.
+        // One more failure in a row would make a second probe of the open circuit fail. All waiting calls would share
+        // that failure, which is one more than a call can survive. The limit is lower with three calls at a time,
+        // because their failures may come in another order.
         let most_in_a_row = match self.places {
             Places::One => 6,
             Places::Three => 4,
@@ -261,21 +262,21 @@ impl Chaos {
     }
 }
 
-/// Whether a call of the newest batch was refused.
+/// Returns whether a call of the newest batch was refused.
 fn was_refused(asked: &Conversation) -> bool {
     let newest = asked.messages().iter().rev().take_while(|message| message["role"] != "assistant").count();
     let results = asked.tool_results();
     results.iter().rev().take(newest).any(|result| result.error().is_some())
 }
 
-/// The history as it goes over the wire, without the system message, which differs from service to service.
+/// Returns the history in a request, without the system message, which differs between services.
 fn history(asked: &Conversation) -> String {
     let messages = asked.messages().get(1..).unwrap_or_default();
     Value::Array(messages.to_vec()).to_string()
 }
 
-/// What is the same in every run that comes to this request: who asks, what it has called, and what it has heard; not the
-/// ids, which are drawn by lot.
+/// Returns the part of a request that is the same in every run: the name of the agent, what it has called and what it
+/// has heard. Ids are left out because they are random.
 fn what_is_asked(asked: &Conversation) -> (String, Vec<String>, Vec<String>) {
     let called = asked.tool_results().into_iter().map(|result| result.tool).collect();
     let heard = asked.heard().into_iter().flat_map(|heard| {

@@ -1,8 +1,9 @@
-//! What is played: thirty agents, each of which adds a number of its own to the answer.
+//! The script of the chaos tests: thirty agents, each of which adds its own number to the answer.
 //!
-//! Root hires an archivist and four leads, each lead six workers. A worker stores its number as an artifact, reads it
-//! back and reports it; the first of each team has its lead introduce it to the archivist, and has that one read the
-//! artifact. Leads and root add up every report that they hear, so one that is lost or doubled makes another answer.
+//! Root hires an archivist and four leads, and each lead hires six workers. A worker stores its number as an artifact,
+//! reads it back and reports it. The first worker of each team does not read it: it asks its lead for an introduction
+//! to the archivist, and asks the archivist to read the artifact. Leads and root add up all reports that they receive,
+//! so a lost or doubled report changes the answer.
 
 use polity_tests::{Answer, Call, Conversation, Heard, Sender, ToolResult};
 use serde_json::{Value, json};
@@ -11,19 +12,19 @@ use crate::support::hiring::brief;
 use crate::support::play::{WAITING, contact, introduced, send};
 use crate::support::references;
 
-/// How many leads root hires.
+/// Number of leads that root hires.
 const LEADS: usize = 4;
-/// How many workers each lead hires.
+/// Number of workers that each lead hires.
 const WORKERS: usize = 6;
-/// How many agents there are in all: root, the archivist, the leads and their workers.
+/// Number of all agents: root, the archivist, the leads and their workers.
 pub(super) const AGENTS: usize = 2 + LEADS + LEADS * WORKERS;
 
-/// What the person hears in the end: each agent adds a power of two of its own.
+/// Returns the final answer to the user. Each agent adds a different power of two to it.
 pub(super) fn right_answer() -> String {
     format!("total {}", (1_u64 << AGENTS) - 1)
 }
 
-/// What a model wants to say. It is said by [`Act::answer`], or badly.
+/// What a model means to answer. [`Act::answer`] sends it unchanged; a fault may distort it.
 #[derive(Clone, Debug)]
 pub(super) enum Act {
     Say(String),
@@ -43,12 +44,12 @@ impl Act {
     }
 }
 
-/// A name that is the same in every run, unlike the id: `root`, `archivist`, `lead 2`, `worker 2.5`.
+/// Returns a name that, unlike the id, is the same in every run: `root`, `archivist`, `lead 2`, `worker 2.5`.
 pub(super) fn name(asked: &Conversation) -> String {
     between(&asked.system(), "be [", "]").unwrap_or_else(|| "root".to_owned())
 }
 
-/// What the agent of that name adds.
+/// Returns the number that the agent of this name adds.
 fn number(name: &str) -> u64 {
     let (role, place) = name.split_once(' ').unwrap_or((name, ""));
     let mut places = place.split('.').map(|place| place.parse::<usize>().expect("a number"));
@@ -62,9 +63,9 @@ fn number(name: &str) -> u64 {
     1 << bit
 }
 
-/// What the model says to that, if it is not disturbed. It decides by the request alone.
+/// Returns what the model means to answer. It depends on the request alone.
 ///
-/// What was refused is tried again, so that a bad call that a fault slipped in does no harm.
+/// The model repeats calls that were refused, so that a bad call that a fault has added does no harm.
 pub(super) fn act(asked: &Conversation) -> Act {
     let name = name(asked);
     let role = name.split(' ').next().unwrap_or_default();
@@ -96,7 +97,7 @@ fn root(asked: &Conversation) -> Act {
     if !missing.is_empty() {
         return Act::Call(missing);
     }
-    // The leads and the archivist.
+    // Root gets a report from each lead and one from the archivist.
     match sum(asked) {
         (reports, sum) if reports > LEADS => Act::Say(format!("total {}", sum + number("root"))),
         _ => Act::wait(),
@@ -105,7 +106,7 @@ fn root(asked: &Conversation) -> Act {
 
 fn lead(asked: &Conversation, name: &str) -> Act {
     let team = name.strip_prefix("lead ").expect("a lead");
-    // Every other team works for the service that has no fallback.
+    // Every other team uses service `two`, which has no fallback.
     let service = if team.ends_with(['1', '3']) { json!({"serviceId": "two"}) } else { json!({}) };
     if let Some(call) = missing_role(asked, "worker", &service) {
         return call;
@@ -133,14 +134,14 @@ fn lead(asked: &Conversation, name: &str) -> Act {
     }
 }
 
-/// Whether the system has said that the agent of that name failed.
+/// Returns whether a notice has reported that the agent of this name failed.
 fn has_failed(asked: &Conversation, name: &str) -> bool {
     let Some(id) = hired(asked, name) else { return false };
     let notices = asked.heard().into_iter().filter(|heard| heard.from == Sender::System);
     notices.into_iter().any(|heard| heard.text.starts_with(&format!("智能体 {id}（")))
 }
 
-/// Answers to those who ask for the archivist and have none yet.
+/// Returns answers to all introduction requests that the agent has not answered yet.
 fn introductions(asked: &Conversation) -> Vec<Call> {
     let mut introductions = Vec::new();
     for heard in asked.heard() {
@@ -157,7 +158,7 @@ fn introductions(asked: &Conversation) -> Vec<Call> {
     introductions
 }
 
-/// The id of the request for an introduction that this is, if it is one.
+/// Returns the id of an introduction request; `None` for any other message.
 fn requested_introduction(heard: &Heard) -> Option<&str> {
     let (_, id) = heard.kind.split_once("introduction_request，request_id: ")?;
     Some(id)
@@ -220,7 +221,7 @@ fn consult(asked: &Conversation, name: &str) -> Act {
     }
 }
 
-/// The call that has the parent told, or words that end the turn once it was.
+/// Returns the call that reports the result to the parent, or, once it was made, a text that ends the turn.
 fn report(asked: &Conversation, result: u64) -> Act {
     let text = format!("result {result}");
     let parent = asked.parent_id();
@@ -230,13 +231,13 @@ fn report(asked: &Conversation, result: u64) -> Act {
     Act::Call(vec![send(parent, json!({"message_type": "status_report", "text": text}))])
 }
 
-/// How many reports there are, and what they add up to: doubled ones count twice.
+/// Returns the number and the sum of all reports; doubled ones count twice.
 fn sum(asked: &Conversation) -> (usize, u64) {
     let results = said(asked, "result ");
     (results.len(), results.iter().sum())
 }
 
-/// The numbers that other agents have said after such a word, at the beginning of a line.
+/// Returns the numbers on all lines from other agents that begin with this word.
 fn said(asked: &Conversation, word: &str) -> Vec<u64> {
     let is_agent = |heard: &Heard| matches!(heard.from, Sender::Agent { .. });
     let heard: Vec<Heard> = asked.heard().into_iter().filter(is_agent).collect();
@@ -270,7 +271,7 @@ fn hire(asked: &Conversation, role: &str, name: &str, more: &Value) -> Call {
     Call::new("spawn_agent_with_task", arguments)
 }
 
-/// The id of the agent of that name.
+/// Returns the id of the hired agent with this name.
 fn hired(asked: &Conversation, name: &str) -> Option<String> {
     let objective = objective(name);
     let is_it = |hired: &ToolResult| hired.arguments["taskBrief"]["objective"] == objective;
@@ -279,7 +280,7 @@ fn hired(asked: &Conversation, name: &str) -> Option<String> {
 }
 
 fn objective(name: &str) -> String {
-    // Who stands in for another has the same place.
+    // A substitute has the same name, and thus the same number, as the agent that it replaces.
     match name.strip_suffix(" again") {
         Some(name) => format!("be [{name}] in its stead"),
         None => format!("be [{name}]"),
@@ -296,7 +297,7 @@ fn stored(asked: &Conversation) -> Option<String> {
     stored.value["ref"].as_str().map(str::to_owned)
 }
 
-/// What the artifact holds, as the agent has read it.
+/// Returns the content of an artifact, if the agent has read it.
 fn content(asked: &Conversation, reference: &str) -> Option<String> {
     let got = done(asked, "get_artifact").into_iter().find(|got| got.arguments["ref"] == reference)?;
     got.value["content"].as_str().map(str::to_owned)
@@ -306,7 +307,7 @@ fn sent(asked: &Conversation) -> Vec<ToolResult> {
     done(asked, "send_message")
 }
 
-/// The calls of a tool that were not refused.
+/// Returns the calls of a tool that were not refused.
 fn done(asked: &Conversation, tool: &str) -> Vec<ToolResult> {
     asked.results_of(tool).into_iter().filter(|result| result.error().is_none()).collect()
 }

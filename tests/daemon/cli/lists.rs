@@ -1,4 +1,4 @@
-//! What there is and what was said, in words and as JSON.
+//! The commands that list tasks, agents, messages and so on, as text and as JSON.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn a_society_that_looked_at_a_picture() {
     assert!(answer.contains("480 × 270"), "{answer}");
 
     let tasks = rows(&polity, &["tasks"]);
-    let [task] = &tasks[..] else { panic!("one task: {tasks:?}") };
+    let [task] = &tasks[..] else { panic!("expected one task: {tasks:?}") };
     assert_eq!((&task["title"], &task["outcome"]), (&json!("What is in it?"), &json!("answered")));
     let task = task["id"].as_str().expect("an id");
     let words = told(&polity, &["tasks"]);
@@ -27,11 +27,11 @@ fn a_society_that_looked_at_a_picture() {
     assert!(rows(&polity, &["tasks", "--state", "open"]).is_empty());
 
     let agents = rows(&polity, &["agents", "--ended"]);
-    assert!(agents.len() >= 4, "the person, root, a lead and a reader: {agents:?}");
+    assert!(agents.len() >= 4, "expected the user, root, a lead and a reader: {agents:?}");
     let tree = told(&polity, &["agents", "--ended"]);
     assert!(tree.starts_with("root ") && tree.contains("└─ "), "{tree}");
     let reading = rows(&polity, &["agents", "--capability", "vision", "--ended"]);
-    let [reader] = &reading[..] else { panic!("one that sees: {reading:?}") };
+    let [reader] = &reading[..] else { panic!("expected one agent with vision: {reading:?}") };
     let reader = reader["id"].as_str().expect("an id");
 
     let detail = rows(&polity, &["agent", reader]);
@@ -51,7 +51,7 @@ fn a_society_that_looked_at_a_picture() {
         words.contains("user → root") && words.contains("What is in it?") && words.contains("picture.png")
     );
     assert_eq!(rows(&polity, &["messages", "--limit", "2"]).len(), 2);
-    assert_eq!(rows(&polity, &["messages", "--unshown"]), [] as [Value; 0], "all was shown");
+    assert_eq!(rows(&polity, &["messages", "--unshown"]), [] as [Value; 0], "a message counts as not shown");
     let one = told(&polity, &["messages", numbers[0]]);
     assert!(one.contains(numbers[0]), "{one}");
 
@@ -99,7 +99,7 @@ fn artifacts_go_in_and_come_out_byte_for_byte() {
     let stored = rows(&polity, &["artifact", "put", &text]);
     let reference = stored[0]["reference"].as_str().expect("a reference");
     assert_eq!(told(&polity, &["artifact", "get", reference]), "three 三 words");
-    // What was stored before can go with a message.
+    // An artifact that is already stored can be attached to a message.
     let answer = told(&polity, &["send", "--wait", "Read it", "--attach", reference]);
     assert!(answer.contains("words.txt"), "{answer}");
 }
@@ -112,7 +112,7 @@ fn a_task_as_one_file() {
     for part in
         ["# What is in it?", "## Agents", "### user → root", "480 × 270", "## Artifacts", "picture.png"]
     {
-        assert!(markdown.contains(part), "{part} in {markdown}");
+        assert!(markdown.contains(part), "{part:?} is not in {markdown}");
     }
     let done = ask(&polity, &["export", "--format", "json", "-o", "task.json", "--with-artifacts", "files"]);
     assert_eq!(done.expect_code(0).stdout, "");

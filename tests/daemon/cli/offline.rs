@@ -1,4 +1,4 @@
-//! Commands that only read, where no daemon serves the data directory: they show what a daemon would show, and change
+//! Commands that only read, on a data directory without a daemon: they show what a daemon would show and change
 //! nothing.
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use crate::support::{app, home, run, start};
 const PATIENCE: Duration = Duration::from_secs(60);
 const READ_ONLY: i64 = 30;
 
-/// A home in whose data directory `polity run` has looked at a picture with the built-in models, and ended.
+/// Returns a home in which `polity run` has looked at a picture with the built-in models and has ended.
 #[track_caller]
 fn looked_at_picture() -> Polity {
     let polity = Polity::new(&json!({"services": []}), &app(&json!({"language": "en"})));
@@ -28,7 +28,7 @@ fn looked_at_picture() -> Polity {
     polity
 }
 
-/// A home in whose data directory a `polity run` is at work: its model has been asked and answers when the gate is open.
+/// Returns a home in which `polity run` is at work: its model has got a request and answers when the gate opens.
 #[track_caller]
 fn at_work() -> (ScriptedServer, Polity, Running, Gate) {
     let gate = Gate::default();
@@ -43,9 +43,10 @@ fn at_work() -> (ScriptedServer, Polity, Running, Gate) {
     (server, polity, running, gate)
 }
 
-/// All files below a directory, each with its length and a hash of its bytes. What readers of a database share with each
-/// other is left out: it is no data, and SQLite makes it where there is none. The same goes for a log in which nothing
-/// stands.
+/// Returns all files below a directory, each with its length and a hash of its bytes.
+///
+/// Two files are left out because SQLite may create them when it only reads: the `-shm` file, which is shared memory of
+/// the processes that use the database, and an empty `-wal` file.
 fn contents(directory: &Path) -> BTreeMap<PathBuf, (usize, u64)> {
     let files = files_below(directory).into_iter();
     let named = files.map(|path| (path.clone(), std::fs::read(path).expect("a file")));
@@ -70,7 +71,7 @@ fn first<'r>(rows: &'r [Value], name: &str) -> &'r str {
     rows[0][name].as_str().expect("a text")
 }
 
-/// Every command that only reads, on what is in the data directory of the home.
+/// Returns every command that only reads, with ids from the home's data directory.
 #[track_caller]
 fn readings(polity: &Polity) -> Vec<Vec<String>> {
     let (tasks, messages) = (rows(polity, &["tasks"]), rows(polity, &["messages"]));
@@ -100,7 +101,7 @@ fn readings(polity: &Polity) -> Vec<Vec<String>> {
         &["artifact", "get", first(&artifacts, "reference")][..],
         &["export"],
         &["export", first(&tasks, "id"), "--format", "json"],
-        // What is not there.
+        // Commands that ask for something that does not exist.
         &["agent", "nobody-1234"],
         &["messages", "m999999999"],
         &["artifact", "get", "artifact:none"],
@@ -113,7 +114,7 @@ fn readings(polity: &Polity) -> Vec<Vec<String>> {
     plain.chain(as_json).collect()
 }
 
-/// What the commands print, and how they end.
+/// Runs the commands, and returns their output and exit codes.
 #[track_caller]
 fn printed(polity: &Polity, readings: &[Vec<String>]) -> Vec<(Vec<String>, Option<i32>, String, String)> {
     let printed = readings.iter().map(|words| {
@@ -141,7 +142,7 @@ fn what_is_read_is_the_same_with_a_daemon_and_without() {
     for (without, with) in without.iter().zip(&with) {
         assert_eq!(without, with);
     }
-    assert_eq!(printed(&polity, &readings), with, "after the daemon has ended");
+    assert_eq!(printed(&polity, &readings), with, "the output differs after the daemon has ended");
 }
 
 #[test]
@@ -174,18 +175,18 @@ fn what_a_killed_run_has_left_is_read_as_it_is() {
     let (_server, polity, running, gate) = at_work();
     running.kill9();
     gate.open();
-    assert!(log_bytes(&polity) > 0, "what was said stands in the log");
+    assert!(log_bytes(&polity) > 0, "the write-ahead log is empty");
     let before = contents(&polity.data_dir());
     let check = || {
         let words = told(&polity, &["messages", "--from", "user"]);
         assert!(words.contains("user → root") && words.contains("how much?"), "{words}");
         let open = rows(&polity, &["tasks", "--state", "open"]);
-        assert_eq!(open.len(), 1, "nobody has gone on with it: {open:?}");
+        assert_eq!(open.len(), 1, "the task is not open any more: {open:?}");
         assert!(told(&polity, &["export"]).starts_with("# how much?"));
-        assert_eq!(contents(&polity.data_dir()), before, "the log was not taken into the file");
+        assert_eq!(contents(&polity.data_dir()), before, "reading has changed a file");
     };
     check();
-    // A copy of the directory, or a power cut, leaves the log without what its readers share.
+    // A copied directory, or one after a power cut, has the log but not the `-shm` file.
     std::fs::remove_file(polity.data_dir().join("polity.db-shm")).expect("a file");
     check();
 }
@@ -204,7 +205,7 @@ fn a_run_that_is_at_work_is_read_beside_and_goes_on() {
     assert!(told(&polity, &["messages", "--to", "user"]).contains("42"));
 }
 
-/// Commands that only read; none needs to know what there is.
+/// Commands that only read and that need no id from the data directory.
 const READING: &[&[&str]] = &[
     &["tasks"],
     &["agents"],
@@ -227,7 +228,7 @@ fn where_nothing_was_run_that_is_said_and_nothing_is_made() {
             let ended = polity.run(&[command, &["--data", data][..]].concat()).expect_code(2);
             let expect = format!(
                 "polity: there is no society in {data}: nothing was run there yet; give a prompt first: polity run \"…\", \
-                 or name the directory where one lives with --data\n"
+                 or choose another data directory with --data\n"
             );
             assert_eq!((ended.stdout.as_str(), ended.stderr), ("", expect), "{command:?}");
         }
@@ -291,14 +292,14 @@ fn a_data_directory_that_may_not_be_written_to_is_read() {
     forbid(&layer, READ_ONLY);
     assert!(told(&polity, &["messages"]).contains("What is in it?"));
     assert!(told(&polity, &["export"]).contains("480 × 270"));
-    assert!(!polity.data_dir().join("polity.db-shm").exists(), "nothing could be made there");
+    assert!(!polity.data_dir().join("polity.db-shm").exists(), "a file was created in a read-only directory");
 
     let (_server, mut polity, running, gate) = at_work();
     running.kill9();
     gate.open();
     let layer = Layer::below(&mut polity);
     forbid(&layer, READ_ONLY);
-    assert!(told(&polity, &["messages"]).contains("how much?"), "it stands in the log alone");
+    assert!(told(&polity, &["messages"]).contains("how much?"), "the message is only in the write-ahead log");
     forbid(&layer, 0);
     assert!(told(&polity, &["messages"]).contains("how much?"));
 }
@@ -310,7 +311,7 @@ fn a_log_that_cannot_be_read_is_not_passed_over() {
     gate.open();
     let shared = polity.data_dir().join("polity.db-shm");
     std::fs::remove_file(&shared).expect("a file");
-    // SQLite follows no link, so it can make nothing there, as where the directory may not be written to.
+    // SQLite does not follow links, so it cannot create the file, as in a read-only directory.
     std::os::unix::fs::symlink("nowhere", &shared).expect("a link");
     let missing = refused(&polity, &["messages"]);
     assert!(missing.contains("make the data directory writable"), "{missing}");

@@ -1,4 +1,4 @@
-//! `polity run` where a daemon serves the data directory.
+//! `polity run` on a data directory that a daemon serves.
 
 use polity_tests::{Answer, Polity, ScriptedServer};
 use serde_json::json;
@@ -15,7 +15,7 @@ fn the_same_output_and_code_as_without() {
     assert_eq!((&*ended.stdout, &*ended.stderr), ("42\n", ""));
     let lines = json_lines(&run(&polity, &["again?", "--json"]).expect_code(0).stdout);
     assert_eq!((&lines[0]["event"], &lines[0]["services"]), (&json!("services"), &json!(["one"])));
-    assert_eq!(events(&lines, "task_started").len(), 1, "its own task alone");
+    assert_eq!(events(&lines, "task_started").len(), 1, "only the events of its own task may be printed");
     let last = lines.last().expect("a line");
     assert_eq!(
         (&last["event"], &last["outcome"], &last["exitCode"]),
@@ -57,7 +57,7 @@ fn whoever_interrupts_it_leaves_the_daemon_working() {
     let (polity, mut daemon) = served(&server);
     let running = start(&polity, &["work"]);
     running.stdout_line("one moment");
-    // What was printed and not noted yet would be printed again.
+    // Until the text is noted as shown, the next process would print it again.
     while !rows(&polity, &["messages", "--unshown"]).is_empty() {
         std::thread::yield_now();
     }
@@ -71,5 +71,5 @@ fn whoever_interrupts_it_leaves_the_daemon_working() {
     gate.open();
     let ended = resumed.wait().expect_code(0);
     assert!(ended.stdout.contains("the worker says: done"), "{}", ended.stdout);
-    assert!(!ended.stdout.contains("one moment"), "that was shown before");
+    assert!(!ended.stdout.contains("one moment"), "a text was printed again");
 }

@@ -1,4 +1,4 @@
-//! Pausing, resuming, stopping, and reading the configuration again.
+//! The commands that pause, resume and stop agents, and the one that reloads the configuration.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ fn a_paused_root_is_said_and_goes_on_when_it_is_resumed() {
     let (polity, daemon) = rehearsing();
     assert_eq!(told(&polity, &["pause", "root"]), "paused: root\n");
     let again = ask(&polity, &["pause", "root"]).expect_code(0);
-    assert_eq!((&*again.stdout, &*again.stderr), ("", "polity: everybody there was paused already\n"));
+    assert_eq!((&*again.stdout, &*again.stderr), ("", "polity: nothing to pause: already paused\n"));
     let advice = refused(&polity, &["run", "hello"]);
     assert!(
         advice.contains("root is paused and does nothing until it is resumed: polity resume root"),
         "{advice}"
     );
-    assert!(rows(&polity, &["tasks"]).is_empty(), "nothing was begun");
+    assert!(rows(&polity, &["tasks"]).is_empty(), "a task was begun");
 
     daemon.terminate();
     daemon.wait().expect_code(0);
@@ -44,10 +44,10 @@ fn one_agent_alone() {
     assert!(told(&polity, &["agents"]).contains("paused"));
     assert_eq!(rows(&polity, &["resume", "root"])[0]["agents"].as_array().map(Vec::len), Some(below + 1));
     let idle = ask(&polity, &["stop", "root"]).expect_code(0);
-    assert_eq!((&*idle.stdout, &*idle.stderr), ("", "polity: nobody there had any work\n"));
+    assert_eq!((&*idle.stdout, &*idle.stderr), ("", "polity: nothing to stop: there was no work\n"));
 }
 
-/// Two tasks at which root is at work: one is stopped, and the other goes on to its answer.
+/// Root works on two tasks: one is stopped, and the other goes on to its answer.
 #[test]
 fn a_task_is_stopped_and_the_others_go_on() {
     let gate = Gate::default();
@@ -81,7 +81,7 @@ fn a_task_is_stopped_and_the_others_go_on() {
     assert_eq!(state(&second)["outcome"], "answered");
     assert!(refused(&polity, &["stop", "t-nothing"]).contains("there is no agent `t-nothing`"));
     let idle = ask(&polity, &["stop", &first]).expect_code(0);
-    assert_eq!(idle.stderr, "polity: nobody there had any work\n");
+    assert_eq!(idle.stderr, "polity: nothing to stop: there was no work\n");
 }
 
 #[test]
@@ -92,5 +92,9 @@ fn the_configuration_is_read_again() {
     polity.write_config("app.json", "{");
     let bad = ask(&polity, &["config", "reload"]).expect_code(2);
     assert!(bad.stderr.contains("app.json"), "{}", bad.stderr);
-    assert!(bad.stdout.contains("rehearsal-text"), "the last good one goes on: {}", bad.stdout);
+    assert!(
+        bad.stdout.contains("rehearsal-text"),
+        "the last good configuration must stay in force: {}",
+        bad.stdout
+    );
 }

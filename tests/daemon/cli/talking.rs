@@ -1,4 +1,4 @@
-//! Sending, and a conversation.
+//! The commands `send` and `chat`.
 
 use polity_tests::{Answer, ScriptedServer};
 use serde_json::json;
@@ -48,7 +48,7 @@ fn a_conversation_out_of_a_pipe() {
     );
     let ended = polity.spawn_reading(&on_data(&["chat"]), &said).wait().expect_code(0);
     for part in ["480 × 270", "> What is in it?", "And now?", "there is no /sing"] {
-        assert!(ended.stdout.contains(part), "{part} in {}", ended.stdout);
+        assert!(ended.stdout.contains(part), "{part:?} is not in {}", ended.stdout);
     }
     assert!(!ended.stdout.contains("never said"));
     let tasks = rows(&polity, &["tasks"]);

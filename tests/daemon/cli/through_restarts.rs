@@ -1,4 +1,4 @@
-//! A daemon that is killed and restarted, under those who follow.
+//! A daemon that is killed and restarted while other processes follow it.
 
 use polity_tests::{Answer, Polity, Running, ScriptedServer};
 use serde_json::Value;
@@ -6,17 +6,20 @@ use serde_json::Value;
 use super::{on_data, rows, serve, served, told};
 use crate::support::json_lines;
 
-/// The numbers of events at the beginnings of lines.
+/// Returns the event number at the beginning of each line.
 fn numbers(lines: &str) -> Vec<i64> {
     lines
         .lines()
         .map(|line| {
-            line.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("{line}"))
+            line.split(' ')
+                .next()
+                .and_then(|word| word.parse().ok())
+                .unwrap_or_else(|| panic!("no number: {line}"))
         })
         .collect()
 }
 
-/// Waits until a follower has shown an event, and has it leave.
+/// Waits until a follower has printed an event, then interrupts it and returns its output.
 #[track_caller]
 fn leave_after(follower: Running, event: &str) -> String {
     follower.stdout_line(event);
@@ -40,7 +43,7 @@ fn every_event_comes_once_and_in_order() {
     watch.stdout_line(&format!("{first} "));
     follow.stdout_line(&format!("\"seq\":{first},"));
     for round in 0..4 {
-        // Killed while it works, and once while it rests.
+        // The daemon is killed while it works, and in one round while it is idle.
         polity.run(&on_data(&["send", &format!("question {round}")])).expect_code(0);
         if round == 2 {
             told(&polity, &["send", "--wait", "and another"]);
@@ -50,7 +53,7 @@ fn every_event_comes_once_and_in_order() {
         daemon = serve(&polity);
         told(&polity, &["send", "--wait", "still there?"]);
     }
-    // All that was begun comes to its end, and nothing happens any more.
+    // Waits until all tasks have ended, so that no more events come.
     told(&polity, &["run", "--resume"]);
     let last = loop {
         let open = rows(&polity, &["tasks", "--state", "open"]);
@@ -67,7 +70,7 @@ fn every_event_comes_once_and_in_order() {
     let followed: Vec<i64> = followed.iter().filter_map(|event: &Value| event["seq"].as_i64()).collect();
     assert_eq!(followed, all);
     let watched = numbers(&leave_after(watch, &format!("{last} ")));
-    let begun = all.iter().position(|number| *number == watched[0]).expect("an event that there was");
+    let begun = all.iter().position(|number| *number == watched[0]).expect("an event from the list");
     assert_eq!(watched, all[begun..]);
     assert!(watched.contains(&first) && watched.len() > 20);
 }

@@ -1,4 +1,4 @@
-//! Where nobody can be asked.
+//! Commands without a daemon, and commands about things that do not exist.
 
 use polity_tests::Polity;
 use serde_json::json;
@@ -7,7 +7,7 @@ use super::{ask, rehearsing, told};
 use crate::support::app;
 use crate::support::files::files_below;
 
-/// Those that need a daemon; the others are in `offline.rs`.
+/// Commands that need a daemon; `offline.rs` tests the others.
 const COMMANDS: &[&[&str]] = &[
     &["send", "hello"],
     &["chat"],
@@ -33,7 +33,7 @@ fn check_all_say_how_to_start_one(polity: &Polity) {
 fn every_command_that_needs_a_daemon_says_how_to_start_one() {
     let polity = Polity::new(&json!({"services": []}), &app(&json!({})));
     check_all_say_how_to_start_one(&polity);
-    assert!(files_below(&polity.data_dir()).is_empty(), "nothing is made");
+    assert!(files_below(&polity.data_dir()).is_empty(), "a file was created");
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn files_of_a_daemon_that_was_killed_do_no_harm() {
     daemon.kill9();
     assert!(polity.data_dir().join("daemon.json").exists());
     check_all_say_how_to_start_one(&polity);
-    assert!(told(&polity, &["agents"]).contains("root"), "what it has stored can be read");
+    assert!(told(&polity, &["agents"]).contains("root"), "what the daemon has stored cannot be read");
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn every_command_refuses_what_is_not_there() {
     ] {
         let ended = ask(&polity, command).expect_code(2);
         assert_eq!(ended.stdout, "", "{command:?}");
-        assert!(!ended.stderr.trim().is_empty(), "{command:?} says why");
+        assert!(!ended.stderr.trim().is_empty(), "{command:?} gives no reason");
         assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
     }
 }

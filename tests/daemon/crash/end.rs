@@ -1,4 +1,4 @@
-//! The end of a society of leads and workers, as its database has to tell it.
+//! Checks the database of a finished society of leads and workers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,7 +18,11 @@ pub(crate) fn check(data: &Path, leads: usize, workers_per_lead: usize) {
     messages(&mut database, &agents);
     artifacts(&mut database, &agents);
     records(&mut database);
-    assert_eq!(database.number("SELECT count(*) FROM turns WHERE state <> 'done'"), 0, "open turns");
+    assert_eq!(
+        database.number("SELECT count(*) FROM turns WHERE state <> 'done'"),
+        0,
+        "there are open turns"
+    );
     assert_eq!(database.texts("SELECT state FROM tasks"), [["idle".to_owned()]]);
     let damage = database.texts("PRAGMA integrity_check");
     assert_eq!(damage, [["ok".to_owned()]]);
@@ -26,7 +30,7 @@ pub(crate) fn check(data: &Path, leads: usize, workers_per_lead: usize) {
     assert!(orphans.is_empty());
 }
 
-/// Who hired whom.
+/// The hired agents, and who hired them.
 struct Agents {
     leads: BTreeSet<String>,
     /// Each worker with its lead.
@@ -34,7 +38,7 @@ struct Agents {
 }
 
 impl Agents {
-    /// Each agent with the one who hired it.
+    /// Returns each hired agent with the agent that hired it.
     fn parents(&self) -> Vec<(&str, &str)> {
         let of_leads = self.leads.iter().map(|lead| (lead.as_str(), "root"));
         let of_workers = self.workers.iter().map(|(worker, lead)| (worker.as_str(), lead.as_str()));
@@ -48,11 +52,15 @@ fn agents(database: &mut Database, leads: usize, workers_per_lead: usize) -> Age
         "SELECT agents.id, coalesce(agents.parent, ''), coalesce(roles.name, ''), coalesce(agents.brief, 'null')
          FROM agents LEFT JOIN roles ON roles.id = agents.role",
     );
-    assert_eq!(rows.len(), 2 + leads + leads * workers_per_lead, "root, user, and those hired");
+    assert_eq!(
+        rows.len(),
+        2 + leads + leads * workers_per_lead,
+        "expected root, the user and the hired agents"
+    );
     let roles = database.texts::<2>("SELECT creator, name FROM roles");
     let unique: BTreeSet<_> = roles.iter().collect();
-    assert_eq!(roles.len(), 1 + leads, "one role of root's, and one of each lead's");
-    assert_eq!(unique.len(), roles.len(), "each once");
+    assert_eq!(roles.len(), 1 + leads, "expected one role of root and one of each lead");
+    assert_eq!(unique.len(), roles.len(), "a role was created twice");
 
     let mut agents = Agents { leads: BTreeSet::new(), workers: BTreeMap::new() };
     let mut objectives: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -69,7 +77,7 @@ fn agents(database: &mut Database, leads: usize, workers_per_lead: usize) -> Age
             _ => continue,
         }
         let objectives = objectives.entry(parent).or_default();
-        assert!(objectives.insert(objective.clone()), "hired twice: {objective}");
+        assert!(objectives.insert(objective.clone()), "an agent was hired twice: {objective}");
     }
     let wanted = |role: &str, count: usize| -> BTreeSet<String> {
         (1..=count).map(|number| format!("be {role} {number} of {count}")).collect()
@@ -127,7 +135,7 @@ fn messages(database: &mut Database, agents: &Agents) {
     let mut found: Vec<(String, String, String)> = Vec::new();
     for [sender, receiver, body, finality] in rows {
         let text = text_of(&body);
-        // How often root says that it waits depends on how many reports come at once.
+        // How often root says that it waits depends on how many reports arrive together.
         if receiver == "user" && finality == "interim" {
             assert!(text.starts_with("waiting: "), "{text}");
             continue;
@@ -139,16 +147,16 @@ fn messages(database: &mut Database, agents: &Agents) {
     assert_eq!(found, expected);
     let said = database.number("SELECT count(*) FROM messages WHERE receiver = 'user'");
     let turns = database.number("SELECT count(*) FROM turns WHERE agent = 'root'");
-    assert_eq!(said, turns, "each turn of root's says one thing");
+    assert_eq!(said, turns, "each turn of root must send the user one message");
 }
 
-/// What a payload says.
+/// Returns the first line of the text in a payload.
 fn text_of(body: &str) -> String {
     let body: Value = serde_json::from_str(body).expect("a body");
     let text = [&body["text"], &body["payload"]["text"], &body["Payload"]["text"]];
     let text = text.into_iter().find_map(Value::as_str);
-    // Below what a worker says it names what it stored.
-    let text = text.unwrap_or_else(|| panic!("no words in {body}"));
+    // Below that line, a worker names the artifact that it has stored.
+    let text = text.unwrap_or_else(|| panic!("no text in {body}"));
     text.lines().next().unwrap_or_default().to_owned()
 }
 
@@ -157,19 +165,23 @@ fn artifacts(database: &mut Database, agents: &Agents) {
         database.texts::<1>("SELECT owner FROM artifacts").into_iter().map(|[owner]| owner).collect();
     owners.sort_unstable();
     let workers: Vec<String> = agents.workers.keys().cloned().collect();
-    assert_eq!(owners, workers, "one report of each worker");
+    assert_eq!(owners, workers, "each worker must have stored one report");
     let blobs = database.number("SELECT count(DISTINCT blob) FROM artifacts");
-    assert_eq!(blobs, i64::try_from(workers.len()).expect("few"), "no two reports are the same");
+    assert_eq!(blobs, i64::try_from(workers.len()).expect("few"), "two reports are the same");
 }
 
-/// In each conversation every call of a reply has exactly one result before the model speaks again.
+/// Checks that in each conversation every call of a reply has exactly one result before the model speaks again.
 fn records(database: &mut Database) {
     let Transcripts { replies, problems } = transcripts(database);
     assert!(problems.is_empty(), "{problems:#?}");
-    assert_eq!(database.number("SELECT count(*) FROM model_calls"), replies, "each answer is counted once");
+    assert_eq!(
+        database.number("SELECT count(*) FROM model_calls"),
+        replies,
+        "each answer must be counted once"
+    );
     assert_eq!(
         database.number("SELECT count(*) FROM events WHERE kind = 'message_accepted'"),
         database.number("SELECT count(*) FROM messages"),
-        "each message is told of once"
+        "each message must have one event"
     );
 }

@@ -1,5 +1,5 @@
-//! What happened in a society, as its database has it, in words that are the same for every run: ids are replaced by the
-//! roles of those whom they name.
+//! The ledger of a society: what happened according to its database, in lines that are the same in every run, because
+//! placeholders such as role names replace the ids.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,11 +9,13 @@ use serde_json::Value;
 
 use crate::support::database::Database;
 
-/// Each thing that happened, and how often.
+/// The lines of a ledger, each with the number of its occurrences.
 pub(super) type Ledger = BTreeMap<String, usize>;
 
-/// A line for each row that must be there once. What is said while somebody waits depends on how many messages come at
-/// once, and is left out. That an agent is parked is told anew whenever somebody resumes it in vain.
+/// Queries that return one line for each row that must exist exactly once.
+///
+/// They leave out what an agent says while it waits, because that depends on how many messages arrive together. The
+/// notice of a parked agent counts once, because every resumption that fails repeats it.
 const LINES: &[&str] = &[
     "SELECT 'agent ' || id || ' of ' || coalesce(parent, '-') || ' as ' || coalesce(role, '-')
         || CASE WHEN ended_at IS NULL THEN '' ELSE ', ended' END
@@ -49,7 +51,8 @@ pub(super) fn read(data: &Path, server: &ScriptedServer) -> Ledger {
     ledger
 }
 
-/// What differs from run to run, and what is said instead; the longest first, because an id may be part of another.
+/// Returns each text that differs between runs, with its placeholder. The longest come first, because an id may be part
+/// of another.
 fn names(database: &mut Database, server: &ScriptedServer) -> Vec<(String, String)> {
     let agents = database
         .texts::<2>("SELECT agents.id, roles.name FROM agents JOIN roles ON roles.id = agents.role")
@@ -72,7 +75,7 @@ fn normal(line: String, names: &[(String, String)]) -> String {
         true => line.replace(id.as_str(), name),
         false => line,
     });
-    // A text may name an artifact that was removed since.
+    // A text may still name an artifact that has been removed.
     let mut parts = line.split("artifact:");
     let before = parts.next().unwrap_or_default().to_owned();
     parts.fold(before, |before, after| {
@@ -84,7 +87,7 @@ fn normal(line: String, names: &[(String, String)]) -> String {
     })
 }
 
-/// What is in one ledger and not, or not so often, in the other.
+/// Lists the lines of the ledger `here` that the ledger `from` contains less often or not at all.
 pub(super) fn missing(from: &Ledger, here: &Ledger) -> Vec<String> {
     let missing = here.iter().filter_map(|(line, count)| {
         let short = count.saturating_sub(from.get(line).copied().unwrap_or_default());
@@ -93,43 +96,43 @@ pub(super) fn missing(from: &Ledger, here: &Ledger) -> Vec<String> {
     missing.collect()
 }
 
-/// Messages that were worked on twice, and answers that were recorded twice.
+/// Lists messages that were handled twice and answers that were recorded twice.
 pub(super) fn doubled(data: &Path, server: &ScriptedServer) -> Vec<String> {
     let mut database = Database::read(data);
     let heard = database.texts::<1>(
         "SELECT message FROM records WHERE message IS NOT NULL GROUP BY message HAVING count(*) > 1",
     );
     let mut doubled: Vec<String> =
-        heard.into_iter().map(|[message]| format!("{message} was heard twice")).collect();
-    // A recorded answer is part of every later request, so no two requests of recorded answers are the same.
+        heard.into_iter().map(|[message]| format!("{message} was handled twice")).collect();
+    // Every later request contains a recorded answer, so no two requests with recorded answers are the same.
     let bodies: BTreeSet<_> = server.requests().into_iter().map(|request| request.raw).collect();
     let recorded = database.number("SELECT count(*) FROM model_calls");
     if recorded > i64::try_from(bodies.len()).expect("few") {
-        doubled.push(format!("{recorded} answers to {} different requests", bodies.len()));
+        doubled.push(format!("{recorded} answers for {} different requests", bodies.len()));
     }
     let told = database.number("SELECT count(*) FROM events WHERE kind = 'message_accepted'");
     if told > database.number("SELECT count(*) FROM messages") {
-        doubled.push("a message was told of twice".to_owned());
+        doubled.push("a message has two events".to_owned());
     }
     doubled
 }
 
-/// Messages that count as worked on and were never heard.
+/// Lists messages whose state is `done` although no record contains them.
 pub(super) fn unheard(data: &Path) -> Vec<String> {
     let unheard = Database::read(data).texts::<1>(
         "SELECT id FROM messages WHERE receiver <> 'user' AND state = 'done'
          AND id NOT IN (SELECT message FROM records WHERE message IS NOT NULL)",
     );
-    unheard.into_iter().map(|[message]| format!("{message} was never heard")).collect()
+    unheard.into_iter().map(|[message]| format!("{message} is done, but no agent has received it")).collect()
 }
 
-/// What the records of all conversations hold: the number of replies, and what is wrong.
+/// The number of replies in the records of all conversations, and the problems found there.
 pub(super) struct Transcripts {
     pub(super) replies: i64,
     pub(super) problems: Vec<String>,
 }
 
-/// Looks whether in each conversation every call of a reply has exactly one result before the model speaks again.
+/// Checks that in each conversation every call of a reply has exactly one result before the model speaks again.
 pub(super) fn transcripts(database: &mut Database) -> Transcripts {
     let rows = database.texts::<3>("SELECT agent, task, body FROM records ORDER BY agent, task, seq");
     let mut found = Transcripts { replies: 0, problems: Vec::new() };
@@ -145,7 +148,7 @@ pub(super) fn transcripts(database: &mut Database) -> Transcripts {
             }
             before = conversation;
         }
-        match record["record"].as_str().expect("a record says what it is") {
+        match record["record"].as_str().expect("the kind of a record") {
             "replied" => {
                 if !open.is_empty() {
                     found.problems.push(format!("{before} spoke before its calls had results: {open:?}"));
@@ -158,7 +161,7 @@ pub(super) fn transcripts(database: &mut Database) -> Transcripts {
                 let call = record["call"].as_str().expect("a call");
                 match open.iter().position(|open| open == call) {
                     Some(place) => drop(open.remove(place)),
-                    None => found.problems.push(format!("{before}: a result too many for {call}")),
+                    None => found.problems.push(format!("{before} has more than one result for {call}")),
                 }
             }
             _ => {}

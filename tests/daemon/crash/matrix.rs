@@ -1,5 +1,5 @@
-//! The crash matrix: each scenario dies at each failure point that it passes, goes on, dies at the next, and comes to
-//! the end that it would have come to undisturbed.
+//! The crash matrix: each scenario dies at a failure point that it passes, goes on, dies at the next one, and has to
+//! come to the same end as without any kill.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
@@ -13,14 +13,14 @@ use super::points::{POINTS, RECOVERY, UNREACHED};
 use super::scenarios::{SCENARIOS, Scenario};
 use crate::support::database::Database;
 
-/// What is done at least in a run of all tests.
+/// Minimum number of kills in a run of all tests.
 const KILLS: usize = 100;
-/// What `just crash-matrix` does at least, unless it is told otherwise.
+/// Minimum number of kills in `just crash-matrix`, unless it is given another number.
 const MANY_KILLS: usize = 1000;
-/// How many scenarios are played at the same time.
+/// Number of scenarios that are played at the same time.
 const AT_ONCE: usize = 2;
 
-/// The process dies when it passes a point for the so many-th time.
+/// A planned death of the process: when it passes this point for the `hit`-th time, counted from 1.
 #[derive(Clone, Debug)]
 struct Kill {
     point: &'static str,
@@ -29,13 +29,13 @@ struct Kill {
 
 /// How a process ended.
 enum Ended {
-    /// At the point that it had to die at.
+    /// It died at the failure point.
     Died,
-    /// By itself, with this exit code.
+    /// It ended by itself, with this exit code.
     Finished(i32),
 }
 
-/// A scenario that is being played, in as many processes as it takes.
+/// A scenario that is being played, in as many processes as it needs.
 struct Run<'s> {
     scenario: &'s Scenario,
     server: ScriptedServer,
@@ -51,7 +51,9 @@ impl<'s> Run<'s> {
         Self { scenario, server, polity, printed: String::new(), died: Vec::new() }
     }
 
-    /// One process, or two where the first one has died before there was anything to go on with.
+    /// Continues the scenario in a new process.
+    ///
+    /// If an earlier process died before there was anything to resume, a second process begins the scenario again.
     fn go_on(&mut self, variables: &[(&str, &str)]) -> Ended {
         if !self.died.is_empty() {
             let ended = self.process(self.scenario.again, variables);
@@ -73,7 +75,7 @@ impl<'s> Run<'s> {
     fn ended(&self, ended: &Output) -> Ended {
         match ended.code {
             None => Ended::Died,
-            // A backup that was complete when the process died is complaint enough for the next one.
+            // The backup was complete before the process died, so the next process only finds that it exists.
             Some(2) if !self.died.is_empty() && ended.stderr.contains("is there already") => {
                 Ended::Finished(0)
             }
@@ -81,7 +83,7 @@ impl<'s> Run<'s> {
         }
     }
 
-    /// Plays on, and dies there if it comes there.
+    /// Continues the scenario, and kills the process if it gets to the planned point.
     fn die(&mut self, kill: &Kill) -> Ended {
         let ended = self.go_on(&[("POLITY_FAILURE_POINT", &format!("{}@{}", kill.point, kill.hit))]);
         if matches!(ended, Ended::Died) {
@@ -96,7 +98,7 @@ impl<'s> Run<'s> {
         Seen { code, check: check.code, ledger: ledger::read(&data, &self.server) }
     }
 
-    /// What has come of it, compared with what comes of it undisturbed.
+    /// Compares the end of the run with the end of the undisturbed scenario.
     fn judge(&self, code: i32, undisturbed: &Seen) -> Verdict {
         let Seen { check, ledger, .. } = self.look(code);
         let data = self.polity.home().join(self.scenario.data);
@@ -115,14 +117,16 @@ impl<'s> Run<'s> {
             verdict.invalid.push(format!("the exit code is {code}, not {}", undisturbed.code));
         }
         if check != undisturbed.check {
-            verdict.invalid.push(format!("`polity db check` gives {check:?}, not {:?}", undisturbed.check));
+            verdict
+                .invalid
+                .push(format!("`polity db check` ends with {check:?}, not {:?}", undisturbed.check));
         }
         verdict
     }
 }
 
 impl Drop for Run<'_> {
-    /// Says what had been done when something went wrong that no verdict tells: a process that hangs or panics.
+    /// Prints the kills so far if the test panics: a process that hangs or panics never gets a verdict.
     fn drop(&mut self) {
         if std::thread::panicking() {
             let told = format!("{} died at {:?}\n", self.scenario.name, self.died);
@@ -131,14 +135,14 @@ impl Drop for Run<'_> {
     }
 }
 
-/// How a scenario has ended.
+/// The end of a scenario.
 struct Seen {
     code: i32,
     check: Option<i32>,
     ledger: Ledger,
 }
 
-/// How a scenario goes when nothing is killed, and the points that it passes.
+/// The end of a scenario without kills, and the points that it passed.
 struct Undisturbed {
     seen: Seen,
     passed: Vec<&'static str>,
@@ -151,18 +155,19 @@ impl Undisturbed {
         let Ended::Finished(code) =
             run.go_on(&[("POLITY_FAILURE_POINT_LOG", log.to_str().expect("a path of text"))])
         else {
-            panic!("{} was killed by somebody else", scenario.name)
+            panic!("{} was killed from outside", scenario.name)
         };
         let log = std::fs::read_to_string(log).expect("the points that were passed");
         let known = |name: &str| POINTS.iter().find(|point| **point == name).copied();
-        let passed = log.lines().map(|name| known(name).unwrap_or_else(|| panic!("{name} is not listed")));
+        let passed =
+            log.lines().map(|name| known(name).unwrap_or_else(|| panic!("{name} is not in `POINTS`")));
         let undisturbed = Self { passed: passed.collect(), seen: run.look(code) };
         let verdict = run.judge(code, &undisturbed.seen);
         assert!(verdict.is_good(), "{} undisturbed: {verdict:#?}", scenario.name);
         undisturbed
     }
 
-    /// How often each point is passed.
+    /// Returns how often the scenario passes each point.
     fn counts(&self) -> BTreeMap<&'static str, usize> {
         let mut counts = BTreeMap::new();
         for point in &self.passed {
@@ -171,20 +176,20 @@ impl Undisturbed {
         counts
     }
 
-    /// The way back up, as far as this scenario goes it.
+    /// Returns one kill for each point of the recovery that this scenario passes.
     fn recovery(&self) -> impl Iterator<Item = Kill> {
         let passed = RECOVERY.iter().filter(|point| self.passed.contains(point));
         passed.map(|point| Kill { point, hit: 1 })
     }
 
-    /// When that comes, undisturbed.
+    /// Returns the position of a kill among all points that the undisturbed scenario passes.
     fn place(&self, kill: &Kill) -> Option<usize> {
         let hits = self.passed.iter().enumerate().filter(|(_, point)| **point == kill.point);
         hits.map(|(place, _)| place).nth(kill.hit - 1)
     }
 }
 
-/// What went wrong; nothing where nothing did.
+/// The problems of a run; without problems, all lists are empty.
 #[derive(Debug, Default)]
 struct Verdict {
     lost: Vec<String>,
@@ -198,7 +203,7 @@ impl Verdict {
     }
 }
 
-/// What came of the kills at one point.
+/// The sums of all kills at one point.
 #[derive(Default)]
 struct Row {
     kills: usize,
@@ -207,11 +212,11 @@ struct Row {
     invalid: usize,
 }
 
-/// What came of all.
+/// The results of all runs.
 #[derive(Default)]
 struct Table {
     rows: BTreeMap<&'static str, Row>,
-    /// What went wrong, in words.
+    /// A description of each run with problems.
     wrong: Vec<String>,
 }
 
@@ -220,7 +225,7 @@ impl Table {
         self.rows.values().map(|row| row.kills).sum()
     }
 
-    /// A loss counts for every point at which the society had died.
+    /// Adds the verdict of a run. Its problems count for every point at which the run was killed.
     fn enter(&mut self, run: &Run<'_>, verdict: &Verdict) {
         for kill in &run.died {
             let row = self.rows.entry(kill.point).or_default();
@@ -234,7 +239,7 @@ impl Table {
         }
     }
 
-    /// Fails where anything went wrong, or a point was never hit.
+    /// Fails if a run had problems, or if no run was killed at a point that scenarios can reach.
     #[track_caller]
     fn assert_good(&self, kills: usize) {
         assert!(self.wrong.is_empty(), "{}", self.wrong.join("\n"));
@@ -243,9 +248,9 @@ impl Table {
         let reasoned: BTreeSet<&str> = UNREACHED.iter().map(|(point, _)| *point).collect();
         assert_eq!(
             never, reasoned,
-            "no scenario comes to these, or one comes to what is said to be out of reach"
+            "the points without a kill (left) differ from those listed in `UNREACHED` (right)"
         );
-        assert!(self.kills() >= kills, "{} kills", self.kills());
+        assert!(self.kills() >= kills, "only {} kills", self.kills());
     }
 }
 
@@ -262,7 +267,7 @@ impl std::fmt::Display for Table {
     }
 }
 
-/// Plays a scenario as often as it takes to make all kills; several in one society where it comes to them.
+/// Plays a scenario again and again until all kills are done; one society dies at several points if it gets there.
 fn work_off(scenario: &Scenario, undisturbed: &Undisturbed, kills: Vec<Kill>, table: &Mutex<Table>) {
     let mut left = VecDeque::from(kills);
     while !left.is_empty() {
@@ -271,14 +276,14 @@ fn work_off(scenario: &Scenario, undisturbed: &Undisturbed, kills: Vec<Kill>, ta
             let Some(kill) = left.pop_front() else {
                 match run.go_on(&[]) {
                     Ended::Finished(code) => break code,
-                    Ended::Died => panic!("{} was killed by somebody else", scenario.name),
+                    Ended::Died => panic!("{} was killed from outside", scenario.name),
                 }
             };
             match run.die(&kill) {
                 Ended::Died => {}
                 Ended::Finished(code) => {
-                    // It may have come past that already, before it died: it is the first in the next society. Where a
-                    // society that nobody had disturbed does not come to it, chance is the reason, or the scenario.
+                    // The society may have passed this point before it died, so the next society begins with this kill.
+                    // If the society had not died at all, the kill is dropped: timing or the scenario is the reason.
                     if !run.died.is_empty() {
                         left.push_front(kill);
                     }
@@ -295,7 +300,7 @@ fn lock(table: &Mutex<Table>) -> std::sync::MutexGuard<'_, Table> {
     table.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Plays every scenario once, undisturbed.
+/// Plays every scenario once, without kills.
 fn undisturbed() -> Vec<(&'static Scenario, Undisturbed)> {
     let played = Mutex::new(Vec::new());
     at_once(SCENARIOS.iter().collect(), |scenario| {
@@ -307,7 +312,7 @@ fn undisturbed() -> Vec<(&'static Scenario, Undisturbed)> {
     played
 }
 
-/// Does several things at the same time, as many as there are hands.
+/// Calls `done` for each item of `work`, with [`AT_ONCE`] items at the same time.
 fn at_once<T: Send>(work: Vec<T>, done: impl Fn(T) + Sync) {
     let work = Mutex::new(VecDeque::from(work));
     let next = || work.lock().expect("no panic before").pop_front();
@@ -322,12 +327,12 @@ fn at_once<T: Send>(work: Vec<T>, done: impl Fn(T) + Sync) {
     });
 }
 
-/// Every point in the first scenario that passes it, at its first hit and at later ones.
+/// Kills at every point in the first scenario that passes it: at its first hit, and at one in the middle.
 #[test]
 fn everything_happens_once_wherever_the_process_dies() {
     let undisturbed = undisturbed();
     let table = Mutex::new(Table::default());
-    // What a scenario passed by chance is tried in the next one that passed it.
+    // A point that a scenario passes only by chance is tried again in the next scenario that passes it.
     for round in 0..SCENARIOS.len() {
         let mut work = Vec::new();
         for (scenario, here) in &undisturbed {
@@ -338,9 +343,9 @@ fn everything_happens_once_wherever_the_process_dies() {
             };
             let due = here.counts().into_iter().filter(|(point, _)| is_due(point));
             let mut kills: Vec<Kill> = due.flat_map(|(point, count)| hits(point, count)).collect();
-            // In the order in which they come, so that one society can die at many of them.
+            // Sorted by the time at which they are passed, so that one society can die at many of them.
             kills.sort_by_key(|kill| here.place(kill));
-            // The way back up is cut off while there is most to take up.
+            // The kills of the recovery come in the middle, where there is the most unfinished work.
             if round == 0 && scenario.name == SCENARIOS[0].name {
                 let middle = kills.len() / 2;
                 kills.splice(middle..middle, here.recovery());
@@ -354,12 +359,12 @@ fn everything_happens_once_wherever_the_process_dies() {
     table.assert_good(KILLS);
 }
 
-/// The first hit of a point, and one in the middle.
+/// Returns kills at the first hit of a point and at one in the middle.
 fn hits(point: &'static str, count: usize) -> impl Iterator<Item = Kill> {
     BTreeSet::from([1, (count / 2).max(1)]).into_iter().map(move |hit| Kill { point, hit })
 }
 
-/// `just crash-matrix`: rounds of kills at hits drawn by lot, until there are enough.
+/// Runs rounds of kills at random hits until there are enough: `just crash-matrix`.
 #[test]
 #[ignore = "takes minutes: `just crash-matrix`"]
 fn crash_matrix() {
@@ -377,7 +382,8 @@ fn crash_matrix() {
         let mut work = Vec::new();
         for (scenario, undisturbed) in &undisturbed {
             let draw = |(point, count): (&'static str, usize)| {
-                // The first round comes to every point; how often a point is passed differs a little.
+                // The first round uses the first hit, so that it gets to every point. Later rounds stay below the
+                // count, which varies a little between runs.
                 let hit = if rounds == 1 { 1 } else { lots.usize(1..=(count * 3 / 4).max(1)) };
                 Kill { point, hit }
             };
@@ -386,7 +392,7 @@ fn crash_matrix() {
                 0 => lots.shuffle(&mut kills),
                 _ => kills.sort_by_key(|kill| undisturbed.place(kill)),
             }
-            // And the way back up, somewhere.
+            // The kills of the recovery go to random places.
             for kill in undisturbed.recovery() {
                 kills.insert(lots.usize(0..=kills.len()), kill);
             }
@@ -396,11 +402,11 @@ fn crash_matrix() {
     }
     let table = table.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut told = String::new();
-    // Cannot fail: a text takes everything.
-    let _ = write!(told, "seed {seed}, {rounds} rounds of {} scenarios\n\n{table}\n", SCENARIOS.len());
+    // Writing to a `String` cannot fail.
+    let _ = write!(told, "seed {seed}, {rounds} rounds with {} scenarios\n\n{table}\n", SCENARIOS.len());
     let _ = write!(
         told,
-        "| SIGKILL from outside, at random moments of {in_societies} societies | {at_random} | 0 | 0 | 0 |"
+        "| SIGKILL from outside, at random moments in {in_societies} societies | {at_random} | 0 | 0 | 0 |"
     );
     println!("{told}");
     table.assert_good(wanted - at_random);

@@ -1,4 +1,4 @@
-//! What was recorded is not asked for again, and the binary that is shipped has no failure points.
+//! A recorded answer is not requested again, and the shipped binary has no failure points.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ fn notes(asked: &Conversation) -> Answer {
     }
 }
 
-/// How often each request was made, where it was made more than once, after a death at this point and an end in peace.
+/// Kills a run at this point, resumes it to its end, and returns the counts of all requests that were made repeatedly.
 #[track_caller]
 fn asked_again(point: &str) -> Vec<usize> {
     let server = ScriptedServer::start(notes);
@@ -27,7 +27,7 @@ fn asked_again(point: &str) -> Vec<usize> {
     for request in server.requests() {
         *requests.entry(request.raw.to_vec()).or_default() += 1;
     }
-    assert_eq!(requests.len(), 4, "three notes and the last words");
+    assert_eq!(requests.len(), 4, "expected one request for each note and one for the final text");
     requests.into_values().filter(|times| *times > 1).collect()
 }
 
@@ -37,7 +37,7 @@ fn spawn(polity: &Polity, point: &str) -> polity_tests::Running {
 
 #[test]
 fn a_recorded_answer_is_never_asked_for_again() {
-    // The first time, nothing has happened yet that could be written.
+    // The first hit of this point comes before the first answer.
     for answer in 2..=5 {
         assert_eq!(asked_again(&format!("driver::written@{answer}")), [0; 0]);
     }
@@ -59,7 +59,7 @@ fn the_binary_that_is_shipped_has_no_failure_points() {
     polity.set_env("POLITY_FAILURE_POINT_LOG", log.to_str().expect("a path of text"));
     assert_eq!(run(&polity, &["go"]).expect_code(0).stdout, "three notes\n");
     assert!(!log.exists());
-    // With them, the same ends otherwise.
+    // In the same environment, the binary with failure points dies.
     assert_eq!(polity.spawn_with_points(&["run", "--data", "other", "go"], &[]).wait().code, None);
     assert!(log.exists());
 }

@@ -1,9 +1,9 @@
-//! All failure points, as the source has them.
+//! The list of all failure points in the source.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Each point, by the file that it stands in. Where it is hit, the matrix finds out.
+/// All points, grouped by the file that contains them. The matrix finds out which scenarios pass them.
 pub(super) const POINTS: &[&str] = &[
     // artifacts/src/blobs.rs
     "blobs::swept",
@@ -30,7 +30,7 @@ pub(super) const POINTS: &[&str] = &[
     "writer::committed",
     "writer::answered",
     "writer::rung",
-    // runtime/src/store/, a point for each statement that writes
+    // runtime/src/store/, with one point for each statement that writes
     "agents::inserted",
     "agents::ended",
     "agents::paused",
@@ -146,7 +146,7 @@ pub(super) const POINTS: &[&str] = &[
     "output::noted",
 ];
 
-/// Those that every process passes which takes up what another one has left.
+/// The points that a process passes when it resumes the work of another process.
 pub(super) const RECOVERY: &[&str] = &[
     "store::created",
     "store::looked_at",
@@ -161,34 +161,43 @@ pub(super) const RECOVERY: &[&str] = &[
     "driver::replayed",
 ];
 
-/// Points that no run of the binary reaches, and why.
+/// Points that no scenario reaches, each with the reason.
 pub(super) const UNREACHED: &[(&str, &str)] = &[
     (
         "outside::started",
         "the binary has no tool that reaches outside: see `effects_outside_happen_at_most_once_or_are_repeatable`",
     ),
-    ("outside::ran", "the same"),
+    ("outside::ran", "the same as for outside::started"),
     (
         "agents::paused",
-        "the scenarios have no daemon to be told to pause or stop: see `the_state_stays_whole_however_it_is_steered`; each is one transaction",
+        "the scenarios have no daemon that could pause or stop: see `the_state_stays_whole_however_it_is_steered`; each is one transaction",
     ),
-    ("posts::inserted", "no command of these runs writes under a key: a key is written with its message"),
+    (
+        "posts::inserted",
+        "no command of the scenarios sends a message with a key; the key is written with its message",
+    ),
     (
         "exchanges::inserted",
-        "no command of these runs speaks for a program: what an exchange sends goes under a key, so it is sent once",
+        "no command of the scenarios uses the OpenAI endpoint; an exchange sends its message with a key, so only once",
     ),
-    ("exchanges::sent", "the same"),
-    ("exchanges::answered", "the same"),
-    ("exchanges::failed", "the same"),
-    ("roles::updated", "no command of these runs changes a role: it is one statement with its event"),
-    ("serve::stopped", "no run serves: see `a_daemon_that_nobody_could_find_ends_as_it_always_does`"),
-    ("work::dropped", "the same as for pausing"),
-    ("work::delayed_dropped", "the same as for pausing"),
-    ("work::withdrawn", "the same as for pausing"),
-    ("notes::all_forgotten", "the same as for pausing"),
+    ("exchanges::sent", "the same as for exchanges::inserted"),
+    ("exchanges::answered", "the same as for exchanges::inserted"),
+    ("exchanges::failed", "the same as for exchanges::inserted"),
+    (
+        "roles::updated",
+        "no command of the scenarios changes a role; the change is one statement with its event",
+    ),
+    (
+        "serve::stopped",
+        "no scenario uses `polity serve`: see `a_daemon_that_nobody_could_find_ends_as_it_always_does`",
+    ),
+    ("work::dropped", "the same as for agents::paused"),
+    ("work::delayed_dropped", "the same as for agents::paused"),
+    ("work::withdrawn", "the same as for agents::paused"),
+    ("notes::all_forgotten", "the same as for agents::paused"),
 ];
 
-/// Every name that stands in `point!("…")` below a directory.
+/// Collects the name in every `point!("…")` below a directory.
 fn in_source(directory: &Path, found: &mut Vec<String>) {
     for entry in std::fs::read_dir(directory).expect("a directory of the source") {
         let path = entry.expect("an entry").path();
@@ -214,7 +223,7 @@ fn every_failure_point_is_listed_and_stands_in_one_place() {
     listed.sort_unstable();
     assert_eq!(found, listed);
     let unique: BTreeSet<&String> = found.iter().collect();
-    assert_eq!(unique.len(), found.len(), "a name stands in two places: {found:?}");
+    assert_eq!(unique.len(), found.len(), "a name is used in two places: {found:?}");
     assert!(UNREACHED.iter().all(|(name, _)| POINTS.contains(name)));
     assert!(RECOVERY.iter().all(|name| POINTS.contains(name)));
 }

@@ -1,5 +1,5 @@
-//! What is killed: small societies that together pass every failure point, and the commands that look after a data
-//! directory.
+//! The scenarios of the crash matrix: small societies that together pass every failure point, and the commands that
+//! maintain a data directory.
 
 use polity_tests::{Answer, Call, Conversation, Polity, ScriptedServer, society};
 use serde_json::json;
@@ -16,26 +16,26 @@ use crate::support::{app, home, run, service};
 
 type Script = Box<dyn Fn(&Conversation) -> Answer + Send + Sync>;
 
-/// Something that a process does, and that it goes on with after a crash.
+/// A command that can be continued after a crash, with everything that it needs.
 pub(super) struct Scenario {
     pub(super) name: &'static str,
-    /// The command, and what goes on with it after a crash.
+    /// The command that begins the scenario; `again` continues it after a crash.
     pub(super) command: &'static [&'static str],
     pub(super) again: &'static [&'static str],
-    /// What must have been printed in the end, by whichever process.
+    /// A text that one of the processes must have printed by the end.
     pub(super) said: &'static str,
-    /// The answers of the models.
+    /// Returns the script that plays the models.
     pub(super) script: fn() -> Script,
-    /// The home, with all that was there before.
+    /// Creates the home with everything that has to exist before the scenario.
     pub(super) home: fn(&ScriptedServer) -> Polity,
-    /// Where the data is in the end.
+    /// The data directory that is checked at the end, below the home.
     pub(super) data: &'static str,
 }
 
 const GO: &[&str] = &["run", "--data", "data", "go"];
 const RESUME: &[&str] = &["run", "--data", "data", "--resume"];
 
-/// What most have in common.
+/// The values that most scenarios share.
 const SOCIETY: Scenario = Scenario {
     name: "",
     command: GO,
@@ -46,7 +46,7 @@ const SOCIETY: Scenario = Scenario {
     data: "data",
 };
 
-/// All scenarios; those that pass most come first.
+/// All scenarios; those that pass the most points come first.
 pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "society", ..SOCIETY },
     Scenario {
@@ -109,7 +109,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "deadlock",
         said: "this is all there is",
-        // They have nothing to say to it: which of two askers a text answers is up to what arrives first.
+        // The agents stay silent about the deadlock: which of two askers a text would answer depends on timing.
         script: || Box::new(|asked| circle(asked, |_| Answer::nothing())),
         ..SOCIETY
     },
@@ -128,7 +128,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         script: || Box::new(|_| Answer::say("hello")),
         home: |server| {
             let polity = left_at(server, "society::prompted@1");
-            // Root is parked, so that it is let go on by what follows.
+            // This run parks root, so that the command of the scenario resumes it.
             let parked = polity.run(RESUME);
             assert!(parked.stderr.contains("damaged row"), "{}", parked.stderr);
             polity
@@ -143,7 +143,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         script: || Box::new(society(1, 2)),
         home: |server| {
             let polity = home(server, &json!({}));
-            // The older of two is forgotten.
+            // The limits below make `gc` remove the older of these two tasks.
             run(&polity, &["go"]).expect_code(0);
             run(&polity, &["go"]).expect_code(0);
             let retention = json!({"retention": {"maxEvents": 1, "maxDatabaseBytes": 1}});
@@ -156,7 +156,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         name: "backup",
         command: BACKUP,
         again: BACKUP,
-        // Where the process dies after its work, there is nothing left for the next one to say.
+        // If the process dies after its work, the next process prints nothing.
         said: "",
         script: || Box::new(society(1, 2)),
         home: |server| {
@@ -171,7 +171,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
 const GC: &[&str] = &["gc", "--data", "data", "--older-than", "0d"];
 const BACKUP: &[&str] = &["db", "backup", "copy", "--data", "data"];
 
-/// The asker has root introduce it to the reader, and asks that one.
+/// The asker asks root for an introduction to the reader, and then asks the reader.
 fn introduction() -> Play {
     let wish = json!({"message_type": "introduction_request", "reason": "a picture", "required_capability": "vision"});
     let root = vec![
@@ -208,14 +208,14 @@ fn introduction() -> Play {
     )
 }
 
-/// Root writes to itself, at once and with a delay.
+/// Root sends itself one message at once and one with a delay.
 fn delays(asked: &Conversation) -> Answer {
     let note = |text: &str, delay: u64| {
         let payload = json!({"message_type": "status_report", "text": text});
         Call::new("send_message", json!({"to": "root", "payload": payload, "delayMs": delay}))
     };
     if hears(asked, "the late note") {
-        // What root says meanwhile has answered the person, so this is a message of its own.
+        // The text of root's first turn has already answered the user, so root sends this as a separate message.
         let told = asked.results_of("send_message").len() > 2;
         let payload = json!({"message_type": "status_report", "text": "the note has come"});
         return if told { Answer::say("done") } else { Answer::calls(vec![send("user", payload)]) };
@@ -226,7 +226,7 @@ fn delays(asked: &Conversation) -> Answer {
     }
 }
 
-/// Root ends a worker to which mail is still on its way.
+/// Root terminates a worker for which a delayed message is still waiting.
 fn termination() -> Play {
     let root = vec![
         role("worker"),
@@ -257,7 +257,7 @@ fn failure(asked: &Conversation) -> Answer {
     }
 }
 
-/// The server finds the fourth request too long.
+/// The server rejects the fourth request as too long.
 fn compaction(asked: &Conversation) -> Answer {
     if asked.system().starts_with("You compress the conversation history") {
         return Answer::say("Three times looked.");
@@ -272,7 +272,7 @@ fn compaction(asked: &Conversation) -> Answer {
     }
 }
 
-/// Root does something, says nothing, and is reminded.
+/// Root works, ends its turn without a text for the user, and gets a nudge.
 fn nudge(asked: &Conversation) -> Answer {
     if asked.text_contains("用户还没有收到结果") {
         return Answer::say("after all");
@@ -283,12 +283,12 @@ fn nudge(asked: &Conversation) -> Answer {
     }
 }
 
-/// The lead answers root early. What it says then is held while it waits in a circle, and follows when that is broken.
+/// The lead answers root early. Its next text is held while it waits in a circle, and is sent when the circle breaks.
 fn held(asked: &Conversation) -> Answer {
     let is_ready = asked.role_name() == "lead" && hired(asked, "reader").is_some();
     match asked.results_of("send_message").len() {
         0 if is_ready => Answer::calls(vec![send("root", json!({"text": "this much is known"}))]),
-        // It has asked the reader again, and says nothing more than it has said.
+        // The lead has asked the reader again, and adds nothing to its text.
         2.. if is_ready && asked.messages().iter().any(|message| message["content"] == "waiting") => {
             Answer::nothing()
         }
@@ -296,7 +296,7 @@ fn held(asked: &Conversation) -> Answer {
     }
 }
 
-/// What root says while it waits turns out to be its last word.
+/// What root says while it waits turns out to be its final answer.
 fn last_word(asked: &Conversation) -> Answer {
     if asked.role_name() == "worker" {
         return Answer::say("done");
@@ -310,7 +310,7 @@ fn last_word(asked: &Conversation) -> Answer {
     }
 }
 
-/// A society that died at a point, with a prompt that cannot be read any more.
+/// Returns the home of a society that died at a point, with a prompt that cannot be parsed any more.
 fn left_at(server: &ScriptedServer, point: &str) -> Polity {
     let polity = home(server, &json!({}));
     let ended = polity.spawn_with_points(GO, &[("POLITY_FAILURE_POINT", point)]).wait();

@@ -1,9 +1,10 @@
-//! A disk and the memory before it: what was written is on the disk when it was synced, and otherwise if luck has it.
+//! A simulated disk with its page cache: a change is certain to survive a power cut only after a sync.
 //!
-//! It promises no more than POSIX does. Data last once their file was synced; a name lasts once its directory was; what
-//! was not synced lasts or not, each change by itself. What a failed sync should have brought to the disk is lost, though
-//! it can still be read, until it is written again: that is how Linux does it. Names alone survive a failed sync of
-//! their directory, because file systems that keep a log of their names write nothing more after such a failure.
+//! It promises no more than POSIX does. Data survives once its file was synced, and a name survives once its directory
+//! was synced. Each change that was not synced may survive or not, independently of the others. As on Linux, a failed
+//! sync loses the data that it should have written: a process can still read it, but it does not get to the disk until
+//! it is written again. Only names survive a failed sync of their directory, because file systems with a journal write
+//! nothing more after such a failure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -12,21 +13,21 @@ use std::path::{Path, PathBuf};
 use fastrand::Rng;
 use polity_tests::Record;
 
-/// The unit in which memory goes to the disk.
+/// The unit in which the page cache is written to the disk, in bytes.
 const PAGE: usize = 4096;
 
-/// What is left of what was not synced.
+/// The unsynced changes that survive a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Left {
-    /// Nothing.
+    /// None of them.
     Nothing,
-    /// Some of it.
+    /// A random part of them.
     Some,
-    /// All, but of the last write only the beginning.
+    /// All of them, but of the last write only the beginning.
     Torn,
 }
 
-/// A disk.
+/// A simulated disk: its files, and the names that refer to them.
 pub(super) struct Disk {
     root: PathBuf,
     files: Vec<Contents>,
@@ -40,7 +41,7 @@ enum Node {
     Directory,
 }
 
-/// What a name stands for: on the disk, and after each change since.
+/// The node that a name refers to: on the disk, and after each unsynced change.
 #[derive(Default)]
 struct Name {
     lasting: Option<Node>,
@@ -55,7 +56,7 @@ impl Name {
 
 #[derive(Default)]
 struct Contents {
-    /// What one reads.
+    /// The bytes that a process reads.
     seen: Vec<u8>,
     lasting: Vec<u8>,
     changes: Vec<Change>,
@@ -96,7 +97,7 @@ impl Contents {
         change.make(&mut self.seen);
         let again: Vec<usize> = change.pages().filter(|page| self.lost.remove(page)).collect();
         self.changes.push(change);
-        // The whole page goes to the disk with what was changed in it.
+        // A change in a lost page causes the whole page to be written again.
         for page in again {
             let range = page * PAGE..((page + 1) * PAGE).min(self.seen.len());
             self.changes.push(Change::Write { at: range.start, data: self.seen[range].to_vec() });
@@ -120,7 +121,7 @@ impl Contents {
 }
 
 impl Disk {
-    /// A disk with nothing but an empty directory.
+    /// Creates a disk that contains nothing but an empty directory.
     pub(super) fn new(root: &Path) -> Self {
         Self {
             root: root.canonicalize().expect("a directory"),
@@ -130,7 +131,7 @@ impl Disk {
         }
     }
 
-    /// Does what was recorded.
+    /// Repeats a recorded change on this disk.
     pub(super) fn apply(&mut self, record: &Record) {
         let number = usize::try_from(record.number).expect("a small file");
         let path = record.path.as_path();
@@ -150,7 +151,7 @@ impl Disk {
             "truncate" => self.change(path, Change::Length(number)),
             "sync" => match self.now(path) {
                 Some(Node::File(file)) => self.files[file].sync(),
-                // Also of a file that has no name any more.
+                // `None` is the root, or a file without a name, for which no entry matches.
                 Some(Node::Directory) | None => {
                     for (name, entry) in &mut self.names {
                         if name.parent() == Some(path) {
@@ -166,7 +167,7 @@ impl Disk {
                 }
             }
             "said" => {}
-            other => panic!("the layer records {other}"),
+            other => panic!("unknown kind of record: {other}"),
         }
     }
 
@@ -179,17 +180,17 @@ impl Disk {
     }
 
     fn change(&mut self, path: &Path, change: Change) {
-        // A file without a name is written to for nobody.
+        // A file without a name cannot survive a power cut, so a write to it does not matter.
         if let Some(Node::File(file)) = self.now(path) {
             self.files[file].change(change);
             self.last_written = Some(file);
         }
     }
 
-    /// Writes into a directory what is there after a power cut at this moment.
+    /// Writes the contents of the disk after a power cut at this moment into a directory.
     pub(super) fn cut_power(&self, left: Left, lots: &mut Rng, into: &Path) {
         let mut made = BTreeSet::from([self.root.clone()]);
-        // Directories come before what is in them.
+        // In the order of paths, a directory comes before its entries.
         for (path, name) in &self.names {
             let node = match left {
                 Left::Nothing => name.lasting,

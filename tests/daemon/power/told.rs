@@ -1,4 +1,4 @@
-//! What a daemon has told others, and at which moment: whatever it tells must be on the disk by then.
+//! The facts that a daemon has told others, and when: each fact must be on the disk before it is told.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,20 +9,20 @@ use serde_json::Value;
 
 use crate::support::database::Database;
 
-/// Something that was told.
+/// A fact that the daemon has told others.
 #[derive(Clone, Debug, PartialEq)]
 enum Fact {
-    /// An event, which was printed.
+    /// An event that was printed.
     Event { seq: i64, body: Value },
-    /// A tool call of an agent has its result, which was shown to a model.
+    /// A tool call of an agent whose result was sent to a model.
     Result { agent: String, call: String },
 }
 
-/// All that was told, each with the number of the record before which it must have been written.
+/// All told facts, each with the index of the journal record that told it; by then the fact must be on the disk.
 pub(super) struct Told(Vec<(usize, Fact)>);
 
 impl Told {
-    /// Reads it from a journal.
+    /// Reads all told facts from a journal.
     pub(super) fn read(journal: &[Record]) -> Self {
         let mut said: BTreeMap<PathBuf, Vec<(usize, u8)>> = BTreeMap::new();
         for (at, record) in journal.iter().enumerate().filter(|(_, record)| record.kind == "said") {
@@ -41,12 +41,12 @@ impl Told {
         Self(facts)
     }
 
-    /// How much was told before a record.
+    /// Counts the facts that were told before a record.
     pub(super) fn count(&self, before: usize) -> usize {
         self.0.iter().filter(|(at, _)| *at < before).count()
     }
 
-    /// What was told before a record, and is not in a database.
+    /// Lists the facts that were told before a record but are not in the database.
     pub(super) fn missing(&self, before: usize, database: &mut Database) -> Vec<String> {
         let events: BTreeMap<i64, Value> = database
             .texts::<2>("SELECT CAST(seq AS TEXT), body FROM events")
@@ -69,14 +69,14 @@ impl Told {
     }
 }
 
-/// The events in lines of JSON, each with the place of the line.
+/// Passes the events in lines of JSON to `tell`, each with the offset of its line.
 fn events(text: &[u8], mut tell: impl FnMut(usize, Fact)) {
     let mut offset = 0;
     for line in text.split_inclusive(|byte| *byte == b'\n') {
         let mut body: Value = serde_json::from_slice(line).expect("a line of JSON");
         let fields = body.as_object_mut().expect("an object");
         fields.remove("at");
-        // What is no event of the society has no number.
+        // Only events of the society have a number.
         if let Some(seq) = fields.remove("seq").and_then(|seq| seq.as_i64()) {
             tell(offset, Fact::Event { seq, body });
         }
@@ -84,7 +84,7 @@ fn events(text: &[u8], mut tell: impl FnMut(usize, Fact)) {
     }
 }
 
-/// The results of tools in requests that went over one connection, each with the place of the request.
+/// Passes the tool results in the requests of one connection to `tell`, each with the offset of its request.
 fn requests(mut text: &[u8], mut tell: impl FnMut(usize, Fact)) {
     let mut offset = 0;
     const HEAD_ENDS: &[u8] = b"\r\n\r\n";
@@ -93,7 +93,7 @@ fn requests(mut text: &[u8], mut tell: impl FnMut(usize, Fact)) {
         let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
         let length: usize = length.map_or(0, |length| length.parse().expect("a length"));
         let body = end + HEAD_ENDS.len();
-        // The rest of it was never sent.
+        // The rest of this request was never sent.
         let Some(sent) = text.get(body..body + length) else { return };
         if head.starts_with("post ") {
             let request = Conversation::new(Arc::new(serde_json::from_slice(sent).expect("JSON")));

@@ -1,4 +1,4 @@
-//! Task briefs: what a parent must say to whom it hires, and what the child has of it.
+//! Task briefs: what a parent has to specify when it hires an agent, and what the child sees of it.
 
 use polity_tests::{Answer, Call, Conversation};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::support::play::{Play, after, contact, hears, role, role_with, send, s
 
 const REQUIRED: [&str; 5] = ["objective", "constraints", "inputs", "outputs", "completion_criteria"];
 
-/// What a tool takes, as models are told.
+/// Returns the parameter schema of a tool that a request offers.
 fn parameters(asked: &Conversation, tool: &str) -> Value {
     let tools = asked.body()["tools"].as_array().expect("tools");
     let tool = tools.iter().find(|offered| offered["function"]["name"] == tool).expect("the tool");
@@ -20,8 +20,8 @@ fn names(list: &Value) -> Vec<&str> {
     list.as_array().expect("a list").iter().filter_map(Value::as_str).collect()
 }
 
-/// Seed agent-communication, 1.1, 1.2 and 1.3: the schemas ask for a brief; the one of the tool that most hires are made
-/// with asks for its five fields, and for no more.
+/// Seed agent-communication, 1.1, 1.2 and 1.3: the schemas of both tools require a brief. The schema of
+/// `spawn_agent_with_task`, which most hires use, requires the five fields of a brief and no others.
 #[test]
 fn a_model_is_told_what_a_brief_must_have_and_may_have() {
     let performed = Play::default().part("root", vec![]).perform();
@@ -80,8 +80,7 @@ fn a_brief_that_lacks_anything_hires_nobody_and_all_that_it_lacks_is_said() {
     }
 }
 
-/// Seed agent-communication, 1.3 and 1.5: whatever the brief says is before the child at each of its calls, and no
-/// constraint is lost.
+/// Seed agent-communication, 1.3 and 1.5: every request of the child contains the whole brief with all constraints.
 #[test]
 fn all_of_the_brief_is_in_every_request_of_the_child() {
     let full = json!({
@@ -127,7 +126,7 @@ fn all_of_the_brief_is_in_every_request_of_the_child() {
     }
 }
 
-/// Seed agent-communication, 1.5: the brief is no part of the history, so no summary takes it away.
+/// Seed agent-communication, 1.5: the brief is not part of the history, so a summary removes nothing from it.
 #[test]
 fn a_summary_takes_nothing_of_the_brief() {
     let compress =
@@ -159,7 +158,7 @@ fn spec() -> Value {
     json!({"services": "描述图片", "input_format": "一张图", "output_format": "一段话", "examples": "问：几个人？"})
 }
 
-/// Seed agent-communication, 2.8, 7.1, 7.2, 7.3 and 7.4: the system adds role and interface spec to what the parent says.
+/// Seed agent-communication, 2.8, 7.1, 7.2, 7.3 and 7.4: the system adds role and interface spec to the parent's words.
 #[test]
 fn collaborators_are_contacts_from_the_start_with_all_there_is_to_know_of_them() {
     let performed = Play::default()
@@ -231,7 +230,7 @@ fn collaborators_are_contacts_from_the_start_with_all_there_is_to_know_of_them()
     presets.sort_by_key(|entry| entry[0].to_string());
     assert_eq!(presets, expect);
 
-    // It writes to them at once, without asking anybody.
+    // The worker can write to its collaborators at once, without an introduction.
     assert!(asked.results_of("send_message").iter().all(|sent| sent.error().is_none()));
     let heard = performed.last_of("painter").heard();
     let letter = heard.iter().find(|heard| heard.text.contains("paint")).expect("a letter");
@@ -239,7 +238,7 @@ fn collaborators_are_contacts_from_the_start_with_all_there_is_to_know_of_them()
     assert!(letter.text.contains("联系原因：a page"), "{}", letter.text);
 }
 
-/// Seed agent-communication, 7.2: a parent brings together only those whom it knows itself.
+/// Seed agent-communication, 7.2: a parent can name as collaborators only agents that it knows itself.
 #[test]
 fn a_collaborator_whom_the_parent_does_not_know_hires_nobody() {
     let performed = Play::default()
@@ -262,7 +261,8 @@ fn a_collaborator_whom_the_parent_does_not_know_hires_nobody() {
     assert!(events(&performed.lines, "agent_created").is_empty());
 }
 
-/// Seed agent-communication, 7.5 and 7.6: what a role's prompt says of whom to ask for what is before each of its agents.
+/// Seed agent-communication, 7.5 and 7.6: a role's prompt may name the agent to ask, and each agent of the role sees
+/// it.
 #[test]
 fn a_role_may_say_whom_to_ask_for_what() {
     let performed = Play::default()

@@ -1,4 +1,4 @@
-//! Bytes that models and the person write into texts: they become artifacts, and are in no text that is stored or sent.
+//! Binary data that models and the user write into texts becomes artifacts; no stored or sent text contains it.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::support::files::{PICTURE, base64, hexadecimal, run_of};
 use crate::support::hiring::brief;
 use crate::support::{home, run};
 
-/// The picture as a model writes it down, with something around it.
+/// Returns the picture in many text encodings, some of them inside other text, as models write it.
 fn forms() -> Vec<String> {
     let plain = base64(PICTURE);
     let lines = |length: usize, between: &str| {
@@ -40,13 +40,13 @@ fn forms() -> Vec<String> {
     ]
 }
 
-/// How many batches of calls the agent has made.
+/// Returns how many batches of calls the agent has made.
 fn batches(asked: &Conversation) -> usize {
     asked.messages().iter().filter(|message| message["tool_calls"].is_array()).count()
 }
 
-/// Makes a role with bytes in its prompt for each form, hires for each with bytes in the brief and the message, and ends
-/// each of its turns with bytes.
+/// Plays root: for each form, creates a role with it in its prompt and hires an agent with it in the brief and the
+/// message. Each turn ends with one of the forms as its text.
 fn boss(asked: &Conversation, forms: &[String]) -> Answer {
     let calls = |make: &dyn Fn(usize, &String) -> Call| {
         Answer::calls(forms.iter().enumerate().map(|(number, form)| make(number, form)).collect())
@@ -67,7 +67,7 @@ fn boss(asked: &Conversation, forms: &[String]) -> Answer {
     }
 }
 
-/// Sends its form of the picture to root, and then says it.
+/// Plays a painter: sends its form of the picture to root, and ends its turn with it.
 fn painter(asked: &Conversation, forms: &[String]) -> Answer {
     let number: usize = asked.role_name().trim_start_matches("painter").parse().expect("a number");
     let form = &forms[number];
@@ -80,7 +80,7 @@ fn painter(asked: &Conversation, forms: &[String]) -> Answer {
     }
 }
 
-/// All files below a directory, but the bytes of artifacts.
+/// Returns all files below a directory, except the stored bytes of artifacts.
 fn files(directory: &Path) -> Vec<(String, Vec<u8>)> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(directory).expect("a directory") {
@@ -94,7 +94,7 @@ fn files(directory: &Path) -> Vec<(String, Vec<u8>)> {
     all
 }
 
-/// Contract section 3: no binary data, in base64 or any other form, is ever in a text field.
+/// Contract section 3: no text field ever contains binary data, in base64 or any other form.
 #[test]
 fn bytes_that_models_write_are_in_no_text_that_is_stored_sent_or_printed() {
     let forms = forms();
@@ -107,7 +107,7 @@ fn bytes_that_models_write_are_in_no_text_that_is_stored_sent_or_printed() {
     let ended = run(&polity, &[&format!("paint this: {}", forms[0]), "--json"]).expect_code(0);
     server.assert_clean();
     let requests = server.requests();
-    assert!(requests.len() > 2 * forms.len(), "each was asked");
+    assert!(requests.len() > 2 * forms.len(), "not every agent has made its requests");
     for request in &requests {
         assert_eq!(run_of(request.conversation().body().to_string().as_bytes(), PICTURE), None);
     }
@@ -116,7 +116,7 @@ fn bytes_that_models_write_are_in_no_text_that_is_stored_sent_or_printed() {
     for (name, bytes) in files(&polity.data_dir()) {
         assert_eq!(run_of(&bytes, PICTURE), None, "{name}");
     }
-    // Nothing is lost: what was written is there as a picture, each time.
+    // Nothing is lost: each form that was written is stored as a picture.
     let mut database = Database::read(&polity.data_dir());
     let size = PICTURE.len();
     let stored = database.texts::<2>("SELECT CAST(size AS TEXT), mime_type FROM artifacts");

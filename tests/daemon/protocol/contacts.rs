@@ -1,4 +1,4 @@
-//! Who knows whom from the start, and whom nobody can write to.
+//! The contacts that agents have from the start, and messages to agents that are not contacts.
 
 use polity_tests::{Answer, Call, Sender, ToolResult};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ fn list() -> Step {
     step(|_| Call::new("list_contacts", json!({})))
 }
 
-/// Id and source of each contact in a result of `list_contacts`.
+/// Returns the id and the source of each contact in a result of `list_contacts`.
 fn listed(result: &ToolResult) -> Vec<(String, String)> {
     let contacts = result.value["contacts"].as_array().expect("contacts");
     let text = |value: &Value| value.as_str().expect("text").to_owned();
@@ -36,13 +36,13 @@ fn root_knows_the_person_a_child_its_parent_and_a_parent_its_children() {
     assert_eq!(listed(&of_root[1]), [pair("user", "system"), pair(&worker, "child")]);
     let of_worker = performed.last_of("worker").results_of("list_contacts");
     assert_eq!(listed(&of_worker[0]), [pair("root", "parent")]);
-    // The person is no agent that could be asked, so what it knows stands in the registry.
+    // The user makes no requests, so its contacts are read from the database.
     let of_user = Database::read(&performed.data.data_dir())
         .texts::<2>("SELECT agent, source FROM contacts WHERE owner = 'user'");
     assert_eq!(of_user, [["root".to_owned(), "system".to_owned()]]);
 }
 
-/// Seed agent-communication, 2.6: neither a colleague of whom nobody told it, nor a grandparent, nor the person.
+/// Seed agent-communication, 2.6: not even to an unknown colleague, to its grandparent or to the user.
 #[test]
 fn nobody_writes_to_whom_it_does_not_know_however_near() {
     let performed = Play::default()
@@ -62,7 +62,7 @@ fn nobody_writes_to_whom_it_does_not_know_however_near() {
     let refused = asked.results_of("send_message").remove(0);
     assert_eq!(refused.error(), Some("unknown_contact"));
     let contacts = refused.value["contacts"].as_array().expect("contacts");
-    assert_eq!(contacts.len(), 1, "its own contacts alone: {}", refused.text);
+    assert_eq!(contacts.len(), 1, "expected only its own contacts: {}", refused.text);
     for request in performed.server.requests() {
         let asked = request.conversation();
         let strange = asked.heard().into_iter().any(|heard| heard.text.contains("hello?"));
@@ -70,7 +70,8 @@ fn nobody_writes_to_whom_it_does_not_know_however_near() {
     }
 }
 
-/// Seed agent-communication, 2.7: id, role, interface spec, and where the entry came from; since when, too.
+/// Seed agent-communication, 2.7: an entry has the id, the role, the interface spec, the source and the time of the
+/// contact.
 #[test]
 fn an_entry_says_who_it_is_what_it_does_and_how_it_came_there() {
     let spec = json!({"services": "paints", "input_format": "words", "output_format": "a picture", "examples": "a cat"});
@@ -98,11 +99,11 @@ fn an_entry_says_who_it_is_what_it_does_and_how_it_came_there() {
     assert_eq!(painter["id"], performed.id("painter"));
     assert_eq!((&painter["source"], &painter["interface_spec"]), (&json!("child"), &spec));
     assert!(painter["since"].as_str().expect("a time").ends_with('Z'));
-    assert!(entry("plain")["interface_spec"].is_null(), "there is none");
+    assert!(entry("plain")["interface_spec"].is_null(), "this role has no interface spec");
 }
 
-/// Seed agent-communication, 5.2, 5.4, 5.5, 5.6 and 5.7: one-sided acquaintance becomes mutual with the first message; the
-/// other may answer, by the id that the message shows, or not.
+/// Seed agent-communication, 5.2, 5.4, 5.5, 5.6 and 5.7: the first message makes a one-sided contact mutual. The
+/// receiver may answer, with the id that the message shows, but does not have to.
 #[test]
 fn who_was_written_to_may_answer_or_not() {
     let play = |answers: bool| {
@@ -138,7 +139,7 @@ fn who_was_written_to_may_answer_or_not() {
                     vec![]
                 },
                 |asked| match hears(asked, "for your eyes") {
-                    // It has done what there was to do, and says nothing.
+                    // It ends its turn without a text.
                     true => Answer::nothing(),
                     false => Answer::say("ready"),
                 },
@@ -165,7 +166,7 @@ fn who_was_written_to_may_answer_or_not() {
         assert_eq!(
             letter.text.lines().last(),
             Some("for your eyes"),
-            "what asks for nothing has no reply hint"
+            "a message that expects no answer must have no reply hint"
         );
         let known = events(&performed.lines, "contact_added")
             .into_iter()

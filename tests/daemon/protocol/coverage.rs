@@ -1,4 +1,4 @@
-//! The table of `docs/protocol.md`: every criterion of the seed has tests, and they are there.
+//! Checks the table of `docs/protocol.md`: every criterion of the seed has tests, and these tests exist.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 const SEED: &str = include_str!("../../../docs/seeds/agent-communication.requirements.md");
 const PAGE: &str = include_str!("../../../docs/protocol.md");
 
-/// The criteria of the seed, such as `3.7`.
+/// Returns the numbers of all criteria of the seed, such as `3.7`.
 fn criteria() -> Vec<String> {
     let mut requirement = "";
     let mut found = Vec::new();
@@ -23,7 +23,7 @@ fn criteria() -> Vec<String> {
     found
 }
 
-/// The tests that the table names, file and function, by criterion.
+/// Returns the tests in the table, as file and function, by criterion.
 fn table() -> BTreeMap<String, Vec<(String, String)>> {
     let rows = PAGE.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | "));
     let of_criteria =
@@ -37,7 +37,7 @@ fn table() -> BTreeMap<String, Vec<(String, String)>> {
         .collect()
 }
 
-/// The source of a file as the table names it.
+/// Returns the source of a file that the table names.
 #[track_caller]
 fn source(file: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -49,7 +49,7 @@ fn source(file: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Whether a comment speaks of a criterion, and not of one that only begins like it.
+/// Returns whether a comment contains the number of a criterion, and not only a longer number that begins with it.
 fn names(comment: &str, criterion: &str) -> bool {
     let is_number = |character: char| character.is_ascii_digit() || character == '.';
     let numbers = comment.split(|character: char| !is_number(character));
@@ -71,7 +71,7 @@ fn every_criterion_of_the_seed_has_a_test_that_names_it() {
             let comment = before.rsplit("\n\n").next().unwrap_or_default();
             is_named |= names(comment, criterion);
         }
-        assert!(is_named, "no test of {criterion} names it");
+        assert!(is_named, "no comment of a test for {criterion} contains that number");
     }
     let strange: Vec<&String> = table.keys().filter(|criterion| !criteria.contains(criterion)).collect();
     assert!(strange.is_empty(), "{strange:?}");

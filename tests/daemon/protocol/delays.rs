@@ -1,4 +1,4 @@
-//! Messages with a delay: in order, once, and whatever happens to the process or to the clock meanwhile.
+//! Messages with a delay come once and in order, whatever happens meanwhile to the process or to the clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ fn delayed(to: &str, text: &str, delay: u64) -> Call {
     Call::new("send_message", json!({"to": to, "payload": {"text": text}, "delayMs": delay}))
 }
 
-/// Root hires a worker, and writes late letters to it and one to itself; when all have come it is done.
+/// Root hires a worker, and sends it three delayed messages and itself one. It is done when all have arrived.
 fn play(delay: u64) -> Play {
     let write = batch(move |asked| {
         let worker = hired(asked, "worker").expect("hired");
@@ -38,7 +38,7 @@ fn play(delay: u64) -> Play {
         })
 }
 
-/// What an agent has heard of the late ones, in order.
+/// Returns the delayed messages that an agent has received, in order.
 fn late(asked: &Conversation) -> Vec<String> {
     let heard = asked.heard();
     let said = heard.iter().map(|heard| words(heard).trim().to_owned());
@@ -55,7 +55,7 @@ fn assert_in_order_and_once(server: &ScriptedServer) {
     server.assert_clean();
 }
 
-/// To others and to oneself.
+/// The messages go to another agent and to the sender itself.
 #[test]
 fn delayed_messages_come_in_order_and_once() {
     let performed = play(20).perform();
@@ -64,7 +64,7 @@ fn delayed_messages_come_in_order_and_once() {
     assert_eq!(said["text"], "all is there");
 }
 
-/// Leaves a process whose late letters are all accepted and none due, and sets when they are.
+/// Kills a process that has accepted all delayed messages, and sets when they are due.
 fn left(server: &ScriptedServer, due: &'static str) -> Polity {
     let polity = home(server, &json!({}));
     let running = start(&polity, &["go", "--json"]);
@@ -79,7 +79,7 @@ fn left(server: &ScriptedServer, due: &'static str) -> Polity {
 const LONG_PAST: &str = "UPDATE messages SET due_at = 1 WHERE state = 'delayed'";
 const FAR_OFF: &str = "UPDATE messages SET due_at = 9000000000000000 WHERE state = 'delayed'";
 
-/// They became due while nothing ran; the process that delivers them is killed while they are worked on.
+/// The messages become due while no process runs. The processes that deliver them are killed while agents handle them.
 #[test]
 fn delayed_messages_survive_every_kill_and_come_once() {
     let holds = Arc::new(AtomicBool::new(true));
@@ -105,13 +105,13 @@ fn delayed_messages_survive_every_kill_and_come_once() {
     assert_in_order_and_once(&server);
     let mut database = Database::read(&polity.data_dir());
     assert_eq!(database.number("SELECT count(*) FROM messages WHERE state IN ('delayed', 'queued', 'in_turn') AND receiver <> 'user'"), 0);
-    // There is nothing more to deliver.
+    // Nothing is left to deliver.
     let before = server.request_count();
     assert_eq!(run(&polity, &["--resume"]).expect_code(0).stdout, "");
     assert_eq!(server.request_count(), before);
 }
 
-/// A clock that was set years ahead: all is due at once, comes once, and in order.
+/// The clock is set years ahead: all messages are due at once, and come once and in order.
 #[test]
 fn a_clock_years_ahead_delivers_once() {
     let server = ScriptedServer::start(play(3_600_000).script());
@@ -120,8 +120,7 @@ fn a_clock_years_ahead_delivers_once() {
     assert_in_order_and_once(&server);
 }
 
-/// Runs until a line says that it has begun, and nobody is at work and nothing but what is delayed waits; then ends the
-/// process.
+/// Runs a process until it has printed `begun` and only delayed messages are left, and then kills it.
 fn work_until_nothing_is_left(polity: &Polity, prompt: &str, begun: &str) {
     let mut running = start(polity, &[prompt, "--json"]);
     running.stdout_line(begun);
@@ -130,30 +129,30 @@ fn work_until_nothing_is_left(polity: &Polity, prompt: &str, begun: &str) {
         + (SELECT count(*) FROM messages WHERE state = 'queued' AND receiver <> 'user')";
     let deadline = Instant::now() + Duration::from_secs(60);
     while database.number(left) > 0 {
-        assert!(Instant::now() < deadline && !running.has_ended(), "it does not come to rest");
+        assert!(Instant::now() < deadline && !running.has_ended(), "the society has not come to rest");
         std::thread::sleep(Duration::from_millis(10));
     }
     running.kill9();
 }
 
-/// A clock that was set years back: nothing is due, nothing is asked for, and the process can be left.
+/// The clock is set years back: no message is due, no model is asked, and the process ends at its timeout.
 #[test]
 fn a_clock_years_behind_waits_without_a_flood() {
     let server = ScriptedServer::start(play(3_600_000).script());
     let polity = left(&server, FAR_OFF);
-    // What was interrupted is finished first.
+    // The interrupted turns are finished first.
     work_until_nothing_is_left(&polity, "--resume", "\"services\"");
     let before = server.request_count();
     let ended = run(&polity, &["--resume", "--timeout", "2s", "--json"]).expect_code(124);
-    assert_eq!(server.request_count(), before, "nobody is asked while nothing is due");
+    assert_eq!(server.request_count(), before, "a model was asked although no message is due");
     assert!(ended.stdout.lines().count() < 20, "{}", ended.stdout);
-    // The clock is right again.
+    // Now the clock is correct again.
     Database::write(&polity.data_dir()).execute(LONG_PAST);
     run(&polity, &["--resume"]).expect_code(0);
     assert_in_order_and_once(&server);
 }
 
-/// A delay that no clock can hold is a long one, and no mistake.
+/// A delay that exceeds the range of the clock counts as a long delay, not as an error.
 #[test]
 fn a_delay_beyond_all_clocks_is_taken() {
     let delays: Vec<Value> = vec![json!(u64::MAX), json!(i64::MAX), json!(0)];

@@ -1,4 +1,4 @@
-//! Agents that are ended: who ends with them, what becomes of their mail, and who is told.
+//! Agents that are terminated: which others end with them, what happens to their messages, and who is told.
 
 use std::time::{Duration, Instant};
 
@@ -10,13 +10,14 @@ use crate::support::hiring::{Gate, brief, hired};
 use crate::support::play::{Play, WAITING, after, batch, newest_words, role, send, spawn, spawn_with, step};
 use crate::support::{asked_by, events, home, json_lines, letters, start};
 
-/// What the system said to the agent that asks, each notice whole.
+/// Returns the full text of each notice that the agent has received.
 fn notices(asked: &Conversation) -> Vec<String> {
     let heard = asked.heard().into_iter().filter(|heard| heard.from == Sender::System);
     heard.map(|heard| heard.text.trim().to_owned()).collect()
 }
 
-/// Root ends a lead, whose worker is still at work, and whom a friend has asked something that it has read and not answered.
+/// Root terminates a lead whose worker is still at work. A friend has sent the lead a request, which the lead has read
+/// and not answered.
 #[test]
 fn a_subtree_ends_mail_goes_back_and_those_who_wait_are_told() {
     let read = Gate::default();
@@ -57,7 +58,7 @@ fn a_subtree_ends_mail_goes_back_and_those_who_wait_are_told() {
             vec![
                 role("worker"),
                 spawn("worker"),
-                // It cannot answer before its worker has.
+                // The lead cannot answer before its worker has.
                 after("what do you know?", |asked| {
                     let worker = hired(asked, "worker").expect("hired");
                     let question = json!({"message_type": "collaboration_request", "text": "what is found?"});
@@ -80,13 +81,13 @@ fn a_subtree_ends_mail_goes_back_and_those_who_wait_are_told() {
     let server = ScriptedServer::start(play.script());
     let polity = home(&server, &json!({}));
     let running = start(&polity, &["go", "--json"]);
-    // The question is read, and the turn that has read it is over.
+    // Waits until the lead has read the question and the turn in which it did so is over.
     running.stdout_line("\"objective\":\"ask the lead\"");
     let mut database = Database::read(&polity.data_dir());
     let deadline = Instant::now() + Duration::from_secs(60);
     let is_read = "SELECT count(*) FROM messages WHERE type = 'collaboration_request' AND state = 'done'";
     while database.number(is_read) == 0 {
-        assert!(Instant::now() < deadline, "the lead never reads its mail");
+        assert!(Instant::now() < deadline, "the lead has not read the question");
         std::thread::sleep(Duration::from_millis(10));
     }
     read.open();
@@ -98,10 +99,10 @@ fn a_subtree_ends_mail_goes_back_and_those_who_wait_are_told() {
     let (lead, friend) = (hired(&root, "lead").expect("hired"), hired(&root, "friend").expect("hired"));
     let gone: Vec<String> =
         events(&lines, "agent_ended").iter().map(|event| event["agent"].to_string()).collect();
-    assert_eq!(gone.len(), 2, "the worker ends with its lead: {gone:?}");
+    assert_eq!(gone.len(), 2, "the worker must end with its lead: {gone:?}");
     assert_eq!(gone[0], format!("\"{lead}\""));
 
-    // Root, who ended it, has its own mail back, and can reach it no more in any way.
+    // Root gets its undelivered message back, and can no longer reach the lead in any way.
     let sent = root.results_of("send_message");
     let late = sent[0].value["messageIds"][0]["id"].as_str().expect("an id");
     assert_eq!((sent[1].error(), sent[2].error()), (Some("agent_terminated"), Some("agent_terminated")));
@@ -112,7 +113,7 @@ fn a_subtree_ends_mail_goes_back_and_those_who_wait_are_told() {
         .expect("contacts")
         .iter()
         .find(|contact| contact["id"] == json!(lead));
-    assert_eq!(entry.expect("it stays")["ended"], json!(true));
+    assert_eq!(entry.expect("the entry of the terminated lead")["ended"], json!(true));
     assert!(
         root.system()
             .contains(&format!("- {lead}｜lead｜输入: text｜输出: text,tool_calling（已结束，不能再联系）"))
@@ -120,7 +121,7 @@ fn a_subtree_ends_mail_goes_back_and_those_who_wait_are_told() {
     let of_root = notices(&root);
     assert_eq!(of_root, [format!("消息 {late} 未能送达：智能体 {lead} 已结束（agent_terminated）。")]);
 
-    // The friend waits no longer: it was told once, and its own giver has heard of it.
+    // The friend no longer waits: it was told once, and its own giver has got an answer.
     let asked = asked_by(&server, &friend).pop().expect("a request");
     assert_eq!(notices(&asked), [format!("智能体 {lead} 已被结束：plans have changed")]);
     assert_eq!(asked.results_of("send_message")[1].error(), Some("agent_terminated"));
@@ -128,10 +129,10 @@ fn a_subtree_ends_mail_goes_back_and_those_who_wait_are_told() {
     assert_eq!((&said["text"], &said["finality"]), (&json!("the lead is gone"), &json!("final")));
     let mut database = Database::read(&polity.data_dir());
     let waits = "SELECT count(*) FROM messages WHERE state IN ('delayed', 'queued', 'in_turn') AND receiver <> 'user'";
-    assert_eq!(database.number(waits), 0, "nothing waits for anybody who has ended");
+    assert_eq!(database.number(waits), 0, "messages still wait for an agent that has ended");
 }
 
-/// Nobody but those above ends an agent.
+/// Only its ancestors can terminate an agent.
 #[test]
 fn nobody_ends_itself_or_whom_it_did_not_hire() {
     let performed = Play::default()

@@ -1,4 +1,4 @@
-//! The forms of messages: their types, what each needs, who they are from, and how they look to the receiver.
+//! The formats of messages: their types, the required fields, the sender, and how they look to the receiver.
 
 use polity_tests::{Answer, Call, Conversation, ScriptedServer, Sender};
 use serde_json::{Value, json};
@@ -22,8 +22,7 @@ fn send_message_parameters(asked: &Conversation) -> Value {
     tool["function"]["parameters"].clone()
 }
 
-/// A whole payload of each type, and the lines that its receiver reads one below the other. The type's name stands in
-/// none of them.
+/// Returns a complete payload of a type, and lines that its receiver reads. No line contains the name of the type.
 fn whole(message_type: &str) -> (Value, &'static str) {
     let (fields, lines) = match message_type {
         "task_assignment" => (
@@ -53,7 +52,7 @@ fn whole(message_type: &str) -> (Value, &'static str) {
     (payload, lines)
 }
 
-/// Seed agent-communication, 3.8, 8.1, 8.2, 8.3 and 8.4: each type that the seed names is taken, and its fields arrive.
+/// Seed agent-communication, 3.8, 8.1, 8.2, 8.3 and 8.4: each type of the seed is accepted, and its fields arrive.
 #[test]
 fn every_type_of_message_arrives_with_its_fields() {
     let performed = Play::default()
@@ -72,7 +71,7 @@ fn every_type_of_message_arrives_with_its_fields() {
         .perform();
     let described = send_message_parameters(&performed.last_of("root")).to_string();
     for message_type in TYPES {
-        assert!(described.contains(message_type), "models are told of {message_type}");
+        assert!(described.contains(message_type), "the tool's schema does not mention {message_type}");
     }
     let sent = performed.last_of("root").results_of("send_message");
     assert!(sent.iter().all(|result| result.error().is_none()), "{sent:#?}");
@@ -81,7 +80,7 @@ fn every_type_of_message_arrives_with_its_fields() {
         let (_, lines) = whole(message_type);
         assert!(!lines.contains(message_type), "{lines}");
         let is_there = heard.iter().any(|heard| heard.text.contains(lines));
-        assert!(is_there, "{message_type}: {lines:?} in {heard:#?}");
+        assert!(is_there, "{message_type}: {lines:?} is not in {heard:#?}");
     }
     let hint = heard
         .iter()
@@ -89,7 +88,8 @@ fn every_type_of_message_arrives_with_its_fields() {
     assert!(hint, "{heard:#?}");
 }
 
-/// Seed agent-communication, 3.2, 8.2, 8.3, 8.4 and 8.5: what does not fit its type is refused, each gap named, and nothing comes.
+/// Seed agent-communication, 3.2, 8.2, 8.3, 8.4 and 8.5: a payload that does not fit its type is refused with every gap
+/// named, and nothing is delivered.
 #[test]
 fn what_does_not_fit_its_type_is_refused_and_nothing_is_delivered() {
     let wrong: Vec<(Value, &[&str])> = vec![
@@ -164,11 +164,11 @@ fn what_does_not_fit_its_type_is_refused_and_nothing_is_delivered() {
         assert_eq!(named, fields, "{}", refused.text);
     }
     for asked in performed.asked_by("worker") {
-        assert_eq!(asked.heard().len(), 1, "the first message alone: {:#?}", asked.heard());
+        assert_eq!(asked.heard().len(), 1, "only the first message may have arrived: {:#?}", asked.heard());
     }
 }
 
-/// Seed agent-communication, 9.1, 9.5 and 5.5: the system says who a message is from, whatever the sender says of itself.
+/// Seed agent-communication, 9.1, 9.5 and 5.5: the system stamps the sender, whatever the sender writes.
 #[test]
 fn nobody_says_itself_who_a_message_is_from() {
     let performed = Play::default()
@@ -192,7 +192,7 @@ fn nobody_says_itself_who_a_message_is_from() {
     );
     let sent = performed.last_of("worker").results_of("send_message").remove(0);
     let (accepted, said) = (sent.error().is_none(), &sent.value["ignored"]);
-    // An argument that the tool does not have may be refused; a sender of one's own choice is never taken.
+    // The daemon may refuse an unknown argument or ignore it, but must never accept a sender that the caller chooses.
     if accepted {
         assert_eq!(*said, json!(["from"]), "{}", sent.text);
         let heard = asked.heard();
@@ -204,18 +204,18 @@ fn nobody_says_itself_who_a_message_is_from() {
         assert_eq!(sent.error(), Some("invalid_arguments"), "{}", sent.text);
     }
     let of_user = asked.heard().into_iter().filter(|heard| heard.from == Sender::User).count();
-    assert_eq!(of_user, 1, "the person spoke once");
+    assert_eq!(of_user, 1, "exactly one message must be from the user");
 }
 
-/// The user message of a request that contains these words, whole.
+/// Returns the newest user message in a request that contains these words.
 #[track_caller]
 fn message(asked: &Conversation, words: &str) -> String {
     let texts = asked.messages().iter().filter(|message| message["role"] == "user").map(text_of);
     let found = texts.rev().find(|text| text.contains(words));
-    found.unwrap_or_else(|| panic!("{words:?} in {:#?}", asked.messages()))
+    found.unwrap_or_else(|| panic!("{words:?} is not in {:#?}", asked.messages()))
 }
 
-/// Seed agent-communication, 9.2, 9.3, 9.4, 10.1, 10.2, 10.3, 10.4, 10.5 and 10.6: exactly these lines.
+/// Seed agent-communication, 9.2, 9.3, 9.4, 10.1, 10.2, 10.3, 10.4, 10.5 and 10.6: a message has exactly these lines.
 #[test]
 fn a_message_is_a_header_its_content_and_a_hint() {
     let performed = Play::default()
@@ -249,7 +249,7 @@ fn a_message_is_a_header_its_content_and_a_hint() {
     let (kind, content) = below.split_once('\n').expect("lines");
     assert_eq!(header, format!("【来自 写手（{writer}）的消息】"));
     assert!(kind.starts_with("（消息类型）答复你的请求 m0"), "{kind}");
-    assert_eq!(content, "第一段\n\n三段", "an answer asks for no reply");
+    assert_eq!(content, "第一段\n\n三段", "an answer must not ask for a reply");
     let request = asked_for(&performed.last_of("写手"), "再短些");
     assert_eq!(
         message(&performed.last_of("写手"), "再短些"),
@@ -301,7 +301,7 @@ fn the_same_in_english() {
     );
 }
 
-/// The id that the message with these words shows.
+/// Returns the request id in the message with these words.
 #[track_caller]
 fn asked_for(asked: &Conversation, words: &str) -> String {
     let shown = message(asked, words);
@@ -313,7 +313,7 @@ fn spec() -> Value {
     json!({"services": "描述图片", "input_format": "一张图", "output_format": "一段话", "examples": "问：几个人？"})
 }
 
-/// Seed agent-communication, 4.1 and 4.2: an interface spec is optional, and whole where it is given.
+/// Seed agent-communication, 4.1 and 4.2: an interface spec is optional, but must be complete if it is given.
 #[test]
 fn an_interface_spec_has_four_fields_or_is_not_there() {
     let mut specs = vec![json!(null), spec(), json!("describes pictures"), json!({})];
@@ -345,8 +345,8 @@ fn an_interface_spec_has_four_fields_or_is_not_there() {
     assert_eq!(events(&performed.lines, "role_created").len(), 2);
 }
 
-/// Seed agent-communication, 4.3 and 4.4: who is introduced comes with its interface spec, and from then on the sender has it
-/// before it, with the advice to ask in that form.
+/// Seed agent-communication, 4.3 and 4.4: an introduction contains the interface spec. From then on the sender's
+/// requests contain it, too, with the advice to ask in that format.
 #[test]
 fn a_sender_has_the_interface_spec_of_whom_it_writes_to_before_it() {
     let performed = Play::default()

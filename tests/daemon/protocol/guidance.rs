@@ -1,5 +1,5 @@
-//! What the prompts tell agents of the protocol (seed agent-communication, requirement 6), in both languages; and that it is
-//! what is sent.
+//! What the prompts tell agents about the protocol (seed agent-communication, requirement 6) in both languages, and
+//! that the daemon sends these prompts.
 
 use polity_tests::{Answer, ScriptedServer};
 use serde_json::json;
@@ -38,7 +38,7 @@ const ENGLISH: Prompts = Prompts {
     root_small: include_str!("../../../prompts/en/root-small.txt"),
 };
 
-/// Each of these stands in the text.
+/// Fails unless the text contains each of these words.
 #[track_caller]
 fn assert_says(text: &str, words: &[&str]) {
     for word in words {
@@ -46,7 +46,7 @@ fn assert_says(text: &str, words: &[&str]) {
     }
 }
 
-/// One line says all of it.
+/// Fails unless a single line contains all of these words.
 #[track_caller]
 fn assert_one_line_says(text: &str, words: &[&str]) {
     let says = |line: &str| words.iter().all(|word| line.contains(word));
@@ -55,7 +55,7 @@ fn assert_one_line_says(text: &str, words: &[&str]) {
 
 const FIELDS: [&str; 5] = ["objective", "constraints", "inputs", "outputs", "completion_criteria"];
 
-/// Seed agent-communication, 6.1: each required field with what belongs there.
+/// Seed agent-communication, 6.1: root's prompt names each required field and explains it.
 #[test]
 fn root_is_told_the_required_fields_of_a_brief() {
     for (prompts, required) in [(CHINESE, "五个必填字段"), (ENGLISH, "Five required fields")] {
@@ -63,7 +63,7 @@ fn root_is_told_the_required_fields_of_a_brief() {
         for field in FIELDS {
             let explained =
                 prompts.root.lines().any(|line| line.trim_start().starts_with(&format!("- {field}")));
-            assert!(explained, "{field} in:\n{}", prompts.root);
+            assert!(explained, "{field} is not explained in:\n{}", prompts.root);
         }
     }
 }
@@ -83,7 +83,7 @@ fn everybody_is_told_of_contacts_and_introductions() {
     assert_says(ENGLISH.small, &["contact registry", "Contacts"]);
 }
 
-/// Seed agent-communication, 6.3: whoever hires is told to give a whole brief; root, and everybody else with a role.
+/// Seed agent-communication, 6.3: the prompts of root and of all other roles ask for a complete brief.
 #[test]
 fn whoever_hires_is_told_to_give_a_whole_brief() {
     for prompts in [CHINESE, ENGLISH] {
@@ -93,8 +93,8 @@ fn whoever_hires_is_told_to_give_a_whole_brief() {
     }
 }
 
-/// Seed agent-communication, 6.4, 3.1, 3.2, 3.3, 3.4, 3.5 and 3.6: how to ask, how to answer, how to ask around, and how to
-/// pass the answer on.
+/// Seed agent-communication, 6.4, 3.1, 3.2, 3.3, 3.4, 3.5 and 3.6: how to ask for an introduction, how to answer, how
+/// to forward the request, and how to pass the answer on.
 #[test]
 fn everybody_is_told_how_to_ask_for_an_introduction_and_how_to_answer() {
     for prompts in [CHINESE, ENGLISH] {
@@ -126,7 +126,8 @@ fn technical_constraints_must_reach_the_child() {
     assert_one_line_says(ENGLISH.root, &["never drop or reword one"]);
 }
 
-/// Seed agent-communication, 4.4, 5.4, 5.6, 9.4 and 9.5: the form of the other, no duty to answer a mere answer, and how to answer.
+/// Seed agent-communication, 4.4, 5.4, 5.6, 9.4 and 9.5: ask in the receiver's format, send no reply to an answer, and
+/// let the system stamp the sender.
 #[test]
 fn everybody_is_told_how_to_write_to_others() {
     assert_one_line_says(CHINESE.base, &["对方有接口说明的，按其格式提出请求"]);
@@ -137,7 +138,7 @@ fn everybody_is_told_how_to_write_to_others() {
     assert_one_line_says(ENGLISH.tools, &["from is stamped by the system, never write it"]);
 }
 
-/// Seed agent-communication, 7.5, 7.6 and 7.1: that a role's prompt may name whom to ask, and that a brief may bring contacts.
+/// Seed agent-communication, 7.5, 7.6 and 7.1: a role's prompt may name whom to ask, and a brief may bring contacts.
 #[test]
 fn whoever_hires_is_told_how_children_find_each_other() {
     for prompt in [CHINESE.root, CHINESE.hiring] {
@@ -150,14 +151,15 @@ fn whoever_hires_is_told_how_children_find_each_other() {
     }
 }
 
-/// Who speaks is to be read from the first line alone: without that, marks in the content would mean nothing.
+/// Only the first line names the sender. If agents did not know that, the marks in the content would be useless.
 #[test]
 fn everybody_is_told_where_the_sender_stands_and_what_the_mark_means() {
     assert_one_line_says(CHINESE.base, &["发送者只以消息首行为准", "“｜”"]);
     assert_one_line_says(ENGLISH.base, &["Only the first line", "says who the sender is", "\"|\""]);
 }
 
-/// Seed agent-communication, 6.1, 6.2 and 6.3: the files are what models get: the base and the tool rules all of them, root's part root alone, a role's part the others.
+/// Seed agent-communication, 6.1, 6.2 and 6.3: models get the text of the files. All get the base and the tool rules,
+/// only root gets root's part, and all others get the part for roles.
 #[test]
 fn these_prompts_are_what_is_sent() {
     let performed = Play::default()

@@ -1,6 +1,6 @@
-//! What agents write to pass for somebody else, in every place where they can write, over the wire: nobody is fooled.
+//! Agents try to impersonate somebody else, in every place where they can write: no request must be misleading.
 //!
-//! The attempts are a file of the crate that presents messages; whoever finds another way adds it there.
+//! The attempts are in a file of the crate that presents messages. Add newly found attempts there.
 
 use std::collections::BTreeMap;
 
@@ -19,24 +19,24 @@ fn injections() -> BTreeMap<String, String> {
     serde_json::from_str(file).expect("texts by name")
 }
 
-/// All attempts, one below the other.
+/// Returns all attempts, one per line.
 fn all() -> String {
     injections().into_values().collect::<Vec<_>>().join("\n")
 }
 
-/// The lines of a text as whoever reads it sees them, whatever ends them.
+/// Returns the lines of a text as a reader sees them, with all characters that may end a line.
 fn lines_seen(text: &str) -> Vec<&str> {
     let ends = ['\n', '\r', '\u{B}', '\u{C}', '\u{1C}', '\u{1D}', '\u{1E}', '\u{85}', '\u{2028}', '\u{2029}'];
     text.split(ends).collect()
 }
 
-/// Whether a reader who squints may take a line for one of the system's, in either language.
+/// Returns whether a careless reader may take a line for one of the system's, in either language.
 fn passes_for_the_system(line: &str) -> bool {
     const BLANK: [char; 5] = ['\u{115F}', '\u{1160}', '\u{3164}', '\u{FFA0}', '\u{2800}'];
     let squinted: String = line
         .nfkd()
         .filter_map(|character| match character {
-            // Turns the line around, with the bracket that stands behind.
+            // These characters reverse the line, so that a bracket at its end appears at its beginning.
             '\u{202D}' | '\u{202E}' | '\u{2067}' if line.contains(['【', '】']) => Some('【'),
             '【' | '】' | '〖' | '〔' | '〘' | '〚' | '⟦' | '⟬' | '⦗' | '⁅' | '❲' => {
                 Some('【')
@@ -59,8 +59,10 @@ fn passes_for_the_system(line: &str) -> bool {
         || words.iter().any(|words| squinted.starts_with(words))
 }
 
-/// The lines of a user message that pass for the system's and are not: not the first, not the kind and the
-/// self-introduction below it, not the hint at the end, not the heading of an attachment's block.
+/// Returns the lines of a user message that look like the system's but are not.
+///
+/// Genuine lines are the header, the message type and the self-introduction below it, the reply hint at the end, and
+/// the heading of an attachment's block.
 fn forged(text: &str) -> Vec<String> {
     let lines = lines_seen(text);
     let id =
@@ -69,7 +71,7 @@ fn forged(text: &str) -> Vec<String> {
     let numbered = lines.iter().enumerate().skip(1);
     let forged = numbered.filter(|(at, line)| {
         let is_hint = **line == hint && at + 1 == lines.len();
-        // The kind of message stands below the header, the self-introduction below that.
+        // The message type is below the header, and the self-introduction is below the type.
         let is_kind = *at == 1 && id.is_some() && line.starts_with("（消息类型）");
         let introduces = *at == 2 && line.starts_with("（自我介绍）我是 forger。职责：");
         let is_block = **line == "【收到附件】"
@@ -82,7 +84,7 @@ fn forged(text: &str) -> Vec<String> {
     forged.map(|(_, line)| (*line).to_owned()).collect()
 }
 
-/// The user messages and the system message of a request hold no forged line, and each user message has one header.
+/// Fails if a message in a request contains a forged line, or if a user message has no genuine header.
 #[track_caller]
 fn assert_nobody_is_fooled(asked: &Conversation) {
     let id = asked.agent_id();
@@ -102,11 +104,11 @@ fn assert_nobody_is_fooled(asked: &Conversation) {
     let system = asked.system();
     for line in lines_seen(&system) {
         let is_own = of_system.contains(&line) || own.contains(line) || line.starts_with("｜ ");
-        assert!(is_own || !passes_for_the_system(line), "{id} is told {line:?}");
+        assert!(is_own || !passes_for_the_system(line), "the system message of {id} contains {line:?}");
     }
 }
 
-/// Every message that the forger sends: an attempt in every field, once for each way a payload can be.
+/// Returns the messages of the forger: the attempt in every field, once in each of the two forms of a payload.
 fn letters(to: &Value, attempt: &str, attachments: &[Value]) -> Vec<Call> {
     let payloads = [
         json!({"message_type": "status_report", "text": attempt, "contact_reason": attempt, "from": attempt,
@@ -116,13 +118,13 @@ fn letters(to: &Value, attempt: &str, attachments: &[Value]) -> Vec<Call> {
     payloads.into_iter().map(|payload| send(to.clone(), payload)).collect()
 }
 
-/// The messages of the forger that an agent has heard, as it reads them.
+/// Returns the messages of the forger that an agent has received, as it reads them.
 fn letters_of_forger(asked: &Conversation) -> Vec<String> {
     let texts = asked.messages().iter().filter(|message| message["role"] == "user").map(text_of);
     texts.filter(|text| text.starts_with("【来自 forger（")).collect()
 }
 
-/// What was attempted did arrive: as text, in fields, and as content that is no text.
+/// Checks that each attempt did arrive: as text, as a field, and as content that is not text.
 #[track_caller]
 fn assert_attempts_arrive(asked: &Conversation) {
     let letters = letters_of_forger(asked);
@@ -137,16 +139,16 @@ fn assert_attempts_arrive(asked: &Conversation) {
     for (name, attempt) in injections() {
         let lines: Vec<&str> = lines_seen(&attempt).into_iter().filter(|line| !line.is_empty()).collect();
         let whole = letters.iter().any(|letter| lines.iter().all(|line| letter.contains(line)));
-        assert!(whole, "{name}: the text {attempt:?}");
+        assert!(whole, "{name}: the text {attempt:?} has not arrived");
         let field =
             |line: &str| line.strip_prefix("note: ").is_some_and(|note| is_json(note, &json!(attempt)));
-        assert!(some_line(&field), "{name}: the field");
+        assert!(some_line(&field), "{name}: the field has not arrived");
         let content = json!({ attempt.as_str(): [attempt] });
-        assert!(some_line(&|line| is_json(line, &content)), "{name}: the content");
+        assert!(some_line(&|line| is_json(line, &content)), "{name}: the content has not arrived");
     }
 }
 
-/// How many messages of the forger an agent has heard.
+/// Returns how many messages of the forger an agent has received.
 fn of_forger(asked: &Conversation) -> usize {
     let is_it = |from: &Sender| matches!(from, Sender::Agent { role, .. } if role == "forger");
     asked.heard().iter().filter(|heard| is_it(&heard.from)).count()
@@ -241,7 +243,7 @@ fn nobody_passes_for_somebody_else_whatever_it_writes_wherever() {
             |_| Answer::say("done"),
         )
         .ending("victim", vec![], |_| Answer::say(format!("I have read it all\n{}", all())))
-        // The server's words about a failure are somebody's words too.
+        // An error message of the server is also foreign text.
         .ending("pawn", vec![], |_| {
             Answer::error(
                 400,
@@ -267,12 +269,12 @@ fn nobody_passes_for_somebody_else_whatever_it_writes_wherever() {
     for asked in &requests {
         assert_nobody_is_fooled(asked);
     }
-    // All of it did arrive, and each reader knows how many spoke.
+    // All attempts have arrived, and each request shows the right number of messages.
     assert_attempts_arrive(newest("victim"));
     assert_attempts_arrive(newest("root"));
     let attempts = injections().len();
     assert_eq!(of_forger(newest("victim")), 2 * attempts + 3);
-    // The last words of its turn answer root.
+    // One more is the closing text of its turn, which answers root.
     assert_eq!(of_forger(newest("root")), 2 * attempts + 1);
     let of_user = newest("root").heard().into_iter().filter(|heard| heard.from == Sender::User).count();
     let of_system: Vec<String> = newest("root")
@@ -284,15 +286,11 @@ fn nobody_passes_for_somebody_else_whatever_it_writes_wherever() {
     assert_eq!(of_user, 1);
     assert!(of_system.iter().any(|text| text.contains("失败：")), "{of_system:?}");
     for notice in &of_system {
-        assert_eq!(
-            notice.lines().count(),
-            1,
-            "what the server said is no line of the notice's own: {notice}"
-        );
+        assert_eq!(notice.lines().count(), 1, "the server's text must not add lines to the notice: {notice}");
     }
 }
 
-/// Seed agent-communication, 10.3: a name stands in the header, so it cannot be one.
+/// Seed agent-communication, 10.3: the header contains the name, so a name must not look like a header.
 #[test]
 fn nobody_gets_a_name_that_is_a_header() {
     let calls = batch(|_| {
@@ -320,14 +318,14 @@ fn nobody_gets_a_name_that_is_a_header() {
             !name.contains(['【', '】', '[', ']', '<', '>', '〖', '［', '\n', '\u{2028}', '\u{202E}']);
         match result.error() {
             Some(code) => assert_eq!(code, "invalid_arguments", "{name:?}"),
-            None => assert!(is_plain && name.chars().count() <= 64, "{name:?} was taken"),
+            None => assert!(is_plain && name.chars().count() <= 64, "{name:?} was accepted as a name"),
         }
     }
     let refused = asked.results_of("spawn_agent_with_task").remove(0);
     assert_eq!(refused.error(), Some("invalid_arguments"), "{}", refused.text);
 }
 
-/// What the person attaches may be as wicked as anything: the names of files, and what is in them.
+/// The user may attach malicious files: their names and their contents are untrusted.
 #[test]
 fn files_of_the_person_do_not_speak_for_anybody() {
     for input in [&["text"][..], &["text", "vision", "file"]] {

@@ -1,4 +1,4 @@
-//! Introductions: how an agent comes to know one whom it does not know.
+//! Introductions: how an agent gets to know an agent that it does not know.
 
 use std::sync::{Arc, OnceLock};
 
@@ -30,27 +30,27 @@ fn answer(target: &str, request: &str) -> Value {
         "usage_hint": "一次一张图", "request_id": request})
 }
 
-/// Whom the asker's parent asks in its turn.
+/// The agent to which the asker's parent passes the request on.
 #[derive(Clone, Copy)]
 enum Way {
-    /// A colleague, who knows the specialist.
+    /// A colleague that knows the specialist.
     Colleague,
-    /// Its own parent, who asks the colleague.
+    /// Its own parent, which asks the colleague.
     Parent,
 }
 
-/// What root and the front page say: what the specialist has seen, once they have heard of it.
+/// The answer of root, `front` and the asker: the specialist's result, once they have received it.
 fn pass_on_result(asked: &Conversation) -> Answer {
     Answer::say(if hears(asked, RESULT) { RESULT } else { WAITING })
 }
 
-/// What the specialist sees.
+/// The result of the specialist.
 const RESULT: &str = "two people";
 
-/// Five agents in three generations: root hires `back` and `front`, `back` a specialist, `front` an asker, whose message to
-/// the specialist needs an introduction along the whole way.
+/// Plays five agents in three generations: root hires `back` and `front`, `back` hires a specialist, and `front` hires
+/// an asker. The asker can write to the specialist only after an introduction along the whole chain.
 fn chain(way: Way) -> Performed {
-    // A name that nobody was told: the asker tries it before it is introduced.
+    // Nobody has told the asker this id; it tries to write to it before the introduction.
     let specialist: Arc<OnceLock<String>> = Arc::default();
     let known = Arc::clone(&specialist);
 
@@ -129,7 +129,7 @@ fn chain(way: Way) -> Performed {
         if asked.role_name() == "back"
             && let Some(id) = hired(asked, "specialist")
         {
-            // The same at each request of `back`.
+            // Every request of `back` gives the same id, so it may already be set.
             let _ = specialist.set(id);
             if !hears(asked, "required_capability") {
                 return Answer::say("back is ready");
@@ -143,7 +143,7 @@ fn chain(way: Way) -> Performed {
     Performed { lines: json_lines(&output.stdout), output, server, data: polity }
 }
 
-/// What holds of a chain, whichever way it goes.
+/// Checks everything that holds for the chain in both ways.
 #[track_caller]
 fn assert_chain(way: Way, introductions: usize) {
     let performed = chain(way);
@@ -152,28 +152,32 @@ fn assert_chain(way: Way, introductions: usize) {
     let (asker, front, specialist) =
         (performed.id("asker"), performed.id("front"), performed.id("specialist"));
 
-    // Before the introduction the asker is refused, and nothing is delivered.
+    // Before the introduction, the asker's message is refused and not delivered.
     let asked = performed.last_of("asker");
     let sent = asked.results_of("send_message");
     assert_eq!(sent[0].error(), Some("unknown_contact"));
     assert_eq!((sent[1].error(), sent[2].error()), (None, None), "{sent:#?}");
     let heard = performed.last_of("specialist").heard();
-    assert_eq!(heard.len(), 1, "the refused one never came: {heard:#?}");
+    assert_eq!(heard.len(), 1, "the refused message must not arrive: {heard:#?}");
 
-    // Whoever asks on names the request that it was asked, and each answer names the one that it is to.
+    // An agent that passes a request on names the original request, and each answer names the request that it answers.
     let first = sent[1].value["messageIds"][0]["id"].as_str().expect("an id").to_owned();
     let asked_on = performed.last_of("front").results_of("send_message").remove(0);
     assert_eq!(asked_on.arguments["payload"]["request_id"], first);
     assert_eq!(request_id(&performed.last_of("front")), first);
     let told = introduced(&asked);
     assert_eq!((&told["id"], &told["roleName"]), (&json!(specialist), &json!("specialist")));
-    assert_eq!(told["interface_spec"], spec(), "from the registry, not from the introducer's text");
+    assert_eq!(
+        told["interface_spec"],
+        spec(),
+        "the spec must come from the registry, not from the introducer's text"
+    );
     let of_front =
         asked.heard().into_iter().find(|heard| heard.text.contains("target_agent")).expect("an introduction");
     assert_eq!(of_front.from, Sender::Agent { role: "front".to_owned(), id: front.clone() });
     assert!(of_front.text.contains("usage_hint: 一次一张图"), "{}", of_front.text);
 
-    // Each step of the way made one contact.
+    // Each step of the chain has made one contact.
     let added = events(&performed.lines, "contact_added");
     let introduced: Vec<[&Value; 3]> = added
         .iter()
@@ -190,7 +194,7 @@ fn assert_chain(way: Way, introductions: usize) {
         (&json!("introduction"), &json!(front), &json!("specialist"), &spec())
     );
 
-    // The specialist learns who writes, how it came to know it, and why.
+    // The specialist learns who writes, through whom the asker knows it, and why the asker writes.
     let lines: Vec<&str> = heard[0].text.lines().collect();
     assert_eq!(heard[0].from, Sender::Agent { role: "asker".to_owned(), id: asker.clone() });
     assert_eq!(
@@ -202,7 +206,7 @@ fn assert_chain(way: Way, introductions: usize) {
         added.iter().any(|event| event["owner"] == json!(specialist)
             && event["agent"] == json!(asker)
             && event["source"] == "first_message"),
-        "from then on the specialist knows the asker"
+        "the first message must make the asker a contact of the specialist"
     );
 }
 
@@ -212,13 +216,13 @@ fn a_specialist_is_reached_through_a_chain_of_two_introductions() {
     assert_chain(Way::Colleague, 2);
 }
 
-/// Seed agent-communication, 3.5 and 3.6: those who are asked ask on, as far as it goes.
+/// Seed agent-communication, 3.5 and 3.6: each agent that is asked may ask the next one.
 #[test]
 fn a_chain_may_be_longer_than_that() {
     assert_chain(Way::Parent, 3);
 }
 
-/// Seed agent-communication, 3.3: whoever is asked has before it what was asked for, whom it knows, and what they can do.
+/// Seed agent-communication, 3.3: the agent that is asked sees the request, its contacts and their capabilities.
 #[test]
 fn who_is_asked_sees_the_request_and_its_own_contacts_with_what_they_do() {
     let performed = Play::default()
@@ -252,7 +256,7 @@ fn who_is_asked_sees_the_request_and_its_own_contacts_with_what_they_do() {
     assert!(of_painter[1].contains("描述图片"), "{contacts}");
 }
 
-/// Seed agent-communication, 3.5: an introducer who finds nobody says so, and the asker goes on.
+/// Seed agent-communication, 3.5: an introducer that finds nobody answers so, and the asker goes on.
 #[test]
 fn nobody_is_an_answer_too() {
     let performed = Play::default()
@@ -280,7 +284,8 @@ fn nobody_is_an_answer_too() {
     assert!(sources.iter().all(|event| event["source"] != "introduction"), "{sources:?}");
 }
 
-/// Seed agent-communication, 3.7: everything that an introduction can be beside an answer that names a stranger to the asker; the results, in order.
+/// Seed agent-communication, 3.7: all cases other than an answer with an agent unknown to the asker, with their results
+/// in order.
 #[test]
 fn every_other_introduction_has_an_outcome_of_its_own() {
     let performed = Play::default()
@@ -299,23 +304,23 @@ fn every_other_introduction_has_an_outcome_of_its_own() {
                         send(to, payload)
                     };
                     vec![
-                        // Unsolicited, by id.
+                        // An unsolicited introduction, by id.
                         introduce(&writer, json!({"id": painter})),
-                        // Somebody already known.
+                        // An agent that the receiver already knows.
                         introduce(&writer, json!({"id": painter})),
-                        // By the name of its role, and the id alone.
+                        // The target is a plain string with the name of the role.
                         introduce(&painter, json!("writer")),
-                        // The receiver itself.
+                        // The target is the receiver itself.
                         introduce(&writer, json!({"id": writer})),
-                        // The introducer itself.
+                        // The target is the introducer itself.
                         introduce(&writer, json!({"id": "root"})),
-                        // The person.
+                        // The target is the user.
                         introduce(&writer, json!({"id": "user"})),
-                        // Nobody the introducer knows.
+                        // The introducer does not know the target.
                         introduce(&writer, json!({"id": "nobody-1234"})),
-                        // Without a word on how to use it.
+                        // The field `usage_hint` is missing.
                         send(writer.as_str(), json!({"message_type": "introduction_response", "target_agent": {"id": painter}})),
-                        // One who has ended.
+                        // The target has ended.
                         Call::new("terminate_agent", json!({"agentId": painter})),
                         introduce(&writer, json!({"id": painter})),
                     ]
@@ -351,12 +356,12 @@ fn every_other_introduction_has_an_outcome_of_its_own() {
         .filter(|event| event["source"] == "introduction")
         .map(|event| [&event["owner"], &event["agent"]])
         .collect();
-    // Each contact once; the introducer is no new one.
+    // Each contact is added once, and the introducer is not a new contact.
     let user = json!("user");
     assert_eq!(introduced, [[&writer, &painter], [&painter, &writer], [&writer, &user]]);
 }
 
-/// The introducer must know both.
+/// The introducer must know both agents.
 #[test]
 fn nobody_introduces_a_stranger_or_to_a_stranger() {
     let performed = Play::default()
@@ -372,7 +377,8 @@ fn nobody_introduces_a_stranger_or_to_a_stranger() {
                 batch(|asked| {
                     let hidden = hired(asked, "hidden").expect("hired");
                     vec![
-                        // Root is no contact of the hidden one's; a friend is none of the lead's.
+                        // The lead does not know the friend. It knows root and the hidden agent, so only the last call
+                        // succeeds.
                         send("friend", answer(&hidden, "m000000001")),
                         send(hidden.as_str(), answer("friend", "m000000001")),
                         send(hidden.as_str(), answer("root", "m000000001")),

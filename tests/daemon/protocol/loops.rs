@@ -1,4 +1,4 @@
-//! Agents that keep each other busy, or wait for each other.
+//! Agents that keep each other busy, and agents that wait for each other.
 
 use polity_tests::{Answer, Call, Conversation, Polity, ScriptedServer};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use crate::support::database::Database;
 use crate::support::hiring::{brief, hire, hired};
 use crate::support::{app, events, home, json_lines, run, service};
 
-/// Whether the system has just told the agent something with these words.
+/// Returns whether the agent has received a notice with these words.
 fn told(asked: &Conversation, words: &str) -> bool {
     let is_it = |message: &Value| {
         message["content"]
@@ -17,7 +17,7 @@ fn told(asked: &Conversation, words: &str) -> bool {
     asked.messages().iter().any(is_it)
 }
 
-/// The call that asks somebody for something.
+/// Returns a call that sends a collaboration request.
 fn ask(to: &str, text: &str) -> Answer {
     Answer::call(
         "send_message",
@@ -25,8 +25,8 @@ fn ask(to: &str, text: &str) -> Answer {
     )
 }
 
-/// The lead asks the reader, the reader asks the writer, and the writer asks the lead; root waits for the lead. `on_told`
-/// is what each of the three does when it is told of the circle.
+/// Plays a circle: the lead asks the reader, the reader asks the writer, and the writer asks the lead. Root waits for
+/// the lead. `on_told` is the answer of each of the three once it has the notice about the circle.
 pub(crate) fn circle(asked: &Conversation, on_told: fn(&Conversation) -> Answer) -> Answer {
     let sent = asked.results_of("send_message").into_iter();
     let sent =
@@ -53,7 +53,7 @@ pub(crate) fn circle(asked: &Conversation, on_told: fn(&Conversation) -> Answer)
             if told(asked, CIRCLE) {
                 return on_told(asked);
             }
-            // It cannot say before the reader has; what it says at once would break the circle.
+            // The lead answers the writer only after the reader's answer; an earlier answer would break the circle.
             let is_asked = asked.heard().iter().any(|heard| heard.text.contains(QUESTION));
             if is_asked && sent == 0 {
                 let reader = hired(asked, "reader").expect("hired");
@@ -73,10 +73,10 @@ pub(crate) fn circle(asked: &Conversation, on_told: fn(&Conversation) -> Answer)
     }
 }
 
-/// What goes round.
+/// The question that the reader and the writer pass on.
 const QUESTION: &str = "which page is page one?";
 
-/// Words of the notice that tells of a circle.
+/// Words of the notice about a circle.
 const CIRCLE: &str = "互相等待";
 
 #[test]
@@ -90,13 +90,13 @@ fn agents_that_wait_for_each_other_are_told_and_the_result_comes_up() {
     assert_eq!(found.len(), 1, "{}", ended.stdout);
     let agents = found[0]["agents"].as_array().expect("agents").iter().filter_map(Value::as_str);
     let roles: Vec<&str> = agents.filter_map(|id| id.split('-').next()).collect();
-    assert_eq!(roles, ["lead", "reader", "writer"], "root only waits behind them");
+    assert_eq!(roles, ["lead", "reader", "writer"], "root waits for the circle but is not part of it");
     let to_root = events(&lines, "message_accepted").into_iter().filter(|message| message["to"] == "root");
     let said: Vec<&str> = to_root.filter_map(|message| message["text"].as_str()).collect();
     assert!(said.contains(&"the lead says welcome"), "{said:?}");
 }
 
-/// A circle that its members do not break is told once; then the task ends without them.
+/// The notice about a circle comes only once. If its members do not break it, the task ends without their answers.
 #[test]
 fn a_deadlock_that_stays_is_told_once() {
     let server = ScriptedServer::start(|asked| circle(asked, |_| Answer::nothing()));
@@ -106,7 +106,7 @@ fn a_deadlock_that_stays_is_told_once() {
     assert!(ended.stdout.contains("this is all there is"), "{}", ended.stdout);
 }
 
-/// Two agents that thank each other for ever, with messages that they send themselves.
+/// Two agents thank each other for ever with `send_message`.
 #[test]
 fn a_pair_that_only_writes_to_each_other_is_stopped_and_both_are_told() {
     let server = ScriptedServer::start(|asked| match asked.role_name().as_str() {
@@ -147,7 +147,7 @@ fn a_pair_that_only_writes_to_each_other_is_stopped_and_both_are_told() {
     let ended = run(&polity, &["write", "--json"]).expect_code(0);
     let lines = json_lines(&ended.stdout);
     let reached: Vec<&Value> = events(&lines, "limit_reached");
-    assert_eq!(reached.len(), 2, "both are told, once: {reached:?}");
+    assert_eq!(reached.len(), 2, "each agent must be told once: {reached:?}");
     assert!(reached.iter().all(|event| event["limit"] == "maxPairExchanges" && event["value"] == 12));
     assert!(ended.stdout.contains("they thanked each other"));
     let mut database = Database::read(&polity.data_dir());
@@ -155,10 +155,10 @@ fn a_pair_that_only_writes_to_each_other_is_stopped_and_both_are_told() {
         WHERE sender NOT IN ('system', 'user') AND receiver <> 'user' ORDER BY seq";
     let mut senders = database.texts::<1>(between);
     senders.dedup();
-    assert!(senders.len() <= 13, "the hiring's message and twelve more: {senders:?}");
+    assert!(senders.len() <= 13, "expected the first message and at most twelve more: {senders:?}");
 }
 
-/// Other work in between starts the count anew.
+/// Other work in between resets the count.
 #[test]
 fn a_pair_that_gets_work_done_may_go_on() {
     let server = ScriptedServer::start(|asked| {

@@ -1,4 +1,4 @@
-//! Models that only ever answer in plain text: what they find out travels up to the person all the same.
+//! Models that only answer in plain text: their results still reach the user.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use crate::support::hiring::brief;
 use crate::support::play::{Play, WAITING, role, spawn, words};
 use crate::support::{home, letters, run, start};
 
-/// What each of these roles has said last to the agent that asks, if all of them have said something else than that they wait.
+/// Returns the newest text of each of these roles; `None` until the agent that asks has heard from all of them.
 fn results(asked: &Conversation, roles: &[&str]) -> Option<String> {
     let heard = asked.heard();
     let said = roles.iter().map(|role| {
@@ -25,7 +25,7 @@ fn speak(asked: &Conversation, roles: &[&str]) -> Answer {
     results(asked, roles).map_or_else(|| Answer::say(WAITING), Answer::say)
 }
 
-/// Root hires two leads, each of them two workers; the prompt's last word is in what the workers say.
+/// Root hires two leads, and each lead hires two workers. Each agent passes on the texts of those that it has hired.
 fn organisation() -> Play {
     let lead = |play: Play, name: &'static str, first: &'static str, second: &'static str| {
         play.ending(name, vec![role(first), spawn(first), role(second), spawn(second)], move |asked| {
@@ -44,7 +44,7 @@ fn organisation() -> Play {
         .fold(play, |play, name| play.ending(name, vec![], move |_| Answer::say(format!("the {name}"))))
 }
 
-/// Seed agent-communication, 9.2 and 5.4: nobody sends a message, and everybody's words arrive.
+/// Seed agent-communication, 9.2 and 5.4: no agent calls `send_message`, and all texts arrive.
 #[test]
 fn plain_text_alone_brings_the_result_up_to_the_person() {
     let performed = organisation().perform();
@@ -59,7 +59,7 @@ fn plain_text_alone_brings_the_result_up_to_the_person() {
     }
 }
 
-/// Two prompts at once in one society: each has its own agents, its own words, and its own answer.
+/// Two tasks run at the same time in one society: each has its own agents, messages and answer.
 #[test]
 fn two_tasks_at_once_never_mix() {
     const MARKS: [&str; 2] = ["ALPHA", "BETA"];
@@ -67,7 +67,7 @@ fn two_tasks_at_once_never_mix() {
         |asked: &Conversation| MARKS.into_iter().find(|mark| asked.text_contains(mark)).expect("a mark");
     let answers = Arc::new(AtomicBool::new(false));
     let switch = Arc::clone(&answers);
-    // Whatever is hired or said carries the mark of its task on.
+    // Every hired agent and every message carries the mark of its task.
     let server = ScriptedServer::start(move |asked| {
         if !switch.load(Ordering::SeqCst) {
             return Answer::hang();

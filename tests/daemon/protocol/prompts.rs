@@ -1,4 +1,4 @@
-//! The system message of a request.
+//! The contents of a request's system message.
 
 use polity_tests::{Answer, ScriptedServer};
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::support::hiring::{boss_and_worker, hired};
 use crate::support::{asked_by, home, run};
 
-/// Where the lines stand, in order.
+/// Fails unless the text contains these lines in this order.
 #[track_caller]
 fn assert_in_order(text: &str, lines: &[&str]) {
     let mut rest = text;
@@ -56,7 +56,7 @@ fn it_holds_the_brief_the_facts_and_the_contacts_in_order() {
             &format!("- {worker}｜worker｜输入: text｜输出: text,tool_calling"),
         ],
     );
-    assert!(!root.system().contains("【任务委托书 Task Brief】\n"), "root has no brief");
+    assert!(!root.system().contains("【任务委托书 Task Brief】\n"), "root must not have a brief");
 }
 
 #[test]

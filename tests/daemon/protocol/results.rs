@@ -1,4 +1,4 @@
-//! Answers in the form that a brief asks for.
+//! Answers in the form that a brief requires with `result_schema`.
 
 use polity_tests::{Answer, Conversation, Polity, ScriptedServer};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::support::hiring::{Gate, brief, hired};
 use crate::support::{app, json_lines, run, service, start};
 
-/// What the writer is to answer.
+/// Returns the schema of the writer's answer.
 fn form() -> Value {
     json!({"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]})
 }
@@ -16,14 +16,14 @@ fn home_of(server: &ScriptedServer) -> Polity {
     Polity::new(&services, &app(&json!({})))
 }
 
-/// Root hires a writer for a title, and passes on what it hears. `writes` is what the writer does.
+/// Root hires a writer for a title, and passes on its answer. `writes` plays the writer.
 fn society(
     writes: impl Fn(&Conversation) -> Answer + Send + Sync + 'static,
 ) -> impl Fn(&Conversation) -> Answer + Send + Sync + 'static {
     assigned(json!({"message_type": "task_assignment", "text": "a title, please"}), writes)
 }
 
-/// As [`society`], with this as the first message to the writer.
+/// Does the same as [`society`], with this first message to the writer.
 fn assigned(
     message: Value,
     writes: impl Fn(&Conversation) -> Answer + Send + Sync + 'static,
@@ -48,7 +48,7 @@ fn assigned(
     }
 }
 
-/// How often the writer was told that its answer does not fit.
+/// Returns how often the writer was told that its answer does not fit the schema.
 fn told(asked: &Conversation) -> usize {
     let heard = asked.heard();
     let notices = heard.iter().filter(|heard| heard.text.contains("你的答复尚未发出")).count();
@@ -67,7 +67,7 @@ fn a_closing_text_that_does_not_fit_is_returned_once_and_the_next_one_goes_up() 
     assert!(ended.stdout.contains("\"title\": \"A Title\""), "{}", ended.stdout);
     let asked = server.requests().into_iter().map(|request| request.conversation());
     let writer: Vec<Conversation> = asked.filter(|asked| asked.role_name() == "writer").collect();
-    assert_eq!(writer.len(), 2, "it was asked once more");
+    assert_eq!(writer.len(), 2, "the writer must be asked once more");
     let first = &writer[0].heard()[0].text;
     assert!(first.contains("JSON Schema：{") && first.contains("\"title\""), "{first}");
     let messages = messages_of(&polity);
@@ -90,7 +90,7 @@ fn a_message_that_never_fits_goes_up_with_what_is_wrong() {
     assert!(ended.stdout.contains("schema_errors: [\"it is not JSON\"]"), "{}", ended.stdout);
     let messages = messages_of(&polity);
     let texts = messages.iter().filter(|message| message["text"] == "no JSON at all");
-    assert_eq!(texts.count(), 1, "the first was refused");
+    assert_eq!(texts.count(), 1, "the first message must be refused");
     server.assert_clean();
 }
 
@@ -116,7 +116,7 @@ fn a_schema_that_is_none_hires_nobody() {
     assert_eq!(server.request_count(), 2);
 }
 
-/// That it was returned is in the records, so the next process does not return it again.
+/// A record notes that the answer was returned, so the next process does not return it again.
 #[test]
 fn what_was_returned_before_a_crash_is_not_returned_again() {
     let (asked_again, gate) = (Gate::default(), Gate::default());
@@ -136,11 +136,11 @@ fn what_was_returned_before_a_crash_is_not_returned_again() {
     let ended = run(&polity, &["--resume"]).expect_code(0);
     assert!(ended.stdout.contains("schema_errors"), "{}", ended.stdout);
     let writer = server.requests().iter().filter(|request| told(&request.conversation()) > 1).count();
-    assert_eq!(writer, 0, "it was told once");
+    assert_eq!(writer, 0, "the writer was told twice");
     server.assert_clean();
 }
 
-/// The schema of a brief counts for the first message that the child gets, in whatever form that comes.
+/// The schema of a brief applies to the first message that the child gets, whatever the type of that message.
 #[test]
 fn the_first_request_of_a_parent_is_answered_in_the_form_of_the_brief() {
     let server = ScriptedServer::start(assigned(json!("a title, please"), |asked| match told(asked) {
@@ -150,7 +150,10 @@ fn the_first_request_of_a_parent_is_answered_in_the_form_of_the_brief() {
     let polity = home_of(&server);
     run(&polity, &["a title"]).expect_code(0);
     let messages = messages_of(&polity);
-    assert!(messages.iter().all(|message| message["text"] != "A Title"), "it was returned: {messages:?}");
+    assert!(
+        messages.iter().all(|message| message["text"] != "A Title"),
+        "the text that does not fit was delivered: {messages:?}"
+    );
     assert!(messages.iter().any(|message| message["payload"]["checked_result"].is_object()), "{messages:?}");
 }
 
@@ -182,7 +185,7 @@ fn a_text_that_was_returned_is_forgotten_once_something_else_was_sent() {
     assert!(messages.iter().all(|message| message["text"] != "A Title"), "{messages:?}");
 }
 
-/// Both were written before the model could know.
+/// The model wrote the second answer before it could know that the first did not fit.
 #[test]
 fn two_answers_of_one_batch_are_both_returned() {
     let call =
@@ -213,7 +216,7 @@ fn what_the_system_writes_cannot_be_forged() {
     assert_eq!(done["payload"], json!({"schema_errors": ["it is not JSON"]}));
 }
 
-/// The messages of the society, as the reading command prints them.
+/// Returns the messages of the society, as `polity messages --json` prints them.
 fn messages_of(polity: &Polity) -> Vec<Value> {
     let printed = polity.run(&["messages", "--json", "--data", "data"]).expect_code(0).stdout;
     json_lines(&printed)

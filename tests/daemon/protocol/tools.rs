@@ -1,11 +1,11 @@
-//! Tool calls, the sound and the unsound.
+//! Valid and invalid tool calls.
 
 use polity_tests::{Answer, Call, Conversation, ScriptedServer};
 use serde_json::json;
 
 use crate::support::{home, home_with, last_asked, run};
 
-/// Calls once, then says `done`.
+/// Starts a server whose model makes this call once and then says `done`.
 fn once(call: Call) -> ScriptedServer {
     ScriptedServer::start(move |asked| match asked.tool_results().is_empty() {
         true => Answer::calls(vec![call.clone()]),
@@ -64,7 +64,7 @@ fn arguments_that_are_no_json_are_quoted_back() {
     let refused = asked.tool_results().remove(0);
     assert_eq!(refused.error(), Some("invalid_arguments"));
     assert!(refused.text.contains("oops"), "{}", refused.text);
-    assert!(refused.arguments.is_object(), "the history holds a JSON object");
+    assert!(refused.arguments.is_object(), "the history must contain a JSON object");
 }
 
 /// Seed agent-communication, 1.4.
@@ -117,7 +117,7 @@ fn what_a_tool_does_not_know_is_named_in_its_result() {
     );
 }
 
-/// The answer of a server that gives two calls one id.
+/// Returns the answer of a server that gives two calls the same id.
 fn doubled() -> serde_json::Value {
     let call =
         |tool: &str| json!({"id": "same", "type": "function", "function": {"name": tool, "arguments": "{}"}});
@@ -158,7 +158,10 @@ fn too_many_rounds_end_in_a_summary() {
     assert_eq!(requests.len(), 4);
     let last = last_asked(&server);
     assert!(last.last_user_text().contains("已达上限（3 次）"));
-    assert!(!last.offered_tools().is_empty(), "the tools stay, so that the history stays valid");
+    assert!(
+        !last.offered_tools().is_empty(),
+        "the request must offer the tools, so that the history stays valid"
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Servers that fail, and what goes back to them.
+//! Servers that fail, and what the next requests to them contain.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::support::files::{PICTURE, write};
 use crate::support::hiring::{Gate, boss_and_worker};
 use crate::support::{app, events, home, home_with, json_lines, last_asked, letters, run, service};
 
-/// Gives these answers, one for each request, whoever asks; the last for all that follow.
+/// Starts a server that gives these answers in order, one for each request, and repeats the last one.
 fn in_turn(answers: Vec<Answer>) -> ScriptedServer {
     let given = Mutex::new(0);
     ScriptedServer::start(move |_| {
@@ -22,7 +22,7 @@ fn in_turn(answers: Vec<Answer>) -> ScriptedServer {
     })
 }
 
-/// Fails first, then answers: what the person sees and the history are as if nothing had been.
+/// Checks that after one failure the answer to the user and the history are the same as without it.
 #[track_caller]
 fn check_retried(failure: Answer, kind: &str) {
     let server = in_turn(vec![failure, Answer::call("list_contacts", json!({})), Answer::say("the answer")]);
@@ -40,7 +40,7 @@ fn check_retried(failure: Answer, kind: &str) {
     assert_eq!(events(&lines, "model_answered")[0]["attempts"], 2);
     let requests = server.requests();
     assert_eq!(requests.len(), 3);
-    assert_eq!(requests[0].body, requests[1].body, "the same once more");
+    assert_eq!(requests[0].body, requests[1].body, "the second attempt must repeat the request");
     let roles: Vec<Value> =
         last_asked(&server).messages().iter().map(|message| message["role"].clone()).collect();
     assert_eq!(roles, ["system", "user", "assistant", "tool"]);
@@ -89,7 +89,7 @@ fn what_a_server_refuses_is_not_asked_again() {
 fn attempts_come_to_an_end() {
     let server = ScriptedServer::start(|_| Answer::error(500, json!({})));
     run(&home(&server, &json!({})), &["ask"]).expect_code(5);
-    assert_eq!(server.requests().len(), 3, "maxAttempts");
+    assert_eq!(server.requests().len(), 3, "the number of attempts must be maxAttempts");
 }
 
 #[test]
@@ -147,7 +147,8 @@ fn a_refusal_of_media_in_any_words_is_followed_by_a_description() {
     }
 }
 
-/// The second request is refused too, so nothing is known against the picture: the next task shows it again.
+/// The server also refuses the request without the picture, so the picture is not the reason. The next request of the
+/// task contains it again.
 #[test]
 fn a_refusal_for_another_reason_makes_no_picture_distrusted() {
     let server = ScriptedServer::start(|asked| match asked.text_contains("einmal") {
@@ -163,7 +164,7 @@ fn a_refusal_for_another_reason_makes_no_picture_distrusted() {
     let lines = json_lines(&refused.stdout);
     let task = events(&lines, "task_started")[0]["task"].as_str().expect("a task").to_owned();
     polity.run(&["send", "--data", "data", "--wait", "--task", &task, "noch einmal"]).expect_code(0);
-    assert!(!last_asked(&server).image_urls().is_empty(), "the picture is shown");
+    assert!(!last_asked(&server).image_urls().is_empty(), "the picture is not in the request");
     assert!(!daemon.has_ended());
 }
 
@@ -175,7 +176,7 @@ fn a_picture_that_was_refused_is_not_sent_again_until_the_configuration_changes(
         let rounds = asked.results_of("list_contacts").len();
         if !asked.image_urls().is_empty() {
             let what = json!({"error": {"message": "image input is not supported"}});
-            // The correction that the second try meets.
+            // The second attempt succeeds, because the configuration has changed by then.
             return if rounds < 2 { Answer::error(400, what) } else { Answer::say("I see it") };
         }
         if rounds == 1 {
@@ -195,7 +196,7 @@ fn a_picture_that_was_refused_is_not_sent_again_until_the_configuration_changes(
     assert_eq!((refused, shown), (1, vec![1, 0, 0, 1]));
 }
 
-/// The assistant messages of a request.
+/// Returns the assistant messages of a request.
 fn said_by_model(asked: &Conversation) -> Vec<Value> {
     let messages = asked.messages().iter();
     messages.filter(|message| message["role"] == "assistant").cloned().collect()
@@ -226,7 +227,7 @@ fn what_only_one_service_understands_goes_back_to_it_alone() {
         .map(|request| (request.model.as_str(), said_by_model(&request.conversation())))
         .collect();
     let [(_, first), (_, second), (_, third), (fallback, fourth)] = &asked[..] else {
-        panic!("four requests: {asked:#?}")
+        panic!("expected four requests: {asked:#?}")
     };
     assert!(first.is_empty());
     assert_eq!(second[0]["reasoning_content"], "hm");

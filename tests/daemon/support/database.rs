@@ -1,4 +1,4 @@
-//! A look into the database of a daemon that has ended, and a hand in it.
+//! Reads and changes the database of a daemon, mostly after it has ended.
 
 use std::path::Path;
 
@@ -6,20 +6,20 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteRow};
 use sqlx::{ConnectOptions, Connection, Row, SqliteConnection};
 use tokio::runtime::Runtime;
 
-/// The database of a data directory.
+/// A connection to the database of a data directory.
 pub(crate) struct Database {
     runtime: Runtime,
     connection: Option<SqliteConnection>,
 }
 
 impl Database {
-    /// Opens it for reading.
+    /// Opens the database for reading.
     #[track_caller]
     pub(crate) fn read(data: &Path) -> Self {
         Self::open(data, |options| options.read_only(true))
     }
 
-    /// Opens it for changing or damaging it.
+    /// Opens the database for changing or damaging it.
     #[track_caller]
     pub(crate) fn write(data: &Path) -> Self {
         Self::open(data, |options| options)
@@ -45,7 +45,7 @@ impl Database {
         executed.expect("a statement");
     }
 
-    /// Runs a statement with these numbers, from `?1` on.
+    /// Runs a statement with these numbers as its parameters, from `?1` on.
     #[track_caller]
     pub(crate) fn execute_with(&mut self, statement: &'static str, numbers: &[i64]) {
         let (runtime, connection) = self.connection();
@@ -53,21 +53,21 @@ impl Database {
         runtime.block_on(query.execute(connection)).expect("a statement");
     }
 
-    /// All rows of a query.
+    /// Returns all rows of a query.
     #[track_caller]
     pub(crate) fn rows(&mut self, query: &'static str) -> Vec<SqliteRow> {
         let (runtime, connection) = self.connection();
         runtime.block_on(sqlx::query(query).fetch_all(connection)).expect("a query")
     }
 
-    /// The rows of a query over columns of text.
+    /// Returns the rows of a query whose columns are all text.
     #[track_caller]
     pub(crate) fn texts<const COLUMNS: usize>(&mut self, query: &'static str) -> Vec<[String; COLUMNS]> {
         let rows = self.rows(query);
         rows.iter().map(|row| std::array::from_fn(|column| row.get(column))).collect()
     }
 
-    /// The one number that a query gives.
+    /// Returns the number in the first row of a query.
     #[track_caller]
     pub(crate) fn number(&mut self, query: &'static str) -> i64 {
         let rows = self.rows(query);
@@ -77,7 +77,7 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // Closed here, because the runtime ends here; that it could not be closed in good order shows nothing.
+        // The runtime ends here, so the connection has to be closed here. A failure to close it does not matter.
         if let Some(connection) = self.connection.take() {
             let _ = self.runtime.block_on(connection.close());
         }

@@ -1,4 +1,4 @@
-//! Files that tests attach, and the search for bytes where they must not be.
+//! Files that tests attach, and functions that search for their bytes in places where they must not be.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use polity_tests::Polity;
 
-/// The picture that comes with the repository.
+/// The example picture of the repository, a PNG.
 pub(crate) const PICTURE: &[u8] = include_bytes!("../../../examples/picture.png");
 
 /// Writes a file into the home and returns its path as an argument.
@@ -18,7 +18,7 @@ pub(crate) fn write(polity: &Polity, name: &str, bytes: &[u8]) -> String {
     path.to_str().expect("a path of text").to_owned()
 }
 
-/// A second of sound: mono, eight bits, 8 kHz.
+/// Returns a WAV file with one second of sound: mono, eight bits, 8 kHz.
 pub(crate) fn wave() -> Vec<u8> {
     let samples: Vec<u8> = (0..8000_u32).map(|at| (at * at % 251).to_le_bytes()[0]).collect();
     let length = u32::try_from(samples.len()).expect("a short sound");
@@ -41,7 +41,7 @@ pub(crate) fn wave() -> Vec<u8> {
     wave
 }
 
-/// A PDF file, as far as its first and last bytes tell.
+/// Returns bytes that only begin and end like a PDF file.
 pub(crate) fn pdf() -> Vec<u8> {
     let mut pdf = Vec::from(*b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n");
     pdf.extend((0..600_u32).map(|at| (at * at % 253).to_le_bytes()[0]));
@@ -49,34 +49,34 @@ pub(crate) fn pdf() -> Vec<u8> {
     pdf
 }
 
-/// Encodes as the wire does.
+/// Encodes bytes in base64 as requests contain it.
 pub(crate) fn base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-/// Decodes what [`base64`] encodes.
+/// Decodes the output of [`base64`].
 #[track_caller]
 pub(crate) fn from_base64(text: &str) -> Vec<u8> {
     STANDARD.decode(text).expect("base64")
 }
 
-/// The bytes of a data URL of that type.
+/// Returns the bytes of a data URL of this MIME type.
 #[track_caller]
 pub(crate) fn from_data_url(url: &str, mime_type: &str) -> Vec<u8> {
     let data = url.strip_prefix(&format!("data:{mime_type};base64,"));
-    from_base64(data.unwrap_or_else(|| panic!("no data URL of {mime_type}: {:.80}", url)))
+    from_base64(data.unwrap_or_else(|| panic!("not a data URL of {mime_type}: {:.80}", url)))
 }
 
-/// How long a run of base64 may be before it counts as the bytes themselves.
+/// Length of a run of base64 characters that counts as a copy of the file's bytes.
 const RUN: usize = 64;
 
-/// Encodes as programmers write bytes down.
+/// Encodes bytes in hexadecimal, with `before` in front of each byte and `between` between two of them.
 pub(crate) fn hexadecimal(bytes: &[u8], before: &str, between: &str) -> String {
     let bytes: Vec<String> = bytes.iter().map(|byte| format!("{before}{byte:02x}")).collect();
     bytes.join(between)
 }
 
-/// The first run of 64 characters of the file's base64 or hexadecimal that stands anywhere, whatever JSON has escaped.
+/// Finds the first run of 64 characters of the file's base64 or hexadecimal, even if JSON has added backslashes.
 pub(crate) fn run_of(haystack: &[u8], file: &[u8]) -> Option<String> {
     let (plain, hexadecimal) = (base64(file), hexadecimal(file, "", ""));
     let for_addresses = plain.replace('+', "-").replace('/', "_");
@@ -88,15 +88,15 @@ pub(crate) fn run_of(haystack: &[u8], file: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(found).into_owned())
 }
 
-/// Whether 64 characters of the file's base64 stand together anywhere.
+/// Returns whether the haystack contains a run of 64 characters of the file's base64.
 pub(crate) fn holds_base64_of(haystack: &[u8], file: &[u8]) -> bool {
     let encoded = base64(file);
     let runs: HashSet<&[u8]> = encoded.as_bytes().windows(RUN).collect();
-    assert!(!runs.is_empty(), "too short a file to be looked for");
+    assert!(!runs.is_empty(), "the file is too short to be searched for");
     haystack.windows(RUN).any(|window| runs.contains(window))
 }
 
-/// All files below a directory.
+/// Returns the paths of all files below a directory.
 pub(crate) fn files_below(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).expect("a directory") {
@@ -110,7 +110,7 @@ pub(crate) fn files_below(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Fails if base64 of the file is in the database or its log.
+/// Fails if the database or its write-ahead log contains base64 of the file.
 #[track_caller]
 pub(crate) fn assert_not_in_database(polity: &Polity, file: &[u8]) {
     let files = files_below(&polity.data_dir());
@@ -118,7 +118,7 @@ pub(crate) fn assert_not_in_database(polity: &Polity, file: &[u8]) {
         path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("polity.db"))
     };
     let of_database: Vec<&PathBuf> = files.iter().filter(of_database).collect();
-    assert!(!of_database.is_empty(), "there is a database");
+    assert!(!of_database.is_empty(), "there is no database");
     for path in of_database {
         let bytes = std::fs::read(path).expect("a file");
         assert!(!holds_base64_of(&bytes, file), "{}", path.display());

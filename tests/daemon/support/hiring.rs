@@ -8,24 +8,24 @@ use serde_json::{Value, json};
 
 use crate::support::start;
 
-/// Holds a script back until the test has seen what must come first.
+/// Holds a script back until the test opens the gate.
 #[derive(Clone, Default)]
 pub(crate) struct Gate(Arc<(Mutex<bool>, Condvar)>);
 
 impl Gate {
-    /// Lets all pass from now on.
+    /// Lets all callers of [`Gate::pass`] go on, now and later.
     pub(crate) fn open(&self) {
         let (is_open, changed) = &*self.0;
         *is_open.lock().expect("no panic before") = true;
         changed.notify_all();
     }
 
-    /// Whether all pass.
+    /// Returns whether the gate is open.
     pub(crate) fn is_open(&self) -> bool {
         *self.0.0.lock().expect("no panic before")
     }
 
-    /// Waits until the gate is open.
+    /// Waits until the gate is open; fails after a minute.
     pub(crate) fn pass(&self) {
         let (is_open, changed) = &*self.0;
         let closed = is_open.lock().expect("no panic before");
@@ -33,7 +33,7 @@ impl Gate {
         assert!(*waited.expect("no panic before").0, "nobody opened the gate");
     }
 
-    /// Runs to the end, and opens the gate when a line with this text was printed.
+    /// Runs `polity run` to its end, and opens the gate when it has printed a line with this text.
     #[track_caller]
     pub(crate) fn open_after(&self, text: &str, polity: &Polity, arguments: &[&str]) -> Output {
         let running = start(polity, arguments);
@@ -43,7 +43,7 @@ impl Gate {
     }
 }
 
-/// A brief that says no more than it must.
+/// Returns a brief with only the required fields.
 pub(crate) fn brief(objective: &str) -> Value {
     json!({
         "objective": objective,
@@ -54,7 +54,7 @@ pub(crate) fn brief(objective: &str) -> Value {
     })
 }
 
-/// The next call that makes a role and hires one agent for it with a first message; `None` once that is done.
+/// Returns the next call on the way to hiring one agent for a new role with a first message; `None` once it is hired.
 pub(crate) fn hire(asked: &Conversation, role: &str, message: &str) -> Option<Answer> {
     let make =
         || Answer::call("create_role", json!({"name": role, "rolePrompt": format!("You are a {role}.")}));
@@ -72,7 +72,7 @@ pub(crate) fn hire(asked: &Conversation, role: &str, message: &str) -> Option<An
     Some(Answer::call("spawn_agent_with_task", arguments))
 }
 
-/// The id of the agent that was hired for a role.
+/// Returns the id of the agent that was hired for a role.
 pub(crate) fn hired(asked: &Conversation, role: &str) -> Option<String> {
     let is_of_role = |result: &ToolResult| result.value["roleName"] == role;
     let hired = find(asked, "spawn_agent_with_task", is_of_role)
@@ -84,7 +84,7 @@ fn find(asked: &Conversation, tool: &str, is_it: impl Fn(&ToolResult) -> bool) -
     asked.results_of(tool).into_iter().find(is_it)
 }
 
-/// What the agents that asked `asked` hears have said to it, without the reply hint.
+/// Returns the texts of all messages from agents in a request, without the reply hint.
 pub(crate) fn heard_from_agents(asked: &Conversation) -> Vec<String> {
     let heard = asked.heard().into_iter();
     let from_agents = heard.filter(|heard| matches!(heard.from, Sender::Agent { .. }));
@@ -96,7 +96,7 @@ pub(crate) fn heard_from_agents(asked: &Conversation) -> Vec<String> {
         .collect()
 }
 
-/// Root hires one worker, waits, and passes on what it says; what the worker says is up to `work`.
+/// A script in which root hires one worker, waits, and passes on its answer. `work` plays the worker.
 pub(crate) fn boss_and_worker(
     work: impl Fn(&Conversation) -> Answer + Send + Sync + 'static,
 ) -> impl Fn(&Conversation) -> Answer + Send + Sync + 'static {

@@ -7,28 +7,28 @@ use crate::shared::Shared;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use polity_runtime::view::Steered;
 use polity_runtime::{SteerError, Target};
 use polity_society::id::AgentId;
+use polity_view::Steered;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// Whom a step concerns.
+/// Selects the agents to steer.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SteerQuery {
-    /// The agent alone, or all below it, too.
+    /// Only the agent, or the agent and all its descendants.
     #[serde(default)]
     scope: Scope,
 }
 
-/// How far a step reaches.
+/// The agents to steer.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Scope {
-    /// The agent alone.
+    /// Only the agent.
     Agent,
-    /// The agent and all below it.
+    /// The agent and all its descendants.
     #[default]
     Subtree,
 }
@@ -37,23 +37,23 @@ enum Scope {
 pub(super) fn routes(routes: &mut Routes) {
     routes.add(Verb::Post, "/api/agents/{id}/stop", "stopAgent", stop, |operation| {
         operation
-            .summary("Ends what an agent is doing, and what waits for it. It can be written to again.")
+            .summary("Stops an agent's work, including its queued messages. It can still get new ones.")
             .query::<SteerQuery>()
-            .gives::<Steered>(200, "Those that had work.")
+            .gives::<Steered>(200, "The agents that had work.")
             .refuses(&[400, 404, 409, 422])
     });
     routes.add(Verb::Post, "/api/agents/{id}/pause", "pauseAgent", pause, |operation| {
         operation
-            .summary("Has an agent do nothing until it is resumed.")
+            .summary("Pauses an agent: it does nothing until it is resumed.")
             .query::<SteerQuery>()
-            .gives::<Steered>(200, "Those that were not paused before.")
+            .gives::<Steered>(200, "The agents that were not paused before.")
             .refuses(&[400, 404, 409, 422])
     });
     routes.add(Verb::Post, "/api/agents/{id}/resume", "resumeAgent", resume, |operation| {
         operation
-            .summary("Lets an agent that was paused or parked go on.")
+            .summary("Resumes an agent, whether paused or parked.")
             .query::<SteerQuery>()
-            .gives::<Steered>(200, "Those that were.")
+            .gives::<Steered>(200, "The agents that were paused or parked.")
             .refuses(&[400, 404, 409, 422])
     });
 }

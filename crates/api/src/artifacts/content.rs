@@ -1,4 +1,4 @@
-//! `GET /api/artifacts/{id}/content`: the bytes, or a part of them. Nothing in them can run in a browser.
+//! `GET /api/artifacts/{id}/content`: the bytes, or a part of them, sent so that a browser runs nothing in them.
 
 use super::range::{Portion, portion};
 use super::shown::shown;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
 use tokio_util::io::ReaderStream;
 
-/// Should a browser show it as a page all the same, that page can do nothing.
+/// A second safeguard: if a browser shows the bytes as a page after all, the page can do nothing.
 const POLICY: &str = "sandbox; default-src 'none'";
 
 /// Declares the routes.
@@ -29,13 +29,13 @@ pub(super) fn routes(routes: &mut Routes) {
     let text = || json!({"type": "string"});
     routes.add(Verb::Get, "/api/artifacts/{id}/content", "getContent", content, |operation| {
         operation
-            .summary("The bytes of an artifact, as something that runs nothing in a browser.")
-            .header("Range", "The part that is wanted, such as `bytes=0-99`.", text())
-            .header("If-None-Match", "The ETag of what is known already.", text())
-            .header("If-Range", "The ETag of what the range is a part of.", text())
-            .gives_content(200, "All of it.", "*/*", bytes())
-            .gives_content(206, "The part.", "*/*", bytes())
-            .gives_nothing(304, "It is known already.")
+            .summary("The bytes of an artifact, in a form that a browser never executes.")
+            .header("Range", "The requested part, such as `bytes=0-99`.", text())
+            .header("If-None-Match", "The ETag of the copy that the client has.", text())
+            .header("If-Range", "The ETag of the copy that the range belongs to.", text())
+            .gives_content(200, "All bytes.", "*/*", bytes())
+            .gives_content(206, "The requested part.", "*/*", bytes())
+            .gives_nothing(304, "The client's copy is up to date.")
             .refuses(&[404, 416])
     });
 }
@@ -50,7 +50,7 @@ async fn content(
     let (artifact, hash) = shared.society.artifact_and_hash(&id).await?.ok_or_else(nothing)?;
     let (tag, size) = (format!("\"{hash}\""), artifact.size);
     let given = |name: HeaderName| asked.get(name).and_then(|value| value.to_str().ok());
-    // Neither this nor a head needs the bytes, which are read to their end before any of them is given.
+    // Opening the bytes reads them all to verify them. A `304` and a HEAD request need no bytes, so they skip that.
     if given(header::IF_NONE_MATCH).is_some_and(|known| names(known, &tag)) {
         return decorated(StatusCode::NOT_MODIFIED.into_response(), &tag, None);
     }
@@ -80,13 +80,13 @@ async fn content(
     decorated(response, &tag, Some((shown.content_type, shown.disposition)))
 }
 
-/// The bytes of an artifact, which are sound.
+/// Opens the bytes of an artifact after verifying them against their hash.
 async fn opened(shared: &Shared, id: &ArtifactId) -> Result<std::fs::File, Problem> {
     let content = shared.society.artifact_content(id).await?.ok_or_else(nothing)?;
     Ok(content.file.file)
 }
 
-/// So many bytes of a file, from one on.
+/// Builds a response with `length` bytes of a file, from the start of the range on.
 async fn part(
     file: std::fs::File,
     wanted: RangeInclusive<u64>,

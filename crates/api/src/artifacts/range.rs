@@ -1,20 +1,20 @@
-//! What `Range` asks for (RFC 9110, section 14).
+//! The header `Range` (RFC 9110, section 14).
 
 use std::ops::RangeInclusive;
 
-/// The part of some bytes that is to be sent.
+/// The bytes to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Portion {
-    /// All of it.
+    /// All bytes.
     Whole,
-    /// From one byte to another.
+    /// The bytes at these positions.
     Part(RangeInclusive<u64>),
-    /// What is asked for lies outside.
+    /// None: the requested range is outside the content.
     Outside,
 }
 
-/// Which part of so many bytes is asked for. What is not understood, or asks for several parts, may be ignored; where
-/// there are no bytes, all of them are no more than any part.
+/// Interprets a `Range` header for `size` bytes. The standard allows to ignore a header that is malformed or requests
+/// several parts. With no bytes at all, the whole is the answer to every range.
 pub(super) fn portion(range: Option<&str>, size: u64) -> Portion {
     if size == 0 {
         return Portion::Whole;
@@ -49,7 +49,7 @@ fn number(text: &str) -> Number {
     match text.trim() {
         "" => Number::Absent,
         digits if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
-            // More than can be counted is more than there is.
+            // A number too large for `u64` is beyond the end of any content.
             Number::Is(digits.parse().unwrap_or(u64::MAX))
         }
         _ => Number::Unreadable,

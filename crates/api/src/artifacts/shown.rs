@@ -1,18 +1,17 @@
-//! How a browser may show bytes that anybody can have written: as what they are where that runs nothing, as plain text
-//! where a person can read them, and otherwise not at all.
+//! Decides how a browser may show untrusted bytes: formats that run nothing keep their type, texts become plain text,
+//! and everything else is only offered for download.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// How bytes are sent.
+/// The headers that tell a browser what to do with bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Shown {
-    /// `Content-Type`
     pub(super) content_type: String,
-    /// `Content-Disposition`
+    /// The value of `Content-Disposition`.
     pub(super) disposition: String,
 }
 
-/// Pictures, sound and films that a browser shows without running anything that is in them.
+/// Types of pictures, sound and films that a browser shows without running anything in them.
 const SAFE: [&str; 24] = [
     "image/png",
     "image/jpeg",
@@ -39,7 +38,7 @@ const SAFE: [&str; 24] = [
     "video/ogg",
     "video/quicktime",
 ];
-/// Texts by another name than `text/…`; browsers would run some of them.
+/// Types of texts that do not begin with `text/`. Browsers would run some of them.
 const TEXTS: [&str; 12] = [
     "application/javascript",
     "application/ecmascript",
@@ -55,10 +54,10 @@ const TEXTS: [&str; 12] = [
     "image/svg+xml",
 ];
 const PLAIN: &str = "text/plain; charset=utf-8";
-/// The characters that may stand in `filename*` as they are.
+/// The characters to percent-encode in `filename*`.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_');
 
-/// How bytes of a MIME type are sent.
+/// Chooses the headers for bytes of a MIME type.
 pub(super) fn shown(mime_type: &str, filename: Option<&str>) -> Shown {
     let essence = mime_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let is_text = essence.starts_with("text/")
@@ -81,7 +80,8 @@ pub(super) fn shown(mime_type: &str, filename: Option<&str>) -> Shown {
     Shown { content_type, disposition }
 }
 
-/// A file name as a header takes it: what is ASCII in it, and all of it for whoever understands that.
+/// Writes a file name for a header. `filename` has only the harmless ASCII characters; if that loses any, `filename*`
+/// has the whole name for clients that understand it.
 fn named(filename: &str) -> String {
     let plain = |character: char| {
         let kept = character.is_ascii_alphanumeric() || " .-_".contains(character);

@@ -1,25 +1,26 @@
-//! Where a stream of events begins.
+//! Chooses the event at which a stream begins.
 
-/// Where a stream begins.
+/// The beginning of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Begin {
-    /// After the event that the client knows: nothing lies between.
+    /// After the event that the client knows; it misses nothing.
     There(i64),
-    /// After another one: what the client knows does not go on to there, and it has to be told.
+    /// After another event. The client has a gap and must be told to reload.
     Anew(i64),
 }
 
-/// Where a stream begins that was asked for after an event, when these are the oldest and the newest that there are.
+/// Chooses the beginning of a stream that a client requests after an event. `oldest` and `newest` are the numbers of
+/// the stored events; `oldest` is `None` if all have been deleted.
 pub(super) fn begin(after: i64, oldest: Option<i64>, newest: i64) -> Begin {
-    // Where all have been removed, the next one is the oldest.
+    // If all events have been deleted, the next one will be the oldest.
     let before_oldest = oldest.map_or(newest, |oldest| oldest - 1);
     if after > newest {
-        // It comes of another life of the data: of a backup that is not in force, or of another directory.
+        // The number comes from other data: a backup was restored, or the directory was replaced.
         Begin::Anew(newest)
     } else if after > 0 && after < before_oldest {
         Begin::Anew(before_oldest)
     } else {
-        // Who knows none, 0, wants whatever there is.
+        // A client with 0 knows no event and gets all that are stored.
         Begin::There(after)
     }
 }

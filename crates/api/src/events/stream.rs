@@ -1,5 +1,5 @@
-//! A stream of events (server-sent events). It reads pages whenever there is something new; so it takes up no room for
-//! whoever reads slowly, and whoever comes back with the number of the last event misses none.
+//! A stream of events, as server-sent events. It reads pages from the database whenever there are new events. So it
+//! buffers nothing for a slow client, and a client that reconnects with the number of its last event misses none.
 
 use super::begin::{Begin, begin};
 use crate::problem::Problem;
@@ -8,40 +8,41 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::{Stream, StreamExt, stream};
-use polity_runtime::view::EventFilter;
-use polity_runtime::{Entry, Society};
+use polity_runtime::Society;
+use polity_view::Entry;
+use polity_view::EventFilter;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio_util::sync::CancellationToken;
 
-/// How many streams are open at a time: each reads pages of its own whenever something happens.
+/// Most streams that are open at the same time: each one reads its own pages for every new event.
 pub(crate) const MOST_STREAMS: usize = 64;
-/// After how many seconds one may come again that found no place.
+/// `Retry-After` of a client that got no stream, in seconds.
 const COME_AGAIN: u16 = 5;
-/// How many events are read at once.
+/// Events that one read fetches.
 const PAGE: u32 = 200;
-/// How often something is sent where nothing happens, so that a connection that is gone is found out.
+/// Interval of the keep-alive comments, which reveal a broken connection.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
-/// How long is waited for more, once something happens: what happens together is read together.
+/// How long the stream waits for further events after the first one, to read them together.
 const TOGETHER: Duration = Duration::from_millis(30);
-/// How long a client waits before it comes back.
+/// How long the client should wait before it reconnects.
 const COME_BACK: Duration = Duration::from_secs(1);
 
-/// The number in `Last-Event-ID`.
+/// Returns the number in `Last-Event-ID`.
 pub(super) fn last_event_id(headers: &HeaderMap) -> Result<Option<i64>, Problem> {
     let Some(value) = headers.get(HeaderName::from_static("last-event-id")) else { return Ok(None) };
-    // A browser sends it empty where no event had a number.
+    // A browser sends an empty value if no event had a number.
     let text = value.to_str().unwrap_or("?").trim();
     if text.is_empty() {
         return Ok(None);
     }
     let number = text.parse().ok().filter(|number: &i64| *number >= 0);
-    number.map(Some).ok_or_else(|| Problem::bad_request("`Last-Event-ID` is the number of an event"))
+    number.map(Some).ok_or_else(|| Problem::bad_request("`Last-Event-ID` must be the number of an event"))
 }
 
-/// Where a stream stands.
+/// The state of a stream.
 struct Position {
     society: Arc<Society>,
     newest: watch::Receiver<i64>,
@@ -51,14 +52,14 @@ struct Position {
     _place: OwnedSemaphorePermit,
 }
 
-/// Answers with all events after a number, and those to come, until the daemon ends. Where what is known does not go on
-/// to there, the client is told before anything else.
+/// Opens a stream of all events after a number, including future ones, until the daemon shuts down. If events are
+/// missing in between, the stream begins with a `reset`.
 pub(super) async fn open(shared: &Shared, after: i64, filter: EventFilter) -> Result<Response, Problem> {
     let place = Arc::clone(&shared.streams).try_acquire_owned().map_err(|_| {
-        let detail = format!("{MOST_STREAMS} streams of events are open already; close one");
+        let detail = format!("{MOST_STREAMS} event streams are already open; close one");
         Problem::busy(detail, COME_AGAIN)
     })?;
-    // What the newest one of all is: a client may know an event that nobody was woken for yet.
+    // Takes the newest event from the database too: a client may know an event before the watch channel announces it.
     let last = shared.society.events_before(i64::MAX, 1, &EventFilter::default()).await?;
     let newest = last.events.last().map_or(0, |entry| entry.seq).max(*shared.society.newest_event().borrow());
     let (after, told) = match begin(after, last.oldest, newest) {
@@ -80,15 +81,15 @@ pub(super) async fn open(shared: &Shared, after: i64, filter: EventFilter) -> Re
     Ok(respond(first.chain(stream::iter(told)).chain(events)))
 }
 
-/// Says that all has to be read anew: the events that follow are those after this one. It has no number, so that who
-/// loses the stream before any of them is told again.
+/// Tells the client to reload everything, because the stream continues after this event. The frame itself has no id, so
+/// that a client that loses the stream before the next event gets the reset again.
 fn reset(after: i64) -> Result<Event, axum::Error> {
     Event::default().event("reset").json_data(json!({"after": after}))
 }
 
 fn respond(events: impl Stream<Item = Result<Event, axum::Error>> + Send + 'static) -> Response {
     let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(SIGN_OF_LIFE)).into_response();
-    // Some proxies hold back what they can.
+    // Some proxies would buffer the stream.
     response
         .headers_mut()
         .insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
@@ -96,10 +97,10 @@ fn respond(events: impl Stream<Item = Result<Event, axum::Error>> + Send + 'stat
 }
 
 impl Position {
-    /// The next events, once there are any; `None` where the stream ends.
+    /// Waits for the next events; `None` at the end of the stream.
     async fn page(&mut self) -> Option<Vec<Entry>> {
         loop {
-            // Before the events are read: what is written meanwhile has us look again.
+            // Marked before the events are read, so that an event written meanwhile causes another read.
             self.newest.mark_unchanged();
             let read = tokio::select! {
                 () = self.ending.cancelled() => return None,
@@ -107,15 +108,15 @@ impl Position {
             };
             match read {
                 Ok(page) => {
-                    // Also where nothing that is meant has happened: it is not looked through again.
+                    // Advances even if no event matched, so that the next read skips this page.
                     self.after = page.next.max(self.after);
                     if !page.events.is_empty() {
                         return Some(page.events);
                     }
                 }
                 Err(error) => {
-                    // The client comes back with the number of the last event that it got.
-                    tracing::warn!(error = %polity_runtime::in_full(&error), "a stream of events ends");
+                    // The client reconnects with the number of its last event.
+                    tracing::warn!(error = %polity_view::in_full(&error), "an event stream failed");
                     return None;
                 }
             }
@@ -127,14 +128,14 @@ impl Position {
     }
 }
 
-/// Waits until something has happened, and what happens with it.
+/// Waits for a new event, and a moment longer for those that come with it.
 async fn woken(newest: &mut watch::Receiver<i64>) -> Option<()> {
     newest.changed().await.ok()?;
     tokio::time::sleep(TOGETHER).await;
     Some(())
 }
 
-/// An event as it is sent.
+/// Turns an event into a frame of the stream.
 fn written(entry: Entry) -> Result<Event, axum::Error> {
     let json = serde_json::to_value(&entry).map_err(axum::Error::new)?;
     let kind = json.get("event").and_then(serde_json::Value::as_str).unwrap_or("message").to_owned();

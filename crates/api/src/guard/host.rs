@@ -1,9 +1,9 @@
-//! Which names a request may call us by. A page of somebody else can have its own name point to this machine (DNS
-//! rebinding): then its requests arrive here, and only the `Host` tells.
+//! The host names that requests may use. A foreign page can make its own name point to this machine (DNS rebinding).
+//! Its requests then arrive here, and only the `Host` header reveals them.
 
 use std::net::IpAddr;
 
-/// The names that are ours.
+/// The host names of this daemon.
 #[derive(Clone, Debug)]
 pub struct Hosts {
     port: u16,
@@ -11,19 +11,19 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Every loopback name and address with the port, and what is allowed beside them: a name alone counts with any
-    /// port, for a proxy may listen on another.
+    /// Accepts every loopback name and address with this port, and the names in `allowed`. An allowed name without a
+    /// port counts with any port, because a proxy may listen on another one.
     pub fn new(port: u16, allowed: impl IntoIterator<Item = String>) -> Self {
         let allowed = allowed.into_iter().map(|name| name.to_ascii_lowercase()).collect();
         Self { port, allowed }
     }
 
-    /// The port that we listen on.
+    /// Returns the port that the daemon listens on.
     pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
-    /// Whether the authority of a request, as in `Host`, is one of our names.
+    /// Whether the authority of a request, as in `Host`, is a name of this daemon.
     pub(crate) fn contain(&self, authority: &str) -> bool {
         let authority = authority.to_ascii_lowercase();
         let Some((name, port)) = split(&authority) else { return false };
@@ -32,7 +32,7 @@ impl Hosts {
     }
 }
 
-/// The name of an authority and its port. `None` for what is neither, such as one with user info.
+/// Splits an authority into name and port. `None` for any other form, such as one with user info.
 fn split(authority: &str) -> Option<(&str, Option<u16>)> {
     let end = if authority.starts_with('[') {
         authority.find(']')? + 1
@@ -58,7 +58,7 @@ fn is_loopback(name: &str) -> bool {
     name == "localhost" || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Whether an `Origin` is a page of the very host that the request was sent to.
+/// Whether an `Origin` is the same host that the request was sent to.
 pub(crate) fn is_same_origin(origin: &str, authority: &str) -> bool {
     let (rest, port) = match (origin.strip_prefix("http://"), origin.strip_prefix("https://")) {
         (Some(rest), _) => (rest, ":80"),

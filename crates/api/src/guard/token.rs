@@ -1,5 +1,5 @@
-//! The secret that opens the API: the token in the data directory, the cookie that a browser has instead, and tickets,
-//! which turn into a cookie once.
+//! The secrets that give access to the API: the token in the data directory, the cookie that a browser has instead, and
+//! tickets, each of which a browser can exchange for a cookie once.
 
 use blake3::Hash;
 use secrecy::{ExposeSecret, SecretString};
@@ -7,11 +7,11 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What the key of the cookie is derived for; another text would be another key.
+/// The context for deriving the cookie from the token. A change of this text invalidates all cookies.
 const SESSION_CONTEXT: &str = "polity 2026 session cookie of the live view";
-/// How long a ticket can be used.
+/// How long a ticket is valid.
 const TICKET_LIFE: Duration = Duration::from_secs(60);
-/// How many tickets may be open at once; the oldest goes where there would be more.
+/// Most unused tickets; a further one replaces the oldest.
 const MOST_TICKETS: usize = 64;
 
 /// The token of a data directory.
@@ -19,12 +19,13 @@ const MOST_TICKETS: usize = 64;
 pub struct Token(SecretString);
 
 impl Token {
-    /// Makes a new one of 32 random bytes.
+    /// Generates a token from 32 random bytes.
     pub fn generate() -> Result<Self, getrandom::Error> {
         Ok(Self(SecretString::from(random()?)))
     }
 
-    /// Reads one as it stands in its file. `None` where it is too short to be a secret, or could not be a header.
+    /// Parses the content of the token file. `None` if it has less than 32 characters, or any that are not letters,
+    /// digits, `-` or `_`.
     pub fn read(text: &str) -> Option<Self> {
         let text = text.trim();
         let sound = text.len() >= 32
@@ -32,41 +33,41 @@ impl Token {
         sound.then(|| Self(SecretString::from(text)))
     }
 
-    /// The secret itself.
+    /// Returns the secret itself.
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
     }
 
-    /// Whether somebody has given this token. How long it takes says nothing of how much of it was right.
+    /// Whether a client has sent this token. The comparison takes the same time for every wrong token.
     pub(crate) fn is(&self, given: &str) -> bool {
-        // Hashes are compared in constant time.
+        // `Hash` implements `==` in constant time.
         blake3::hash(self.expose().as_bytes()) == blake3::hash(given.as_bytes())
     }
 
-    /// What the cookie of a browser holds. It is the same after a restart, and does not tell the token.
+    /// Returns the value of the cookie. It stays the same after a restart and does not reveal the token.
     pub(crate) fn session(&self) -> String {
         Hash::from_bytes(blake3::derive_key(SESSION_CONTEXT, self.expose().as_bytes())).to_hex().to_string()
     }
 
-    /// Whether a cookie is ours.
+    /// Whether the value of a cookie belongs to this token.
     pub(crate) fn is_session(&self, given: &str) -> bool {
         blake3::hash(self.session().as_bytes()) == blake3::hash(given.as_bytes())
     }
 }
 
-/// 32 random bytes, as text.
+/// Returns 32 random bytes in hexadecimal.
 fn random() -> Result<String, getrandom::Error> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes)?;
     Ok(Hash::from_bytes(bytes).to_hex().to_string())
 }
 
-/// The tickets that nobody has used yet.
+/// The unused tickets: their hashes, and when they were issued.
 #[derive(Debug, Default)]
 pub(crate) struct Tickets(Mutex<HashMap<Hash, Instant>>);
 
 impl Tickets {
-    /// Makes a ticket that can be used once, for a minute.
+    /// Issues a ticket that is valid once, for a minute.
     pub(crate) fn issue(&self, now: Instant) -> Result<String, getrandom::Error> {
         let ticket = random()?;
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -80,7 +81,7 @@ impl Tickets {
         Ok(ticket)
     }
 
-    /// Takes a ticket. Whether it was good; it is not any more.
+    /// Uses up a ticket and returns whether it was valid.
     pub(crate) fn redeem(&self, ticket: &str, now: Instant) -> bool {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let issued = open.remove(&blake3::hash(ticket.as_bytes()));

@@ -8,36 +8,36 @@ use crate::upload::{self, Form};
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, StatusCode};
-use polity_runtime::view::Posted;
 use polity_runtime::{Attachment, MAX_KEY_BYTES, NewArtifact, Post};
 use polity_society::id::{AgentId, ArtifactId, ServiceId, TaskId};
+use polity_view::Posted;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json as value};
 use std::sync::Arc;
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// What a message may have beside its text.
+/// Bytes that the JSON of a message may have in addition to its text.
 const EXTRA: usize = 64 * 1024;
-/// A character has at most this many bytes in JSON, where it is written as `\u0000`.
+/// Most bytes of one character in JSON, when it is escaped as `\u0000`.
 const BYTES_PER_CHARACTER: usize = 6;
 
-/// A message of the person. It says something by `text` or by `payload`, not both.
+/// A message from the person, with either `text` or `payload`, not both.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct NewMessage {
-    /// Whom it is for: an agent's id, or the name of a role that is unique; root where nobody is named.
+    /// The receiver: an agent's id, or the name of a role that only one agent has; root by default.
     to: Option<String>,
-    /// What it says.
+    /// The text of the message.
     text: Option<String>,
-    /// What it says, as agents write: an object with `text`, `message_type` and others.
+    /// The message in the form that agents use: an object with `text`, `message_type` and other fields.
     payload: Option<Map<String, Value>>,
-    /// References of artifacts that go with it, such as `artifact:abc123`.
+    /// References of the attached artifacts, such as `artifact:abc123`.
     #[serde(default)]
     attachments: Vec<String>,
-    /// The task that it belongs to. Without one, what is written to root begins a new task.
+    /// The task of the message. Without one, a message to root begins a new task.
     task: Option<TaskId>,
-    /// The service that root uses, where a new task is begun.
+    /// The service that root uses for a new task.
     service: Option<ServiceId>,
 }
 
@@ -46,8 +46,8 @@ pub(super) fn routes(routes: &mut Routes) {
     routes.add(Verb::Post, "/api/messages", "postMessage", post, |operation| {
         let form = value!({
             "type": "object",
-            "description": "The fields are those of the JSON; `payload` is JSON text, `attachments` may be given \
-                            several times, and `attachment` is a file, which may be given several times, too.",
+            "description": "The same fields as in JSON. `payload` is JSON text, `attachments` may be repeated, and \
+                            `attachment` is a file and may be repeated, too.",
             "properties": {
                 "to": {"type": "string"},
                 "text": {"type": "string"},
@@ -63,12 +63,12 @@ pub(super) fn routes(routes: &mut Routes) {
         });
         let key = value!({"type": "string", "minLength": 1, "maxLength": MAX_KEY_BYTES});
         operation
-            .summary("Writes to an agent in the name of the person; what is written to root begins a task.")
-            .header("Idempotency-Key", "The same message again under the same key is not sent again.", key)
+            .summary("Writes to an agent in the name of the person. A message to root begins a task.")
+            .header("Idempotency-Key", "Under the same key, the same message is sent only once.", key)
             .takes::<NewMessage>()
             .takes_content("multipart/form-data", form)
-            .gives::<Posted>(201, "It was taken, and will not be lost.")
-            .gives::<Posted>(200, "It had been taken before, under the same key.")
+            .gives::<Posted>(201, "The message was accepted and will not be lost.")
+            .gives::<Posted>(200, "The message was accepted before, under the same key.")
             .refuses(&[400, 404, 408, 409, 413, 415, 422])
     });
 }
@@ -98,12 +98,12 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let Some(key) = headers.get(KEY) else { return Ok(None) };
     let key = key.to_str().ok().filter(|key| (1..=MAX_KEY_BYTES).contains(&key.len()));
     let key = key.ok_or_else(|| {
-        Problem::bad_request(format!("`Idempotency-Key` has 1 to {MAX_KEY_BYTES} visible ASCII characters"))
+        Problem::bad_request(format!("`Idempotency-Key` needs 1 to {MAX_KEY_BYTES} visible ASCII characters"))
     })?;
     Ok(Some(key.to_owned()))
 }
 
-/// What the society is given to write.
+/// Turns the parsed request into a post for the society.
 fn assembled(message: NewMessage, files: Vec<NewArtifact>, key: Option<String>) -> Result<Post, Problem> {
     let payload = match (message.text, message.payload) {
         (Some(_), Some(_)) => {
@@ -135,7 +135,7 @@ fn assembled(message: NewMessage, files: Vec<NewArtifact>, key: Option<String>) 
     })
 }
 
-/// The message of a form, and its files.
+/// Takes the message and the files out of a form.
 fn of_form(form: Form) -> Result<(NewMessage, Vec<NewArtifact>), Problem> {
     let mut message = NewMessage::default();
     for (name, text) in form.texts {
@@ -156,7 +156,7 @@ fn of_form(form: Form) -> Result<(NewMessage, Vec<NewArtifact>), Problem> {
     let mut files = Vec::new();
     for file in form.files {
         if file.field != "attachment" {
-            return Err(Problem::bad_request("files stand in fields that are called `attachment`"));
+            return Err(Problem::bad_request("files must be in fields called `attachment`"));
         }
         files.push(NewArtifact {
             bytes: file.bytes,

@@ -2,24 +2,24 @@
 
 use std::fmt::Write;
 
-/// A text that grows family by family.
+/// Builds the text, one family of samples after the other.
 #[derive(Default)]
 pub(super) struct Exposition {
     text: String,
     name: &'static str,
 }
 
-/// What sort of figures a family has.
+/// The type of a family.
 #[derive(Clone, Copy)]
 pub(super) enum Sort {
-    /// They go up and down.
+    /// Its values go up and down.
     Gauge,
-    /// They only grow.
+    /// Its values only grow.
     Counter,
 }
 
 impl Exposition {
-    /// Begins a family.
+    /// Begins a family with its help text and type.
     pub(super) fn family(&mut self, name: &'static str, sort: Sort, help: &str) {
         let sort = match sort {
             Sort::Gauge => "gauge",
@@ -29,7 +29,7 @@ impl Exposition {
         self.put(format_args!("# HELP {name} {help}\n# TYPE {name} {sort}\n"));
     }
 
-    /// Adds a figure to it.
+    /// Adds a sample to the current family.
     pub(super) fn sample(&mut self, labels: &[(&str, &str)], value: f64) {
         let labels: Vec<String> =
             labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
@@ -50,7 +50,7 @@ impl Exposition {
     }
 }
 
-/// A value as it stands between quotes.
+/// Escapes a label value for use between quotes.
 fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

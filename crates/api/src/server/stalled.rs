@@ -1,5 +1,5 @@
-//! Peers that do not read. What is sent to one waits in memory, and its place is not free for others; so a connection
-//! ends over which nothing more goes for some time.
+//! Protection against clients that do not read. Their answers stay in memory and their connections block others. So a
+//! connection is closed if the client reads nothing for some time.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -8,23 +8,23 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// How long a peer may take nothing of what is sent to it.
+/// How long a client may leave the sent bytes unread.
 pub(super) const UNREAD_FOR: Duration = Duration::from_secs(60);
 
-/// A stream that fails where its peer does not read.
+/// A stream that fails if its peer does not read.
 pub(super) struct Stalled<S> {
     stream: S,
-    /// Runs as long as the peer takes nothing.
+    /// The timer that runs while the peer reads nothing.
     patience: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Stalled<S> {
-    /// A stream.
+    /// Wraps a stream.
     pub(super) fn new(stream: S) -> Self {
         Self { stream, patience: None }
     }
 
-    /// What became of an attempt to send, or that there were too many in vain.
+    /// Passes on the result of an attempt to write. Fails if all attempts have been in vain for [`UNREAD_FOR`].
     fn judged<T>(&mut self, context: &mut Context<'_>, sent: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if sent.is_ready() {
             self.patience = None;

@@ -1,4 +1,4 @@
-//! Slow, silent and many clients. Where time passes it is the test's own: it jumps as soon as nobody has anything to do.
+//! Tests with slow, silent and many clients. Most use a paused clock, which jumps forward as soon as all tasks wait.
 
 use super::stalled::UNREAD_FOR;
 use super::watched::REST_WITHIN;
@@ -35,7 +35,7 @@ fn app() -> Router {
         .route("/without-end", get(without_end))
 }
 
-/// What a client gets that sends this and then nothing more, and how long its connection lasts.
+/// Sends this and then nothing more. Returns the answer, and how long the connection stayed open.
 async fn after_silence(sent: &str) -> (String, Duration) {
     let (mut client, server) = duplex(1024 * 1024);
     let begun = Instant::now();
@@ -56,7 +56,7 @@ async fn silence_closes_a_connection() {
         assert!(!answer.contains("200 OK"), "{sent:?}: {answer}");
         assert_eq!(lasted.as_secs(), HEAD_WITHIN.as_secs(), "{sent:?}");
     }
-    // Whoever was served may ask again, and is not waited for longer than a new one.
+    // A served client may send another request within the same time as a new one.
     let (answer, lasted) = after_silence(&format!("{head}\r\n")).await;
     assert!(answer.ends_with("\r\n\r\nhello"), "{answer}");
     assert_eq!(lasted.as_secs(), HEAD_WITHIN.as_secs());
@@ -106,7 +106,7 @@ async fn a_body_that_goes_on_coming_is_taken() {
     assert!(answer.ends_with("10 bytes"), "{answer}");
 }
 
-/// A connection over which something without end is sent.
+/// Opens a connection on which the server sends an endless answer.
 async fn without_end(graceful: &GracefulShutdown) -> (DuplexStream, JoinHandle<()>) {
     let (mut client, server) = duplex(1024);
     let served = tokio::spawn(connection(server, app(), graceful.watcher()));

@@ -1,5 +1,5 @@
-//! Bodies that nobody reads to their end. The answer may have been given long ago; as long as the client sends nothing
-//! more, the connection would stay open for the rest.
+//! Protection against bodies that no handler reads to the end. After the answer, the connection would stay open for the
+//! rest of the body, however long the client takes to send it.
 
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use std::pin::Pin;
@@ -9,10 +9,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// How long the rest of a body may take that nobody wants any more.
+/// Time limit for the rest of a body after its handler has dropped it.
 pub(super) const REST_WITHIN: Duration = Duration::from_secs(10);
 
-/// A body that tells when it is let go before its end.
+/// A body that reports when it is dropped before its end.
 pub(super) struct Watched {
     body: Incoming,
     progress: Progress,
@@ -26,7 +26,7 @@ enum Progress {
 }
 
 impl Watched {
-    /// A body; when it is let go early, what it is told is when its rest has to be there.
+    /// Wraps a body. If it is dropped early, it sends over `given_up` when its rest must have arrived.
     pub(super) fn new(body: Incoming, given_up: Arc<watch::Sender<Option<Instant>>>) -> Self {
         Self { body, progress: Progress::Coming, given_up }
     }
@@ -64,7 +64,7 @@ impl Drop for Watched {
     }
 }
 
-/// Returns when the rest of a body is late, and no other request has come since.
+/// Returns when the rest of a body is late and no other request has come since.
 pub(super) async fn rest_is_late(mut rest: watch::Receiver<Option<Instant>>) {
     loop {
         let due = *rest.borrow_and_update();
@@ -78,7 +78,7 @@ pub(super) async fn rest_is_late(mut rest: watch::Receiver<Option<Instant>>) {
             () = late => return,
             changed = rest.changed() => {
                 if changed.is_err() {
-                    // The connection has ended by itself.
+                    // The connection has already ended, so there is nothing to time out.
                     std::future::pending::<()>().await;
                 }
             }

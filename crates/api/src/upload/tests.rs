@@ -1,4 +1,4 @@
-//! Many uploads and slow ones. Time is the test's own.
+//! Tests with many and with slow uploads, on a paused clock.
 
 use super::*;
 use axum::response::IntoResponse;
@@ -31,7 +31,7 @@ proptest! {
     }
 }
 
-/// A request whose body comes in pieces, each after a pause.
+/// Returns a request whose body arrives in pieces, each after a pause.
 fn coming(piece: usize, every: Duration) -> Request {
     let pieces = futures::stream::repeat(Bytes::from(vec![b'x'; piece])).then(move |piece| async move {
         tokio::time::sleep(every).await;
@@ -54,7 +54,7 @@ async fn a_body_that_trickles_does_not_keep_its_place() {
     let kind = "multipart/form-data; boundary=x".parse().unwrap();
     form_of.headers_mut().insert(axum::http::header::CONTENT_TYPE, kind);
     assert_eq!(form(form_of, u64::MAX, "file").await.map(drop).map_err(status), Err(408));
-    // One that comes fast enough is read until it is too long.
+    // A body that arrives fast enough is read until it is too long.
     let fast = whole(coming(LEAST_RATE as usize, Duration::from_secs(1)), LEAST_RATE * 100).await;
     assert_eq!(fast.map_err(status), Err(413));
 }

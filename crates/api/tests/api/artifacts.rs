@@ -1,4 +1,4 @@
-//! Files that come in, and files that go out.
+//! Tests of uploads and downloads.
 
 use crate::support::{Daemon, File, asked};
 use axum::body::{Body, Bytes};
@@ -64,7 +64,7 @@ async fn what_needs_no_bytes_reads_none() {
     };
     let known = daemon.send(ask("GET", "If-None-Match", whole.header("etag"))).await;
     assert_eq!((known.status.as_u16(), known.header("etag")), (304, whole.header("etag")));
-    // A head has no parts (RFC 9110, section 14.2).
+    // `Range` has no meaning for HEAD (RFC 9110, section 14.2).
     for (name, value) in [("x-nothing", ""), ("Range", "bytes=0-1"), ("Range", "bytes=9-")] {
         let head = daemon.send(ask("HEAD", name, value)).await;
         assert_eq!((head.status.as_u16(), head.body.len()), (200, 0), "{value}");
@@ -122,7 +122,7 @@ async fn uploads_are_bounded() {
     assert_eq!(daemon.upload(path, "text/plain", &fits).await.status, 201);
     daemon.upload(path, "text/plain", &too_large).await.assert_problem(413, "body_too_large");
 
-    // One that does not say how long it is, and would never end: it is not read to its end.
+    // A body without a length and without an end: the server stops reading it at the limit.
     let endless = futures::stream::repeat_with(|| Ok::<_, Infallible>(Bytes::from_static(&[b'x'; 100])));
     let request = asked("POST", path).body(Body::from_stream(endless)).unwrap();
     daemon.send(request).await.assert_problem(413, "body_too_large");
@@ -136,7 +136,7 @@ async fn uploads_are_bounded() {
     );
     let refused = daemon.post_form("/api/artifacts", &[], &[file(&too_large)]).await;
     refused.assert_problem(413, "body_too_large");
-    // All files of one message together.
+    // The limit applies to all files of a message together.
     let attached = |bytes| File { field: "attachment", ..file(bytes) };
     let halves = [attached(&fits[..500]), attached(&fits[..501])];
     daemon.post_form("/api/messages", &[("text", "a")], &halves).await.assert_problem(413, "body_too_large");

@@ -1,19 +1,19 @@
-//! Events, as pages and as streams.
+//! Tests of events, as pages and as streams.
 
 use crate::support::{Daemon, asked};
 use axum::body::Body;
 use axum::http::{Response, header};
 use futures::StreamExt;
-use polity_runtime::view::EventFilter;
-use polity_runtime::{Entry, Event};
+use polity_view::EventFilter;
+use polity_view::{Entry, Event};
 use tower::ServiceExt;
 
-/// All that has happened.
+/// Returns all events so far.
 async fn events(daemon: &Daemon) -> Vec<Entry> {
     daemon.society.events_after(0, 1000, &EventFilter::default()).await.unwrap().events
 }
 
-/// The numbers of the events of a stream, once there are so many.
+/// Reads `many` events from a stream and returns their numbers.
 async fn streamed(daemon: &Daemon, path: &str, last: Option<i64>, many: usize) -> Vec<i64> {
     let mut request = asked("GET", path).header(header::ACCEPT, "text/event-stream");
     if let Some(last) = last {
@@ -78,7 +78,7 @@ async fn a_stream_goes_on_where_it_was() {
     daemon.stop().await;
 }
 
-/// What a stream brings after an event, as blocks, until there are so many.
+/// Reads `many` frames from a stream that begins after an event, and returns their text.
 async fn blocks(daemon: &Daemon, last: i64, many: usize) -> Vec<String> {
     let response = open(daemon, last).await;
     assert_eq!(response.status(), 200);
@@ -103,7 +103,7 @@ async fn whoever_knows_what_never_happened_is_told_to_read_anew() {
     let newest = events(&daemon).await.last().unwrap().seq;
     let told = blocks(&daemon, newest + 1, 2).await;
     assert_eq!(told[1], format!("event: reset\ndata: {{\"after\":{newest}}}"), "{told:?}");
-    // What happens next comes on the same stream.
+    // After a reset, new events arrive on the same stream.
     let response = open(&daemon, newest + 100).await;
     daemon.prompt("and again").await;
     let next = events(&daemon).await.into_iter().find(|entry| entry.seq > newest).unwrap().seq;
@@ -113,7 +113,7 @@ async fn whoever_knows_what_never_happened_is_told_to_read_anew() {
         text.push_str(std::str::from_utf8(&body.next().await.unwrap().unwrap()).unwrap());
     }
     assert_eq!(numbers(&text)[0], next);
-    // Whoever knows the newest one is told nothing of the sort.
+    // A client that knows the newest event gets no reset.
     let told = blocks(&daemon, next, 2).await;
     assert!(told[1].starts_with("id: "), "{told:?}");
     daemon.stop().await;
@@ -154,7 +154,7 @@ async fn a_stream_tells_what_happens_while_it_is_open() {
     assert!(text.contains("\nevent: task_idle\n"), "{text}");
     let first = text.lines().find_map(|line| line.strip_prefix("data: ")).unwrap();
     assert_eq!(serde_json::from_str::<serde_json::Value>(first).unwrap()["seq"], expected[0].seq);
-    // It ends when the daemon does.
+    // The stream ends when the daemon shuts down.
     daemon.ending.closing.cancel();
     while let Some(rest) = body.next().await {
         rest.unwrap();

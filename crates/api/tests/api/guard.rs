@@ -1,4 +1,4 @@
-//! Who may ask: every path and method of the description.
+//! Tests of access control, for every path and method in the OpenAPI document.
 
 use crate::support::{DESCRIPTION, Daemon, HOST, PAGE, TOKEN, asked, bare};
 use axum::Router;
@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::http::header;
 use axum::routing::get;
 
-/// Every path and method that is described, with a name in each place.
+/// Returns every documented method and path, with a name in place of each parameter.
 fn all() -> Vec<(String, String)> {
     let paths = DESCRIPTION["paths"].as_object().unwrap();
     let mut all = Vec::new();

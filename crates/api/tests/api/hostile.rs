@@ -1,4 +1,4 @@
-//! Five hundred names that would open something elsewhere, if a name ever were more than a text that is looked for.
+//! Tests with five hundred hostile names, which would open foreign files if the daemon ever used a name as a path.
 
 use crate::support::{DESCRIPTION, Daemon, File, asked};
 use axum::body::Body;
@@ -10,7 +10,7 @@ use std::path::Path;
 const CANARY: &str = "the canary that nobody may hear sing";
 const MANY: usize = 500;
 
-/// The names, the same each time: what is hostile at heart, disguised in several ways.
+/// Generates the names, always the same ones: hostile cores, each disguised in several ways.
 fn names(canary: &Path) -> Vec<String> {
     let canary = canary.display();
     let hearts = [
@@ -83,7 +83,7 @@ fn names(canary: &Path) -> Vec<String> {
     let mut names = Vec::new();
     for disguise in disguises {
         for name in hearts.iter().map(|heart| disguise(heart)) {
-            // Not every text can be sent as a path at all.
+            // Skips names that no client could send as a path.
             if name.len() < 16_000 && format!("/{name}").parse::<Uri>().is_ok() && !names.contains(&name) {
                 names.push(name);
             }

@@ -1,5 +1,5 @@
-//! The routes over a society that lives in this process, without a socket where the socket is not the point. Every
-//! answer is compared with the OpenAPI document that describes it.
+//! Tests of the routes on a society in this process; most use no socket. The tests check every answer against the
+//! OpenAPI document.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 

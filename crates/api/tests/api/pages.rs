@@ -1,4 +1,4 @@
-//! How a browser comes in, what it gets, and what else is no resource.
+//! Tests of the login, the pages of the live view, and the other routes outside `/api`.
 
 use crate::support::{Daemon, HOST, NAME, PAGE, TOKEN, asked, bare};
 use axum::body::Body;
@@ -19,7 +19,7 @@ async fn the_token_opens_the_page() {
     assert!(without.header("content-security-policy").starts_with("default-src 'none'"));
 
     assert_eq!(without.header("cross-origin-opener-policy"), "same-origin");
-    // What is no page is no place for a form.
+    // Only a request for the page gets the login form.
     let posted = bare("POST", "/").header(header::HOST, HOST).body(Body::empty()).unwrap();
     daemon.send(posted).await.assert_problem(401, "unauthorized");
 
@@ -45,7 +45,7 @@ async fn the_token_opens_the_page() {
     let again = daemon.send(again.body(Body::empty()).unwrap()).await;
     assert_eq!((again.status.as_u16(), again.body.len()), (304, 0));
 
-    // A browser sends the cookie by itself, so what changes something must come from our page.
+    // A browser attaches the cookie to requests of any page, so a request that writes must come from our page.
     let forged = daemon.send(with("POST", "/api/session").body(Body::empty()).unwrap()).await;
     forged.assert_problem(403, "forbidden_origin");
     let ours = with("POST", "/api/session").header(header::ORIGIN, PAGE).body(Body::empty()).unwrap();
@@ -86,7 +86,7 @@ async fn a_ticket_opens_the_page_once() {
     let path = url.strip_prefix(PAGE).unwrap();
     let ask = |method: &str| bare(method, path).header(header::HOST, HOST).body(Body::empty()).unwrap();
     let open = || ask("GET");
-    // What looks at an address in advance does not use it up.
+    // A HEAD request, such as that of a link preview, does not use up the ticket.
     let looked_at = daemon.send(ask("HEAD")).await;
     assert_eq!((looked_at.status.as_u16(), looked_at.header("set-cookie")), (401, ""));
     let first = daemon.send(open()).await;

@@ -1,4 +1,4 @@
-//! The routes over a society that was opened for reading alone.
+//! Tests of the routes on a society that was opened read-only.
 
 use crate::support::{DESCRIPTION, Daemon, bare, parts};
 use axum::Router;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use tower::ServiceExt;
 
-/// The routes over the data of a daemon, for whoever only reads it.
+/// Opens the data of a daemon read-only and returns its routes.
 async fn read_only(daemon: &Daemon) -> Router {
     let parts = parts(daemon.directory.path()).await;
     let society = Society::open_to_read(daemon.directory.path(), parts).await.unwrap();
@@ -82,7 +82,7 @@ async fn whatever_would_write_or_wait_is_refused() {
     let (status, body) = send(&app, stream.body(Body::empty()).unwrap()).await;
     assert_eq!(status, 409, "{body:?}");
     let (status, _) = send(&app, bare("GET", "/readyz").body(Body::empty()).unwrap()).await;
-    assert_eq!(status, 503, "it could not be written to");
+    assert_eq!(status, 503, "a read-only data directory is not ready for work");
     for page in ["/", "/login"] {
         let (status, _) = send(&app, bare("GET", page).body(Body::empty()).unwrap()).await;
         assert_eq!(status, 404, "{page}");

@@ -1,4 +1,4 @@
-//! Every route over a society in which something has happened: a picture was asked about, agents were hired.
+//! Tests of every route on a society with a history: the person asked about a picture, and root hired agents.
 
 use crate::support::{Daemon, File, asked};
 use axum::body::Body;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 const PICTURE: &[u8] = include_bytes!("../../../../examples/picture.png");
 
-/// A society that has been asked about a picture.
+/// Starts a society and asks it about a picture.
 async fn busy() -> (Daemon, Value) {
     let daemon = Daemon::start().await;
     let picture =
@@ -19,7 +19,7 @@ async fn busy() -> (Daemon, Value) {
     (daemon, posted)
 }
 
-/// An agent that was hired, as `GET /api/agents` tells of it.
+/// Returns a hired agent, in the form of `GET /api/agents`.
 async fn hired(daemon: &Daemon) -> Value {
     let page = daemon.get("/api/agents?limit=1000").await.ok();
     let agents = page["agents"].as_array().unwrap().clone();
@@ -58,7 +58,7 @@ async fn every_route_is_good_for_something() {
     assert!(daemon.get(&format!("/api/agents/{agent}/request?full=true")).await.ok()["request"].is_object());
 
     let stopped = daemon.call("POST", &format!("/api/tasks/{task}/stop")).await.ok();
-    assert_eq!(stopped["agents"], json!([]), "nobody works in it any more");
+    assert_eq!(stopped["agents"], json!([]), "no agent works in it any more");
     let messages = daemon.get(&format!("/api/messages?task={task}&to=user&order=newest")).await.ok();
     let answer = &messages["messages"][0];
     assert_eq!((&answer["from"], &answer["finality"]), (&json!("root"), &json!("final")));
@@ -102,7 +102,7 @@ async fn every_route_is_good_for_something() {
     assert!(!daemon.get("/api/events?kind=task_idle").await.ok()["events"].as_array().unwrap().is_empty());
     let figures = daemon.get("/metrics").await;
     assert!(figures.text().contains("\npolity_tasks{state=\"idle\"} 1\n"), "{}", figures.text());
-    // What goes with the tasks it belongs to only grows for those who do not look long enough.
+    // Usage is deleted with its tasks, so these metrics can decrease and must be gauges.
     assert!(figures.text().contains("# TYPE polity_model_calls gauge\n"));
     assert!(figures.text().contains("polity_model_calls{service=\"rehearsal-text\""));
     assert_eq!(daemon.get("/api/openapi.json").await.ok(), *crate::support::DESCRIPTION);
@@ -230,7 +230,7 @@ async fn what_the_person_writes_has_to_say_something_to_somebody() {
     let huge = vec![b' '; 2_000_000];
     daemon.upload("/api/messages", "application/json", &huge).await.assert_problem(413, "body_too_large");
 
-    // To an agent that was hired, and on in the task of before.
+    // A message to a hired agent continues its task, and so does a message that names the task.
     let agent = hired(&daemon).await["id"].as_str().unwrap().to_owned();
     let to_agent = daemon.send_json("POST", "/api/messages", &json!({"to": agent, "text": "And you?"})).await;
     assert_eq!((to_agent.status.as_u16(), to_agent.json()["task"].clone()), (201, posted["task"].clone()));

@@ -1,4 +1,4 @@
-//! A society in rehearsal behind the routes, and requests to it.
+//! A society with the rehearsal models behind the routes, and helpers that send requests to it.
 
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
@@ -17,27 +17,27 @@ use tower::ServiceExt;
 
 pub(crate) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 pub(crate) const HOST: &str = "127.0.0.1:7717";
-/// What others call us.
+/// A host name that the guard allows in addition to the loopback names.
 pub(crate) const NAME: &str = "polity.example";
 pub(crate) const PAGE: &str = "http://127.0.0.1:7717";
 
-/// What the API says of itself.
+/// The OpenAPI document.
 pub(crate) static DESCRIPTION: LazyLock<Value> = LazyLock::new(polity_api::description);
 
-/// A society behind its routes.
+/// A running society and its routes.
 pub(crate) struct Daemon {
     pub(crate) society: Arc<Society>,
     pub(crate) ending: Ending,
     pub(crate) app: Router,
-    /// Where the configuration and the data are.
+    /// Holds the configuration and the data.
     pub(crate) directory: TempDir,
-    /// The operations that have succeeded.
+    /// The ids of the operations that have succeeded.
     succeeded: Mutex<BTreeSet<String>>,
 }
 
 const BOUNDARY: &str = "between-the-parts-of-a-form";
 
-/// A file of a form.
+/// A file to upload in a form.
 pub(crate) struct File<'a> {
     pub(crate) field: &'a str,
     pub(crate) filename: &'a str,
@@ -45,7 +45,7 @@ pub(crate) struct File<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
-/// An answer, whole.
+/// A response with its whole body.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
@@ -66,14 +66,14 @@ impl Daemon {
         Self { society, ending, app, directory, succeeded: Mutex::default() }
     }
 
-    /// Has the person ask something, and waits until nothing is left to do.
+    /// Sends a prompt of the person and waits until the society is idle.
     pub(crate) async fn prompt(&self, text: &str) {
         let prompt = Prompt { text: text.to_owned(), attachments: Vec::new(), service: None };
         self.society.prompt(prompt).await.unwrap();
         self.idle().await;
     }
 
-    /// Waits until nothing is left to do.
+    /// Waits until all tasks are idle.
     pub(crate) async fn idle(&self) {
         let mut newest = self.society.newest_event();
         while !self.society.open_tasks().await.unwrap().is_empty() {
@@ -81,7 +81,7 @@ impl Daemon {
         }
     }
 
-    /// Sends a request as it is, and compares the answer with the description.
+    /// Sends a request unchanged and checks the answer against the OpenAPI document.
     pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let response = self.app.clone().oneshot(request).await.unwrap();
@@ -98,7 +98,7 @@ impl Daemon {
         answer
     }
 
-    /// Sends a request of somebody who has the token.
+    /// Sends a request with the token and without a body.
     pub(crate) async fn call(&self, method: &str, path: &str) -> Answer {
         self.send(asked(method, path).body(Body::empty()).unwrap()).await
     }
@@ -107,13 +107,13 @@ impl Daemon {
         self.call("GET", path).await
     }
 
-    /// Sends a body of some type.
+    /// Sends a body of this content type.
     pub(crate) async fn upload(&self, path: &str, content_type: &str, bytes: &[u8]) -> Answer {
         let request = asked("POST", path).header(header::CONTENT_TYPE, content_type);
         self.send(request.body(Body::from(bytes.to_vec())).unwrap()).await
     }
 
-    /// Sends a form.
+    /// Sends a multipart form.
     pub(crate) async fn post_form(&self, path: &str, texts: &[(&str, &str)], files: &[File<'_>]) -> Answer {
         let mut body = Vec::new();
         for (name, text) in texts {
@@ -134,7 +134,7 @@ impl Daemon {
         self.upload(path, &format!("multipart/form-data; boundary={BOUNDARY}"), &body).await
     }
 
-    /// Asserts that every operation that is described has succeeded at least once.
+    /// Asserts that every documented operation has succeeded at least once.
     pub(crate) fn assert_all_succeeded(&self) {
         let mut all = BTreeSet::new();
         for (template, operations) in DESCRIPTION["paths"].as_object().unwrap() {
@@ -153,7 +153,7 @@ impl Daemon {
     }
 }
 
-/// The parts of a society that knows the rehearsal models alone.
+/// Returns the parts of a society whose only models are the rehearsal models.
 pub(crate) async fn parts(directory: &Path) -> Parts {
     let environment = Environment::look_up(|_| None);
     let discover = Box::new(|| Box::pin(async { None }) as _);
@@ -166,12 +166,12 @@ pub(crate) async fn parts(directory: &Path) -> Parts {
     }
 }
 
-/// A request of somebody who has the token.
+/// Begins a request with the token.
 pub(crate) fn asked(method: &str, path: &str) -> axum::http::request::Builder {
     bare(method, path).header(header::HOST, HOST).header(header::AUTHORIZATION, format!("Bearer {TOKEN}"))
 }
 
-/// A request with nothing but its path.
+/// Begins a request without any headers.
 pub(crate) fn bare(method: &str, path: &str) -> axum::http::request::Builder {
     Request::builder().method(method).uri(path)
 }
@@ -189,13 +189,13 @@ impl Answer {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 
-    /// Asserts a success, and gives its JSON.
+    /// Asserts a success and returns the JSON.
     pub(crate) fn ok(&self) -> Value {
         assert!(self.status.is_success(), "{} {:?}", self.status, self.body);
         self.json()
     }
 
-    /// Asserts a problem.
+    /// Asserts that the answer is this problem.
     pub(crate) fn assert_problem(&self, status: u16, code: &str) {
         assert_eq!(self.status.as_u16(), status, "{:?}", self.body);
         assert_eq!(self.header("content-type"), "application/problem+json");
@@ -205,7 +205,7 @@ impl Answer {
         assert!(problem["detail"].as_str().is_some_and(|detail| !detail.is_empty()), "{problem}");
     }
 
-    /// Asserts a problem in the shape of the OpenAI API.
+    /// Asserts that the answer is this problem, in the format of the OpenAI API.
     pub(crate) fn assert_openai_problem(&self, status: u16, code: &str) {
         assert_eq!(self.status.as_u16(), status, "{:?}", self.body);
         assert_eq!(self.header("content-type"), "application/json");
@@ -215,7 +215,7 @@ impl Answer {
         assert!(error["type"].is_string() && error.get("param").is_some(), "{error}");
     }
 
-    /// Asserts a problem in the shape that the clients of a path read.
+    /// Asserts that the answer is this problem, in the format that the path uses.
     pub(crate) fn assert_problem_of(&self, path: &str, status: u16, code: &str) {
         if path.starts_with("/v1") {
             self.assert_openai_problem(status, code);
@@ -224,7 +224,7 @@ impl Answer {
         }
     }
 
-    /// Asserts that the description knows of this answer, and that it has the form that is described.
+    /// Asserts that the OpenAPI document contains this answer, and that its body fits the schema there.
     fn assert_described(&self, method: &Method, path: &str) {
         let said = format!("{method} {path}: {} {:?}", self.status, self.body);
         let Some((template, operations)) = described(path) else {
@@ -235,29 +235,29 @@ impl Answer {
         let name =
             if method == Method::HEAD { "get".to_owned() } else { method.as_str().to_ascii_lowercase() };
         let Some(operation) = operations.get(&name) else {
-            assert!([401, 403, 405].contains(&self.status.as_u16()), "{template} does not take this: {said}");
+            assert!([401, 403, 405].contains(&self.status.as_u16()), "{template} lacks this method: {said}");
             return;
         };
         let answer = &operation["responses"][self.status.as_str()];
-        assert!(!answer.is_null(), "{template} does not give this: {said}");
+        assert!(!answer.is_null(), "{template} lacks this status: {said}");
         let Some(contents) = answer.get("content") else {
-            assert!(self.body.is_empty(), "{template} gives nothing: {said}");
+            assert!(self.body.is_empty(), "{template} documents no body: {said}");
             return;
         };
         let content_type = self.header("content-type").split(';').next().unwrap_or_default().trim();
         let content = contents.get(content_type).or_else(|| contents.get("*/*"));
-        let content = content.unwrap_or_else(|| panic!("{template} does not give {content_type}: {said}"));
+        let content = content.unwrap_or_else(|| panic!("{template} lacks {content_type}: {said}"));
         if content_type.ends_with("json") && method != Method::HEAD {
             let validator =
                 validator(&format!("{name} {template} {} {content_type}", self.status), &content["schema"]);
             let errors: Vec<String> =
                 validator.iter_errors(&self.json()).map(|error| error.to_string()).collect();
-            assert!(errors.is_empty(), "{template} has another form: {errors:?} in {said}");
+            assert!(errors.is_empty(), "{template} has another schema: {errors:?} in {said}");
         }
     }
 }
 
-/// What compares an answer with its schema; made once for each.
+/// Returns the validator for a schema, built once per schema.
 fn validator(name: &str, schema: &Value) -> Arc<Validator> {
     static MADE: LazyLock<Mutex<HashMap<String, Arc<Validator>>>> = LazyLock::new(Mutex::default);
     let mut made = MADE.lock().unwrap();
@@ -269,7 +269,7 @@ fn validator(name: &str, schema: &Value) -> Arc<Validator> {
     Arc::clone(made.entry(name.to_owned()).or_insert_with(make))
 }
 
-/// The template that a path fits, with its operations. What is written out counts before what is not.
+/// Finds the documented path that matches, with its operations. A path without parameters takes precedence.
 fn described(path: &str) -> Option<(&'static str, &'static Value)> {
     let fits = |template: &str| {
         let (parts, given) = (template.split('/').collect::<Vec<_>>(), path.split('/').collect::<Vec<_>>());

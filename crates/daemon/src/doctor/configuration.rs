@@ -1,4 +1,4 @@
-//! What the files say, and what the environment has of it.
+//! The check of the configuration files, and of the environment variables that they name.
 
 use super::Network;
 use super::report::Section;
@@ -7,7 +7,7 @@ use crate::places::ConfigDirectory;
 use polity_probe::{Finding, Severity, circles};
 use polity_registry::{Environment, Origin, Place, Problem, Registry};
 
-/// Reads the configuration; gives it where it can be used.
+/// Reads the configuration; returns the findings and, if it can be used, the registry.
 pub(super) async fn look(config: &ConfigDirectory, network: Network) -> (Section, Option<Registry>) {
     let read = match network {
         Network::Asked => crate::config::read(&config.path).await.map_err(|failure| failure.to_string()),
@@ -23,7 +23,7 @@ pub(super) async fn look(config: &ConfigDirectory, network: Network) -> (Section
         Ok(read) => read,
         Err(why) => {
             let finding =
-                Finding::problem("configuration_unusable", why, "correct this; nothing can start with it");
+                Finding::problem("configuration_unusable", why, "correct this; polity cannot start with it");
             return (section(vec![finding]), None);
         }
     };
@@ -36,10 +36,13 @@ pub(super) async fn look(config: &ConfigDirectory, network: Network) -> (Section
     (section(findings), Some(registry))
 }
 
-/// What is said where there is no configuration directory.
+/// Reports that there is no configuration directory.
 pub(super) fn missing(failure: &Failure) -> Section {
-    let finding =
-        Finding::problem("no_configuration", failure.to_string(), "correct this; nothing can start with it");
+    let finding = Finding::problem(
+        "no_configuration",
+        failure.to_string(),
+        "correct this; polity cannot start without it",
+    );
     Section::new("configuration", "", vec![finding])
 }
 
@@ -51,13 +54,13 @@ fn of_problem(problem: &Problem) -> Finding {
         }
         polity_registry::Severity::Warning => (Severity::Warning, "configuration_odd"),
     };
-    // A problem says itself what was done about it; what to do follows from what it is.
+    // The text of the problem already contains what polity did about it, and what is wrong.
     let advice = format!("correct it in {}, or in the environment if it names a variable", problem.file);
     Finding { severity, code, what: problem.to_string(), advice: Some(advice) }
 }
 
-/// Whether a place is one of the words in a list of capabilities: any are allowed there, so all that can look like a
-/// mistake is that one resembles another.
+/// Whether a problem is about a word in a list of capabilities. Every word is allowed there, so the only possible
+/// warning is that the word resembles a known capability.
 fn is_capability(place: &Place) -> bool {
     let Place::Pointer(pointer) = place else { return false };
     let mut parts = pointer.split('/').skip(3);

@@ -1,4 +1,4 @@
-//! The data directory: who may read it, whether it can be written to, who has it, and what is in it.
+//! The check of the data directory: its permissions, the free disk space, the database, and the daemon that uses it.
 
 use super::report::{Mended, Section};
 use super::{Mode, Network, QUESTION};
@@ -6,7 +6,8 @@ use crate::db::bytes;
 use crate::places::LOCK;
 use polity_llm::{Endpoint, FailureKind, Inquirer, Question};
 use polity_probe::Finding;
-use polity_runtime::{in_full, maintenance};
+use polity_store::maintenance;
+use polity_view::in_full;
 use serde_json::Value;
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -15,12 +16,12 @@ use std::path::Path;
 
 const TOKEN: &str = "token";
 const NOTE: &str = "daemon.json";
-/// With less room, the database soon cannot be written to.
+/// Free bytes below which the doctor warns: writes to the database will soon fail.
 const LITTLE_ROOM: u64 = 1_000_000_000;
-/// With less room, it may be now.
+/// Free bytes below which the doctor reports a problem: writes to the database may fail already.
 const NO_ROOM: u64 = 20_000_000;
 
-/// Looks at the directory, and at the daemon that may be at work in it.
+/// Checks the directory, and the daemon that may be using it.
 pub(super) async fn look(
     data: &Path,
     inquirer: &Inquirer,
@@ -33,17 +34,20 @@ pub(super) async fn look(
         Ok(metadata) if metadata.is_dir() => {}
         Ok(_) => {
             let finding =
-                Finding::problem("not_a_directory", "is no directory", "name another one with --data");
+                Finding::problem("not_a_directory", "is not a directory", "choose another one with --data");
             return (vec![section(vec![finding])], Vec::new());
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let finding = Finding::ok("no_data", "is not there yet; the first run makes it");
+            let finding = Finding::ok("no_data", "does not exist yet; the first run creates it");
             return (vec![section(vec![finding])], Vec::new());
         }
         Err(error) => {
-            let what = format!("cannot be looked at: {error}");
-            let finding =
-                Finding::problem("unreadable", what, "look at its rights, or name another one with --data");
+            let what = format!("cannot be accessed: {error}");
+            let finding = Finding::problem(
+                "unreadable",
+                what,
+                "check its permissions, or choose another one with --data",
+            );
             return (vec![section(vec![finding])], Vec::new());
         }
     }
@@ -67,7 +71,7 @@ pub(super) async fn look(
     (sections, mended)
 }
 
-/// Whether others may read or change something; nothing where it is not there.
+/// Checks that no other user may read or change a file or directory; returns nothing if it does not exist.
 fn privacy(path: &Path, wanted: u32, mode: Mode, mended: &mut Vec<Mended>) -> Option<Finding> {
     let found = fs::metadata(path).ok()?.permissions().mode() & 0o777;
     let shown = path.display();
@@ -89,7 +93,7 @@ fn privacy(path: &Path, wanted: u32, mode: Mode, mended: &mut Vec<Mended>) -> Op
     ))
 }
 
-/// Whether a file can be made there.
+/// Checks that a file can be created in the data directory.
 fn writing(data: &Path) -> Finding {
     let trial = data.join(format!(".doctor-{}", std::process::id()));
     let made = File::options().write(true).create_new(true).open(&trial);
@@ -98,7 +102,7 @@ fn writing(data: &Path) -> Finding {
         Err(error) => Finding::problem(
             "not_writable",
             format!("cannot be written to: {error}"),
-            "look at its rights and at the file system, or name another one with --data",
+            "check its permissions and the file system, or choose another one with --data",
         ),
     }
 }
@@ -109,8 +113,8 @@ fn room(data: &Path) -> Option<Finding> {
 }
 
 fn of_room(free: u64) -> Finding {
-    let what = format!("free room: {}", bytes(free));
-    let advice = "free some room; `polity gc` helps while no daemon runs";
+    let what = format!("free space: {}", bytes(free));
+    let advice = "free some space; `polity gc` helps while no daemon runs";
     match free {
         ..NO_ROOM => Finding::problem("no_room", what, advice),
         NO_ROOM..LITTLE_ROOM => Finding::warning("little_room", what, advice),
@@ -129,7 +133,7 @@ async fn database(data: &Path) -> Finding {
     }
 }
 
-/// Who has the directory.
+/// Whether another process has locked the data directory.
 enum Holder {
     Nobody,
     Somebody,
@@ -142,7 +146,7 @@ fn holder(data: &Path) -> Holder {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Holder::Nobody,
         Err(error) => return Holder::Unknown(error),
     };
-    // Shared and for a moment, so that two of these are not in each other's way.
+    // A shared lock, held for a moment only, so that two doctors do not block each other.
     match lock.try_lock_shared() {
         Ok(()) => Holder::Nobody,
         Err(TryLockError::WouldBlock) => Holder::Somebody,
@@ -150,13 +154,14 @@ fn holder(data: &Path) -> Holder {
     }
 }
 
-/// What a daemon says of itself in the directory.
+/// The content of `daemon.json`, which a daemon writes into its data directory.
 pub(super) struct Note {
     pub(super) url: String,
     pub(super) pid: Option<u64>,
 }
 
-/// The note of the daemon that has the directory, where one has it.
+/// Returns the note of the daemon that uses the directory. Returns nothing if nobody has locked the directory, because
+/// a note without a lock is left from a crash.
 pub(super) fn note(data: &Path) -> Option<Note> {
     let is_held = matches!(holder(data), Holder::Somebody);
     let text = is_held.then(|| fs::read_to_string(data.join(NOTE)).ok()).flatten()?;
@@ -170,14 +175,14 @@ async fn daemon(data: &Path, inquirer: &Inquirer, network: Network) -> Finding {
         Holder::Nobody => return Finding::ok("no_daemon", "no polity is using the data directory"),
         Holder::Unknown(error) => {
             let what = format!("cannot tell whether a polity is using the data directory: {error}");
-            return Finding::warning("lock", what, "look at the rights of polity.lock");
+            return Finding::warning("lock", what, "check the permissions of polity.lock");
         }
         Holder::Somebody => {}
     }
     let Some(Note { url, pid }) = note(data) else {
         return Finding::ok(
             "in_use",
-            "a polity that serves nobody is using the data directory, such as `polity run`",
+            "a polity that is not a daemon is using the data directory, such as `polity run`",
         );
     };
     let who = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
@@ -185,26 +190,26 @@ async fn daemon(data: &Path, inquirer: &Inquirer, network: Network) -> Finding {
         return Finding::ok("daemon", format!("a daemon serves at {url}{who}"));
     }
     if !data.join(TOKEN).is_file() {
-        let what = format!("a daemon serves at {url}{who}, and its token is gone");
-        return Finding::problem("no_token", what, "stop the daemon and start it again: it makes a new one");
+        let what = format!("a daemon serves at {url}{who}, but its token file is missing");
+        return Finding::problem("no_token", what, "restart the daemon: it creates a new token");
     }
     if answers(inquirer, &url).await {
         return Finding::ok("daemon", format!("a daemon serves at {url}{who}, and answers"));
     }
-    let what = format!("a daemon should serve at {url}{who}, and does not answer");
+    let what = format!("a daemon should serve at {url}{who}, but does not answer");
     Finding::problem(
         "daemon_silent",
         what,
-        "look into its log; where it stays so, end the process and start it again",
+        "look into its log; if it stays silent, end the process and start it again",
     )
 }
 
-/// Whether somebody says at an address that all is well.
+/// Whether a server at this address reports that it is healthy.
 pub(super) async fn answers(inquirer: &Inquirer, url: &str) -> bool {
     let asked = inquirer.ask(&Endpoint::new(url, ""), Question::OfBase("healthz"), QUESTION).await;
     match asked {
         Ok(_) => true,
-        // Being well needs no JSON.
+        // The endpoint answers in plain text, which the inquirer reports as an error because it expects JSON.
         Err(error) => error.kind == FailureKind::NotAnAnswer && error.status == Some(200),
     }
 }
@@ -248,7 +253,7 @@ mod tests {
         let lock = File::create(dir.path().join(LOCK)).unwrap();
         assert!(matches!(holder(dir.path()), Holder::Nobody));
         fs::write(dir.path().join(NOTE), r#"{"url": "http://127.0.0.1:7", "pid": 8}"#).unwrap();
-        assert!(note(dir.path()).is_none(), "a stale one");
+        assert!(note(dir.path()).is_none(), "a stale note");
         lock.lock().unwrap();
         assert!(matches!(holder(dir.path()), Holder::Somebody));
         let note = note(dir.path()).unwrap();

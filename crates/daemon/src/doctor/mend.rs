@@ -1,4 +1,4 @@
-//! Writes corrections into `llmservices.json`.
+//! `polity doctor --fix`: writes corrections into `llmservices.json`.
 
 use super::report::Mended;
 use polity_probe::{Correction, Finding, edit};
@@ -8,13 +8,13 @@ use std::path::Path;
 
 const FILE: &str = "llmservices.json";
 
-/// Corrects the file in a configuration directory; says what was changed.
+/// Corrects the file in a configuration directory; returns the changes.
 pub(super) fn services(config_dir: &Path, corrections: &[Correction]) -> Result<Vec<Mended>, Finding> {
     if corrections.is_empty() {
         return Ok(Vec::new());
     }
     let path = config_dir.join(FILE);
-    let by_hand = "change it by hand, as the hints above say";
+    let by_hand = "edit the file by hand, as the hints above advise";
     let failed =
         |why: String| Finding::warning("not_mended", format!("{FILE} was left as it is: {why}"), by_hand);
     let text = fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
@@ -32,7 +32,8 @@ pub(super) fn services(config_dir: &Path, corrections: &[Correction]) -> Result<
     Ok(mended.collect())
 }
 
-/// Replaces a file, where it still holds what was read, as a whole and with its permissions. A symbolic link stays one.
+/// Replaces a file atomically, if it still contains the text that was read. The new file gets the old permissions, and
+/// a symbolic link stays a link.
 fn replace(path: &Path, before: &str, after: &str) -> io::Result<()> {
     let path = fs::canonicalize(path)?;
     let permissions = fs::metadata(&path)?.permissions();
@@ -41,12 +42,12 @@ fn replace(path: &Path, before: &str, after: &str) -> io::Result<()> {
     let unfinished = Path::new(&unfinished);
     let written = write(unfinished, permissions, after).and_then(|()| {
         if fs::read_to_string(&path)? != before {
-            return Err(io::Error::other("somebody else has just changed it"));
+            return Err(io::Error::other("somebody else has just changed the file"));
         }
         fs::rename(unfinished, &path)
     });
     if written.is_err() {
-        // It may never have been made.
+        // Fails if the temporary file was never created, which does not matter.
         let _ = fs::remove_file(unfinished);
     }
     written?;
@@ -59,7 +60,7 @@ fn replace(path: &Path, before: &str, after: &str) -> io::Result<()> {
 fn write(path: &Path, permissions: fs::Permissions, text: &str) -> io::Result<()> {
     let mut options = File::options();
     options.write(true).create_new(true);
-    // Keys may be in it.
+    // The file may contain API keys.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(path)?;

@@ -1,4 +1,4 @@
-//! The ports of this machine: the one that a daemon listens on, and those of model servers.
+//! The check of ports on this machine: the one that a daemon listens on by default, and those of local model servers.
 
 mod owner;
 
@@ -12,12 +12,12 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::time::Duration;
 
-/// Where a daemon listens unless told otherwise.
+/// The port on which a daemon listens by default.
 const PORT: u16 = 7_717;
-/// How long local servers may take to answer.
+/// Time limit for the answers of local model servers.
 const DISCOVERY: Duration = Duration::from_secs(1);
 
-/// Looks at them.
+/// Checks the port of the daemon, and searches for local model servers unless `--offline` or `discover` forbids it.
 pub(super) async fn look(data: &Path, inquirer: &Inquirer, network: Network, discover: Discover) -> Section {
     let mut findings = vec![of_daemon(data, inquirer, network).await];
     if network == Network::Asked && discover == Discover::On {
@@ -33,15 +33,12 @@ async fn of_daemon(data: &Path, inquirer: &Inquirer, network: Network) -> Findin
         Err(error) => error,
     };
     if free.kind() != io::ErrorKind::AddrInUse {
-        let what = format!("{address} cannot be listened on: {free}");
-        return Finding::warning("port", what, "start with another one: `polity serve --listen 127.0.0.1:0`");
+        let what = format!("cannot listen on {address}: {free}");
+        return Finding::warning("port", what, "choose another port: `polity serve --listen 127.0.0.1:0`");
     }
     let is_ours = data::note(data).is_some_and(|note| note.url.ends_with(&format!(":{PORT}")));
     if is_ours {
-        return Finding::ok(
-            "port_ours",
-            format!("{address} is what the daemon of this data directory listens on"),
-        );
+        return Finding::ok("port_ours", format!("the daemon of this data directory listens on {address}"));
     }
     let is_polity = network == Network::Asked && data::answers(inquirer, &format!("http://{address}")).await;
     let who = match (is_polity, owner::of_port(PORT)) {
@@ -51,7 +48,7 @@ async fn of_daemon(data: &Path, inquirer: &Inquirer, network: Network) -> Findin
         (false, None) => "another program".to_owned(),
     };
     let what = format!("{address} is taken by {who}");
-    Finding::hint("port_taken", what, "start with another one: `polity serve --listen 127.0.0.1:0`")
+    Finding::hint("port_taken", what, "choose another port: `polity serve --listen 127.0.0.1:0`")
 }
 
 fn of_server(found: &Found) -> Finding {

@@ -1,4 +1,4 @@
-//! What the doctor says: for people, or as one JSON object.
+//! The report of the doctor, as text for people or as one JSON object.
 
 use super::Mode;
 use crate::failure::Failure;
@@ -9,7 +9,7 @@ use serde_json::json;
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-/// Findings about one thing.
+/// The findings about one subject, such as one service or the data directory.
 #[derive(Debug, Serialize)]
 pub(super) struct Section {
     about: &'static str,
@@ -20,12 +20,12 @@ pub(super) struct Section {
 }
 
 impl Section {
-    /// What was found about something that has a name.
+    /// Creates a section from what it is about, the name of the subject and the findings.
     pub(super) fn new(about: &'static str, subject: impl Into<String>, findings: Vec<Finding>) -> Self {
         Self { about, subject: subject.into(), detail: None, findings }
     }
 
-    /// The same, with what else it is.
+    /// Adds a detail to the heading, which is printed in parentheses.
     pub(super) fn with(self, detail: String) -> Self {
         Self { detail: Some(detail), ..self }
     }
@@ -37,21 +37,20 @@ impl Section {
     }
 }
 
-/// Something that was mended.
+/// One change that `--fix` made.
 #[derive(Debug, Serialize)]
 pub(super) struct Mended {
-    /// The file.
     pub(super) file: String,
-    /// What of it.
+    /// The changed part of the file, such as `local: contextWindow` or `permissions`.
     pub(super) what: String,
-    /// How it was.
+    /// The old value; absent if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) before: Option<String>,
-    /// How it is.
+    /// The new value.
     pub(super) after: String,
 }
 
-/// Everything.
+/// The whole report.
 pub(super) struct Report {
     pub(super) sections: Vec<Section>,
     pub(super) mended: Vec<Mended>,
@@ -59,28 +58,28 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// The worst that was found.
+    /// Returns the worst severity of all findings.
     pub(super) fn worst(&self) -> Severity {
         let findings = self.sections.iter().flat_map(|section| &section.findings);
         findings.map(|finding| finding.severity).max().unwrap_or(Severity::Ok)
     }
 
-    /// Prints it on standard output.
+    /// Prints the report on standard output.
     pub(super) fn print(&self, as_json: bool) -> Result<(), Failure> {
         if as_json {
             let whole = json!({"severity": self.worst(), "sections": self.sections, "mended": self.mended});
             return crate::output::print(&format!("{whole:#}"));
         }
         let text = self.text();
-        // Colours only where somebody sees them.
+        // `anstream` drops the colours unless standard output is a terminal.
         let mut stdout = anstream::stdout().lock();
         write!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(Failure::of_output)
     }
 
-    /// The report with colours. Whatever comes from elsewhere has none of its own.
+    /// Formats the report with colours. Texts from servers and files cannot add escape sequences of their own.
     fn text(&self) -> String {
         let mut text = String::new();
-        // Cannot fail: a text takes everything.
+        // Writing to a string cannot fail.
         for section in &self.sections {
             let bold = Style::new().bold();
             let _ = writeln!(text, "{bold}{}{bold:#}", harmless(&section.heading()));
@@ -117,14 +116,14 @@ impl Report {
             return;
         }
         if self.mended.is_empty() {
-            let _ = writeln!(text, "nothing to mend");
+            let _ = writeln!(text, "nothing to fix");
         }
         let mut file = "";
         for mended in &self.mended {
             if mended.file != file {
                 file = &mended.file;
                 let bold = Style::new().bold();
-                let _ = writeln!(text, "{bold}mended {}{bold:#}", harmless(file));
+                let _ = writeln!(text, "{bold}fixed {}{bold:#}", harmless(file));
             }
             let what = harmless(&mended.what);
             let (gone, new) = (AnsiColor::Red.on_default(), AnsiColor::Green.on_default());
@@ -145,7 +144,7 @@ fn style(severity: Severity) -> Style {
     }
 }
 
-/// A text in which there is nothing that a terminal would obey. Servers write some of it.
+/// Returns the text on one line and without characters that a terminal would obey: servers write some of it.
 fn harmless(text: &str) -> String {
     crate::output::harmless(text).replace('\n', " ")
 }
@@ -188,10 +187,7 @@ mod tests {
             after: "2".to_owned(),
         };
         let text = plain(&report(Mode::Mend, vec![mended("a", Some("1")), mended("b", None)]));
-        assert!(
-            text.contains("mended llmservices.json\n  - a: 1\n  + a: 2\n  + b: 2\nproblems: 1"),
-            "{text}"
-        );
-        assert!(plain(&report(Mode::Mend, Vec::new())).contains("nothing to mend\nproblems"));
+        assert!(text.contains("fixed llmservices.json\n  - a: 1\n  + a: 2\n  + b: 2\nproblems: 1"), "{text}");
+        assert!(plain(&report(Mode::Mend, Vec::new())).contains("nothing to fix\nproblems"));
     }
 }

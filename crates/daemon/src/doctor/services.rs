@@ -1,4 +1,4 @@
-//! Each service, as it is declared and as its server has it.
+//! The check of each service: its declaration compared with what its server reports.
 
 use super::Network;
 use super::report::Section;
@@ -9,21 +9,21 @@ use polity_probe::{Correction, Finding, Times, corrections, examine, of_declarat
 use polity_registry::{Catalogue, Origin, Service};
 use polity_rehearsal::SCHEME;
 
-/// How many services are looked at at a time.
+/// Maximum number of services that are checked concurrently.
 const AT_A_TIME: usize = 8;
 
-/// Looks at all services; gives what of their declarations could be corrected, too.
+/// Checks all services; returns the findings and the corrections that `--fix` can write.
 pub(super) async fn look(
     catalogue: &Catalogue,
     inquirer: &Inquirer,
     network: Network,
     times: Times,
 ) -> Result<(Vec<Section>, Vec<Correction>), Failure> {
-    let model = HttpModel::new().map_err(|error| Failure::Defect(polity_runtime::in_full(&error)))?;
+    let model = HttpModel::new().map_err(|error| Failure::Defect(polity_view::in_full(&error)))?;
     let looks = catalogue.services().iter().map(|service| look_at(service, inquirer, &model, network, times));
     let looked: Vec<_> = futures::stream::iter(looks).buffered(AT_A_TIME).collect().await;
     let (sections, corrections): (Vec<_>, Vec<_>) = looked.into_iter().unzip();
-    // There is no file to correct where the services come from elsewhere.
+    // Services that do not come from the file cannot be corrected in it.
     let is_file = *catalogue.origin() == Origin::File;
     Ok((sections, corrections.into_iter().flatten().filter(|_| is_file).collect()))
 }

@@ -1,5 +1,5 @@
-//! Standard input and output on one side, `/mcp` of the daemon on the other. Each line is a message; each is passed on
-//! by itself, because the daemon keeps no session.
+//! Relays MCP between standard input and output and `/mcp` of the daemon. Each line is a message and becomes a request
+//! of its own, because the daemon keeps no session.
 
 use crate::failure::Failure;
 use crate::output::complain;
@@ -14,17 +14,18 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-/// How long a daemon that has gone is waited for, and how often it is looked for.
+/// How long to wait for a daemon that has gone to come back.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Polling interval while waiting for it.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// How many messages wait to be written.
+/// Capacity of the queue of messages to standard output.
 const WAITING: usize = 64;
 
-/// Where a client names the version of the protocol with each request.
+/// JSON pointer to the protocol version that a client may name in each request.
 const VERSION_IN_META: &str = "/params/_meta/io.modelcontextprotocol~1protocolVersion";
 
-/// Passes on what is said, until standard input is closed.
+/// Relays messages until standard input is closed; returns the exit code.
 pub(super) async fn run(data: &Path) -> Result<u8, Failure> {
     let client = Client::new(data)?;
     client.ready().await?;
@@ -33,7 +34,7 @@ pub(super) async fn run(data: &Path) -> Result<u8, Failure> {
     let writer = tokio::spawn(write(written));
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     let mut under_way: HashMap<String, JoinHandle<()>> = HashMap::new();
-    // What the two have agreed on, which every later request names.
+    // The protocol version from the answer to `initialize`. Every later request names it.
     let version = Arc::new(watch::Sender::new(None::<String>));
     while let Some(line) = lines.next_line().await.map_err(Failure::StandardInput)? {
         if line.trim().is_empty() || writer.is_finished() {
@@ -49,7 +50,7 @@ pub(super) async fn run(data: &Path) -> Result<u8, Failure> {
         };
         if message["method"] == "notifications/cancelled" {
             if let Some(passing) = under_way.remove(&message["params"]["requestId"].to_string()) {
-                // Who goes away is not answered, and what was asked is not done any further.
+                // MCP sends no answer to a cancelled request. Closing the connection makes the daemon stop its work.
                 passing.abort();
             }
             continue;
@@ -59,18 +60,18 @@ pub(super) async fn run(data: &Path) -> Result<u8, Failure> {
         let passing = pass(client.clone(), headers, message, Arc::clone(&version), answers.clone());
         under_way.insert(id, tokio::spawn(passing));
     }
-    // Nobody reads any more.
+    // Standard input is closed, so the client has gone and nobody reads the answers.
     for passing in under_way.into_values() {
         passing.abort();
     }
     drop(answers);
     if let Err(error) = writer.await {
-        complain(&format!("what was said could not be written: {error}"));
+        complain(&format!("failed to write answers to standard output: {error}"));
     }
     Ok(0)
 }
 
-/// What the daemon wants to see of a message without reading it.
+/// Returns the HTTP headers that MCP over HTTP requires with a message. They repeat parts of the message.
 fn headers(message: &Value, version: Option<&str>) -> Vec<(String, String)> {
     let named = message.pointer(VERSION_IN_META).and_then(Value::as_str);
     let mut headers = Vec::new();
@@ -88,7 +89,7 @@ fn headers(message: &Value, version: Option<&str>) -> Vec<(String, String)> {
     headers
 }
 
-/// Passes one message on, and what comes back for it.
+/// Relays one message to the daemon, and its answers back.
 async fn pass(
     client: Client,
     headers: Vec<(String, String)>,
@@ -100,7 +101,7 @@ async fn pass(
     let body = message.to_string().into_bytes();
     let told = loop {
         match client.relay(&headers, body.clone()).await {
-            // Nobody has heard it yet: the next daemon may.
+            // No daemon was found, so none has received the message: wait for the next daemon.
             Err(Error::Find(_)) if Instant::now() < until => tokio::time::sleep(PAUSE).await,
             Err(error) => break Err(error),
             Ok(mut relayed) => {
@@ -124,13 +125,13 @@ async fn pass(
     }
 }
 
-/// The version that the daemon speaks with this client.
+/// Reads the protocol version from the answer to `initialize`.
 fn agreed(answer: &str) -> Option<String> {
     let answer: Value = serde_json::from_str(answer).ok()?;
     answer.pointer("/result/protocolVersion")?.as_str().map(str::to_owned)
 }
 
-/// A message of JSON has no line break that matters.
+/// Puts a JSON message on one line. JSON allows line breaks only between tokens, where they mean nothing.
 fn one_line(message: &str) -> String {
     message.replace(['\r', '\n'], " ")
 }
@@ -144,7 +145,7 @@ async fn write(mut messages: mpsc::Receiver<String>) {
     while let Some(message) = messages.recv().await {
         let line = format!("{message}\n");
         if output.write_all(line.as_bytes()).await.is_err() || output.flush().await.is_err() {
-            // Nobody reads any more.
+            // The reader of standard output has gone.
             return;
         }
     }

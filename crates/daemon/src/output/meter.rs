@@ -1,16 +1,16 @@
-//! How far something is that takes long, on a terminal.
+//! A progress line on a terminal for transfers that take long.
 
 use crate::db::bytes;
 use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long something may take before it is worth a word.
+/// Time until the progress line appears, so that quick transfers show none.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// How often the word is said again.
+/// Interval between two updates of the progress line.
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// Says on standard error how many bytes have gone, where somebody watches.
+/// Shows on standard error how many bytes were transferred, if standard error is a terminal.
 pub(crate) struct Meter {
     what: String,
     total: Option<u64>,
@@ -24,14 +24,14 @@ struct Said {
 }
 
 impl Meter {
-    /// A meter for something, of so many bytes if that is known.
+    /// Creates a meter with a title and, if it is known, the total number of bytes.
     pub(crate) fn new(what: &str, total: Option<u64>) -> Self {
         let said = Said { next: Instant::now() + PATIENCE, anything: false };
         let what = super::terminal::harmless(&super::one_line(what, 60)).into_owned();
         Self { what, total, watched: std::io::stderr().is_terminal(), said: Mutex::new(said) }
     }
 
-    /// So many have gone.
+    /// Updates the line, unless the last update was less than [`PERIOD`] ago.
     pub(crate) fn at(&self, done: u64) {
         if !self.watched {
             return;
@@ -42,7 +42,7 @@ impl Meter {
             return;
         }
         *said = Said { next: now + PERIOD, anything: true };
-        // Nothing can be done where even this cannot be printed.
+        // A progress line that cannot be printed is not worth an error.
         let _ = write!(std::io::stderr(), "\r\x1b[K{}", line(&self.what, done, self.total));
     }
 }

@@ -1,30 +1,30 @@
-//! What happens, in a line each, for somebody who watches.
+//! Events as one line of text each, for people who watch the society at work.
 
 use super::one_line;
 use super::terminal::harmless;
 use anstyle::{AnsiColor, Style};
-use polity_runtime::{Event, NextAttempt, SummarySource};
 use polity_society::content::Capability;
 use polity_society::message::Finality;
+use polity_view::{Event, NextAttempt, SummarySource};
 
 const DIM: Style = Style::new().dimmed();
 const NAME: Style = AnsiColor::Cyan.on_default();
 const BAD: Style = AnsiColor::Red.on_default();
 
-/// How much of a text fits beside the rest of a line, in characters.
+/// Maximum length of a quoted text in a line, in characters.
 const SHOWN_CHARS: usize = 100;
 
-/// A line for an event, beside what goes to standard output; none for those that a person would not miss.
+/// Formats an event for the progress display on standard error. Returns nothing for events of little interest, and for
+/// messages to the user, which go to standard output.
 pub(crate) fn describe(event: &Event) -> Option<String> {
     match event {
-        // What the person is told goes to standard output.
         Event::MessageAccepted { to, .. } if to.is_user() => None,
         _ => in_words(event),
     }
 }
 
-/// A line for an event, for a terminal; none for those that say little. Nothing in it comes from the event
-/// unless by one of the four closures, so the terminal obeys the styles alone.
+/// Formats an event as a line for a terminal. Returns nothing for events of little interest. Every text of the event
+/// passes through one of the four closures, which remove control characters, so the terminal obeys only our own styles.
 pub(crate) fn in_words(event: &Event) -> Option<String> {
     let name = |text: &str| format!("{NAME}{}{NAME:#}", harmless(text));
     let dim = |text: &str| format!("{DIM}{}{DIM:#}", harmless(text));
@@ -53,23 +53,23 @@ pub(crate) fn in_words(event: &Event) -> Option<String> {
             format!(
                 "{} history {how} at {tokens} tokens {}",
                 name(agent.as_str()),
-                dim(&format!("{kept} entries stay"))
+                dim(&format!("({kept} entries kept)"))
             )
         }
         Event::AnswerSettled { agent, message, .. } => {
-            format!("{} {}", name(agent.as_str()), dim(&format!("{message} is its answer")))
+            format!("{} {}", name(agent.as_str()), dim(&format!("{message} is its final answer")))
         }
         Event::DeadlockFound { agents, .. } => {
             let agents: Vec<String> = agents.iter().map(|agent| name(agent.as_str())).collect();
-            format!("{} wait for each other; each was told", agents.join(", "))
+            format!("{} wait for each other; each was notified", agents.join(", "))
         }
         Event::AgentParked { agent, reason, .. } => {
             format!("{} was parked {}", name(agent.as_str()), dim(&beginning(reason)))
         }
-        Event::TaskForgotten { task } => dim(&format!("{task} was forgotten to make room")),
+        Event::TaskForgotten { task } => dim(&format!("{task} was removed to make room")),
         Event::AgentPaused { agent } => format!("{} was paused", name(agent.as_str())),
         Event::AgentStopped { agent, .. } => format!("{} was stopped", name(agent.as_str())),
-        Event::AgentResumed { agent } => format!("{} goes on", name(agent.as_str())),
+        Event::AgentResumed { agent } => format!("{} was resumed", name(agent.as_str())),
         Event::AgentEnded { agent, reason } => {
             format!("{} ended {}", name(agent.as_str()), dim(&beginning(reason)))
         }
@@ -144,7 +144,7 @@ pub(crate) fn in_words(event: &Event) -> Option<String> {
             bad(&format!("{} cannot be read: {}", artifact.reference(), beginning(reason)))
         }
         Event::ConfigTaken { revision, differences, problems } => {
-            let what = if differences.is_empty() { "nothing differs" } else { &*differences.join("; ") };
+            let what = if differences.is_empty() { "no difference" } else { &*differences.join("; ") };
             let taken = format!("configuration {revision}: {}", beginning(what));
             if problems.is_empty() {
                 taken
@@ -153,10 +153,10 @@ pub(crate) fn in_words(event: &Event) -> Option<String> {
             }
         }
         Event::ConfigRefused { revision, problems } => {
-            bad(&format!("configuration {revision} goes on: {}", beginning(&problems.join("; "))))
+            bad(&format!("configuration {revision} stays in force: {}", beginning(&problems.join("; "))))
         }
         Event::TurnEnded { agent, failure: Some(failure), .. } => {
-            bad(&format!("{agent} could not go on: {}", beginning(failure)))
+            bad(&format!("turn of {agent} failed: {}", beginning(failure)))
         }
         Event::TaskStarted { .. }
         | Event::TaskIdle { .. }
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(describe(&message(AgentId::user(), "42")), None);
     }
 
-    /// Each text that a model, a server or a file has a say in.
+    /// Tries a hostile text in every place that a model, a server or a file can fill.
     #[test]
     fn no_event_brings_its_own_escape_sequences_or_lines() {
         let hostile = || "a\u{1b}]0;title\u{7}\r\n\u{9b}2J\u{202E}b".to_owned();
@@ -249,7 +249,7 @@ mod tests {
         for event in events {
             let line = describe(&event).expect("a line");
             assert!(!line.contains(['\n', '\r', '\u{7}', '\u{9b}', '\u{202E}']), "{line:?}");
-            // Styles begin otherwise.
+            // Our own styles never begin with `ESC ]`.
             assert!(!line.contains("\u{1b}]"), "{line:?}");
             assert!(line.contains("<U+001B>]0;title<U+0007>"), "{line:?}");
         }

@@ -1,29 +1,29 @@
-//! Rows in columns, for people: nothing in them reaches a terminal but what is shown and our own styles.
+//! Tables for people. The texts in them are cleaned, so a terminal obeys only our own styles.
 
 use super::one_line;
 use super::terminal::harmless;
 use anstyle::{AnsiColor, Style};
 use unicode_width::UnicodeWidthStr;
 
-/// Beside the point.
+/// Less important text.
 pub(crate) const DIM: Style = Style::new().dimmed();
-/// Who or what something is.
+/// The name or id of something.
 pub(crate) const NAME: Style = AnsiColor::Cyan.on_default();
-/// At work.
+/// Something that is at work.
 pub(crate) const BUSY: Style = AnsiColor::Green.on_default();
-/// Wants to be looked at.
+/// Something that waits and may need attention.
 pub(crate) const HELD: Style = AnsiColor::Yellow.on_default();
-/// Went wrong.
+/// Something that went wrong.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default();
-/// As everything else.
+/// Ordinary text.
 pub(crate) const PLAIN: Style = Style::new();
 
-/// How much of a text fits into a row, in characters.
+/// Maximum length of a text in a cell, in characters.
 const CELL_CHARS: usize = 100;
-/// What stands between two columns.
+/// The space between two columns.
 const GAP: &str = "  ";
 
-/// What stands in one column of a row: one line, without a character that a terminal would obey.
+/// The content of one column in one row: a single line without characters that a terminal would obey.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
     text: String,
@@ -31,17 +31,17 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// A text; of one that is too long, the beginning.
+    /// Creates a cell; a text that is too long is cut.
     pub(crate) fn new(style: Style, text: &str) -> Self {
         Self { text: harmless(&one_line(text, CELL_CHARS)).into_owned(), style }
     }
 
-    /// The same, after something of ours that keeps its spaces.
+    /// Puts a prefix before the text. Unlike the text, the prefix keeps its spaces.
     pub(crate) fn after(self, prefix: &str) -> Self {
         Self { text: format!("{prefix}{}", self.text), ..self }
     }
 
-    /// How many columns of a terminal it takes.
+    /// Width on a terminal, in columns.
     fn width(&self) -> usize {
         self.text.width()
     }
@@ -55,7 +55,7 @@ impl Cell {
     }
 }
 
-/// Rows in columns, a line each. Columns in which no row has anything are left out.
+/// Formats rows as lines with aligned columns. Columns that are empty in all rows are left out.
 pub(crate) fn table(rows: &[Vec<Cell>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width = |column: usize| {
@@ -69,7 +69,7 @@ pub(crate) fn table(rows: &[Vec<Cell>]) -> String {
 
 fn line(row: &[Cell], widths: &[Option<usize>]) -> String {
     let mut line = String::new();
-    // Added before the next text, so that no line ends with spaces.
+    // The padding of a cell is added only before the next text, so that no line ends with spaces.
     let mut owed = String::new();
     for (cell, width) in row.iter().zip(widths) {
         let Some(width) = width else { continue };
@@ -84,7 +84,7 @@ fn line(row: &[Cell], widths: &[Option<usize>]) -> String {
     line
 }
 
-/// A text of several lines for people, without a character that a terminal would obey, each line behind `indent`.
+/// Formats a text of several lines: removes characters that a terminal would obey, and indents each line.
 pub(crate) fn block(indent: &str, text: &str) -> String {
     let text = harmless(text);
     let lines: Vec<String> =
@@ -92,7 +92,7 @@ pub(crate) fn block(indent: &str, text: &str) -> String {
     lines.join("\n")
 }
 
-/// A text in one line for people, in a style.
+/// Formats a text as one line in a style, and removes characters that a terminal would obey.
 pub(crate) fn painted(style: Style, text: &str) -> String {
     Cell::new(style, text).painted()
 }
@@ -134,7 +134,7 @@ mod tests {
         fn nothing_in_a_cell_is_obeyed(text in any::<String>()) {
             let shown = without_styles(&table(&[vec![Cell::new(BAD, &text), Cell::new(DIM, &text)]]));
             prop_assert!(!shown.contains(|character: char| character.is_control()), "{shown:?}");
-            // Stripping has taken our styles alone: what is left is what was put in.
+            // Only our own styles were stripped: the text itself is still there.
             let plain = harmless(&one_line(&text, CELL_CHARS)).into_owned();
             prop_assert_eq!(shown.contains(&plain), true);
         }

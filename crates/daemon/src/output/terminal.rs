@@ -1,10 +1,10 @@
-//! What models write is shown on a terminal, never obeyed by it: no escape sequence may move the cursor, set the title
-//! or fill the clipboard, and no text may turn the direction of what stands beside it.
+//! Makes texts of models safe for a terminal: no escape sequence may move the cursor, set the title or fill the
+//! clipboard, and no text may change the writing direction of the text beside it.
 
 use std::borrow::Cow;
 
-/// A text as a terminal may get it: what the terminal would obey is shown by its number, such as `<U+001B>`. Line breaks
-/// and tabs stay; of a line break of two characters the first goes.
+/// Replaces every character that a terminal would obey by its number, such as `<U+001B>`. Line breaks and tabs stay;
+/// `\r\n` becomes `\n`.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     if !text.contains(is_obeyed) {
         return Cow::Borrowed(text);
@@ -20,7 +20,8 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// The same JSON, of one line, without a character that a terminal would obey. JSON itself escapes only some of them.
+/// Escapes every character of a JSON line that a terminal would obey. The JSON means the same; JSON itself requires
+/// escapes for only some of these characters.
 pub(crate) fn harmless_json(json: &str) -> Cow<'_, str> {
     if !json.contains(is_obeyed) {
         return Cow::Borrowed(json);
@@ -28,7 +29,7 @@ pub(crate) fn harmless_json(json: &str) -> Cow<'_, str> {
     let mut shown = String::with_capacity(json.len());
     for character in json.chars() {
         if is_obeyed(character) {
-            // None of these characters needs two units.
+            // All of these characters are in the basic multilingual plane, so one `\u` escape is enough.
             shown.push_str(&format!("\\u{:04x}", u32::from(character)));
         } else {
             shown.push(character);
@@ -37,8 +38,9 @@ pub(crate) fn harmless_json(json: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Whether a terminal acts on a character instead of showing it: controls, and those that turn the direction of text
-/// until they are taken back. Joiners and marks of direction stay, because words of many languages need them.
+/// Whether a terminal acts on a character instead of showing it: control characters, and characters that change the
+/// writing direction of everything after them. Joiners and direction marks are allowed, because many languages need
+/// them inside words.
 pub(crate) fn is_obeyed(character: char) -> bool {
     let is_control = character.is_control() && !matches!(character, '\n' | '\t');
     is_control || matches!(character, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
@@ -76,7 +78,7 @@ mod tests {
         "\u{202A}\u{202B}\u{202C}\u{202D}\u{202E}\u{2066}\u{2067}\u{2068}\u{2069}".contains(character)
     }
 
-    /// Texts in which what is looked for is no rarity.
+    /// Generates texts with many of the dangerous characters.
     fn texts() -> impl Strategy<Value = String> {
         let character = prop_oneof![
             any::<char>(),

@@ -1,23 +1,25 @@
-//! What tasks are called where the answers of several are printed: by the first line of the prompt.
+//! Titles of tasks, printed above the messages if a command prints those of several tasks. A title is the first line of
+//! the prompt.
 
 use super::one_line;
 use crate::failure::Failure;
-use polity_runtime::view::EventFilter;
-use polity_runtime::{Event, Society};
+use polity_runtime::Society;
 use polity_society::id::{AgentId, TaskId};
+use polity_view::Event;
+use polity_view::EventFilter;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How much of a prompt is a title, in characters.
+/// Maximum length of a title, in characters.
 const TITLE_CHARS: usize = 60;
-/// How many events are read at once.
+/// Events per page when reading the store.
 const PAGE: u32 = 500;
 
-/// The titles of the tasks whose answers are printed; none where it is one task alone.
+/// The titles of the tasks whose messages are printed; empty if there is only one task.
 #[derive(Default)]
 pub(crate) struct Titles(BTreeMap<TaskId, String>);
 
 impl Titles {
-    /// The titles of tasks that other processes have begun, by what the events tell of their prompts.
+    /// Reads the titles of tasks that earlier processes began, from the events of their prompts.
     pub(crate) async fn read(society: &Society, tasks: &BTreeSet<TaskId>) -> Result<Self, Failure> {
         let user = AgentId::user();
         let mut titles = BTreeMap::new();
@@ -40,12 +42,12 @@ impl Titles {
         Ok(Self(titles))
     }
 
-    /// Adds the title of a task that begins with this prompt.
+    /// Adds the title of a new task, taken from its prompt.
     pub(crate) fn add(&mut self, task: TaskId, prompt: &str) {
         self.0.insert(task, title(prompt));
     }
 
-    /// The title of a task, where it needs one.
+    /// Returns the title of a task; none if there is only one task.
     pub(crate) fn of(&self, task: &TaskId) -> Option<&str> {
         self.0.get(task).map(String::as_str)
     }

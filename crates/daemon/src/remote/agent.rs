@@ -1,4 +1,4 @@
-//! `polity agent ID`: all about one agent.
+//! `polity agent ID`: shows one agent, its conversation, or the next request to its model.
 
 use super::agents;
 use super::words::{moment, name_of};
@@ -8,40 +8,37 @@ use crate::output::table::{BAD, Cell, DIM, HELD, NAME, PLAIN, block, painted, ta
 use crate::output::{print_json, show};
 use clap::Args;
 use polity_client::{Client, Media};
-use polity_runtime::view::{
-    AgentDetail, ContactView, ConversationView, EntryView, MessageView, RequestPreview,
-};
 use polity_society::agent::Standing;
 use polity_society::brief::TaskBrief;
 use polity_society::id::{AgentId, TaskId};
+use polity_view::{AgentDetail, ContactView, ConversationView, EntryView, MessageView, RequestPreview};
 use serde_json::Value;
 
 /// `polity agent`
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The agent.
+    /// The id of the agent.
     #[arg(value_name = "ID")]
     id: String,
     #[command(flatten)]
     source: Source,
-    /// Print JSON.
     #[command(flatten)]
     shape: Shape,
-    /// What it has heard and said, as it is stored.
+    /// Show its conversation in a task: the stored records of what it received, said and did.
     #[arg(long)]
     conversation: bool,
-    /// The request that its model would be sent now, as JSON.
+    /// Show the request that its model would get now, as JSON.
     #[arg(long, conflicts_with = "conversation")]
     request: bool,
-    /// In which task [default: the one that it was hired for; the newest of root].
+    /// The task of the conversation or request [default: the one that the agent was hired for; for root, the newest].
     #[arg(long, value_name = "TASK")]
     task: Option<String>,
-    /// With the bytes of pictures, sound and files in the request.
+    /// Include the bytes of pictures, sound and files in the request.
     #[arg(long, requires = "request")]
     full: bool,
 }
 
-/// Runs the command; gives the exit code.
+/// Runs the command; returns the exit code.
 pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let client = arguments.source.client().await?;
     let id = AgentId::new(arguments.id);
@@ -62,14 +59,14 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// A conversation from its beginning.
+/// Fetches a whole conversation, page by page.
 pub(crate) async fn whole_conversation(
     client: &Client,
     id: &AgentId,
     task: Option<TaskId>,
 ) -> Result<ConversationView, Failure> {
     let mut conversation = client.conversation(id, task.as_ref(), None).await?;
-    // The first answer says which task is meant where none was named.
+    // If no task was given, the daemon chose one: stay with it for the other pages.
     let task = Some(conversation.task.clone());
     while let Some(before) = conversation.next {
         let mut earlier = client.conversation(id, task.as_ref(), Some(before)).await?;
@@ -79,7 +76,7 @@ pub(crate) async fn whole_conversation(
     Ok(conversation)
 }
 
-/// All that is known of an agent.
+/// Formats all details of an agent.
 fn in_words(detail: &AgentDetail) -> String {
     let agent = &detail.agent;
     let mut parts = vec![table(&[agents::row("", agent)])];
@@ -157,18 +154,18 @@ fn brief_in_words(brief: &TaskBrief) -> String {
     lines.join("\n")
 }
 
-/// A text, or a structure as JSON.
+/// Returns a string as it is, and any other value as JSON.
 fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// A conversation, oldest first.
+/// Formats a conversation, oldest record first.
 pub(crate) fn conversation_in_words(conversation: &ConversationView) -> String {
     let entries: Vec<String> = conversation.entries.iter().map(entry_in_words).collect();
     entries.join("\n")
 }
 
-/// A record of a conversation: what sort it is, and what it says.
+/// Formats one record of a conversation.
 pub(crate) fn entry_in_words(entry: &EntryView) -> String {
     let record = &entry.record;
     let sort = record.get("record").and_then(Value::as_str).unwrap_or_default();
@@ -204,7 +201,7 @@ pub(crate) fn entry_in_words(entry: &EntryView) -> String {
     }
 }
 
-/// What a model would be sent.
+/// Formats the next request to a model, with how each artifact would be sent.
 fn request_in_words(preview: &RequestPreview) -> String {
     let mut parts = vec![painted(
         DIM,

@@ -1,13 +1,13 @@
-//! `polity agents`: who there is, as a tree.
+//! `polity agents`: lists the agents as a tree.
 
 use super::words::{agent_style, name_of, usage, variant};
 use super::{Shape, Source};
 use crate::failure::Failure;
 use crate::output::table::{Cell, DIM, HELD, NAME, PLAIN, table};
 use clap::Args;
-use polity_runtime::view::{AgentFilter, AgentState, AgentView};
 use polity_society::content::{Capability, Direction};
 use polity_society::id::{AgentId, TaskId};
+use polity_view::{AgentFilter, AgentState, AgentView};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// `polity agents`
@@ -17,31 +17,31 @@ pub(crate) struct Arguments {
     source: Source,
     #[command(flatten)]
     shape: Shape,
-    /// Only those that were hired for this task.
+    /// Only agents that were hired for this task.
     #[arg(long, value_name = "TASK")]
     task: Option<String>,
-    /// Only those in this state: thinking, queued, waiting, parked, paused, idle or ended.
+    /// Only agents in this state: thinking, queued, waiting, parked, paused, idle or ended.
     #[arg(long, value_parser = variant::<AgentState>)]
     state: Option<AgentState>,
-    /// Only those of this role: its name, or its id.
+    /// Only agents with this role, given by its name or its id.
     #[arg(long)]
     role: Option<String>,
-    /// Only those whose service has this capability now, such as vision.
+    /// Only agents whose service currently has this capability, such as vision.
     #[arg(long, value_parser = capability)]
     capability: Option<Capability>,
-    /// On which side it has it: input, output or both [default: input].
+    /// Whether the service must have the capability for input, output or both [default: input].
     #[arg(long, requires = "capability", value_parser = variant::<Direction>)]
     direction: Option<Direction>,
-    /// Also those that have ended.
+    /// Also list agents that have ended.
     #[arg(long)]
     ended: bool,
 }
 
 fn capability(name: &str) -> Result<Capability, String> {
-    Capability::new(name).ok_or_else(|| "say which capability".to_owned())
+    Capability::new(name).ok_or_else(|| "name a capability".to_owned())
 }
 
-/// Runs the command; gives the exit code.
+/// Runs the command; returns the exit code.
 pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let filter = AgentFilter {
         task: arguments.task.map(TaskId::new),
@@ -54,7 +54,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
         limit: None,
     };
     let (agents, _) = arguments.source.client().await?.all_agents(&filter).await?;
-    arguments.shape.list(&agents, "no agent is like that", words)?;
+    arguments.shape.list(&agents, "there are no such agents", words)?;
     Ok(0)
 }
 
@@ -63,7 +63,7 @@ fn words(agents: &[AgentView]) -> String {
     table(&rows)
 }
 
-/// An agent in a row, behind the branches that lead to it.
+/// Formats an agent as a row of a table; `before` holds the lines of the tree to its left.
 pub(crate) fn row(before: &str, agent: &AgentView) -> Vec<Cell> {
     let waiting = match agent.waiting {
         0 => String::new(),
@@ -85,7 +85,7 @@ pub(crate) fn row(before: &str, agent: &AgentView) -> Vec<Cell> {
     ]
 }
 
-/// What an agent is doing, and for whom it waits.
+/// Formats the state of an agent, and the agents for which it waits.
 fn doing(agent: &AgentView) -> String {
     let state = name_of(&agent.state);
     if agent.waits_for.is_empty() || agent.state == AgentState::Ended {
@@ -100,16 +100,15 @@ fn doing(agent: &AgentView) -> String {
     }
 }
 
-/// An agent in its place in the tree.
+/// An agent at its place in the tree.
 pub(crate) struct Branch<'a> {
-    /// The branches that lead to it.
+    /// The lines of the tree to the left of the agent, three characters per level.
     pub(crate) before: String,
-    /// The agent.
     pub(crate) agent: &'a AgentView,
 }
 
-/// Agents below whoever hired them, in the order in which they came. One whose parent is not among them stands for
-/// itself. The person is left out.
+/// Arranges agents as a tree, each below its parent and otherwise in the given order. An agent whose parent is not in
+/// the list becomes a root. The user is left out.
 pub(crate) fn tree(agents: &[AgentView]) -> Vec<Branch<'_>> {
     let there: BTreeSet<&AgentId> = agents.iter().map(|agent| &agent.id).collect();
     let mut below: BTreeMap<Option<&AgentId>, Vec<&AgentView>> = BTreeMap::new();
@@ -118,14 +117,15 @@ pub(crate) fn tree(agents: &[AgentView]) -> Vec<Branch<'_>> {
         below.entry(parent).or_default().push(agent);
     }
     let mut branches = Vec::with_capacity(agents.len());
-    // What is still to come, the next last: an agent, and what leads to it and to those below it.
+    // A stack of agents that are still to be placed. Each has the lines to its left and those to the left of its
+    // children.
     let mut open: Vec<(&AgentView, String, String)> = Vec::new();
     let roots = below.remove(&None).unwrap_or_default();
     open.extend(roots.into_iter().rev().map(|root| (root, String::new(), String::new())));
     while let Some((agent, before, around)) = open.pop() {
         let children = below.remove(&Some(&agent.id)).unwrap_or_default();
         for (at, child) in children.into_iter().rev().enumerate() {
-            // Backwards, so the first is the last.
+            // The children come in reverse order, so the first in this loop is the last child.
             let (turn, rail) = if at == 0 { ("└─ ", "   ") } else { ("├─ ", "│  ") };
             open.push((child, format!("{around}{turn}"), format!("{around}{rail}")));
         }

@@ -1,4 +1,4 @@
-//! `polity artifacts`, and `polity artifact get` and `put`: what was stored.
+//! `polity artifacts`, `polity artifact get` and `polity artifact put`: list, fetch and store artifacts.
 
 use super::messages::attached;
 use super::words::{moment, variant};
@@ -9,17 +9,17 @@ use crate::output::terminal::is_obeyed;
 use crate::output::{Meter, complain, print};
 use clap::{Args, Subcommand};
 use polity_client::{Client, Progress};
-use polity_runtime::view::{ArtifactFilter, ArtifactView, MAX_PAGE};
 use polity_society::content::Kind;
 use polity_society::id::{AgentId, ArtifactId, TaskId};
+use polity_view::{ArtifactFilter, ArtifactView, MAX_PAGE};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The longest name that a file gets from its artifact, in bytes. File systems allow 255; what is put before or after it
-/// has to fit, too.
+/// Maximum length of a file name that comes from an artifact, in bytes. File systems allow 255, and the name must leave
+/// room for prefixes and suffixes such as `.part`.
 const LONGEST_NAME: usize = 200;
-/// The longest end of a name that is kept where the name is cut, in bytes, with its dot.
+/// Maximum length of a file extension that survives when a name is cut, in bytes, with its dot.
 const LONGEST_EXTENSION: usize = 20;
 
 /// `polity artifacts`
@@ -29,16 +29,16 @@ pub(crate) struct Arguments {
     source: Source,
     #[command(flatten)]
     shape: Shape,
-    /// Only those of this task.
+    /// Only artifacts of this task.
     #[arg(long, value_name = "TASK")]
     task: Option<String>,
-    /// Only those that this one has stored.
+    /// Only artifacts that this agent, or user, has stored.
     #[arg(long, value_name = "AGENT")]
     owner: Option<String>,
-    /// Only those of this kind: text, image, audio, video, document or other.
+    /// Only artifacts of this kind: text, image, audio, video, document or other.
     #[arg(long, value_parser = variant::<Kind>)]
     kind: Option<Kind>,
-    /// How many of the newest.
+    /// Maximum number of artifacts; the newest are listed.
     #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_PAGE)))]
     limit: u32,
 }
@@ -46,20 +46,21 @@ pub(crate) struct Arguments {
 /// `polity artifact`
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Fetch what was stored.
+    /// Fetch an artifact.
     Get {
-        /// Its reference, such as artifact:mmpqmm6wc2.
+        /// The reference of the artifact, such as artifact:mmpqmm6wc2.
         #[arg(value_name = "REF")]
         reference: String,
-        /// The file to write; `-` is standard output [default: standard output, or the file's own name on a terminal].
+        /// The file to write; `-` is standard output [default: standard output; on a terminal, a new file with the name
+        /// of the artifact].
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
         #[command(flatten)]
         source: Source,
     },
-    /// Store a file, and print its reference: messages can take it along.
+    /// Store a file and print its reference, which can then be attached to messages.
     Put {
-        /// The file.
+        /// The file to store.
         #[arg(value_name = "FILE")]
         file: PathBuf,
         #[command(flatten)]
@@ -69,7 +70,7 @@ pub(crate) enum Command {
     },
 }
 
-/// Runs `polity artifacts`; gives the exit code.
+/// Runs `polity artifacts`; returns the exit code.
 pub(crate) async fn list(arguments: Arguments) -> Result<u8, Failure> {
     let filter = ArtifactFilter {
         task: arguments.task.map(TaskId::new),
@@ -84,7 +85,7 @@ pub(crate) async fn list(arguments: Arguments) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Runs `polity artifact`; gives the exit code.
+/// Runs `polity artifact`; returns the exit code.
 pub(crate) async fn one(command: Command) -> Result<u8, Failure> {
     match command {
         Command::Get { reference, output, source } => {
@@ -115,10 +116,10 @@ fn row(artifact: &ArtifactView) -> Vec<Cell> {
     ]
 }
 
-/// Stores a file, with a word about it where it takes long.
+/// Stores a file; shows its progress if that takes long.
 pub(crate) async fn put(client: &Client, file: &Path) -> Result<ArtifactView, Failure> {
     let unreadable = |source| Failure::Attachment { path: file.to_owned(), source };
-    // Looked at before it is opened: opening a pipe waits for somebody to write into it.
+    // Check the type before opening: opening a pipe would block until somebody writes to it.
     let metadata = std::fs::metadata(file).map_err(unreadable)?;
     if !metadata.is_file() {
         return Err(Failure::NotAFile(file.to_owned()));
@@ -145,7 +146,7 @@ async fn get(client: &Client, reference: &str, output: Option<PathBuf>) -> Resul
     };
     let Some((path, chosen)) = output else {
         if to_terminal && artifact.kind == Kind::Text {
-            // What a model wrote is shown, not obeyed.
+            // The text may come from a model, so remove characters that the terminal would obey.
             let mut text = Vec::new();
             let meter = progress(Meter::new("fetching", Some(artifact.size)));
             client.artifact_content(id.as_str(), &mut text, Path::new("standard output"), &meter).await?;
@@ -164,7 +165,7 @@ async fn get(client: &Client, reference: &str, output: Option<PathBuf>) -> Resul
         Chosen::ByArtifact => {
             reserve(&path)?;
             if let Err(failure) = fetch(client, &artifact, &path).await {
-                // Nothing is in it, and what could not be fetched has no file.
+                // Remove the empty file that reserved the name.
                 let _ = std::fs::remove_file(&path);
                 return Err(failure);
             }
@@ -174,15 +175,15 @@ async fn get(client: &Client, reference: &str, output: Option<PathBuf>) -> Resul
     Ok(())
 }
 
-/// Who has chosen the name of a file.
+/// Who chose the name of the output file.
 enum Chosen {
-    /// The person, who may want it replaced.
+    /// The user, who may want to replace an existing file.
     ByPerson,
-    /// A model, or whoever made the artifact: it replaces nothing.
+    /// The agent or user who stored the artifact: the name must not replace an existing file.
     ByArtifact,
 }
 
-/// Takes a name for a file that nobody has yet.
+/// Creates an empty file to reserve its name; fails if the file exists.
 fn reserve(path: &Path) -> Result<(), Failure> {
     match std::fs::File::create_new(path) {
         Ok(_) => Ok(()),
@@ -193,27 +194,27 @@ fn reserve(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Writes an artifact into a file, which is whole when it has its name. What is there is replaced.
+/// Fetches an artifact into a file and replaces an existing one. The file gets its name when it is complete.
 pub(crate) async fn fetch(client: &Client, artifact: &ArtifactView, path: &Path) -> Result<(), Failure> {
     let unwritable = |source| Failure::Unwritable { path: path.to_owned(), source };
     let mut name = path.as_os_str().to_owned();
     name.push(".part");
     let part = PathBuf::from(name);
-    // A new one: neither what a link leads to nor what another fetches is written over.
+    // Must not exist: this neither follows a symbolic link nor overwrites the file of another fetch.
     let in_the_way = |source| Failure::Unwritable { path: part.clone(), source };
     let mut file = tokio::fs::File::create_new(&part).await.map_err(in_the_way)?;
     let meter = progress(Meter::new(&format!("fetching {}", path.display()), Some(artifact.size)));
     let fetched = client.artifact_content(artifact.id.as_str(), &mut file, path, &meter).await;
     drop(file);
     if let Err(error) = fetched {
-        // What is left of it is of no use; where it cannot be removed, it says by its name what it is.
+        // An incomplete file is useless. If it cannot be removed, its name still ends with `.part`.
         let _ = tokio::fs::remove_file(&part).await;
         return Err(error.into());
     }
     tokio::fs::rename(&part, path).await.map_err(unwritable)
 }
 
-/// A name for the file of an artifact, in the current directory whatever the artifact says.
+/// Returns a file name for an artifact. It contains no directory, whatever file name the artifact has.
 pub(crate) fn own_name(artifact: &ArtifactView) -> PathBuf {
     let named = artifact.filename.as_deref().and_then(|name| Path::new(name).file_name());
     let named = named.map(|name| name.to_string_lossy().replace(['/', '\\'], "_"));
@@ -223,7 +224,7 @@ pub(crate) fn own_name(artifact: &ArtifactView) -> PathBuf {
     PathBuf::from(named.map_or_else(|| artifact.id.to_string(), |name| shortened(&name, LONGEST_NAME)))
 }
 
-/// A name of so many bytes at most: what says of which kind the file is stays, if it is short.
+/// Cuts a name to `longest` bytes; keeps its file extension if that is short.
 fn shortened(name: &str, longest: usize) -> String {
     if name.len() <= longest {
         return name.to_owned();

@@ -1,5 +1,5 @@
-//! `polity chat`: a conversation with root. What agents say to the person is shown as it comes; what the person writes
-//! goes to root, in one task until there is to be a new one.
+//! `polity chat`: a conversation with root. Prints messages to the user as they arrive. The lines of the user go to
+//! root, all in one task until the user begins a new one.
 
 mod lines;
 
@@ -13,8 +13,8 @@ use crate::signals::Interruption;
 use clap::Args;
 use lines::{Lines, Printer, Typed};
 use polity_client::{Client, Follow, Followed, IdempotencyKey, Letter};
-use polity_runtime::view::{EventFilter, MAX_PAGE, MessageFilter, MessageView, Order, TaskFilter};
 use polity_society::id::{AgentId, TaskId};
+use polity_view::{EventFilter, MAX_PAGE, MessageFilter, MessageView, Order, TaskFilter};
 use std::collections::VecDeque;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -25,44 +25,43 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) struct Arguments {
     #[command(flatten)]
     at: At,
-    /// The task that the conversation goes on with [default: a new one].
+    /// The task that the conversation continues [default: a new one].
     #[arg(long, value_name = "TASK")]
     task: Option<String>,
 }
 
-/// A line that the person wrote.
+/// An input line of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Line {
-    /// Nothing.
     Empty,
-    /// Something for root.
+    /// A message to root.
     Say(String),
-    /// A file that goes with the next thing that is said.
+    /// Attach a file to the next message.
     Attach(PathBuf),
-    /// Which tasks are there?
+    /// List the tasks.
     Tasks,
-    /// What was said in this one?
+    /// Show the messages of the current task.
     History,
-    /// The next thing that is said begins a new task.
+    /// Begin a new task with the next message.
     New,
-    /// The conversation goes on with this task.
+    /// Continue with this task.
     Task(TaskId),
-    /// What can be written here?
+    /// List the commands.
     Help,
-    /// That is all.
+    /// Leave the chat.
     Quit,
-    /// Something that looks like a command and is none.
+    /// An unknown command.
     Unknown(String),
 }
 
-const HELP: &str = "what begins with / is for the chat, all else for root:\n  \
-    /attach FILE  a file, or an artifact: reference, that goes with the next thing that you say\n  \
-    /new          the next thing that you say begins a new task\n  \
-    /task ID      goes on with another task\n  \
+const HELP: &str = "every line is a message to root, except these commands:\n  \
+    /attach FILE  attaches a file, or an artifact: reference, to your next message\n  \
+    /new          begins a new task with your next message\n  \
+    /task ID      continues another task\n  \
     /tasks        lists the tasks\n  \
-    /history      shows what you and the agents have said to each other in this task\n  \
-    /quit         leaves; the daemon goes on\n\
-    a line that is to begin with / for root begins with //";
+    /history      shows the messages between you and the agents in this task\n  \
+    /quit         leaves the chat; the daemon goes on\n\
+    to send root a line that begins with /, begin it with //";
 
 fn parse(line: &str) -> Line {
     let line = line.trim();
@@ -87,7 +86,7 @@ fn parse(line: &str) -> Line {
     }
 }
 
-/// Runs the command; gives the exit code.
+/// Runs the command; returns the exit code.
 pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let client = arguments.at.client()?;
     let newest = newest_event(&client).await?;
@@ -103,12 +102,12 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let mut interruption = Interruption::listen()
         .map_err(|error| Failure::Defect(format!("cannot listen for signals: {error}")))?;
     if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
-        // Before anybody changes it, and given back however this ends.
+        // Remember the mode before the line editor changes it; dropping the guard restores it however the chat ends.
         let _mode = lines::Mode::note();
         let (lines, printer) = lines::typed()?;
         let printer = Arc::new(Mutex::new(printer));
         let mut chat = Chat { client, task, attached: Vec::new(), printer: Arc::clone(&printer) };
-        chat.print("/help says what can be written here")?;
+        chat.print("/help lists the commands")?;
         let mut around = Around { lines, follow, printer, held: VecDeque::new(), look: Look::Now };
         return tokio::select! {
             code = chat.converse(&mut around) => code,
@@ -130,43 +129,43 @@ struct Chat {
     printer: Arc<Mutex<Printer>>,
 }
 
-/// Says something.
+/// Prints a text to the user.
 fn say(printer: &Mutex<Printer>, text: &str) -> Result<(), Failure> {
-    // Whoever failed while it had the printer has left it usable.
+    // A panic of another thread that held the printer leaves the printer usable.
     match &mut *printer.lock().unwrap_or_else(PoisonError::into_inner) {
         Printer::Plain => print(text),
         Printer::Beside(printer) => printer.print(text),
     }
 }
 
-/// Whether the person may have something to be shown.
+/// When to check for messages that the user has not been shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Look {
     Now,
     WhenSomethingHappens,
 }
 
-/// What comes of waiting.
+/// The result of waiting for some work while the user may type.
 enum Heard<T> {
-    /// What was waited for.
+    /// The result of the work.
     Done(T),
-    /// Nothing more: the person leaves.
+    /// The user leaves, or the event stream has ended.
     Leave,
 }
 
-/// What goes on around a conversation, also while something is waited for.
+/// The input and the events, which must be handled even while the chat waits for the daemon.
 struct Around {
     lines: Lines,
     follow: Follow,
     printer: Arc<Mutex<Printer>>,
-    /// Lines that were written meanwhile.
+    /// Lines that the user typed while the chat was waiting.
     held: VecDeque<String>,
     look: Look,
 }
 
 impl Around {
-    /// Waits for something, which may take until the next daemon is there. The person is heard meanwhile, and hears of the
-    /// daemon.
+    /// Waits for some work, which may take until a stopped daemon is back. Meanwhile it collects the lines of the user,
+    /// and tells the user if the daemon has gone.
     async fn beside<T>(&mut self, work: impl Future<Output = T>) -> Result<Heard<T>, Failure> {
         let mut work = std::pin::pin!(work);
         loop {
@@ -183,7 +182,7 @@ impl Around {
         }
     }
 
-    /// Keeps a line until there is time for it; the wish to leave is no such line.
+    /// Queues a line for later, but acts on `/quit` at once.
     fn hear(&mut self, typed: Option<Typed>) -> Stays {
         match typed {
             Some(Typed::Line(line)) if parse(&line) == Line::Quit => Stays::No,
@@ -195,13 +194,13 @@ impl Around {
         }
     }
 
-    /// Notes what has happened.
+    /// Handles an item of the event stream.
     fn notice(&mut self, followed: Option<Followed>) -> Result<Stays, Failure> {
         match followed {
             Some(Followed::Entry(entry)) if is_for_person(&entry.event) => self.look = Look::Now,
             Some(Followed::Entry(_) | Followed::Connected) => {}
             Some(Followed::Lost) => {
-                say(&self.printer, "polity: the daemon has gone; waiting for the next one (/quit leaves)")?;
+                say(&self.printer, "polity: the daemon has gone; waiting until it is back (/quit leaves)")?;
             }
             Some(Followed::Failed(error)) => return Err(error.into()),
             None => return Ok(Stays::No),
@@ -210,20 +209,20 @@ impl Around {
     }
 }
 
-/// Whether the person stays.
+/// Whether the user stays in the chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stays {
     Yes,
     No,
 }
 
-/// What a line leads to.
+/// What to do after a line.
 enum Next {
-    /// Something was said to root.
+    /// A message was sent to root. A piped chat now waits for the answer.
     Said,
-    /// The next line.
+    /// Take the next line.
     Line,
-    /// The end.
+    /// Leave the chat.
     Leave,
 }
 
@@ -232,7 +231,7 @@ impl Chat {
         say(&self.printer, text)
     }
 
-    /// A conversation at the keyboard: lines and messages as they come.
+    /// Runs an interactive chat: takes lines and prints messages as they come.
     async fn converse(&mut self, around: &mut Around) -> Result<u8, Failure> {
         loop {
             if around.look == Look::Now {
@@ -245,7 +244,7 @@ impl Chat {
                 match around.beside(self.take(&line)).await? {
                     Heard::Done(Ok(Next::Leave)) | Heard::Leave => return Ok(0),
                     Heard::Done(Ok(Next::Said | Next::Line)) => {}
-                    // What was wrong with one line does not end the conversation.
+                    // A failure with one line does not end the chat, unless nothing can be printed any more.
                     Heard::Done(Err(Failure::OutputClosed)) => return Err(Failure::OutputClosed),
                     Heard::Done(Err(failure)) => self.print(&format!("polity: {failure}"))?,
                 }
@@ -261,8 +260,8 @@ impl Chat {
         }
     }
 
-    /// A conversation out of a pipe: each line when the one before has been answered. The exit code is that of the last
-    /// task.
+    /// Runs a chat whose lines come from a pipe: sends each line after the previous one was answered. Returns the exit
+    /// code of the last task.
     async fn read_out(&mut self, mut lines: Lines, mut follow: Follow) -> Result<u8, Failure> {
         let mut code = 0;
         while let Some(Typed::Line(line)) = lines.next().await {
@@ -275,7 +274,7 @@ impl Chat {
         Ok(code)
     }
 
-    /// Shows what is said until nothing is left to do in the task; gives its exit code.
+    /// Prints messages until nothing is left to do in the task; returns its exit code.
     async fn wait(&mut self, follow: &mut Follow) -> Result<u8, Failure> {
         let Some(task) = self.task.clone() else { return Ok(0) };
         while let Some(followed) = follow.next().await {
@@ -285,21 +284,21 @@ impl Chat {
                         self.show_unshown().await?;
                     }
                     if entry.event.task() == Some(&task)
-                        && let polity_runtime::Event::TaskIdle { .. } = entry.event
+                        && let polity_view::Event::TaskIdle { .. } = entry.event
                         && let Some(outcome) = outcome(&self.client, &task).await?
                     {
                         return tell_outcome(&self.client, &task, outcome, Form::Text).await;
                     }
                 }
                 Followed::Connected => {}
-                Followed::Lost => complain("the daemon has gone; waiting for the next one"),
+                Followed::Lost => complain("the daemon has gone; waiting until it is back"),
                 Followed::Failed(error) => return Err(error.into()),
             }
         }
         Err(Failure::Defect("the event stream ended".to_owned()))
     }
 
-    /// Does what a line asks for.
+    /// Executes one line of the user.
     async fn take(&mut self, line: &str) -> Result<Next, Failure> {
         match parse(line) {
             Line::Empty => {}
@@ -309,7 +308,7 @@ impl Chat {
             }
             Line::Attach(file) => {
                 let stored = stored(&self.client, &[file]).await?;
-                let words = format!("{} goes with the next thing that you say", stored.join(", "));
+                let words = format!("{} will be attached to your next message", stored.join(", "));
                 self.attached.extend(stored);
                 self.print(&words)?;
             }
@@ -334,7 +333,7 @@ impl Chat {
             Line::Help => self.print(HELP)?,
             Line::Quit => return Ok(Next::Leave),
             Line::Unknown(line) => {
-                self.print(&format!("polity: there is no {line}; /help says what there is"))?
+                self.print(&format!("polity: there is no {line}; /help lists the commands"))?
             }
         }
         Ok(Next::Line)
@@ -355,7 +354,7 @@ impl Chat {
         Ok(())
     }
 
-    /// Shows what the person has not been shown of this task.
+    /// Prints the messages of this task that the user has not been shown.
     async fn show_unshown(&mut self) -> Result<(), Failure> {
         let Some(task) = self.task.clone() else { return Ok(()) };
         for message in unshown(&self.client, Some(&task)).await? {
@@ -365,9 +364,9 @@ impl Chat {
         Ok(())
     }
 
-    /// What the person and agents have said to each other in this task, oldest first.
+    /// Fetches and formats the messages between the user and the agents in this task, oldest first.
     async fn history(&mut self) -> Result<String, Failure> {
-        let Some(task) = self.task.clone() else { return Ok("nothing was said yet".to_owned()) };
+        let Some(task) = self.task.clone() else { return Ok("no messages yet".to_owned()) };
         let filter = MessageFilter {
             task: Some(task),
             with: Some(AgentId::user()),
@@ -420,7 +419,7 @@ mod tests {
 
     #[test]
     fn a_history() {
-        // As a terminal gets it; a pipe gets every byte.
+        // As printed on a terminal; in a pipe, control characters stay.
         insta::assert_snapshot!(harmless(&history_in_words(&messages())), @r#"
 > 看看这张图片
 + artifact:mmpqmm6wc2

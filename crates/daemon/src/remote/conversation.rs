@@ -1,15 +1,15 @@
-//! A task as the person sees it: what agents say to the person, shown and noted; and how the task ends.
+//! Tasks as the user sees them: prints the messages to the user, marks them as shown, and reports how a task ends.
 
 use crate::failure::{self, Failure};
 use crate::output::{Form, Said, complain, print, print_json};
 use polity_client::{Client, Follow, Followed, Side};
-use polity_runtime::view::{EventFilter, MAX_PAGE, MessageFilter, MessageView, Order, TaskState};
-use polity_runtime::{Entry, Event, Outcome};
 use polity_society::id::{AgentId, MessageId, TaskId};
 use polity_society::message::{Expects, MessageState};
+use polity_view::{Entry, Event, Outcome};
+use polity_view::{EventFilter, MAX_PAGE, MessageFilter, MessageView, Order, TaskState};
 use std::collections::BTreeSet;
 
-/// A message to the person in words.
+/// Formats a message to the user as text.
 pub(crate) fn in_words(message: &MessageView) -> String {
     let artifacts = message.attachments.iter().map(|artifact| match &artifact.filename {
         Some(filename) => format!("{filename} ({})", artifact.reference),
@@ -26,7 +26,7 @@ pub(crate) fn in_words(message: &MessageView) -> String {
     said.in_words()
 }
 
-/// What the person has not been shown of a task, oldest first; of all tasks where none is named.
+/// Fetches the messages that the user has not been shown, oldest first: of one task, or of all tasks if none is given.
 pub(crate) async fn unshown(client: &Client, task: Option<&TaskId>) -> Result<Vec<MessageView>, Failure> {
     let mut filter = MessageFilter {
         task: task.cloned(),
@@ -47,13 +47,13 @@ pub(crate) async fn unshown(client: &Client, task: Option<&TaskId>) -> Result<Ve
     }
 }
 
-/// Tasks whose messages to the person are shown, each once, and noted when it was.
+/// Prints the messages of tasks to the user, each once, and marks each as shown after it was printed.
 pub(crate) struct Telling<'a> {
     client: &'a Client,
-    /// The last is the one whose outcome counts.
+    /// The outcome of the last one becomes the exit code.
     tasks: &'a [TaskId],
     form: Form,
-    /// What was told as JSON: by the stream of events, or before it by a look at what has happened.
+    /// Messages that were already printed as JSON: from the event stream, or before it began from stored events.
     told: BTreeSet<MessageId>,
 }
 
@@ -62,8 +62,8 @@ impl<'a> Telling<'a> {
         Self { client, tasks, form, told: BTreeSet::new() }
     }
 
-    /// Shows what the person has not been shown, and notes that it was. In JSON that is the events up to a number that the
-    /// stream has not told; what came later is left to the stream.
+    /// Prints the messages that the user has not been shown, and marks them as shown. As JSON, it prints the events of
+    /// these messages up to the event number `until`; the event stream prints the later ones.
     pub(crate) async fn show_unshown(&mut self, until: i64) -> Result<(), Failure> {
         for task in self.tasks {
             let messages = unshown(self.client, Some(task)).await?;
@@ -88,8 +88,8 @@ impl<'a> Telling<'a> {
         Ok(())
     }
 
-    /// Notes what the stream has told; in words it is shown now. What the stream has yet to come to waits for it, so that
-    /// nothing is noted that was not told.
+    /// Marks messages as shown that the event stream has printed as JSON; as text, prints them now. A JSON message that
+    /// the stream has not reached yet stays unmarked, so that no message is marked before it was printed.
     async fn show_new(&mut self) -> Result<(), Failure> {
         if self.form == Form::Text {
             return self.show_unshown(i64::MAX).await;
@@ -104,7 +104,7 @@ impl<'a> Telling<'a> {
         Ok(())
     }
 
-    /// Whether an event of the stream has yet to be told.
+    /// Whether an event of the stream was not printed before. Remembers it as printed.
     fn is_new(&mut self, event: &Event) -> bool {
         match event {
             Event::MessageAccepted { message, .. } => self.told.insert(message.clone()),
@@ -112,7 +112,7 @@ impl<'a> Telling<'a> {
         }
     }
 
-    /// How the last task stands, if nothing is left to do in any.
+    /// Returns the outcome of the last task, if nothing is left to do in any of the tasks.
     pub(crate) async fn outcome(&self) -> Result<Option<Outcome>, Failure> {
         let mut last = None;
         for task in self.tasks {
@@ -124,7 +124,8 @@ impl<'a> Telling<'a> {
         Ok(last)
     }
 
-    /// Shows what happens until nothing is left to do. The stream begins before the first event that was not shown.
+    /// Prints what happens until nothing is left to do. The stream must begin before the first event that was not
+    /// printed.
     pub(crate) async fn follow(
         &mut self,
         follow: &mut Follow,
@@ -137,7 +138,7 @@ impl<'a> Telling<'a> {
                         show_event(&entry)?;
                     }
                     match &entry.event {
-                        // Accepted long ago, perhaps before the stream began.
+                        // The message that is due now was accepted earlier, perhaps before the stream began.
                         Event::MessageDue { .. } => self.show_unshown(entry.seq).await?,
                         event if is_for_person(event) => self.show_new().await?,
                         _ => {}
@@ -149,29 +150,29 @@ impl<'a> Telling<'a> {
                     }
                 }
                 Followed::Connected => {}
-                Followed::Lost => complain("the daemon has gone; waiting for the next one (Ctrl-C leaves)"),
+                Followed::Lost => complain("the daemon has gone; waiting until it is back (Ctrl-C quits)"),
                 Followed::Failed(error) => return Err(error.into()),
             }
         }
         Err(Failure::Defect("the event stream ended".to_owned()))
     }
 
-    /// Says how the last task ended; gives the exit code.
+    /// Prints how the last task ended; returns the exit code.
     pub(crate) async fn tell_outcome(&mut self, outcome: Outcome) -> Result<u8, Failure> {
-        // Something may have been said between the last look and the question whether anything is left to do.
+        // A message may have arrived between the last check for messages and the check for the outcome.
         self.show_unshown(i64::MAX).await?;
         let Some(task) = self.tasks.last() else { return Ok(failure::exit_code(outcome)) };
         tell_outcome(self.client, task, outcome, self.form).await
     }
 }
 
-/// The messages that were not told.
+/// Returns the ids of the messages that were not printed.
 fn untold(messages: &[MessageView], told: &BTreeSet<MessageId>) -> BTreeSet<MessageId> {
     messages.iter().map(|message| &message.id).filter(|id| !told.contains(*id)).cloned().collect()
 }
 
-/// The events up to a number by which messages of a task were accepted, in their order. Of those that are old enough to have been removed
-/// there are none.
+/// Fetches the events that record the acceptance of the given messages, up to the event number `until` and oldest
+/// first. Events that the retention has removed are missing.
 async fn accepted(
     client: &Client,
     task: &TaskId,
@@ -195,7 +196,7 @@ async fn accepted(
     Ok(found)
 }
 
-/// Whether an event says that there may be something new for the person.
+/// Whether there may be a new message to the user after this event.
 pub(crate) fn is_for_person(event: &Event) -> bool {
     match event {
         Event::MessageAccepted { to, .. } => to.is_user(),
@@ -204,7 +205,7 @@ pub(crate) fn is_for_person(event: &Event) -> bool {
     }
 }
 
-/// How a task stands, if nothing is left to do in it.
+/// Returns the outcome of a task, if nothing is left to do in it.
 pub(crate) async fn outcome(client: &Client, task: &TaskId) -> Result<Option<Outcome>, Failure> {
     let view = client.task(task).await?;
     Ok(match view.state {
@@ -213,7 +214,7 @@ pub(crate) async fn outcome(client: &Client, task: &TaskId) -> Result<Option<Out
     })
 }
 
-/// Says how a task ended; gives the exit code.
+/// Prints how a task ended; returns the exit code.
 pub(crate) async fn tell_outcome(
     client: &Client,
     task: &TaskId,
@@ -239,7 +240,7 @@ pub(crate) async fn tell_outcome(
     Ok(code)
 }
 
-/// What agents have asked the person in a task and not been told, oldest first.
+/// Fetches the questions to the user in a task that the user has not answered, oldest first.
 async fn questions(client: &Client, task: &TaskId) -> Result<Vec<MessageView>, Failure> {
     let filter = MessageFilter {
         task: Some(task.clone()),
@@ -281,7 +282,7 @@ mod tests {
     #[test]
     fn messages_to_the_person() {
         let words: Vec<String> = messages().iter().map(in_words).collect();
-        // As a terminal gets it; a pipe gets every byte.
+        // As printed on a terminal; in a pipe, control characters stay.
         insta::assert_snapshot!(harmless(&words.join("\n---\n")), @r#"
 [user user]
 看看这张图片

@@ -1,4 +1,4 @@
-//! `polity events`: what has happened, and what happens.
+//! `polity events`: lists past events, and follows new ones.
 
 use super::words::clock;
 use super::{Shape, Source};
@@ -8,9 +8,9 @@ use crate::output::{Form, complain, in_words, print_json, show};
 use crate::signals::Interruption;
 use clap::Args;
 use polity_client::{Client, Follow, Followed, Side};
-use polity_runtime::Entry;
-use polity_runtime::view::{EventFilter, MAX_PAGE};
 use polity_society::id::{AgentId, TaskId};
+use polity_view::Entry;
+use polity_view::{EventFilter, MAX_PAGE};
 use serde_json::Value;
 
 /// `polity events`
@@ -20,30 +20,30 @@ pub(crate) struct Arguments {
     source: Source,
     #[command(flatten)]
     shape: Shape,
-    /// Go on with what happens from now on, also when the daemon is restarted; Ctrl-C ends it. Needs a daemon.
+    /// Keep printing new events, also after the daemon is restarted, until Ctrl-C. Needs a daemon.
     #[arg(long)]
     follow: bool,
-    /// Only what happened after the event of this number; 0 for everything that is still there.
+    /// Only events after the one with this number; 0 lists all that are still stored.
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     after: Option<i64>,
-    /// How many: the newest, or with --after the oldest [default: 50; all with --after].
+    /// Maximum number of events: the newest, or with --after the oldest [default: 50; with --after, all].
     #[arg(long, value_name = "COUNT")]
     limit: Option<u32>,
-    /// Only those of this task, and those that belong to none.
+    /// Only events of this task, and events that belong to no task.
     #[arg(long, value_name = "TASK")]
     task: Option<String>,
-    /// Only those about this agent.
+    /// Only events about this agent.
     #[arg(long, value_name = "AGENT")]
     agent: Option<String>,
-    /// Only those of this kind, such as message_accepted; may be given several times.
+    /// Only events of this kind, such as message_accepted; may be given several times.
     #[arg(long, value_name = "KIND")]
     kind: Vec<String>,
 }
 
-/// How many events are shown where nothing else is asked for.
+/// Number of events to list by default.
 const SHOWN: u32 = 50;
 
-/// Runs the command; gives the exit code.
+/// Runs the command; returns the exit code.
 pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let client =
         if arguments.follow { arguments.source.daemon()? } else { arguments.source.client().await? };
@@ -67,20 +67,20 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     };
     tokio::select! {
         code = shown => code,
-        // Following has no other end, so that this one is no failure.
+        // Ctrl-C is the normal end of following, so it is not a failure.
         () = interruption.happened() => if arguments.follow { Ok(0) } else { Err(Failure::Left) },
     }
 }
 
-/// The number of the newest event.
+/// Returns the number of the newest event, or 0 if there is none.
 pub(crate) async fn newest_event(client: &Client) -> Result<i64, Failure> {
     let page = client.events(Side::Before(i64::MAX), 1, &EventFilter::default()).await?;
     Ok(page.events.last().map_or(0, |entry| entry.seq))
 }
 
-/// Shows the newest events; gives the number of the last of all, shown or not.
+/// Prints the newest events that pass the filter; returns the number of the newest event of all.
 async fn newest(client: &Client, limit: u32, filter: &EventFilter, form: Form) -> Result<i64, Failure> {
-    // Read first: what happens meanwhile is followed, or of no interest.
+    // Read first: events that come meanwhile are followed, or are not needed.
     let last = newest_event(client).await?;
     let mut pages = Vec::new();
     let mut left = limit;
@@ -98,7 +98,7 @@ async fn newest(client: &Client, limit: u32, filter: &EventFilter, form: Form) -
     Ok(last)
 }
 
-/// Shows what happened after an event; gives the number of the last that was looked at.
+/// Prints the events after an event; returns the number up to which events were read.
 async fn after_that(
     client: &Client,
     after: i64,
@@ -122,13 +122,13 @@ async fn after_that(
     Ok(seen)
 }
 
-/// Shows what happens, until something stands in the way.
+/// Prints new events until the stream fails.
 pub(crate) async fn follow(follow: &mut Follow, form: Form) -> Result<(), Failure> {
     while let Some(followed) = follow.next().await {
         match followed {
             Followed::Entry(entry) => show_entry(&entry, form)?,
             Followed::Connected => {}
-            Followed::Lost => complain("the daemon has gone; waiting for the next one"),
+            Followed::Lost => complain("the daemon has gone; waiting until it is back"),
             Followed::Failed(error) => return Err(error.into()),
         }
     }
@@ -142,13 +142,13 @@ fn show_entry(entry: &Entry, form: Form) -> Result<(), Failure> {
     }
 }
 
-/// An event in a line.
+/// Formats an event as one line.
 pub(crate) fn line(entry: &Entry) -> String {
     let what = in_words(&entry.event).unwrap_or_else(|| fields(entry));
     format!("{} {} {what}", painted(DIM, &entry.seq.to_string()), painted(DIM, &clock(entry.at)))
 }
 
-/// An event for which there are no words: its kind, and what is known of it.
+/// Formats an event that has no text of its own: its kind and its fields.
 fn fields(entry: &Entry) -> String {
     let Ok(Value::Object(fields)) = serde_json::to_value(&entry.event) else { return String::new() };
     let mut words = Vec::new();

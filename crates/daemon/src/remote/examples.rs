@@ -1,12 +1,6 @@
-//! What a daemon may have answered: fixed values for the tests of how it looks. What models write in them is hostile.
+//! Example answers of a daemon, for the tests of the formatting functions. The texts from models in them are hostile.
 
 use polity_llm::{FailureKind, Usage};
-use polity_runtime::view::{
-    AgentDetail, AgentState, AgentUsage, AgentView, ArtifactView, Circuit, ConfigProblem, ConfigView,
-    ContactView, ConversationView, EntryView, HoldView, MessageView, PriceView, RefusedMedia, RequestPreview,
-    ServiceState, ServiceUsage, ServiceView, Severity, TaskState, TaskUsage, TaskView, UsageSum, UsageView,
-};
-use polity_runtime::{Entry, Event, NextAttempt, Outcome, Shown};
 use polity_society::agent::Standing;
 use polity_society::brief::TaskBrief;
 use polity_society::contact::Source;
@@ -14,9 +8,15 @@ use polity_society::content::{Capabilities, Capability, Kind};
 use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, ServiceId, TaskId};
 use polity_society::limits::Limits;
 use polity_society::message::{Expects, Finality, MessageState};
+use polity_view::{
+    AgentDetail, AgentState, AgentUsage, AgentView, ArtifactView, Circuit, ConfigProblem, ConfigView,
+    ContactView, ConversationView, EntryView, HoldView, MessageView, PriceView, RefusedMedia, RequestPreview,
+    ServiceState, ServiceUsage, ServiceView, Severity, TaskState, TaskUsage, TaskView, UsageSum, UsageView,
+};
+use polity_view::{Entry, Event, NextAttempt, Outcome, Shown};
 use serde_json::{Map, Value, json};
 
-/// What nobody may obey.
+/// A text with control characters, which a terminal must not obey.
 pub(super) const HOSTILE: &str = "red \u{1b}[31m\u{7} and\nmore";
 
 fn sum(calls: u64) -> UsageSum {

@@ -1,4 +1,4 @@
-//! `polity export`: a whole task as one file, for people (Markdown) or for programs (JSON).
+//! `polity export`: writes a whole task into one file, as Markdown for people or as JSON for programs.
 
 use super::Source;
 use super::agent::whole_conversation;
@@ -12,12 +12,12 @@ use crate::output::{Meter, complain, one_line, print};
 use clap::Args;
 use jiff::Timestamp;
 use polity_client::Client;
-use polity_runtime::view::{
+use polity_society::id::{MessageId, TaskId};
+use polity_society::message::Finality;
+use polity_view::{
     AgentDetail, AgentFilter, AgentView, ArtifactFilter, ArtifactView, ConversationView, MAX_PAGE,
     MessageFilter, MessageView, Order, TaskFilter, TaskView, UsageFilter, UsageView,
 };
-use polity_society::id::{MessageId, TaskId};
-use polity_society::message::Finality;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -25,11 +25,11 @@ use std::path::{Path, PathBuf};
 /// `polity export`
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The task [default: the newest].
+    /// The task to export [default: the newest].
     #[arg(value_name = "TASK")]
     task: Option<String>,
-    /// md, for people: who worked, who said what to whom, what was stored; or json, for programs: all of it, with what each
-    /// agent heard, said and did.
+    /// md, for people: the agents, messages and artifacts; or json, for programs: also the conversations of all agents
+    /// and all details.
     #[arg(long, default_value = "md", value_parser = variant::<Format>)]
     format: Format,
     /// The file to write [default: standard output].
@@ -49,7 +49,7 @@ enum Format {
     Json,
 }
 
-/// All of a task.
+/// Everything about a task.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Export {
@@ -59,12 +59,12 @@ struct Export {
     artifacts: Vec<ArtifactView>,
     conversations: Vec<ConversationView>,
     usage: UsageView,
-    /// Where the bytes of artifacts are, by id, if they were written.
+    /// The files into which artifacts were written, by artifact id.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     files: BTreeMap<String, PathBuf>,
 }
 
-/// Runs the command; gives the exit code.
+/// Runs the command; returns the exit code.
 pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let client = arguments.source.client().await?;
     let task = match arguments.task {
@@ -120,7 +120,7 @@ async fn gather(client: &Client, task: TaskView, format: Format) -> Result<Expor
             conversations.push(conversation);
         }
         let detail = client.agent(&agent.id).await?;
-        // What the list says of it is about this task alone.
+        // The list was filtered by the task, so its view of the agent covers only this task. Keep that view.
         agents.push(AgentDetail { agent, ..detail });
         meter.at(read);
     }
@@ -128,7 +128,7 @@ async fn gather(client: &Client, task: TaskView, format: Format) -> Result<Expor
     Ok(Export { task, agents, messages, artifacts, conversations, usage, files: BTreeMap::new() })
 }
 
-/// What an agent heard and said in a task; nothing where it had no part in it.
+/// Fetches the conversation of an agent in a task; returns nothing if the agent took no part in it.
 async fn conversation(
     client: &Client,
     agent: &AgentView,
@@ -167,7 +167,7 @@ async fn all_artifacts(client: &Client, task: &TaskId) -> Result<Vec<ArtifactVie
         let page = client.artifacts(&filter).await?;
         all.extend(page.artifacts);
         if page.next.is_none() {
-            // As everything else, the oldest first.
+            // The API lists the newest first; the export lists everything oldest first.
             all.reverse();
             return Ok(all);
         }
@@ -175,14 +175,14 @@ async fn all_artifacts(client: &Client, task: &TaskId) -> Result<Vec<ArtifactVie
     }
 }
 
-/// The artifacts of a task, and those of other tasks that its messages brought along.
+/// Returns the artifacts of a task, and those of other tasks that are attached to its messages.
 fn with_attached(export: &Export) -> Vec<ArtifactView> {
     let attached = export.messages.iter().flat_map(|message| &message.attachments);
     let mut seen = BTreeSet::new();
     export.artifacts.iter().chain(attached).filter(|artifact| seen.insert(&artifact.id)).cloned().collect()
 }
 
-/// Writes the bytes of artifacts; gives where they are, by id. One that cannot be had does not keep the others away.
+/// Writes artifacts into files; returns the files by artifact id. If one artifact fails, the others are still written.
 async fn write_artifacts(
     client: &Client,
     artifacts: &[ArtifactView],
@@ -203,7 +203,7 @@ async fn write_artifacts(
     Ok(files)
 }
 
-/// The name of an artifact's file: no two have the same, because no two have the same id.
+/// Returns the file name for an artifact. It contains the id, so no two artifacts get the same name.
 fn file_name(artifact: &ArtifactView) -> PathBuf {
     let own = own_name(artifact);
     let id = artifact.id.as_str();
@@ -224,7 +224,7 @@ fn markdown(export: &Export) -> String {
         facts.push(format!("- stopped by: {}", line(by)));
     }
     if task.forgotten_at.is_some() {
-        facts.push("- what was said and done was removed to make room".to_owned());
+        facts.push("- its messages and records were removed to make room".to_owned());
     }
     let spent = usage(&export.usage.total);
     if !spent.is_empty() {
@@ -247,7 +247,7 @@ fn markdown(export: &Export) -> String {
     parts.join("\n\n")
 }
 
-/// The agents as a list of lists, each with what it was hired for.
+/// Formats the agents as a nested list, each with the objective that it was hired for.
 fn agents(details: &[AgentDetail]) -> String {
     let views: Vec<AgentView> = details.iter().map(|detail| detail.agent.clone()).collect();
     let mut lines = Vec::new();
@@ -308,7 +308,7 @@ fn stored(artifact: &ArtifactView, files: &BTreeMap<String, PathBuf>) -> String 
     format!("{} ({facts}){file}", code(&artifact.reference))
 }
 
-/// A text that stays in its line, and what it is: nothing in it is Markdown.
+/// Puts a text on one line and escapes it, so that Markdown does not interpret anything in it.
 fn line(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in harmless(&one_line(text, usize::MAX)).chars() {
@@ -320,27 +320,27 @@ fn line(text: &str) -> String {
     escaped
 }
 
-/// A name that is shown as it is.
+/// Formats a name as inline code.
 fn code(name: &str) -> String {
     format!("`{}`", name.replace(['`', '\n', '\r'], "_"))
 }
 
-/// A text as somebody wrote it, which may be Markdown, set apart: no line of it leaves the quotation.
+/// Formats a text as a block quotation. It may contain Markdown, but no line of it leaves the quotation.
 fn quoted(text: &str) -> String {
-    // A carriage return alone ends a line, too.
+    // Markdown treats a carriage return as a line break, too.
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let lines: Vec<String> = text.lines().map(|line| format!("> {line}").trim_end().to_owned()).collect();
     lines.join("\n")
 }
 
-/// A text as it is, between fences that are longer than any in it.
+/// Formats a text as a code block, with a fence that is longer than any run of backticks in the text.
 fn fenced(language: &str, text: &str) -> String {
     let longest = text.split(|character| character != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(longest.max(2) + 1);
     format!("{fence}{language}\n{text}\n{fence}")
 }
 
-/// A moment, the same wherever it is read.
+/// Formats a time in UTC, so that the export does not depend on the time zone of the machine.
 fn when(at: i64) -> String {
     Timestamp::from_millisecond(at)
         .map(|at| at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())
@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn a_task_as_markdown() {
-        // As a terminal gets it; a file gets every byte of what was said.
+        // As printed on a terminal; in a file, control characters stay.
         insta::assert_snapshot!(harmless(&markdown(&export())), @r#"
 # 看看这张图片
 

@@ -1,51 +1,51 @@
-//! `polity messages`: who said what to whom.
+//! `polity messages`: lists messages, or shows one.
 
 use super::words::{message_style, moment, name_of, variant};
 use super::{Shape, Source};
 use crate::failure::Failure;
 use crate::output::table::{DIM, HELD, NAME, block, painted};
 use clap::Args;
-use polity_runtime::view::{ArtifactView, MAX_PAGE, MessageFilter, MessageView, Order};
 use polity_society::id::{AgentId, MessageId, TaskId};
 use polity_society::message::{Finality, MessageState};
+use polity_view::{ArtifactView, MAX_PAGE, MessageFilter, MessageView, Order};
 
 /// `polity messages`
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Only this message.
+    /// Show only this message.
     #[arg(value_name = "ID", conflicts_with_all = ["task", "from", "to", "with", "state", "message_type", "unshown", "limit"])]
     id: Option<String>,
     #[command(flatten)]
     source: Source,
     #[command(flatten)]
     shape: Shape,
-    /// Only those of this task.
+    /// Only messages of this task.
     #[arg(long, value_name = "TASK")]
     task: Option<String>,
-    /// Only those that this one sent: an agent's id, user, or system.
+    /// Only messages from this sender: the id of an agent, user, or system.
     #[arg(long, value_name = "AGENT")]
     from: Option<String>,
-    /// Only those to this one.
+    /// Only messages to this agent, or to user.
     #[arg(long, value_name = "AGENT")]
     to: Option<String>,
-    /// Only those that this one sent or got.
+    /// Only messages that this agent, or user, sent or received.
     #[arg(long, value_name = "AGENT")]
     with: Option<String>,
-    /// Only those that stand there: delayed, queued, in_turn, done, answered, failed or bounced.
+    /// Only messages in this state: delayed, queued, in_turn, done, answered, failed or bounced.
     #[arg(long, value_parser = variant::<MessageState>)]
     state: Option<MessageState>,
-    /// Only those of this type, such as general; notice for those of the system.
+    /// Only messages of this type, such as general; messages of the system have the type notice.
     #[arg(long = "type", value_name = "TYPE")]
     message_type: Option<String>,
-    /// Only those to you that you have not been shown.
+    /// Only messages to you that you have not been shown yet.
     #[arg(long)]
     unshown: bool,
-    /// How many of the newest.
+    /// Maximum number of messages; the newest are listed.
     #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_PAGE)))]
     limit: u32,
 }
 
-/// Runs the command; gives the exit code.
+/// Runs the command; returns the exit code.
 pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let client = arguments.source.client().await?;
     if let Some(id) = arguments.id {
@@ -77,7 +77,7 @@ fn words(messages: &[MessageView]) -> String {
     messages.join("\n\n")
 }
 
-/// A message: a line about it, then what it says.
+/// Formats a message: a line with its facts, then its text, payload and attachments.
 pub(crate) fn in_words(message: &MessageView) -> String {
     let mut head = format!(
         "{} {} {} → {} {}",
@@ -113,12 +113,12 @@ pub(crate) fn in_words(message: &MessageView) -> String {
     words
 }
 
-/// Who somebody is: the id, and the role where it says more.
+/// Formats a sender: its id, preceded by its role unless they are the same.
 fn party(id: &str, role: &str) -> String {
     if role.is_empty() || role == id { id.to_owned() } else { format!("{role} {id}") }
 }
 
-/// An artifact that goes with a message.
+/// Formats an attachment: its reference, name and size.
 pub(crate) fn attached(artifact: &ArtifactView) -> String {
     let called = artifact.filename.as_deref().unwrap_or(&artifact.mime_type);
     format!(

@@ -1,11 +1,11 @@
-//! `polity config reload`: the daemon reads its configuration now.
+//! `polity config reload`: tells the daemon to read its configuration files now.
 
 use super::{At, Shape};
 use crate::failure::{Failure, USAGE};
 use crate::output::complain;
 use clap::Args;
-use polity_runtime::view::{ConfigProblem, ConfigView, Severity};
 use polity_society::id::ServiceId;
+use polity_view::{ConfigProblem, ConfigView, Severity};
 
 /// `polity config reload`
 #[derive(Debug, Args)]
@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
     shape: Shape,
 }
 
-/// Runs the command; gives the exit code: 2 where something that is declared is not in force.
+/// Runs the command; returns exit code 2 if the daemon cannot use something that the files declare.
 pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let config = arguments.at.client()?.reload().await?;
     for problem in &config.problems {

@@ -1,4 +1,4 @@
-//! `polity send`: a message to root or to any agent, and with `--wait` what comes of it.
+//! `polity send`: sends a message to root or another agent and, with `--wait`, prints the messages that come back.
 
 use super::conversation::Telling;
 use super::events::newest_event;
@@ -9,45 +9,45 @@ use crate::prompt::read_text;
 use crate::signals::Interruption;
 use clap::Args;
 use polity_client::{Client, IdempotencyKey, Letter};
-use polity_runtime::view::{EventFilter, Posted};
 use polity_society::id::{AgentId, ServiceId, TaskId};
+use polity_view::{EventFilter, Posted};
 use std::path::PathBuf;
 
 /// `polity send`
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// What it says; `-` reads it from standard input.
+    /// The text of the message; `-` reads it from standard input.
     #[arg(value_name = "TEXT")]
     text: String,
-    /// Whom it is for: any agent that has not ended.
+    /// The receiver: any agent that has not ended.
     #[arg(long, value_name = "AGENT", default_value = "root")]
     to: String,
-    /// The task that it continues [default: a new one for root; that of the agent for others].
+    /// The task that the message continues [default: for root a new task; for another agent the task of that agent].
     #[arg(long, value_name = "TASK")]
     task: Option<String>,
-    /// A file that goes with it, or the reference of an artifact; may be given several times.
+    /// A file to attach, or the reference of an artifact; may be given several times.
     #[arg(long, value_name = "FILE")]
     attach: Vec<PathBuf>,
     /// The service that root uses for a new task.
     #[arg(long, value_name = "ID", conflicts_with = "task")]
     service: Option<String>,
-    /// Wait until nothing is left to do in the task; messages to you go to standard output, and the exit code is that of
-    /// `polity run`.
+    /// Wait until nothing is left to do in the task: print messages to you on standard output, and exit with the code
+    /// of `polity run`.
     #[arg(long)]
     wait: bool,
     #[command(flatten)]
     at: At,
-    /// Print JSON: what was taken, and with --wait everything that happens in the task.
+    /// Print JSON: the accepted message, or with --wait every event of the task.
     #[arg(long)]
     json: bool,
 }
 
-/// Runs the command; gives the exit code.
+/// Runs the command; returns the exit code.
 pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let text = read_text(&arguments.text)?;
     let client = arguments.at.client()?;
     let form = if arguments.json { Form::Json } else { Form::Text };
-    // Before anything is sent, so that what comes of it is not missed.
+    // Read before the message is sent, so that no event of its task is missed.
     let newest = newest_event(&client).await?;
     let letter = Letter {
         to: AgentId::new(arguments.to),
@@ -75,11 +75,11 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
 }
 
 fn in_words(posted: &Posted) -> String {
-    let again = if posted.duplicate { ", which it had already" } else { "" };
+    let again = if posted.duplicate { ", which had received it before" } else { "" };
     format!("{} to {} in {}{again}", posted.id, posted.to, posted.task)
 }
 
-/// The references of what is to be attached: files are stored first.
+/// Returns the artifact references of all attachments; stores files first.
 pub(crate) async fn stored(client: &Client, attach: &[PathBuf]) -> Result<Vec<String>, Failure> {
     let mut references = Vec::with_capacity(attach.len());
     for file in attach {
@@ -91,7 +91,7 @@ pub(crate) async fn stored(client: &Client, attach: &[PathBuf]) -> Result<Vec<St
     Ok(references)
 }
 
-/// Shows what comes of a message until nothing is left to do in its task.
+/// Prints what happens in the task of a message until nothing is left to do; returns the exit code.
 async fn wait(client: &Client, posted: &Posted, newest: i64, form: Form) -> Result<u8, Failure> {
     let task = &posted.task;
     if let Some(words) = paused(client, &posted.to).await? {
@@ -99,21 +99,21 @@ async fn wait(client: &Client, posted: &Posted, newest: i64, form: Form) -> Resu
     }
     let filter = EventFilter { task: Some(task.clone()), ..EventFilter::default() };
     let mut follow = client.follow(newest, filter);
-    let show_event = |entry: &polity_runtime::Entry| match form {
+    let show_event = |entry: &polity_view::Entry| match form {
         Form::Json if entry.event.task() == Some(task) => print_json(entry),
         Form::Json | Form::Text => Ok(()),
     };
     let mut telling = Telling::new(client, std::slice::from_ref(task), form);
-    // A task that is continued may have said something that nobody was shown.
+    // A task that already existed may have messages that the user has not been shown.
     telling.show_unshown(newest).await?;
     let outcome = telling.follow(&mut follow, show_event).await?;
     telling.tell_outcome(outcome).await
 }
 
-/// What to say where an agent is paused, so that nothing will come of a message to it.
+/// Returns a warning if an agent is paused, because it will not answer until it is resumed.
 pub(crate) async fn paused(client: &Client, id: &AgentId) -> Result<Option<String>, Failure> {
     let state = client.agent(id).await?.agent.state;
-    let paused = state == polity_runtime::view::AgentState::Paused;
+    let paused = state == polity_view::AgentState::Paused;
     Ok(paused.then(|| format!("{id} is paused and does nothing until it is resumed: polity resume {id}")))
 }
 
@@ -134,6 +134,6 @@ mod tests {
         };
         assert_eq!(in_words(&posted), "m000000007 to root in task-1");
         let again = Posted { duplicate: true, ..posted };
-        assert_eq!(in_words(&again), "m000000007 to root in task-1, which it had already");
+        assert_eq!(in_words(&again), "m000000007 to root in task-1, which had received it before");
     }
 }

@@ -1,4 +1,4 @@
-//! `polity services`: the models that can be asked, and how they are doing.
+//! `polity services`: the model services and their state.
 
 use super::words::usage;
 use super::{Shape, Source};
@@ -6,14 +6,14 @@ use crate::failure::Failure;
 use crate::output::table::{BAD, BUSY, Cell, DIM, HELD, NAME, PLAIN, block, painted, table};
 use anstyle::Style;
 use clap::Args;
-use polity_runtime::view::{Circuit, ServiceView};
 use polity_society::content::Capability;
 use polity_society::id::ServiceId;
+use polity_view::{Circuit, ServiceView};
 
 /// `polity services`
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Only this service, and all that is known of it.
+    /// Show only this service, with all details.
     #[arg(value_name = "ID")]
     id: Option<String>,
     #[command(flatten)]
@@ -22,12 +22,12 @@ pub(crate) struct Arguments {
     shape: Shape,
 }
 
-/// Runs the command; gives the exit code.
+/// Runs the command; returns the exit code.
 pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let client = arguments.source.client().await?;
     match arguments.id {
         Some(id) => arguments.shape.one(&client.service(&ServiceId::new(id)).await?, one)?,
-        None => arguments.shape.list(&client.services().await?, "there is no service", words)?,
+        None => arguments.shape.list(&client.services().await?, "there are no services", words)?,
     }
     Ok(0)
 }
@@ -59,42 +59,39 @@ fn agents(count: u64) -> String {
     }
 }
 
-/// What it takes → what it gives.
+/// Formats the capabilities as `input → output`.
 fn capabilities(service: &ServiceView) -> String {
     let names = |side: &[Capability]| side.iter().map(Capability::as_str).collect::<Vec<_>>().join(", ");
     format!("{} → {}", names(&service.capabilities.input), names(&service.capabilities.output))
 }
 
-/// How it is doing: what most wants to be known.
+/// Returns the most important fact about the state of a service, and its style.
 fn state(service: &ServiceView) -> (Style, String) {
     let state = &service.state;
     let failed = || state.last_error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
     if state.circuit == Circuit::Open {
-        return (BAD, format!("left alone for a while{}", failed()));
+        return (BAD, format!("suspended after failures{}", failed()));
     }
     if let Some(pause) = state.paused_for_ms {
         return (
             HELD,
-            format!(
-                "has asked to be left alone for {:.1} s",
-                std::time::Duration::from_millis(pause).as_secs_f64()
-            ),
+            format!("asked for a pause of {:.1} s", std::time::Duration::from_millis(pause).as_secs_f64()),
         );
     }
     if state.circuit == Circuit::HalfOpen {
-        return (HELD, format!("is tried again{}", failed()));
+        return (HELD, format!("being tried again{}", failed()));
     }
     if state.last_error.is_some() {
         return (BAD, format!("failed{}", failed()));
     }
     match (state.in_flight, state.waiting) {
         (0, 0) => (DIM, "free".to_owned()),
-        (calls, 0) => (BUSY, format!("{calls} under way")),
-        (calls, waiting) => (BUSY, format!("{calls} under way, {waiting} wait")),
+        (calls, 0) => (BUSY, format!("{calls} in progress")),
+        (calls, waiting) => (BUSY, format!("{calls} in progress, {waiting} waiting")),
     }
 }
 
-/// All that is known of one, a line each.
+/// Formats all details of a service, one per line.
 fn one(service: &ServiceView) -> String {
     let mut lines = vec![words(std::slice::from_ref(service))];
     let mut line = |name: &str, value: String| {
@@ -102,7 +99,7 @@ fn one(service: &ServiceView) -> String {
     };
     line("name", service.name.clone());
     line("address", service.base_url.clone());
-    line("key", if service.key_set { "there is one" } else { "there is none" }.to_owned());
+    line("key", if service.key_set { "set" } else { "not set" }.to_owned());
     if !service.capability_tags.is_empty() {
         line("tags", service.capability_tags.join(", "));
     }
@@ -110,18 +107,18 @@ fn one(service: &ServiceView) -> String {
         line("context window", format!("{window} tokens"));
     }
     if let Some(most) = service.max_concurrent {
-        line("requests at a time", most.to_string());
+        line("concurrent requests at most", most.to_string());
     }
     if let Some(fallback) = &service.fallback {
         line("fallback", fallback.to_string());
     }
     if let Some(price) = &service.price {
-        line("price of a million tokens", format!("{} in, {} out", price.input, price.output));
+        line("price per million tokens", format!("{} in, {} out", price.input, price.output));
     }
     if let Some(refused) = &service.refused_media {
         let artifacts: Vec<String> = refused.artifacts.iter().map(|artifact| artifact.reference()).collect();
-        let all = if refused.all { "; none is sent to it any more" } else { "" };
-        line("media that it refused", format!("{}{all}", artifacts.join(", ")));
+        let all = if refused.all { "; no media are sent to it any more" } else { "" };
+        line("refused media", format!("{}{all}", artifacts.join(", ")));
     }
     if let Some(description) = &service.description {
         lines.push(block("  ", description));
@@ -138,9 +135,9 @@ mod tests {
     #[test]
     fn services_in_words() {
         insta::assert_snapshot!(without_styles(&words(&services())), @r#"
-local  qwen3-vl:8b  default  text, vision → text  1 under way, 2 wait                                        2 agents  15 calls, 24000 + 405 tokens
-cloud  gpt-5-mini            text, vision → text  left alone for a while: red <U+001B>[31m<U+0007> and more
-slow   qwen3-vl:8b           text, vision → text  has asked to be left alone for 1.5 s                       1 agent   15 calls, 24000 + 405 tokens
+local  qwen3-vl:8b  default  text, vision → text  1 in progress, 2 waiting                                     2 agents  15 calls, 24000 + 405 tokens
+cloud  gpt-5-mini            text, vision → text  suspended after failures: red <U+001B>[31m<U+0007> and more
+slow   qwen3-vl:8b           text, vision → text  asked for a pause of 1.5 s                                   1 agent   15 calls, 24000 + 405 tokens
 "#);
     }
 
@@ -148,16 +145,16 @@ slow   qwen3-vl:8b           text, vision → text  has asked to be left alone f
     fn a_service_in_words() {
         let services = services();
         insta::assert_snapshot!(without_styles(&one(&services[1])), @r#"
-cloud  gpt-5-mini  text, vision → text  left alone for a while: red <U+001B>[31m<U+0007> and more
+cloud  gpt-5-mini  text, vision → text  suspended after failures: red <U+001B>[31m<U+0007> and more
   name: Cloud
   address: https://api.example.com/v1
-  key: there is one
+  key: set
   tags: 多模态
   context window: 128000 tokens
-  requests at a time: 1
+  concurrent requests at most: 1
   fallback: local
-  price of a million tokens: 0.25 in, 2 out
-  media that it refused: artifact:abc; none is sent to it any more
+  price per million tokens: 0.25 in, 2 out
+  refused media: artifact:abc; no media are sent to it any more
   red <U+001B>[31m<U+0007> and
   more
 "#);

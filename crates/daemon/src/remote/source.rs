@@ -1,5 +1,5 @@
-//! Where commands that only read get what they show: from the daemon, or from the data directory itself where none
-//! serves it. Either way they speak to the same API.
+//! The source of commands that only read: the daemon, or the data directory itself if no daemon serves it. Both offer
+//! the same API.
 
 use crate::config;
 use crate::failure::Failure;
@@ -7,14 +7,15 @@ use crate::models;
 use crate::places;
 use clap::Args;
 use polity_client::Client;
-use polity_runtime::{Society, maintenance};
+use polity_runtime::Society;
+use polity_store::maintenance;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What is read.
+/// The options that select what a command reads.
 #[derive(Debug, Args)]
 pub(crate) struct Source {
-    /// Where the society lives [default: your data directory].
+    /// The data directory of the society [default: `polity` in your user data directory].
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 
@@ -24,26 +25,27 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// A client for the daemon that serves the data directory; where none does, for the data directory itself.
+    /// Returns a client for the daemon that serves the data directory or, if there is none, for the data directory
+    /// itself.
     pub(crate) async fn client(&self) -> Result<Client, Failure> {
         let data = places::data_path(self.data.clone())?;
         let daemon = Client::new(&data)?;
         match daemon.ready().await {
             Ok(()) => Ok(daemon),
-            // There is none, or it has gone while it was asked.
+            // There is no daemon, or it ended during the request.
             Err(error) if error.may_pass() => open(&data, self.config.clone()).await,
             Err(error) => Err(error.into()),
         }
     }
 
-    /// A client for the daemon, which need not be there.
+    /// Returns a client for the daemon. Does not check that the daemon is running.
     pub(crate) fn daemon(&self) -> Result<Client, Failure> {
         Ok(Client::new(&places::data_path(self.data.clone())?)?)
     }
 }
 
-/// Opens a data directory for reading alone. Nothing is made, in the data directory or elsewhere. Whoever has it may
-/// write to it meanwhile: what is read is what was committed before.
+/// Opens a data directory for reading only; creates no files, there or elsewhere. A process that uses the directory may
+/// write meanwhile: this one then reads what was committed so far.
 async fn open(data: &Path, config_dir: Option<PathBuf>) -> Result<Client, Failure> {
     if !maintenance::is_data_directory(data) {
         return Err(Failure::NoSociety(data.to_owned()));

@@ -1,4 +1,4 @@
-//! `polity stop`, `pause` and `resume`: stepping in.
+//! `polity stop`, `polity pause` and `polity resume`.
 
 use super::At;
 use crate::failure::Failure;
@@ -10,20 +10,20 @@ use polity_society::id::{AgentId, TaskId};
 /// `polity stop`, `polity pause`, `polity resume`
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The agent, where root is everybody; to stop, also a task.
+    /// The id of an agent (root stands for all agents); for stop, also the id of a task.
     #[arg(value_name = "ID")]
     id: String,
-    /// It alone, not those below it.
+    /// Only this agent, not its descendants.
     #[arg(long)]
     alone: bool,
     #[command(flatten)]
     at: At,
-    /// Print the agents that it concerned as a JSON object.
+    /// Print the agents that were stopped, paused or resumed as one JSON object.
     #[arg(long)]
     json: bool,
 }
 
-/// Runs the command; gives the exit code.
+/// Runs the command; returns the exit code.
 pub(crate) async fn run(arguments: Arguments, step: Step) -> Result<u8, Failure> {
     let scope = if arguments.alone { Scope::Agent } else { Scope::Subtree };
     let client = arguments.at.client()?;
@@ -43,7 +43,7 @@ pub(crate) async fn run(arguments: Arguments, step: Step) -> Result<u8, Failure>
     Ok(0)
 }
 
-/// Whether there is such a task. Agents have other ids.
+/// Whether the id belongs to a task. No agent has the id of a task.
 async fn is_task(client: &Client, id: &TaskId) -> Result<bool, Failure> {
     match client.task(id).await {
         Ok(_) => Ok(true),
@@ -64,9 +64,9 @@ fn words(step: Step, agents: &[AgentId]) -> String {
 
 fn nothing(step: Step) -> &'static str {
     match step {
-        Step::Stop => "nobody there had any work",
-        Step::Pause => "everybody there was paused already",
-        Step::Resume => "nobody there was paused or parked",
+        Step::Stop => "nothing to stop: there was no work",
+        Step::Pause => "nothing to pause: already paused",
+        Step::Resume => "nothing to resume: neither paused nor parked",
     }
 }
 

@@ -1,11 +1,11 @@
-//! `polity tasks`: what was asked for, and how it stands.
+//! `polity tasks`: lists the tasks and their state.
 
 use super::words::{moment, standing, usage, variant};
 use super::{Shape, Source};
 use crate::failure::Failure;
 use crate::output::table::{Cell, DIM, HELD, NAME, PLAIN, table};
 use clap::Args;
-use polity_runtime::view::{MAX_PAGE, TaskFilter, TaskState, TaskView};
+use polity_view::{MAX_PAGE, TaskFilter, TaskState, TaskView};
 
 /// `polity tasks`
 #[derive(Debug, Args)]
@@ -14,25 +14,25 @@ pub(crate) struct Arguments {
     source: Source,
     #[command(flatten)]
     shape: Shape,
-    /// Only those that are open, or idle.
+    /// Only tasks in this state: open or idle.
     #[arg(long, value_parser = variant::<TaskState>)]
     state: Option<TaskState>,
-    /// How many of the newest.
+    /// Maximum number of tasks; the newest are listed.
     #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_PAGE)))]
     limit: u32,
 }
 
-/// Runs the command; gives the exit code.
+/// Runs the command; returns the exit code.
 pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let filter = TaskFilter { state: arguments.state, after: None, limit: Some(arguments.limit) };
     let mut tasks = arguments.source.client().await?.tasks(&filter).await?.tasks;
-    // The newest stands where one looks first: at the end.
+    // Newest last: that is what a user sees first, just above the next shell prompt.
     tasks.reverse();
     arguments.shape.list(&tasks, "there are no such tasks", words)?;
     Ok(0)
 }
 
-/// Tasks, a line each.
+/// Formats tasks, one per line.
 pub(crate) fn words(tasks: &[TaskView]) -> String {
     let rows: Vec<Vec<Cell>> = tasks.iter().map(row).collect();
     table(&rows)

@@ -1,12 +1,12 @@
-//! `polity usage`: what was spent, by whom and where.
+//! `polity usage`: calls, tokens and costs by task, agent and service.
 
 use super::words;
 use super::{Shape, Source};
 use crate::failure::Failure;
 use crate::output::table::{Cell, DIM, NAME, PLAIN, painted, table};
 use clap::Args;
-use polity_runtime::view::{UsageFilter, UsageSum, UsageView};
 use polity_society::id::{AgentId, TaskId};
+use polity_view::{UsageFilter, UsageSum, UsageView};
 
 /// `polity usage`
 #[derive(Debug, Args)]
@@ -15,15 +15,15 @@ pub(crate) struct Arguments {
     source: Source,
     #[command(flatten)]
     shape: Shape,
-    /// Only what was spent for this task.
+    /// Only the usage of this task.
     #[arg(long, value_name = "TASK")]
     task: Option<String>,
-    /// Only what this agent has spent.
+    /// Only the usage of this agent.
     #[arg(long, value_name = "AGENT")]
     agent: Option<String>,
 }
 
-/// Runs the command; gives the exit code.
+/// Runs the command; returns the exit code.
 pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let filter =
         UsageFilter { task: arguments.task.map(TaskId::new), agent: arguments.agent.map(AgentId::new) };

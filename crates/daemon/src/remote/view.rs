@@ -1,4 +1,4 @@
-//! `polity view`: the live view, in a browser.
+//! `polity view`: opens the live view in a browser.
 
 use super::At;
 use crate::failure::Failure;
@@ -11,15 +11,15 @@ use std::process::Stdio;
 pub(crate) struct Arguments {
     #[command(flatten)]
     at: At,
-    /// Also open it.
+    /// Also open the address in a browser.
     #[arg(long)]
     open: bool,
 }
 
-/// What opens an address: the first that there is.
+/// Programs that open an address in a browser; the first that works is used.
 const OPENERS: [&str; 2] = ["xdg-open", "open"];
 
-/// Runs the command; gives the exit code.
+/// Runs the command; returns the exit code.
 pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let url = arguments.at.client()?.session().await?;
     print(&url)?;

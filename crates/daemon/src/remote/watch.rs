@@ -1,5 +1,5 @@
-//! `polity watch`: the agents and what happens, live. On a terminal a screen that is drawn anew, in a pipe a line for
-//! each event.
+//! `polity watch`: the agents and the events, live. On a terminal it redraws a screen; in a pipe it prints one line per
+//! event.
 
 mod screen;
 
@@ -11,9 +11,9 @@ use clap::Args;
 use crossterm::event::{Event as TerminalEvent, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use crossterm::{cursor, execute, queue, terminal};
 use polity_client::{Client, Followed, Side};
-use polity_runtime::Event;
-use polity_runtime::view::{AgentFilter, EventFilter};
 use polity_society::id::TaskId;
+use polity_view::Event;
+use polity_view::{AgentFilter, EventFilter};
 use screen::{Link, Size, State, lines};
 use std::io::{IsTerminal, Write};
 use std::pin::Pin;
@@ -26,25 +26,25 @@ use tokio::time::MissedTickBehavior;
 pub(crate) struct Arguments {
     #[command(flatten)]
     at: At,
-    /// Only this task.
+    /// Show only this task.
     #[arg(long, value_name = "TASK")]
     task: Option<String>,
 }
 
-/// How many events that have happened before are shown at first.
+/// Number of past events to show at the start.
 const BEFORE: u32 = 20;
-/// How often the screen is drawn at most, and the agents are asked for.
+/// Minimum interval between two redraws, and between two requests for the agents.
 const PERIOD: Duration = Duration::from_millis(250);
-/// How many keys may wait to be looked at.
+/// Capacity of the queue of pressed keys.
 const KEYS: usize = 16;
 
-/// Runs the command; gives the exit code.
+/// Runs the command; returns the exit code.
 pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let client = arguments.at.client()?;
     let filter = EventFilter { task: arguments.task.map(TaskId::new), ..EventFilter::default() };
     let mut interruption = Interruption::listen()
         .map_err(|error| Failure::Defect(format!("cannot listen for signals: {error}")))?;
-    // A terminal that cannot move its cursor gets lines.
+    // A terminal that cannot move its cursor gets lines, like a pipe.
     let on_terminal =
         std::io::stdout().is_terminal() && std::env::var_os("TERM").is_some_and(|name| name != "dumb");
     let watched = async {
@@ -52,12 +52,12 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     };
     tokio::select! {
         watched = watched => watched.map(|()| 0),
-        // Watching has no other end.
+        // Ctrl-C is the normal end of watching, so it is not a failure.
         () = interruption.happened() => Ok(0),
     }
 }
 
-/// A line for each event.
+/// Prints one line per event.
 async fn in_lines(client: &Client, filter: EventFilter) -> Result<(), Failure> {
     let last = newest_event(client).await?;
     let recent = client.events(Side::Before(last.saturating_add(1)), BEFORE, &filter).await?;
@@ -67,7 +67,7 @@ async fn in_lines(client: &Client, filter: EventFilter) -> Result<(), Failure> {
     super::events::follow(&mut client.follow(last, filter), crate::output::Form::Text).await
 }
 
-/// A screen of its own, given back when this is dropped.
+/// The alternate screen of the terminal. Dropping this restores the normal screen.
 struct Screen;
 
 impl Screen {
@@ -78,7 +78,7 @@ impl Screen {
         Ok(screen)
     }
 
-    /// Draws lines from the top.
+    /// Draws lines from the top of the screen.
     fn draw(&self, lines: &[String]) -> std::io::Result<()> {
         let mut stdout = std::io::stdout().lock();
         let coloured = anstream::AutoStream::choice(&stdout) != anstream::ColorChoice::Never;
@@ -98,19 +98,19 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // Nothing can be done where the terminal does not take it.
+        // If the terminal refuses, nothing more can be done.
         let _ = execute!(std::io::stdout(), cursor::Show, terminal::LeaveAlternateScreen);
         let _ = terminal::disable_raw_mode();
     }
 }
 
-/// What somebody at the keyboard wants.
+/// What a key or a change of the screen asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wish {
     Leave,
     Up,
     Down,
-    /// The screen has another size.
+    /// The size of the screen has changed.
     Redraw,
 }
 
@@ -128,7 +128,7 @@ fn wish(event: &TerminalEvent) -> Option<Wish> {
     }
 }
 
-/// Passes on what is wished for; the thread ends with the process, or when nobody listens.
+/// Reads keys in a thread. The thread ends with the process, or when the receiver is dropped.
 fn listen_to_keys() -> mpsc::Receiver<Wish> {
     let (tell, wishes) = mpsc::channel(KEYS);
     std::thread::spawn(move || {
@@ -145,7 +145,7 @@ fn listen_to_keys() -> mpsc::Receiver<Wish> {
 
 async fn on_screen(client: &Client, filter: &EventFilter) -> Result<(), Failure> {
     let agents = AgentFilter { task: filter.task.clone(), ..AgentFilter::default() };
-    // Before the screen is taken: that there is no daemon is said where it stays.
+    // Ask before the alternate screen is opened: an error message would disappear with that screen.
     let (there, as_of) = client.all_agents(&agents).await?;
     let recent = client.events(Side::Before(as_of.saturating_add(1)), BEFORE, filter).await?;
     let mut state = State::new(there);
@@ -157,7 +157,7 @@ async fn on_screen(client: &Client, filter: &EventFilter) -> Result<(), Failure>
     let mut periods = tokio::time::interval(PERIOD);
     periods.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut drawn, mut asked) = (Drawn::Old, Drawn::New);
-    // Keys are heard while the daemon thinks about it, however long.
+    // A pending request for the agents. Keys and events are handled meanwhile, however long it takes.
     let mut asking: Option<Pin<Box<_>>> = None;
     loop {
         tokio::select! {
@@ -165,10 +165,10 @@ async fn on_screen(client: &Client, filter: &EventFilter) -> Result<(), Failure>
                 asking = None;
                 match answer {
                     Ok((there, _)) => (state.agents, drawn) = (there, Drawn::Old),
-                    // The stream notices, too, and says so. Asked again in the next period.
+                    // The event stream fails, too, and shows it on the screen. Ask again in the next period.
                     Err(error) => {
                         asked = Drawn::Old;
-                        tracing::debug!(%error, "the agents could not be asked for");
+                        tracing::debug!(%error, "failed to fetch the agents");
                     }
                 }
             }
@@ -210,7 +210,7 @@ async fn on_screen(client: &Client, filter: &EventFilter) -> Result<(), Failure>
     }
 }
 
-/// What comes of something that is under way; never, where nothing is.
+/// Waits for a pending request; waits forever if there is none.
 async fn answered<F: Future>(asking: &mut Option<Pin<Box<F>>>) -> F::Output {
     match asking {
         Some(asking) => asking.as_mut().await,
@@ -218,14 +218,14 @@ async fn answered<F: Future>(asking: &mut Option<Pin<Box<F>>>) -> F::Output {
     }
 }
 
-/// Whether what is there is what there is to be.
+/// Whether the drawn screen, or the list of agents, is up to date.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Drawn {
     New,
     Old,
 }
 
-/// Whether the list of agents looks different after an event.
+/// Whether an event may change the list of agents.
 fn changes_agents(event: &Event) -> bool {
     !matches!(
         event,

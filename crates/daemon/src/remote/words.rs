@@ -1,21 +1,21 @@
-//! Small things in words, the same in every list.
+//! Formats small values, such as times and usage, in the same way in every list.
 
 use crate::output::table::{BAD, BUSY, DIM, HELD, PLAIN};
 use anstyle::Style;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use polity_runtime::Outcome;
-use polity_runtime::view::{AgentState, TaskState, TaskView, UsageSum};
 use polity_society::message::MessageState;
+use polity_view::Outcome;
+use polity_view::{AgentState, TaskState, TaskView, UsageSum};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// A moment, to the second, where the person is.
+/// Formats a time to the second, in the local time zone. `at` is in milliseconds since 1970.
 pub(crate) fn moment(at: i64) -> String {
     moment_in(at, zone())
 }
 
-/// Where the person is; what tests expect must not depend on where they run.
+/// Returns the local time zone; in tests UTC, so that they do not depend on the machine.
 fn zone() -> TimeZone {
     if cfg!(test) { TimeZone::UTC } else { TimeZone::system() }
 }
@@ -26,12 +26,12 @@ fn moment_in(at: i64, zone: TimeZone) -> String {
         .unwrap_or_else(|_| at.to_string())
 }
 
-/// The time of a day, where the person is.
+/// Formats the time of day in the local time zone.
 pub(crate) fn clock(at: i64) -> String {
     moment(at).split_once(' ').map_or_else(String::new, |(_, time)| time.to_owned())
 }
 
-/// What was spent.
+/// Formats usage, such as `2 calls, 1200 + 34 tokens, 0.0123`; empty if there were no calls.
 pub(crate) fn usage(usage: &UsageSum) -> String {
     let UsageSum { calls, prompt_tokens, completion_tokens, cost } = usage;
     if *calls == 0 {
@@ -42,23 +42,23 @@ pub(crate) fn usage(usage: &UsageSum) -> String {
     format!("{calls} call{plural}, {prompt_tokens} + {completion_tokens} tokens{cost}")
 }
 
-/// The name of a variant, as it is in JSON.
+/// Returns the name of a variant, as in JSON.
 pub(crate) fn name_of(variant: &impl Serialize) -> String {
     match serde_json::to_value(variant) {
         Ok(serde_json::Value::String(name)) => name,
         Ok(other) => other.to_string(),
-        // Variants without fields can be written.
+        // Serializing a variant without fields never fails.
         Err(_) => String::new(),
     }
 }
 
-/// Reads the name of a variant: for the command line.
+/// Parses the name of a variant from the command line.
 pub(crate) fn variant<T: DeserializeOwned>(name: &str) -> Result<T, String> {
-    // The error of the library names what there is.
+    // The error of serde lists the valid names.
     serde_json::from_value(serde_json::Value::String(name.to_owned())).map_err(|error| error.to_string())
 }
 
-/// How the state of an agent looks.
+/// Returns the style for the state of an agent.
 pub(crate) fn agent_style(state: AgentState) -> Style {
     match state {
         AgentState::Thinking => BUSY,
@@ -68,7 +68,7 @@ pub(crate) fn agent_style(state: AgentState) -> Style {
     }
 }
 
-/// How the state of a message looks.
+/// Returns the style for the state of a message.
 pub(crate) fn message_style(state: MessageState) -> Style {
     match name_of(&state).as_str() {
         "failed" | "bounced" | "unanswered" => BAD,
@@ -77,7 +77,7 @@ pub(crate) fn message_style(state: MessageState) -> Style {
     }
 }
 
-/// How a task stands, in a word.
+/// Returns the outcome of an idle task, or its state, and the style for it.
 pub(crate) fn standing(task: &TaskView) -> (Style, String) {
     match (task.state, task.outcome) {
         (TaskState::Open, _) => (BUSY, "open".to_owned()),

@@ -1,4 +1,4 @@
-//! What a daemon keeps in the data directory for the programs of the same person: the token, and where it listens.
+//! The files that a daemon keeps in the data directory for other programs of the same user: the token and its address.
 
 use crate::failure::Failure;
 use crate::places::NOTE;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 const TOKEN: &str = "token";
 
-/// The token of a data directory; it is made where there is none.
+/// Reads the token of a data directory, or creates one if there is none.
 pub(super) fn token(data: &Path) -> Result<Token, Failure> {
     let path = data.join(TOKEN);
     let unusable = |source| Failure::Data { path: path.clone(), source };
@@ -20,8 +20,9 @@ pub(super) fn token(data: &Path) -> Result<Token, Failure> {
             Token::read(&text).ok_or_else(|| Failure::NoToken(path.clone()))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let token = Token::generate()
-                .map_err(|error| Failure::Defect(format!("the system gives no random bytes: {error}")))?;
+            let token = Token::generate().map_err(|error| {
+                Failure::Defect(format!("cannot get random bytes from the system: {error}"))
+            })?;
             put(&path, &format!("{}\n", token.expose())).map_err(unusable)?;
             Ok(token)
         }
@@ -29,11 +30,11 @@ pub(super) fn token(data: &Path) -> Result<Token, Failure> {
     }
 }
 
-/// Says where the daemon listens, as long as it lives.
+/// The file `daemon.json`, which tells clients where the daemon listens. Dropping this removes the file.
 pub(super) struct Note(PathBuf);
 
 impl Note {
-    /// Writes it.
+    /// Writes the file.
     pub(super) fn write(data: &Path, url: &str) -> Result<Self, Failure> {
         let path = data.join(NOTE);
         let note = json!({"url": url, "pid": std::process::id(), "version": env!("CARGO_PKG_VERSION")});
@@ -44,16 +45,16 @@ impl Note {
 
 impl Drop for Note {
     fn drop(&mut self) {
-        // One that stays does no harm: that nobody holds the lock tells that there is no daemon, and whoever takes the
-        // lock next removes it.
+        // A file that stays does no harm: clients ignore it while nobody holds the lock, and the next process that
+        // takes the lock removes it.
         let _ = fs::remove_file(&self.0);
     }
 }
 
-/// Writes a file for its owner alone; nobody ever sees half of it.
+/// Writes a file that only its owner may read. It gets its name when it is complete, so nobody reads half of it.
 fn put(path: &Path, text: &str) -> io::Result<()> {
     let unfinished = path.with_extension("unfinished");
-    // One that a crash left could be readable by others.
+    // Never reuse the file that a crash left: others may be allowed to read it.
     match fs::remove_file(&unfinished) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}
@@ -66,7 +67,7 @@ fn put(path: &Path, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
     fs::rename(&unfinished, path)?;
-    // A name outlives a power cut only where its directory is on disk, too.
+    // The new name survives a power cut only if the directory is synced, too.
     #[cfg(unix)]
     if let Some(directory) = path.parent() {
         File::open(directory)?.sync_all()?;
@@ -74,14 +75,14 @@ fn put(path: &Path, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes from others the right to read a file.
+/// Removes the permissions of other users on a file, and says so if there were any.
 fn keep_private(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
         if fs::metadata(path)?.permissions().mode() & 0o077 != 0 {
             fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
-            crate::output::complain(&format!("others could read {}: not any more", path.display()));
+            crate::output::complain(&format!("others could read {}; made it private", path.display()));
         }
     }
     #[cfg(not(unix))]

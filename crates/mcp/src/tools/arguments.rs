@@ -1,12 +1,12 @@
-//! What the tools take. The schemas are made of these types, and the same types read the arguments.
+//! The arguments of the tools. These types define the schemas, and they parse the arguments.
 
 use super::Refusal;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use polity_runtime::view::{AgentState, TaskState};
 use polity_runtime::{Attachment, NewArtifact, Target};
 use polity_society::content::{Capability, Direction, Kind};
 use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
+use polity_view::{AgentState, TaskState};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Map;
@@ -15,19 +15,19 @@ use serde_json::Map;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct GiveTask {
-    /// What is to be done, in the user's words, with all that is needed to do it.
+    /// The task in the user's words, with everything that is needed to do it.
     pub(crate) prompt: String,
-    /// Files that go with it.
+    /// Files to attach.
     pub(crate) attachments: Option<Vec<Attached>>,
-    /// A key of your own choice: the same task given again under the same key is the same task.
+    /// A key of your choice: the same task given again under the same key is the same task.
     pub(crate) key: Option<String>,
 }
 
-/// Something that goes with a message: one of `reference`, `text` and `base64`.
+/// An attachment of a message: exactly one of `reference`, `text` and `base64`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Attached {
-    /// An artifact that is there, as artifact:….
+    /// An existing artifact, as artifact:….
     reference: Option<String>,
     /// The content of a new file, as text.
     text: Option<String>,
@@ -45,9 +45,9 @@ pub(crate) struct Attached {
 pub(crate) struct FollowTask {
     /// The id of the task.
     pub(crate) task: String,
-    /// `next` of the call before; without it, all that has happened is told.
+    /// `next` of the previous call; without it, everything that has happened is returned.
     pub(crate) after: Option<i64>,
-    /// How long to wait at most, in seconds; 20 where nothing is said, 0 to look only, 600 at most.
+    /// How long to wait at most, in seconds: 20 by default, 0 not to wait, 600 at most.
     pub(crate) wait_seconds: Option<u64>,
 }
 
@@ -55,15 +55,15 @@ pub(crate) struct FollowTask {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct SendMessage {
-    /// The id of an agent; root with a task goes on with that task, root without one begins a new task.
+    /// The id of an agent; root with a task continues that task, root without one begins a new task.
     pub(crate) to: String,
-    /// What it says.
+    /// The text of the message.
     pub(crate) text: String,
-    /// The task; for agents other than root it is the one that they were hired for.
+    /// The task; for agents other than root, the one that they were hired for.
     pub(crate) task: Option<TaskId>,
-    /// Files that go with it.
+    /// Files to attach.
     pub(crate) attachments: Option<Vec<Attached>>,
-    /// A key of your own choice: the same message under the same key is sent once.
+    /// A key of your choice: the same message under the same key is sent once.
     pub(crate) key: Option<String>,
 }
 
@@ -73,9 +73,9 @@ pub(crate) struct SendMessage {
 pub(crate) struct AnswerQuestion {
     /// The id of the message that asks.
     pub(crate) question: MessageId,
-    /// The answer.
+    /// The text of the answer.
     pub(crate) text: String,
-    /// Files that go with it.
+    /// Files to attach.
     pub(crate) attachments: Option<Vec<Attached>>,
 }
 
@@ -83,11 +83,11 @@ pub(crate) struct AnswerQuestion {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ListTasks {
-    /// Only those that are open, or idle.
+    /// Only tasks in this state: open, or idle.
     pub(crate) state: Option<TaskState>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     pub(crate) after: Option<i64>,
-    /// How many at most.
+    /// Largest number of tasks to return.
     pub(crate) limit: Option<u32>,
 }
 
@@ -95,21 +95,21 @@ pub(crate) struct ListTasks {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ListAgents {
-    /// Only those that were hired for this task, and root.
+    /// Only agents hired for this task, and root.
     pub(crate) task: Option<TaskId>,
-    /// Only those that are in this state.
+    /// Only agents in this state.
     pub(crate) state: Option<AgentState>,
-    /// Only those of this role: its id, or its name.
+    /// Only agents of this role: its id, or its name.
     pub(crate) role: Option<String>,
-    /// Only those whose service has this capability now.
+    /// Only agents whose service has this capability now.
     pub(crate) capability: Option<Capability>,
-    /// In which direction; `input` where none is given.
+    /// The direction of the capability; `input` by default.
     pub(crate) direction: Option<Direction>,
-    /// Whether those are listed too that have ended.
+    /// Whether to include agents that have ended.
     pub(crate) ended: Option<bool>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     pub(crate) after: Option<i64>,
-    /// How many at most.
+    /// Largest number of agents to return.
     pub(crate) limit: Option<u32>,
 }
 
@@ -125,15 +125,15 @@ pub(crate) struct GetAgent {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ListArtifacts {
-    /// Only those of this task.
+    /// Only artifacts of this task.
     pub(crate) task: Option<TaskId>,
-    /// Only those that this agent has stored.
+    /// Only artifacts that this agent has stored.
     pub(crate) owner: Option<AgentId>,
-    /// Only those of this kind.
+    /// Only artifacts of this kind.
     pub(crate) kind: Option<Kind>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     pub(crate) after: Option<i64>,
-    /// How many at most.
+    /// Largest number of artifacts to return.
     pub(crate) limit: Option<u32>,
 }
 
@@ -146,7 +146,7 @@ pub(crate) struct ReadArtifact {
     pub(crate) reference: String,
     /// Where the page of a text begins, in characters.
     pub(crate) offset: Option<u64>,
-    /// How many characters the page has at most.
+    /// Largest number of characters in the page.
     pub(crate) limit: Option<u64>,
 }
 
@@ -154,12 +154,12 @@ pub(crate) struct ReadArtifact {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Stop {
-    /// The id of the agent; `root` means everybody. Left out where a task is stopped.
+    /// The id of the agent; `root` means everybody. Leave it out to stop a task.
     pub(crate) agent: Option<AgentId>,
-    /// Whether all below it are meant too, which is what counts where nothing is said.
+    /// Whether to include all descendants of the agent, which is the default.
     #[serde(default)]
     pub(crate) scope: Scope,
-    /// The task that is stopped as a whole, in the place of an agent.
+    /// The task to stop as a whole, instead of an agent.
     pub(crate) task: Option<TaskId>,
 }
 
@@ -169,24 +169,24 @@ pub(crate) struct Stop {
 pub(crate) struct Steer {
     /// The id of the agent; `root` means everybody.
     pub(crate) agent: AgentId,
-    /// Whether all below it are meant too, which is what counts where nothing is said.
+    /// Whether to include all descendants of the agent, which is the default.
     #[serde(default)]
     pub(crate) scope: Scope,
 }
 
-/// Who is meant beside an agent.
+/// The agents affected.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Scope {
-    /// All below it.
+    /// The agent and all its descendants.
     #[default]
     Subtree,
-    /// Nobody.
+    /// The agent alone.
     Agent,
 }
 
 impl Steer {
-    /// Who is meant.
+    /// Returns the agents that the call affects.
     pub(crate) fn target(self) -> Target {
         match self.scope {
             Scope::Subtree => Target::Subtree(self.agent),
@@ -196,7 +196,7 @@ impl Steer {
 }
 
 impl Attached {
-    /// What is to be stored, or named.
+    /// Converts the argument into a new file to store, or a reference to a stored one.
     pub(crate) fn into_attachment(self) -> Result<Attachment, Refusal> {
         let invalid = |message: &str| {
             Err(Refusal { code: "invalid_arguments".to_owned(), message: message.to_owned(), details: None })
@@ -212,9 +212,9 @@ impl Attached {
             (None, Some(text), None) => text.into_bytes(),
             (None, None, Some(base64)) => match STANDARD.decode(base64.trim()) {
                 Ok(bytes) => bytes,
-                Err(_) => return invalid("base64 is not base64"),
+                Err(_) => return invalid("the field base64 does not contain valid base64"),
             },
-            _ => return invalid("an attachment has one of reference, text and base64"),
+            _ => return invalid("an attachment needs exactly one of reference, text and base64"),
         };
         Ok(Attachment::New(NewArtifact {
             bytes: bytes.into(),

@@ -1,65 +1,66 @@
-//! `follow_task`: what has happened in a task, and what was said to the person.
+//! `follow_task`: reports the events of a task and the messages to the person.
 
 use super::arguments::FollowTask;
 use super::{Outcome, Refusal, data, line};
 use crate::artifacts::Block;
-use polity_runtime::view::{ArtifactView, EventFilter, TaskState, TaskView};
-use polity_runtime::{Event, Society};
+use polity_runtime::Society;
 use polity_society::id::MessageId;
 use polity_society::message::{Expects, Finality};
+use polity_view::Event;
+use polity_view::{ArtifactView, EventFilter, TaskState, TaskView};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// How long it waits where nothing is said: less than clients have patience for.
+/// Default waiting time in seconds, shorter than the timeouts of clients.
 const WAIT_SECONDS: u64 = 20;
 
-/// The longest that it waits.
+/// Longest waiting time, in seconds.
 const LONGEST_WAIT_SECONDS: u64 = 600;
 
-/// How many events are read at once.
+/// Events that one read fetches.
 const PAGE: u32 = 200;
 
-/// How many lines of what happened are told; of more the newest, because older ones matter least.
+/// Most event lines in a result. If there are more, the oldest are left out because they matter least.
 const LINES: usize = 200;
 
 /// What has happened in a task.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Followed {
-    /// How the task stands.
+    /// The task and its state.
     pub(crate) task: TaskView,
     /// Whether nothing is left to do; the last final message is the answer.
     pub(crate) finished: bool,
-    /// What was said to the user, oldest first.
+    /// Messages to the user, oldest first.
     pub(crate) messages: Vec<Said>,
-    /// What happened, a line each, oldest first.
+    /// What happened, one line per event, oldest first.
     pub(crate) happened: Vec<String>,
     /// `after` for the next call.
     pub(crate) next: i64,
 }
 
-/// Something that was said to the user.
+/// A message to the user.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Said {
     /// The id of the message.
     pub(crate) id: MessageId,
-    /// Who says it: an agent's id, or `system`.
+    /// The sender: an agent's id, or `system`.
     pub(crate) from: String,
-    /// What it says.
+    /// The text of the message.
     pub(crate) text: String,
-    /// Whether it is the last word, or more follows.
+    /// Whether the message is final, or more follows.
     pub(crate) finality: Finality,
-    /// Whether it is a question that waits for the user's answer.
+    /// Whether the message is a question that waits for the user's answer.
     pub(crate) expects_answer: bool,
-    /// The artifacts that go with it.
+    /// The attached artifacts.
     pub(crate) attachments: Vec<ArtifactView>,
 }
 
-/// Waits until something is said to the person, the task is idle, or the time is over.
+/// Waits until the person gets a message, the task is idle, or the time is over.
 pub(crate) async fn follow(
     society: &Society,
     arguments: FollowTask,
@@ -75,7 +76,7 @@ pub(crate) async fn follow(
     let (mut happened, mut heard) = (Vec::new(), Vec::new());
     let stands = loop {
         newest.mark_unchanged();
-        // In this order: all that a task has led to is written when it is idle.
+        // Reads the state before the events: when a task is idle, all its events have been written.
         let stands = society.task(&task).await?.ok_or_else(unknown)?;
         loop {
             let page = society.events_after(next, PAGE, &filter).await?;
@@ -86,7 +87,7 @@ pub(crate) async fn follow(
                     heard.push(message.clone());
                 }
                 if let Some(line) = entry.event.line() {
-                    // A client that does not listen misses nothing: all is in the result.
+                    // A full queue may drop lines, because the result contains them too.
                     let _ = progress.try_send(line.clone());
                     happened.push(line);
                 }
@@ -123,7 +124,7 @@ pub(crate) async fn follow(
     Ok(Outcome { blocks: vec![Block::Text(text)], ..data(followed)? })
 }
 
-/// The same for a reader.
+/// Renders the result as text.
 fn told(followed: &Followed) -> String {
     let mut lines = followed.happened.clone();
     for said in &followed.messages {

@@ -1,4 +1,4 @@
-//! Schemas of what tools take and give, as clients of all ages read them.
+//! The schemas of the tools' arguments and results, in a form that old clients can read too.
 
 use schemars::JsonSchema;
 use schemars::generate::{Contract, SchemaSettings};
@@ -10,18 +10,19 @@ use serde_json::{Map, Value};
 pub(crate) struct Schema(pub(crate) Map<String, Value>);
 
 impl Schema {
-    /// That of what a tool takes, of the type that reads it: what may be left out is not required.
+    /// Returns the schema of a tool's arguments, generated from the type that parses them. Fields with a default are
+    /// not required.
     pub(crate) fn taken<T: JsonSchema>() -> Self {
         Self::of::<T>(Contract::Deserialize)
     }
 
-    /// That of what a tool gives, of the type that writes it.
+    /// Returns the schema of a tool's result, generated from the type that is serialized.
     pub(crate) fn given<T: JsonSchema>() -> Self {
         Self::of::<T>(Contract::Serialize)
     }
 
-    /// It names no dialect, because some clients know older ones only and refuse what they do not know;
-    /// and no formats of numbers, for the same reason.
+    /// Generates a schema without `$schema`, because some clients know only older dialects and reject others. It also
+    /// omits `format`, for the same reason.
     fn of<T: JsonSchema>(contract: Contract) -> Self {
         let mut settings = SchemaSettings::draft2020_12();
         settings.meta_schema = None;

@@ -1,4 +1,4 @@
-//! The protocol over a society that lives in this process, with the rehearsal models: over HTTP, and over streams.
+//! Tests of the protocol, over HTTP and over streams, on a society in this process with the rehearsal models.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
@@ -10,9 +10,9 @@ use futures::future::{BoxFuture, ready};
 use polity_llm::{Arguments, CallError, ChatModel, Endpoint, Reply, ToolCall};
 use polity_registry::{Environment, Registry};
 use polity_rehearsal::RehearsalModel;
-use polity_runtime::view::{MessageFilter, TaskFilter};
 use polity_runtime::{Parts, Society, Target};
 use polity_society::id::{MessageId, TaskId};
+use polity_view::{MessageFilter, TaskFilter};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-/// Root asks two things in its first reply, and says a word after that.
+/// A model that asks the user two questions in its first reply, and answers with one word after that.
 #[derive(Default)]
 struct Asking(AtomicBool);
 
@@ -78,14 +78,14 @@ impl World {
         Self { router: polity_mcp::router(Arc::clone(&society), ending.clone()), society, ending, directory }
     }
 
-    /// The same data in the next process.
+    /// Restarts the society on the same data directory.
     async fn again(self) -> Self {
         self.society.stop().await;
         let society = start(self.directory.path(), Arc::new(RehearsalModel)).await;
         Self::of(society, self.directory)
     }
 
-    /// What comes back for a message, whether as one object or as events: the last is the result.
+    /// Sends a message and returns all messages that come back, as one object or as events; the last is the result.
     async fn post(&self, message: Value) -> Vec<Value> {
         let request = Request::post("/mcp")
             .header("host", "127.0.0.1:7717")
@@ -117,7 +117,7 @@ impl World {
         answer.get("result").cloned().unwrap_or_else(|| panic!("{answer}"))
     }
 
-    /// Calls a tool, and compares what it gives with what it says that it gives.
+    /// Calls a tool and checks the result against the tool's output schema.
     async fn call(&self, name: &str, arguments: Value) -> Value {
         let result = self.tool(name, arguments).await;
         assert_ne!(result["isError"], true, "{result}");
@@ -136,13 +136,13 @@ impl World {
         assert_eq!(result["isError"], true, "{result}");
         assert!(
             result.get("structuredContent").is_none(),
-            "it would not fit what the tool says that it gives"
+            "a refusal would violate the tool's output schema"
         );
         let told: Value = serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
         told["error"].as_str().unwrap().to_owned()
     }
 
-    /// Follows a task to its end; gives what was said to the person.
+    /// Follows a task to its end and returns the messages to the person.
     async fn follow(&self, task: &Value) -> Vec<Value> {
         let (mut said, mut next) = (Vec::new(), json!(0));
         loop {
@@ -167,7 +167,7 @@ async fn every_tool_says_what_it_takes_and_gives() {
         for schema in ["inputSchema", "outputSchema"] {
             let schema = &tool[schema];
             assert_eq!(schema["type"], "object", "{tool}");
-            assert!(schema.get("$schema").is_none(), "old clients know no new dialect");
+            assert!(schema.get("$schema").is_none(), "old clients do not know this dialect");
             assert!(!schema.to_string().contains("\"format\""), "{schema}");
             jsonschema::validator_for(schema).unwrap();
         }
@@ -231,7 +231,7 @@ async fn artifacts_are_read_as_what_they_are() {
     let other = of("image/bmp");
     assert_eq!(other["kind"], "image");
     let described = world.tool("read_artifact", json!({"ref": other["reference"]})).await;
-    assert_eq!(described["content"][0]["type"], "text", "clients refuse pictures that they do not know");
+    assert_eq!(described["content"][0]["type"], "text", "clients reject image types that they do not know");
     let page = world.call("read_artifact", json!({"ref": text["reference"], "offset": 1, "limit": 2})).await;
     assert_eq!((&page["text"], &page["next"]), (&json!("二三"), &json!(3)));
     let resources = world.request("resources/list", json!({})).await;
@@ -327,7 +327,7 @@ async fn the_question_that_is_named_is_answered() {
     let other = json!({"question": second.message.id, "text": "蓝"});
     assert_eq!(world.refused("answer_question", other).await, "not_found");
     let other = world.call("give_task", json!({"prompt": "写", "key": ""})).await;
-    assert_ne!(other["task"], given["task"], "an empty key is none");
+    assert_ne!(other["task"], given["task"], "an empty key counts as no key");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What clients of `/v1/chat/completions` read: completions, and chunks of them. Pure.
+//! The replies of `/v1/chat/completions`: completions, and the chunks of streamed ones. Does no I/O.
 
 use crate::answer::Answer;
 use crate::follow::Usage;
@@ -16,13 +16,13 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// Begins a completion.
+    /// Creates the head of a completion.
     pub(crate) fn new(opening: &Opening, usage: UsageChunk) -> Self {
         let Opening { id, created, model, .. } = opening;
         Self { id: format!("chatcmpl-{id}"), created: *created, model: model.clone(), usage }
     }
 
-    /// The whole answer at once.
+    /// Returns the whole answer as one object.
     pub(crate) fn whole(&self, answer: &Answer, usage: Usage) -> Value {
         let (content, refusal) = fields(answer);
         json!({
@@ -40,17 +40,17 @@ impl Head {
         })
     }
 
-    /// Who speaks.
+    /// Returns the first chunk, which names the role.
     pub(crate) fn begin(&self) -> Vec<Frame> {
         vec![self.chunk(json!({"role": "assistant", "content": "", "refusal": null}), None)]
     }
 
-    /// What happens meanwhile.
+    /// Returns a chunk with progress before the answer.
     pub(crate) fn reasoning(&self, text: &str) -> Vec<Frame> {
         vec![self.chunk(json!({"reasoning_content": text}), None)]
     }
 
-    /// What the answer says.
+    /// Returns a chunk with the text of the answer.
     pub(crate) fn answer(&self, answer: &Answer) -> Vec<Frame> {
         let delta = match answer {
             Answer::Text(text) => json!({"content": text}),
@@ -59,7 +59,7 @@ impl Head {
         vec![self.chunk(delta, None)]
     }
 
-    /// That it has ended, and what it took.
+    /// Returns the last chunks: the end, and the usage if the client asked for it.
     pub(crate) fn end(&self, usage: Usage) -> Vec<Frame> {
         let mut frames = vec![self.chunk(json!({}), Some("stop"))];
         if self.usage == UsageChunk::Wanted {
@@ -71,7 +71,7 @@ impl Head {
         frames
     }
 
-    /// That there will be no answer: clients raise it, whatever has come before.
+    /// Returns the chunks of a failure. Clients report it even after other chunks.
     pub(crate) fn failed(&self, problem: &Value) -> Vec<Frame> {
         vec![Frame::data(problem.to_string()), Frame::data("[DONE]".to_owned())]
     }
@@ -96,7 +96,8 @@ impl Head {
     }
 }
 
-/// The content and the refusal of a message. A question is no answer in the form that was asked for.
+/// Returns the fields `content` and `refusal` of a message. A question goes into `refusal`, because it does not have
+/// the requested form.
 fn fields(answer: &Answer) -> (Option<&str>, Option<&str>) {
     match answer {
         Answer::Text(text) => (Some(text), None),
@@ -130,7 +131,7 @@ mod tests {
         serde_json::from_str(&frame.data).unwrap()
     }
 
-    /// OpenAI's document says which fields are always there, and which may be null.
+    /// OpenAI's API description specifies which fields are required and which may be null.
     #[test]
     fn every_field_that_clients_count_on_is_there_and_none_that_may_not_be_null() {
         let text = Answer::Text("42".to_owned());
@@ -163,7 +164,7 @@ mod tests {
         let usage = read(&end[1]);
         assert_eq!((&usage["choices"], &usage["usage"]["prompt_tokens"]), (&json!([]), &json!(3)));
         assert_eq!(end[2].data, "[DONE]");
-        // Whoever does not ask for the usage gets no field for it.
+        // Without a request for the usage, the field is absent.
         let unwanted = head(UsageChunk::Unwanted);
         assert_eq!(read(&unwanted.begin()[0]).get("usage"), None);
         assert_eq!(unwanted.end(Usage::default()).len(), 2);

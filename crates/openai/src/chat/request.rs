@@ -1,5 +1,5 @@
-//! The body of `POST /v1/chat/completions`: what counts, what is ignored, and what is refused because a client would
-//! be misled.
+//! The body of `POST /v1/chat/completions`: which fields count, which are ignored, and which are refused because
+//! ignoring them would mislead the client.
 
 use crate::conversation::Conversation;
 use crate::problem::Problem;
@@ -9,7 +9,7 @@ use crate::question::{
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What is read of a body.
+/// The fields of a body that have a meaning here.
 #[derive(Debug, Deserialize)]
 struct Body {
     #[serde(flatten)]
@@ -29,7 +29,7 @@ struct StreamOptions {
     include_usage: Option<bool>,
 }
 
-/// Reads a body.
+/// Parses a body.
 pub(crate) fn read(body: &[u8]) -> Result<Question, Problem> {
     let body: Body = read_body(body)?;
     body.check()?;
@@ -53,21 +53,21 @@ impl Body {
         Delivery::Streamed(if usage == Some(true) { UsageChunk::Wanted } else { UsageChunk::Unwanted })
     }
 
-    /// A client that asks for one of these would take the answer for something that it is not.
+    /// Refuses fields that cannot be ignored, because the client would misread the answer.
     fn check(&self) -> Result<(), Problem> {
         self.common.check()?;
         check_choice("function_call", self.function_call.as_ref())?;
         if self.n.is_some_and(|n| n != 1) {
-            return Err(unsupported("n", "there is one answer: a society is not asked twice for the same"));
+            return Err(unsupported("n", "only 1 is possible: a society does not do the same task twice"));
         }
         let speaks = self.modalities.iter().flatten().any(|modality| modality != "text")
             || self.audio.as_ref().is_some_and(|audio| !audio.is_null());
         if speaks {
-            let message = "answers are text; what agents make of other kinds are artifacts";
+            let message = "answers are text; agents return other media as artifacts";
             return Err(unsupported("modalities", message));
         }
         if self.logprobs == Some(true) {
-            let message = "an answer is made by many models; it has no log probabilities";
+            let message = "several models contribute to an answer, so it has no log probabilities";
             return Err(unsupported("logprobs", message));
         }
         Ok(())

@@ -76,7 +76,7 @@ fn a_conversation_that_ends_with_results_of_tools_asks_what_the_person_said_last
     let before = conversation.background().remove("conversation").unwrap();
     assert_eq!(before[3], json!({"role": "tool", "text": "a.txt"}));
     assert_eq!(conversation.ending(with(&root())), None, "those tools were called for another model");
-    // Once it is answered, it goes on from there.
+    // Once it is answered, the conversation can continue from the answer.
     let reply = conversation.reply(with(&root()), "a.txt is in it");
     messages.as_array_mut().unwrap().extend([
         json!({"role": "assistant", "content": "a.txt is in it"}),
@@ -141,18 +141,18 @@ fn pictures_agents_and_people_make_another_conversation() {
     assert_ne!(one.request(with(&root)), one.request(Between { agent: &root, person: "ann" }));
 }
 
-/// Texts of which many are alike, or differ only in where one ends and the next begins.
+/// Generates similar texts, so that two lists often differ only in where one text ends and the next begins.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof!["[ab]{1,2}", "(user|assistant|tool)a?", "\\PC{1,8}"]
         .prop_filter("says something", |text| !text.trim().is_empty())
 }
 
-/// What was said, in turns; the last word is the person's.
+/// Generates pairs of a question and its answer.
 fn turns() -> impl Strategy<Value = Vec<(String, String)>> {
     prop::collection::vec((text(), text()), 1..5)
 }
 
-/// The messages up to the question of a turn.
+/// Builds the conversation up to the question of the turn `last`.
 fn up_to(turns: &[(String, String)], last: usize) -> Conversation {
     let mut messages = Vec::new();
     for (question, answer) in &turns[..last] {
@@ -163,7 +163,7 @@ fn up_to(turns: &[(String, String)], last: usize) -> Conversation {
     Conversation::read(&messages).unwrap()
 }
 
-/// What counts of a conversation.
+/// Returns the texts that make up the identity of a conversation.
 fn words(turns: &[(String, String)], last: usize) -> Vec<String> {
     let mut words = Vec::new();
     for (question, answer) in &turns[..last] {
@@ -174,7 +174,7 @@ fn words(turns: &[(String, String)], last: usize) -> Vec<String> {
 }
 
 proptest! {
-    /// Whatever was answered, the conversation that goes on from there finds it.
+    /// A conversation that continues from an answer has the fingerprint that was stored with the answer.
     #[test]
     fn a_conversation_goes_on_where_it_was_answered(turns in turns()) {
         let root = root();
@@ -185,7 +185,7 @@ proptest! {
         }
     }
 
-    /// No beginning of a conversation, and no other conversation, has its fingerprint.
+    /// The fingerprint of a conversation differs from that of its beginnings and of all other conversations.
     #[test]
     fn a_fingerprint_stands_for_one_conversation(one in turns(), two in turns()) {
         let root = root();
@@ -194,7 +194,7 @@ proptest! {
                 let same = words(&one, a) == words(&two, b);
                 let (first, second) = (up_to(&one, a), up_to(&two, b));
                 prop_assert_eq!(first.request(with(&root)) == second.request(with(&root)), same);
-                // An answer is no question that reads the same.
+                // An answer and a question with the same text have different fingerprints.
                 let answered = second.reply(with(&root), &two[b].1);
                 prop_assert_ne!(first.request(with(&root)), answered.clone());
                 let prefix = first.ending(with(&root));
@@ -204,7 +204,7 @@ proptest! {
         }
     }
 
-    /// Whatever a client sends, it is read or refused.
+    /// Any input is either parsed or refused.
     #[test]
     fn nothing_that_is_sent_panics(role in "user|assistant|system|x", text in any::<String>(), kind in "text|image_url|file|input_audio|refusal") {
         let part = json!({"type": kind, "text": text, "image_url": {"url": text}, "file": {"file_data": text},

@@ -1,19 +1,19 @@
-//! What clients of `/v1/responses` read: a response, and the events by which it comes. Pure.
+//! The replies of `/v1/responses`: a response, and the events of a streamed one. Does no I/O.
 
 use crate::answer::Answer;
 use crate::follow::Usage;
 use crate::serve::{Frame, Opening};
 use serde_json::{Value, json};
 
-/// What stands before the id of the message that a request became, as the id of its response.
+/// The prefix of a response's id; the rest is the id of the message that the request became.
 const PREFIX: &str = "resp_";
 
-/// The id of the message that the request of a response became.
+/// Returns the id of the message in the id of a response.
 pub(crate) fn message_of(response: &str) -> &str {
     response.strip_prefix(PREFIX).unwrap_or(response)
 }
 
-/// A response that is being written. Every event has the next number.
+/// A response that is being written. Its events are numbered from 0.
 #[derive(Clone, Debug)]
 pub(crate) struct Head {
     id: String,
@@ -21,23 +21,23 @@ pub(crate) struct Head {
     model: String,
     previous: Option<String>,
     events: u64,
-    /// What was told so far of what happens meanwhile.
+    /// The progress that was sent so far.
     reasoning: String,
 }
 
 impl Head {
-    /// Begins a response.
+    /// Creates an empty response.
     pub(crate) fn new(opening: &Opening) -> Self {
         let Opening { id, created, model, previous } = opening.clone();
         Self { id: format!("{PREFIX}{id}"), created, model, previous, events: 0, reasoning: String::new() }
     }
 
-    /// The whole answer at once.
+    /// Returns the whole answer as one object.
     pub(crate) fn whole(&self, answer: &Answer, usage: Usage) -> Value {
         self.response("completed", vec![self.message(answer)], Some(usage))
     }
 
-    /// Who speaks.
+    /// Returns the events that open the response.
     pub(crate) fn begin(&mut self) -> Vec<Frame> {
         let response = self.response("in_progress", Vec::new(), None);
         vec![
@@ -46,7 +46,7 @@ impl Head {
         ]
     }
 
-    /// What happens meanwhile.
+    /// Returns the events with progress before the answer.
     pub(crate) fn reasoning(&mut self, text: &str) -> Vec<Frame> {
         let mut frames = Vec::new();
         if self.reasoning.is_empty() {
@@ -60,7 +60,7 @@ impl Head {
         frames
     }
 
-    /// What the answer says.
+    /// Returns the events with the text of the answer.
     pub(crate) fn answer(&mut self, answer: &Answer) -> Vec<Frame> {
         let mut frames = self.end_reasoning();
         let index = self.message_index();
@@ -102,14 +102,14 @@ impl Head {
         frames
     }
 
-    /// That it has ended, and what it took.
+    /// Returns the last event, with the whole response and its usage.
     pub(crate) fn end(&mut self, answer: &Answer, usage: Usage) -> Vec<Frame> {
         let output = self.reasoning_item().into_iter().chain([self.message(answer)]).collect();
         let response = self.response("completed", output, Some(usage));
         vec![self.event("response.completed", json!({"response": response}))]
     }
 
-    /// That there will be no answer.
+    /// Returns the event of a failure.
     pub(crate) fn failed(&mut self, problem: &Value) -> Vec<Frame> {
         let mut response = self.response("failed", Vec::new(), None);
         response["error"] = json!({"code": problem["error"]["code"], "message": problem["error"]["message"]});

@@ -1,4 +1,4 @@
-//! The body of `POST /v1/responses`: a text, or a list of items, of which a conversation is made.
+//! The body of `POST /v1/responses`: a text, or a list of items, which becomes a conversation.
 
 use crate::conversation::{Conversation, Role, Said, Speaker, called};
 use crate::part;
@@ -7,7 +7,7 @@ use crate::question::{Common, Delivery, Question, UsageChunk, read_body, schema_
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// What is read of a body.
+/// The fields of a body that have a meaning here.
 #[derive(Debug, Deserialize)]
 struct Body {
     #[serde(flatten)]
@@ -21,7 +21,7 @@ struct Body {
     text: Option<Value>,
 }
 
-/// Reads a body.
+/// Parses a body.
 pub(crate) fn read(body: &[u8]) -> Result<Question, Problem> {
     let body: Body = read_body(body)?;
     body.check()?;
@@ -53,26 +53,27 @@ pub(crate) fn read(body: &[u8]) -> Result<Question, Problem> {
 }
 
 impl Body {
-    /// A client that asks for one of these would take the answer for something that it is not.
+    /// Refuses fields that cannot be ignored, because the client would misread the answer.
     fn check(&self) -> Result<(), Problem> {
         self.common.check()?;
         if self.conversation.as_ref().is_some_and(|conversation| !conversation.is_null()) {
-            let message = "no conversations are kept here; send the conversation, or previous_response_id";
+            let message =
+                "this server stores no conversations; send the conversation, or previous_response_id";
             return Err(unsupported("conversation", message));
         }
         if self.prompt.as_ref().is_some_and(|prompt| !prompt.is_null()) {
-            return Err(unsupported("prompt", "no templates are kept here; send the text itself"));
+            return Err(unsupported("prompt", "this server stores no templates; send the text itself"));
         }
         if self.background == Some(true) {
             let message =
-                "wait for the answer, or stream it; a client that goes away finds it when it asks again";
+                "wait for the answer, or stream it; a client that disconnects gets it when it asks again";
             return Err(unsupported("background", message));
         }
         Ok(())
     }
 }
 
-/// The items of an input. A text is a message of the person.
+/// Returns the items of an input. A plain text counts as a message from the person.
 fn items(input: Option<Value>) -> Result<Vec<Value>, Problem> {
     match input {
         Some(Value::String(text)) => Ok(vec![json!({"role": "user", "content": text})]),
@@ -83,13 +84,13 @@ fn items(input: Option<Value>) -> Result<Vec<Value>, Problem> {
     }
 }
 
-/// What an item is.
+/// A parsed item.
 enum Item {
-    /// What the model is to be.
+    /// Instructions for the model.
     Instructions(String),
-    /// Something that was said.
+    /// A message of the conversation.
     Said(Said),
-    /// Nothing that anybody has to know: what another model thought.
+    /// An item to skip, such as the reasoning of another model.
     Nothing,
 }
 
@@ -101,10 +102,10 @@ fn one(item: &Value, at: &str) -> Result<Item, Problem> {
     if kind == "reasoning" || kind == "item_reference" || kind == "compaction" {
         return Ok(Item::Nothing);
     }
-    // What tools of the client, or of another model's server, were called for, and gave.
+    // Results and calls of tools of the client, or of another model's server.
     if kind.ends_with("_output") {
         let output = &item["output"];
-        // Parts as those of a message, or whatever the tool gives.
+        // The output may be a list of parts like those of a message, or any JSON.
         let (text, attached) = match output {
             Value::Array(_) => part::content(output, &format!("{at}.output"))?,
             Value::String(text) => (text.clone(), Vec::new()),

@@ -1,4 +1,4 @@
-//! The routes over a society that lives in this process, with the rehearsal models.
+//! Tests of the routes on a society in this process with the rehearsal models.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
@@ -6,10 +6,11 @@ mod support;
 
 use axum::body::Body;
 use axum::http::Request;
-use polity_runtime::view::{AgentFilter, EventFilter, MessageFilter, TaskFilter};
-use polity_runtime::{Event, Post, Target};
+use polity_runtime::{Post, Target};
 use polity_society::id::AgentId;
 use polity_society::message::Finality;
+use polity_view::Event;
+use polity_view::{AgentFilter, EventFilter, MessageFilter, TaskFilter};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,13 +28,13 @@ fn assistant(text: &str) -> Value {
     json!({"role": "assistant", "content": text})
 }
 
-/// An agent that was hired.
+/// Returns an agent that root has hired.
 async fn hired(world: &World) -> AgentId {
     let agents = world.society.agents(&AgentFilter::default()).await.unwrap().agents;
     agents.into_iter().map(|agent| agent.id).find(|id| !id.is_root() && !id.is_user()).unwrap()
 }
 
-/// How many tasks there are, and how many messages the person has sent.
+/// Counts the tasks, and the messages that the person has sent.
 async fn counts(world: &World) -> (usize, usize) {
     let tasks = world.society.tasks(&TaskFilter::default()).await.unwrap().tasks.len();
     let filter = MessageFilter { from: Some("user".to_owned()), ..MessageFilter::default() };
@@ -63,7 +64,7 @@ async fn an_answer_has_all_that_clients_read() {
         (&body["usage"]["prompt_tokens"], &body["usage"]["completion_tokens"]),
         (&json!(spent.0), &json!(spent.1))
     );
-    // The person has seen the answer; what root said meanwhile was told to nobody.
+    // The person has seen the answer, but not root's interim message: the answer was not streamed.
     let unshown = world.society.unshown().await.unwrap();
     assert!(unshown.iter().all(|letter| letter.message.finality == Finality::Interim), "{unshown:?}");
     assert_eq!(unshown.len(), 1);
@@ -85,20 +86,20 @@ async fn a_conversation_goes_on_with_its_task_after_a_restart_too() {
     said[0] = json!({"role": "system", "content": "Tuesday"});
     said.extend([assistant(&second.text()), user("三")]);
     assert_eq!(world.chat(json!(said)).await.task(), first.task());
-    assert_eq!(counts(&world).await, (1, 3), "only what is new is sent on");
+    assert_eq!(counts(&world).await, (1, 3), "only the new question is sent on");
 }
 
 #[tokio::test]
 async fn conversations_that_read_the_same_never_get_into_one_task() {
     let world = World::new().await;
     let (one, two) = (world.chat(json!([user("一")])).await, world.chat(json!([user("一")])).await);
-    assert_ne!(one.task(), two.task(), "each was answered: the second is no repetition");
-    // Whoever goes on first gets one of them, and whoever comes then the other: the same was said in both.
+    assert_ne!(one.task(), two.task(), "each was answered, so the second is not a repetition");
+    // Both tasks have the same messages: the first client to continue gets one of them, and the second gets the other.
     let (one_text, two_text) = (one.text(), two.text());
     let first = world.chat(json!([user("一"), assistant(&one_text), user("二")])).await;
     let second = world.chat(json!([user("一"), assistant(&two_text), user("三")])).await;
     assert_ne!(first.task(), second.task());
-    // From here on neither stands at its first answer: what goes on from there is a branch, and a task of its own.
+    // Now both have moved past their first answer. A continuation from that answer is a branch with a new task.
     let branch = world.chat(json!([user("一"), assistant(&one_text), user("四")])).await;
     assert!(![one.task(), two.task()].contains(&branch.task()));
 }
@@ -130,7 +131,7 @@ async fn what_is_repeated_is_sent_once() {
     let other = json!({"model": "polity", "messages": [user("二")]});
     let reused = world.chat_with(other, &key).await;
     assert_eq!((reused.status.as_u16(), reused.code().as_str()), (409, "key_reused"));
-    // The official clients say when they send the same again.
+    // The official clients report retries in a header.
     let first = world.chat_with(body.clone(), &[("x-stainless-retry-count", "0")]).await;
     let retried = world.chat_with(body.clone(), &[("x-stainless-retry-count", "1")]).await;
     assert_eq!(first.task(), retried.task());
@@ -148,7 +149,7 @@ async fn whoever_goes_away_finds_the_answer_when_the_same_is_asked_again() {
     world.society.resume(Target::Everybody).await.unwrap();
     let answer = world.chat(json!([user("一")])).await;
     assert!(!answer.text().is_empty());
-    assert_eq!(counts(&world).await, (1, 1), "the task was not doubled");
+    assert_eq!(counts(&world).await, (1, 1), "the task was not started twice");
 }
 
 #[tokio::test]
@@ -168,7 +169,7 @@ async fn a_stream_tells_what_happens_and_ends_with_the_usage() {
     };
     let (reasoning, content) = (all("reasoning_content"), all("content"));
     assert!(reasoning.contains("root hired "), "{reasoning}");
-    assert!(content.contains("1 × 1"), "the picture's bytes reached a model that sees: {content}");
+    assert!(content.contains("1 × 1"), "the picture's bytes reached a model with vision: {content}");
     let ends: Vec<&Value> =
         chunks.iter().filter(|chunk| chunk["choices"][0]["finish_reason"] == "stop").collect();
     assert_eq!(ends.len(), 1);
@@ -176,7 +177,7 @@ async fn a_stream_tells_what_happens_and_ends_with_the_usage() {
     assert_eq!(last["choices"], json!([]));
     assert!(last["usage"]["total_tokens"].as_u64() > Some(0));
     assert!(chunks[..chunks.len() - 1].iter().all(|chunk| chunk.get("usage") == Some(&Value::Null)));
-    // What was streamed is what the conversation goes on from.
+    // The conversation can continue from the streamed answer.
     let more = world.chat(json!([messages[0], assistant(&content), user("谢谢")])).await;
     assert_eq!(more.task(), answer.task());
 }
@@ -235,7 +236,7 @@ async fn errors_are_objects_that_clients_read() {
     assert_eq!(world.get("/v1/models/nobody").await.code(), "model_not_found");
     assert_eq!(world.get("/v1/nothing").await.code(), "not_found");
     assert_eq!(world.get("/v1/chat/completions").await.status, 405);
-    assert_eq!(counts(&world).await, (0, 0), "nothing was begun");
+    assert_eq!(counts(&world).await, (0, 0), "no task was begun by a refused request");
 }
 
 #[tokio::test]
@@ -361,7 +362,7 @@ async fn an_answer_in_the_form_that_was_asked_for() {
     assert_eq!(
         answer.text(),
         r#"{"city":"Paris"}"#,
-        "the first was returned, and the second is given as JSON"
+        "the society rejected the first text, and the client gets the second as JSON"
     );
     let task = answer.task();
     let filter =
@@ -426,7 +427,7 @@ async fn what_an_agent_asks_is_no_answer_in_that_form() {
     assert_eq!((&message["content"], &message["refusal"]), (&Value::Null, &json!("of which country?")));
     let answer = world.chat_with(body(json!([user("capital?"), message, user("France")])), &[]).await;
     assert_eq!(answer.text(), r#"{"city":"Paris"}"#);
-    assert_eq!(counts(&world).await.0, 1, "it went on with its task");
+    assert_eq!(counts(&world).await.0, 1, "the reply continued the same task");
 }
 
 #[tokio::test]
@@ -437,7 +438,7 @@ async fn any_object_and_a_schema_that_is_none() {
     let wrong = world.chat_with(ask(form(&json!({"type": "no such type"}))), &[]).await;
     assert_eq!((wrong.status.as_u16(), wrong.code().as_str()), (400, "invalid_value"));
     assert_eq!(wrong.json()["error"]["param"], "response_format.json_schema.schema");
-    assert_eq!(counts(&world).await, (1, 1), "nothing was begun");
+    assert_eq!(counts(&world).await, (1, 1), "the refused request began no task");
 }
 
 #[tokio::test]
@@ -457,7 +458,7 @@ async fn the_list_names_who_is_at_work() {
     assert_eq!(
         ids(&world.get("/v1/models").await.json()),
         ["polity", "polity-direct"],
-        "nobody works any more"
+        "idle agents are not listed"
     );
     let name = format!("polity/{}", hired(&world).await);
     assert_eq!(world.get(&format!("/v1/models/{name}")).await.json()["id"], name, "it can still be asked");
@@ -498,7 +499,7 @@ async fn responses_have_the_same_tasks() {
     let text = body["output"][0]["content"][0]["text"].as_str().unwrap().to_owned();
     assert!(!text.is_empty());
     assert!(body["usage"]["total_tokens"].as_u64().unwrap() > 0);
-    // By the name of the response before, by the whole conversation, and by the other route.
+    // A conversation continues by the id of its last response, by all its messages, and also on the other route.
     let more = json!({"model": "polity", "input": "二", "previous_response_id": body["id"]});
     let second = world.respond(more.clone()).await;
     assert_eq!(second.task(), task);
@@ -542,13 +543,13 @@ async fn a_streamed_response_tells_what_happens_and_then_the_answer() {
     let last = events.last().unwrap();
     assert_eq!(last["type"], "response.completed");
     assert_eq!(last["response"]["output"][1]["type"], "message");
-    // One that fails says so in the stream.
+    // A failed response reports its failure in the stream.
     world.society.pause(Target::Agent(AgentId::root())).await.unwrap();
     let failed = world.respond(json!({"model": "polity", "input": "一", "stream": true})).await.body;
     assert!(failed.contains("event: response.failed") && failed.contains("agent_paused"), "{failed}");
 }
 
-/// Root says it while a helper works, and has nothing to add when that is done.
+/// Root gives its answer while a helper still works, and has nothing to add when the helper is done.
 #[tokio::test]
 async fn an_answer_that_was_interim_first_is_given_in_its_form() {
     for last in ["{\"city\": \"Paris\"}", ""] {

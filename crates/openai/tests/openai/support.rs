@@ -1,4 +1,4 @@
-//! A society with the rehearsal models, in a directory of its own.
+//! A society with the rehearsal models or a scripted one, in a temporary directory.
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -20,24 +20,24 @@ use tower::ServiceExt;
 pub(crate) struct World {
     pub(crate) society: Arc<Society>,
     pub(crate) router: Router,
-    /// Cancelled when the daemon ends.
+    /// Cancelled to simulate the shutdown of the daemon.
     pub(crate) ending: CancellationToken,
     model: Arc<dyn ChatModel>,
     directory: TempDir,
 }
 
-/// Root, and what it says and calls, one after the other; then nothing but its last.
+/// A model that plays root: it replies with these steps in order, and repeats the last one forever.
 pub(crate) struct Script(Mutex<VecDeque<Say>>);
 
 #[derive(Clone)]
 pub(crate) enum Say {
     /// A text that ends the turn.
     Text(&'static str),
-    /// A message of this type to the person.
+    /// A message to the person: its type and its text.
     Send(&'static str, &'static str),
-    /// Hires a helper, which says "done" to its first message.
+    /// Hires a helper, which answers its first message with "done".
     Hire,
-    /// Nothing, ever.
+    /// Never replies.
     Nothing,
 }
 
@@ -87,7 +87,7 @@ impl ChatModel for Script {
     }
 }
 
-/// The name of the role of a helper.
+/// The name of the helper's role.
 const HELPER: &str = "helper-of-root";
 
 fn of_helper(request: &polity_llm::Request) -> bool {
@@ -103,7 +103,7 @@ fn call(name: &str, arguments: Map<String, Value>) -> ToolCall {
     }
 }
 
-/// What came back.
+/// A response with its whole body.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
@@ -133,7 +133,7 @@ impl Answer {
         error["code"].as_str().unwrap().to_owned()
     }
 
-    /// The data of the events of a stream; `[DONE]` is not among them, and has to come.
+    /// Parses the events of a stream. Requires `[DONE]` at the end and leaves it out.
     pub(crate) fn chunks(&self) -> Vec<Value> {
         let mut data: Vec<&str> = self.body.lines().filter_map(|line| line.strip_prefix("data: ")).collect();
         assert_eq!(data.pop(), Some("[DONE]"));
@@ -169,7 +169,7 @@ impl World {
         Self { society, router, ending, model, directory }
     }
 
-    /// The same data in the next process.
+    /// Restarts the society on the same data directory.
     pub(crate) async fn again(self) -> Self {
         self.society.stop().await;
         let ending = CancellationToken::new();
@@ -181,7 +181,7 @@ impl World {
         self.send(Request::get(path).body(Body::empty()).unwrap()).await
     }
 
-    /// Asks, with these headers.
+    /// Sends a chat completion with these headers.
     pub(crate) async fn chat_with(&self, body: Value, headers: &[(&str, &str)]) -> Answer {
         let mut request = Request::post("/v1/chat/completions").header("content-type", "application/json");
         for (name, value) in headers {
@@ -190,18 +190,18 @@ impl World {
         self.send(request.body(Body::from(body.to_string())).unwrap()).await
     }
 
-    /// Asks for a response.
+    /// Sends a request to `/v1/responses`.
     pub(crate) async fn respond(&self, body: Value) -> Answer {
         let request = Request::post("/v1/responses").header("content-type", "application/json");
         self.send(request.body(Body::from(body.to_string())).unwrap()).await
     }
 
-    /// Asks root in a conversation.
+    /// Sends a conversation to root as a chat completion.
     pub(crate) async fn chat(&self, messages: Value) -> Answer {
         self.chat_with(json!({"model": "polity", "messages": messages}), &[]).await
     }
 
-    /// Asks, and goes away as soon as the answer begins.
+    /// Sends a chat completion and disconnects as soon as the answer begins.
     pub(crate) async fn leave(&self, body: Value) {
         let request = Request::post("/v1/chat/completions").body(Body::from(body.to_string())).unwrap();
         let response = self.router.clone().oneshot(request).await.unwrap();

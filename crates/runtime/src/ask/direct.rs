@@ -3,10 +3,9 @@
 
 use super::understood::understood;
 use super::{fallback_of, told, untried_fallback};
-use crate::door::service_for;
+use crate::decide::policy::{self, Next, Room, Sent, Situation, Tried};
+use crate::decide::result;
 use crate::handles::Handles;
-use crate::policy::{self, Next, Room, Sent, Situation, Tried};
-use crate::result;
 use polity_llm::{CallError, Message, Part, Reply, Request, Shut, ToolChoice, Usage};
 use polity_registry::Service;
 use polity_society::id::ServiceId;
@@ -150,7 +149,7 @@ async fn call(handles: &Handles, request: &Request) -> Result<(ServiceId, Reply)
     loop {
         let snapshot = handles.registry.refresh().await;
         let current = tried.service().and_then(|id| snapshot.catalogue.service(id));
-        let service = Arc::clone(current.unwrap_or_else(|| service_for(&snapshot.catalogue, None)));
+        let service = Arc::clone(current.unwrap_or_else(|| snapshot.catalogue.service_for(None)));
         if tried.service() != Some(&service.id) {
             tried.turn_to(service.id.clone());
         }

@@ -2,14 +2,13 @@
 
 use super::request::{Manner, make};
 use super::{Round, Wanted, look};
-use crate::door::service_for;
+use crate::decide::turn::{Tools, Turn};
 use crate::handles::Handles;
-use crate::store::{Conversation, Error, damaged, messages, records, turns};
-use crate::turn::{Tools, Turn};
-use crate::view::RequestPreview;
 use polity_llm::{Body, estimate_prompt_tokens};
 use polity_registry::Snapshot;
 use polity_society::message::Expects;
+use polity_store::{Conversation, Error, damaged, messages, records, turns};
+use polity_view::RequestPreview;
 use serde_json::Value;
 
 /// How much of the media of a request is shown.
@@ -29,7 +28,7 @@ pub(crate) async fn preview(
 ) -> Result<RequestPreview, Error> {
     let snapshot = handles.registry.refresh().await;
     let mut scene = look(handles, conversation).await?;
-    let service = service_for(&snapshot.catalogue, scene.wanted.as_ref());
+    let service = snapshot.catalogue.service_for(scene.wanted.as_ref());
     scene.history.pin_tokens = service.context_window.map(|window| window / 4);
     let (tools, queued) = standing(handles, conversation, &snapshot).await?;
     let next = Wanted::Answer(Round { turn: 0, number: 0, tools });

@@ -1,18 +1,16 @@
 //! The request for one attempt, made for the service as it is configured now.
 
 use super::{Scene, Wanted};
-use crate::door::{known, service_for};
-use crate::event::{Event, Shown};
+use crate::decide::guidance::{Guidance, guidance, may_hire};
+use crate::decide::policy::Sent;
+use crate::decide::render::{self, MediaUse, Sight, SystemFacts, Taker};
+use crate::decide::room::{self, Compaction};
+use crate::decide::turn::Tools;
+use crate::door::known;
 use crate::fetch::{All, fetch};
-use crate::guidance::{Guidance, guidance, may_hire};
 use crate::handles::Handles;
-use crate::policy::Sent;
-use crate::render::{self, MediaUse, Sight, SystemFacts, Taker};
-use crate::room::{self, Compaction};
-use crate::store::contacts::ContactRow;
 use crate::tools;
 use crate::trust::OfAll;
-use crate::turn::Tools;
 use polity_artifacts::index::Stored;
 use polity_llm::{Message, Part, Request, Tool, ToolChoice, estimate_message_tokens, estimate_prompt_tokens};
 use polity_registry::{Service, Snapshot};
@@ -20,6 +18,8 @@ use polity_routing::FileTypes;
 use polity_society::content::{Capability, Kind};
 use polity_society::id::ArtifactId;
 use polity_society::text::{TextKey, Texts};
+use polity_store::contacts::ContactRow;
+use polity_view::{Event, Shown};
 use serde_json::Value;
 use std::ops::Range;
 
@@ -92,7 +92,7 @@ async fn answer_request(
     let limits = &room::within(&snapshot.settings.limits, service);
     let distrust = handles.trusts.distrust(snapshot, &service.id);
     let service_of =
-        |contact: &ContactRow| service_for(&snapshot.catalogue, contact.agent.service.as_ref()).id.clone();
+        |contact: &ContactRow| snapshot.catalogue.service_for(contact.agent.service.as_ref()).id.clone();
     let contact_services =
         scene.contacts.iter().map(|contact| (contact.agent.id.clone(), service_of(contact))).collect();
     let services: Vec<Taker> = snapshot.catalogue.services().iter().map(|service| taker(service)).collect();

@@ -1,14 +1,14 @@
 //! What is said of attempts that failed, to those who watch and to whom the failure is told.
 
 use super::Asked;
-use crate::event::{Event, NextAttempt};
-use crate::policy::Next;
-use crate::store::Conversation;
+use crate::decide::policy::Next;
 use jiff::{SignedDuration, Timestamp, Unit};
 use polity_llm::{CallError, FailureKind, Shut};
 use polity_registry::Service;
 use polity_society::content::Capability;
 use polity_society::id::ServiceId;
+use polity_store::Conversation;
+use polity_view::{Event, NextAttempt};
 use std::time::Duration;
 
 /// The event of an attempt that failed.

@@ -1,11 +1,11 @@
 //! What a model meant: small models write calls and thoughts into their text, and call tools by names of their own. Pure.
 
-use crate::inline;
-use crate::record::Taken;
+use crate::decide::inline;
 use polity_llm::spoken::{self, Offered, Spoken};
 use polity_llm::{Arguments, Reply, Tool, ToolCall};
 use polity_society::problem::{Fault, FieldProblem};
 use polity_society::refusal::Refusal;
+use polity_store::record::Taken;
 use serde_json::{Map, Value};
 
 /// The name that a call is recorded under which names no tool.

@@ -2,14 +2,10 @@
 
 use super::outside::outside_tool;
 use super::{FIRST_PAUSE, LONGEST_PAUSE};
+use crate::decide::inline::{self, Fragments, Written};
+use crate::decide::turn::Turn;
 use crate::handles::Handles;
-use crate::in_full;
-use crate::inline::{self, Fragments, Written};
-use crate::mint;
-use crate::record::Replied;
-use crate::store::{Conversation, Error, artifacts};
 use crate::tools::{self, CONTENT, Incoming, PUT_ARTIFACT};
-use crate::turn::Turn;
 use polity_artifacts::{NewArtifact, Prepared, prepare};
 use polity_llm::{Arguments, ToolCall};
 use polity_registry::Snapshot;
@@ -17,6 +13,10 @@ use polity_society::content::Kind;
 use polity_society::id::ArtifactId;
 use polity_society::limits::Limits;
 use polity_society::refusal::Refusal;
+use polity_store::mint;
+use polity_store::record::Replied;
+use polity_store::{Conversation, Error, artifacts};
+use polity_view::in_full;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
@@ -276,7 +276,7 @@ pub(super) async fn put_on_disk(
     id: ArtifactId,
     artifact: NewArtifact,
 ) -> Result<Prepared, Error> {
-    let prepared = prepare(&handles.blobs, artifact, id, crate::clock::now()).await;
+    let prepared = prepare(&handles.blobs, artifact, id, polity_store::now()).await;
     polity_points::point!("bytes::on_disk");
     prepared.map_err(Error::Blob)
 }

@@ -3,18 +3,12 @@
 
 use super::bytes::put_on_disk;
 use crate::budget::{Reached, branches};
+use crate::decide::result::Misfit;
+use crate::decide::turn::{self, Turn};
 use crate::door;
-use crate::event::Event;
 use crate::handles::Handles;
-use crate::mint;
-use crate::record::Record;
 use crate::rest;
-use crate::result::Misfit;
-use crate::store::messages::{self, Settled};
-use crate::store::turns::{self, OpenTurn};
-use crate::store::{Conversation, Error, Tx, agents, apply, events, holds, notes, records, usage};
 use crate::tools;
-use crate::turn::{self, Turn};
 use polity_artifacts::NewArtifact;
 use polity_registry::Snapshot;
 use polity_routing::inline_text;
@@ -27,6 +21,12 @@ use polity_society::rules::{
     self, Address, Answering, Closing, ClosingFacts, Draft, Earlier, LastWord, OpenRequest, Prompting,
     Timing, WorkedOn,
 };
+use polity_store::messages::{self, Settled};
+use polity_store::mint;
+use polity_store::record::Record;
+use polity_store::turns::{self, OpenTurn};
+use polity_store::{Conversation, Error, Tx, agents, apply, events, holds, notes, records, usage};
+use polity_view::Event;
 use std::collections::BTreeSet;
 
 /// What a turn ends with.

@@ -3,16 +3,16 @@
 use super::advance::Happened;
 use super::goes_on;
 use crate::ask::{Asked, ask_for_summary};
-use crate::event::{Event, SummarySource};
+use crate::decide::history::bounded;
+use crate::decide::inline::without_bytes;
+use crate::decide::policy::Tried;
+use crate::decide::room::{Compaction, without_a_model};
 use crate::handles::Handles;
-use crate::history::bounded;
-use crate::inline::without_bytes;
-use crate::policy::Tried;
-use crate::record::{Keeps, Record};
-use crate::room::{Compaction, without_a_model};
-use crate::store::turns::OpenTurn;
-use crate::store::{Conversation, Error, events, records, usage};
 use polity_llm::FailureKind;
+use polity_store::record::{Keeps, Record};
+use polity_store::turns::OpenTurn;
+use polity_store::{Conversation, Error, events, records, usage};
+use polity_view::{Event, SummarySource};
 use tokio_util::sync::CancellationToken;
 
 /// Has a summary take the place of what is too much. Says what happened where the turn cannot go on.

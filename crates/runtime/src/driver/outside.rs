@@ -3,15 +3,15 @@
 use super::advance::Happened;
 use super::bytes::take_result_out;
 use super::goes_on;
+use crate::decide::turn::Turn;
 use crate::handles::Handles;
-use crate::record::{Record, ToolResult};
-use crate::store::turns::OpenTurn;
-use crate::store::{Conversation, Error, records};
 use crate::tools::outside::{Invocation, OutsideTool};
-use crate::turn::Turn;
 use polity_llm::{Arguments, ToolCall};
 use polity_society::id::CallId;
 use polity_society::refusal::Refusal;
+use polity_store::record::{Record, ToolResult};
+use polity_store::turns::OpenTurn;
+use polity_store::{Conversation, Error, records};
 use tokio_util::sync::CancellationToken;
 
 /// The tool of that name, if it is one that reaches outside.

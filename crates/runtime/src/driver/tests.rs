@@ -1,6 +1,4 @@
 use super::*;
-use crate::record::{Replied, ToolResult};
-use crate::store::tasks;
 use crate::testing::World;
 use crate::tools::outside::{Invocation, OutsideTool, Repeat};
 use base64::Engine as _;
@@ -12,6 +10,8 @@ use polity_llm::{
 use polity_society::id::{AgentId, CallId};
 use polity_society::message::{Finality, Payload};
 use polity_society::rules::{Answering, Draft, LastWord};
+use polity_store::record::{Replied, ToolResult};
+use polity_store::tasks;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Mutex;
@@ -352,7 +352,7 @@ async fn what_is_sent_after_a_reminder_is_final_even_while_others_are_awaited() 
         .write(move |tx| {
             Box::pin(async move {
                 let nudge = polity_society::notice::Notice::Nudge;
-                crate::store::apply::tell(tx, &snapshot, &task, &AgentId::root(), nudge, None).await
+                polity_store::apply::tell(tx, &snapshot, &task, &AgentId::root(), nudge, None).await
             })
         })
         .await;
@@ -501,7 +501,7 @@ async fn bytes_in_the_result_of_an_outside_tool_become_an_artifact() {
     let calls = ["show", "print", "fail"].map(|name| (name, json!({})));
     let script = drive_root(&world, vec![Say::Calls(calls.into()), Say::Text("done")], tools).await;
     let everything = format!("{:?}{:?}", world.dump().await, script.asked.lock().unwrap());
-    assert_eq!(crate::inline::forms::run_left(&everything, &bytes), None);
+    assert_eq!(crate::decide::inline::forms::run_left(&everything, &bytes), None);
     let results = results(&world).await;
     let image = results[0]["content"][0]["data"].as_str().unwrap();
     assert_eq!(world.call("root", "get_artifact", json!({"ref": image})).await["opened"], image);

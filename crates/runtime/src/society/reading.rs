@@ -3,20 +3,20 @@
 use super::Society;
 use crate::ask::{Bytes, preview};
 use crate::handles::Handles;
-use crate::store::view::events::Side;
-use crate::store::view::{self as readings, artifacts, facts};
-use crate::store::{
+use polity_artifacts::BlobFile;
+use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, TaskId};
+use polity_society::role::Role;
+use polity_store::Connection;
+use polity_store::view::events::Side;
+use polity_store::view::{self as readings, artifacts, facts};
+use polity_store::{
     Conversation, Error, agents as agent_rows, artifacts as artifact_rows, events, roles, tasks,
 };
-use crate::view::{
+use polity_view::{
     AgentDetail, AgentFilter, AgentPage, AgentView, ArtifactFilter, ArtifactPage, ArtifactView, ContactView,
     ConversationView, DataFacts, EventFilter, EventPage, MAX_PAGE, MessageFilter, MessagePage, MessageView,
     RequestPreview, RoleView, TaskFilter, TaskPage, TaskView, UsageFilter, UsageView,
 };
-use polity_artifacts::BlobFile;
-use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, TaskId};
-use polity_society::role::Role;
-use sqlx::SqliteConnection;
 
 /// The bytes of an artifact.
 #[derive(Debug)]
@@ -205,7 +205,7 @@ impl Society {
 
 async fn detail(
     handles: &Handles,
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     id: &AgentId,
 ) -> Result<Option<AgentDetail>, Error> {
     let snapshot = handles.registry.current();
@@ -233,7 +233,7 @@ async fn detail(
 }
 
 /// What is shown of a role.
-pub(super) async fn role_view(connection: &mut SqliteConnection, role: Role) -> Result<RoleView, Error> {
+pub(super) async fn role_view(connection: &mut Connection, role: Role) -> Result<RoleView, Error> {
     let agents = readings::agents::live_of_role(connection, &role.id).await?;
     Ok(RoleView {
         id: role.id,
@@ -251,7 +251,7 @@ pub(super) async fn role_view(connection: &mut SqliteConnection, role: Role) -> 
 
 /// Which conversation of an agent is meant.
 pub(super) async fn conversation_of(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     agent: &AgentId,
     task: Option<&TaskId>,
 ) -> Result<Option<Conversation>, Error> {

@@ -2,17 +2,16 @@
 
 use super::Society;
 use crate::ask::{self, DirectAnswer, DirectError, Line};
-use crate::door::service_for;
 use crate::handles::Handles;
-use crate::store::Error;
-use crate::store::view as readings;
-use crate::view::{
-    Circuit, ConfigProblem, ConfigView, PriceView, RefusedMedia, ServiceState, ServiceView, Severity,
-    UsageSum,
-};
 use polity_llm::GateCircuit;
 use polity_registry::{Place, Problem, Service, Severity as Gravity, Snapshot};
 use polity_society::id::ServiceId;
+use polity_store::Error;
+use polity_store::view as readings;
+use polity_view::{
+    Circuit, ConfigProblem, ConfigView, PriceView, RefusedMedia, ServiceState, ServiceView, Severity,
+    UsageSum,
+};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
@@ -56,7 +55,7 @@ async fn services(handles: &Handles) -> Result<Vec<ServiceView>, Error> {
     let mut moment = handles.store.moment().await?;
     let mut agents: HashMap<ServiceId, u64> = HashMap::new();
     for (chosen, count) in readings::agents::by_service(&mut moment).await? {
-        *agents.entry(service_for(&snapshot.catalogue, chosen.as_ref()).id.clone()).or_default() += count;
+        *agents.entry(snapshot.catalogue.service_for(chosen.as_ref()).id.clone()).or_default() += count;
     }
     let spent = readings::usage::by_service(&mut moment).await?;
     let show = |service: &std::sync::Arc<Service>| {

@@ -3,18 +3,10 @@
 use super::reading::role_view;
 use super::{Prompt, PromptError, Society};
 use crate::budget::{self, Reached};
-use crate::door::{self, service_for};
-use crate::event::Event;
+use crate::decide::inline;
+use crate::door;
 use crate::handles::Handles;
-use crate::inline;
-use crate::mint;
-use crate::store::posts::{self, Post as Kept};
-use crate::store::view::artifacts::shown;
-use crate::store::{
-    Conversation, Error, Tx, agents, apply, artifacts, events, messages, roles, tasks, usage,
-};
 use crate::tools;
-use crate::view::{ArtifactView, Posted, RolePatch, RoleView};
 use polity_artifacts::index::{NO_TASK, Stored};
 use polity_artifacts::{BlobHash, NewArtifact, Prepared, prepare};
 use polity_registry::Snapshot;
@@ -25,8 +17,16 @@ use polity_society::problem::{Fault, FieldProblem};
 use polity_society::refusal::{ContactLine, Refusal};
 use polity_society::rules::{Answering, Draft, LastWord, introduce_person};
 use polity_society::written::is_blank;
+use polity_store::Connection;
+use polity_store::mint;
+use polity_store::posts::{self, Post as Kept};
+use polity_store::view::artifacts::shown;
+use polity_store::{
+    Conversation, Error, Tx, agents, apply, artifacts, events, messages, roles, tasks, usage,
+};
+use polity_view::Event;
+use polity_view::{ArtifactView, Posted, RolePatch, RoleView};
 use serde_json::{Number, Value, json};
-use sqlx::SqliteConnection;
 use std::sync::Arc;
 
 /// What the person writes to an agent.
@@ -311,7 +311,7 @@ async fn prepare_bounded(
     }
     // Bytes come before their row, which would be refused.
     handles.store.check_writable()?;
-    let prepared = prepare(&handles.blobs, new, id, crate::clock::now()).await;
+    let prepared = prepare(&handles.blobs, new, id, polity_store::now()).await;
     prepared.map_err(|error| WriteError::Store(Error::Blob(error)))
 }
 
@@ -466,7 +466,7 @@ impl Writing {
         let root = Conversation { agent: AgentId::root(), task: task.clone() };
         let tokens = usage::in_context(&mut tx.connection, &root).await?.unwrap_or_default();
         let chosen = tasks::service(&mut tx.connection, task).await?;
-        let need = budget::need(tokens, service_for(&self.snapshot.catalogue, chosen.as_ref()));
+        let need = budget::need(tokens, self.snapshot.catalogue.service_for(chosen.as_ref()));
         // Where somebody works for it now, the time that is written is behind.
         let worked = match self.handles.budgets.worked(task) {
             Some(worked) => worked,
@@ -479,7 +479,7 @@ impl Writing {
 /// What came of what was written before under a key; nothing where nothing was. `key` is the key, and the hash of the
 /// content.
 async fn written_before(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     (key, content): &(String, String),
 ) -> Result<Option<Result<Posted, WriteError>>, Error> {
     let Some(kept) = posts::get(connection, key).await? else { return Ok(None) };

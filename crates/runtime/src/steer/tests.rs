@@ -1,5 +1,4 @@
 use super::*;
-use crate::event::Outcome;
 use crate::handles::Handles;
 use crate::supervisor::Supervisor;
 use crate::testing::{World, brief};
@@ -8,6 +7,7 @@ use futures::future::BoxFuture;
 use polity_llm::{
     Arguments, CallError, ChatModel, Endpoint, Message as Wire, Reply, Request, Tool, ToolCall,
 };
+use polity_view::Outcome;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

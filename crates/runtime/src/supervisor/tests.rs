@@ -1,7 +1,8 @@
 use super::*;
-use crate::event::Outcome;
 use crate::testing::World;
 use polity_llm::{CallError, ChatModel, Endpoint, Reply, Request};
+use polity_society::id::AgentId;
+use polity_view::Outcome;
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -4,11 +4,8 @@
 
 use super::arguments::{Call, Encoding, GetArtifact, Meta, PutArtifact};
 use super::{Context, Done, Ran};
+use crate::decide::inline;
 use crate::door;
-use crate::event::Event;
-use crate::inline;
-use crate::record::ToolResult;
-use crate::store::{Conversation, Error, Tx, agents, artifacts, events, notes};
 use bytes::Bytes;
 use polity_artifacts::index::NO_TASK;
 use polity_artifacts::{NewArtifact, Prepared};
@@ -18,6 +15,9 @@ use polity_society::id::ArtifactId;
 use polity_society::limits::Limits;
 use polity_society::problem::{Fault, FieldProblem};
 use polity_society::refusal::Refusal;
+use polity_store::record::ToolResult;
+use polity_store::{Conversation, Error, Tx, agents, artifacts, events, notes};
+use polity_view::Event;
 use serde_json::{Map, Value, json};
 
 /// How many artifacts `list_artifacts` shows, the newest first.

@@ -3,14 +3,14 @@
 use super::arguments::{CompressContext, FindCapableAgents, SendMessage};
 use super::{Context, Done, Ran};
 use crate::door;
-use crate::record::{Keeps, Record};
-use crate::store::{Conversation, Error, Tx, agents, messages, turns};
 use polity_society::agent::{Party, Standing};
 use polity_society::contact::{self, KnownParty};
 use polity_society::content::Direction;
 use polity_society::id::{AgentId, MessageId};
 use polity_society::message::Payload;
 use polity_society::rules::{Answering, Draft};
+use polity_store::record::{Keeps, Record};
+use polity_store::{Conversation, Error, Tx, agents, messages, turns};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 

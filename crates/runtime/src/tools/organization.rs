@@ -6,11 +6,9 @@ use super::arguments::{
     TerminateAgent,
 };
 use super::{Context, Done, Ran};
-use crate::door::{self, service_for};
-use crate::mint;
+use crate::decide::result;
+use crate::door;
 use crate::rest;
-use crate::result;
-use crate::store::{Error, Tx, agents, apply, contacts, roles};
 use polity_registry::{Catalogue, ServiceWish};
 use polity_society::agent::Standing;
 use polity_society::id::{AgentId, ArtifactId};
@@ -20,6 +18,8 @@ use polity_society::refusal::Refusal;
 use polity_society::role::Role;
 use polity_society::rules::{self, Answering, Descendant, Draft, HireFacts, HireWish, LastWord, RoleWish};
 use polity_society::text::TextKey;
+use polity_store::mint;
+use polity_store::{Error, Tx, agents, apply, contacts, roles};
 use serde_json::{Value, json};
 
 pub(super) async fn create_role(
@@ -66,7 +66,7 @@ async fn make_role(
 /// Says what is required of a role and its service has not, and what there is to require.
 fn show_unmet(shown: &mut Value, role: &Role, required: &[String], context: &Context<'_>) {
     let catalogue = &context.snapshot.catalogue;
-    let service = service_for(catalogue, Some(&role.service));
+    let service = catalogue.service_for(Some(&role.service));
     let unmet = service.lacks(required);
     if unmet.is_empty() {
         return;
@@ -78,7 +78,7 @@ fn show_unmet(shown: &mut Value, role: &Role, required: &[String], context: &Con
 }
 
 fn show_role(role: &Role, catalogue: &Catalogue) -> Value {
-    let service = service_for(catalogue, Some(&role.service));
+    let service = catalogue.service_for(Some(&role.service));
     let mut shown = json!({
         "id": role.id,
         "name": role.name,

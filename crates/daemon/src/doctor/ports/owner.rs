@@ -1,13 +1,13 @@
-//! Which process listens on a port of this machine, as far as Linux lets one see it.
+//! Finds the process that listens on a port of this machine, as far as Linux shows it in `/proc`.
 
 use std::fs;
 use std::path::Path;
 
-/// How many processes are looked at.
+/// Maximum number of processes to inspect.
 const MAX_PROCESSES: usize = 20_000;
 
-/// The process that listens on a TCP port, such as `python3 (process 12)`. Nothing where that cannot be told: on other
-/// systems, or where it is somebody else's.
+/// Returns the process that listens on a TCP port, such as `python3 (process 12)`. Returns nothing on systems other
+/// than Linux, and if the process belongs to another user.
 pub(super) fn of_port(port: u16) -> Option<String> {
     let tables =
         ["/proc/net/tcp", "/proc/net/tcp6"].map(|table| fs::read_to_string(table).unwrap_or_default());
@@ -24,7 +24,8 @@ pub(super) fn of_port(port: u16) -> Option<String> {
     None
 }
 
-/// The link that a process has to the socket that listens on a port, in a table of the kernel.
+/// Finds the socket that listens on a port in a kernel table such as `/proc/net/tcp`. Returns it as `/proc/PID/fd`
+/// shows it, such as `socket:[22]`.
 fn listening(table: &str, port: u16) -> Option<String> {
     const LISTENS: &str = "0A";
     let address = format!(":{port:04X}");

@@ -1,4 +1,4 @@
-//! Where lines come from, and how something is said beside a line that is being written.
+//! Input lines of the chat, and printing above a line that the user is editing.
 
 use crate::failure::Failure;
 use crate::output::complain;
@@ -10,36 +10,35 @@ use std::io::BufRead;
 use std::io::Write;
 use tokio::sync::mpsc;
 
-/// How many lines may wait: whoever writes faster waits.
+/// Capacity of the queue of input lines. When it is full, reading waits.
 const AHEAD: usize = 1;
 
-/// What comes from the person.
+/// Input of the user.
 pub(super) enum Typed {
-    /// A line.
     Line(String),
-    /// No more.
+    /// The end of the input.
     End,
 }
 
-/// Lines, as they come.
+/// Receives input lines from the thread that reads them.
 pub(super) struct Lines(mpsc::Receiver<Typed>);
 
 impl Lines {
-    /// The next line.
+    /// Waits for the next input; returns nothing after the end.
     pub(super) async fn next(&mut self) -> Option<Typed> {
         self.0.recv().await
     }
 }
 
-/// The mode of the terminal as it was, which it has again when this is dropped: a line editor that is in the middle of a
-/// line does not give it back.
+/// The original mode of the terminal. Dropping this restores it, because a line editor that ends in the middle of a
+/// line does not.
 pub(super) struct Mode {
     #[cfg(unix)]
     was: Option<rustix::termios::Termios>,
 }
 
 impl Mode {
-    /// Notes the mode. Where the terminal does not tell it, it is left alone.
+    /// Remembers the mode. If the mode cannot be read, it will not be restored either.
     pub(super) fn note() -> Self {
         Self {
             #[cfg(unix)]
@@ -52,7 +51,7 @@ impl Mode {
 impl Drop for Mode {
     fn drop(&mut self) {
         let Some(was) = &self.was else { return };
-        // Nothing can be done where the terminal does not take it.
+        // If the terminal refuses, nothing more can be done.
         let _ =
             rustix::termios::tcsetattr(rustix::stdio::stdin(), rustix::termios::OptionalActions::Now, was);
         let mut stdout = std::io::stdout().lock();
@@ -60,19 +59,19 @@ impl Drop for Mode {
     }
 }
 
-/// What is pasted comes without brackets again: the line editor has asked for them.
+/// Turns off bracketed paste, which the line editor turned on.
 #[cfg(unix)]
 const UNBRACKETED: &[u8] = b"\x1b[?2004l";
 
-/// Where things are said.
+/// Where the chat prints.
 pub(super) enum Printer {
-    /// On standard output.
+    /// Standard output.
     Plain,
-    /// Above the line that is being written.
+    /// Above the line that the user is editing.
     Beside(Beside),
 }
 
-/// Says things above the line that is being written.
+/// Prints above the line that the user is editing.
 pub(super) struct Beside(Box<dyn ExternalPrinter + Send>);
 
 impl Beside {
@@ -82,7 +81,7 @@ impl Beside {
     }
 }
 
-/// Lines of standard input.
+/// Reads lines from standard input in a thread.
 pub(super) fn piped() -> Lines {
     let (tell, lines) = mpsc::channel(AHEAD);
     std::thread::spawn(move || {
@@ -102,7 +101,7 @@ pub(super) fn piped() -> Lines {
     Lines(lines)
 }
 
-/// Lines from the keyboard, with what a line editor has.
+/// Reads lines from the keyboard with a line editor, in a thread.
 pub(super) fn typed() -> Result<(Lines, Printer), Failure> {
     let failed = |error: ReadlineError| Failure::Defect(format!("cannot read from the terminal: {error}"));
     let mut editor = DefaultEditor::new().map_err(failed)?;
@@ -112,7 +111,7 @@ pub(super) fn typed() -> Result<(Lines, Printer), Failure> {
         loop {
             let typed = match editor.readline("> ") {
                 Ok(line) => {
-                    // Fails where it is empty or was written before.
+                    // Fails for an empty or repeated line, which does not matter.
                     let _ = editor.add_history_entry(line.as_str());
                     Typed::Line(line)
                 }
@@ -122,7 +121,7 @@ pub(super) fn typed() -> Result<(Lines, Printer), Failure> {
                     Typed::End
                 }
             };
-            // The terminal is its own again before the end is told.
+            // Stop before the next `readline`, which would change the mode of the terminal again.
             let is_end = matches!(typed, Typed::End)
                 || matches!(&typed, Typed::Line(line) if super::parse(line) == super::Line::Quit);
             if tell.blocking_send(typed).is_err() || is_end {

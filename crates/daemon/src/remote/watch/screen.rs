@@ -1,33 +1,32 @@
-//! What the screen shows, as lines.
+//! Formats the screen of `polity watch` as lines.
 
 use crate::output::table::{BAD, DIM, NAME, painted, table};
 use crate::remote::agents::{row, tree};
-use polity_runtime::view::{AgentState, AgentView};
+use polity_view::{AgentState, AgentView};
 use std::collections::VecDeque;
 use unicode_width::UnicodeWidthChar;
 
-/// How many lines of what happened are kept: more than any screen has.
+/// Number of event lines to keep: more than any screen shows.
 const KEPT: usize = 500;
 
-/// What is known.
+/// What the screen shows.
 pub(super) struct State {
     /// The agents, parents before children.
     pub(super) agents: Vec<AgentView>,
-    /// Whether the daemon can be reached.
     pub(super) link: Link,
-    /// The first line of the tree that is shown.
+    /// Index of the first visible line of the tree.
     pub(super) first: usize,
     happened: VecDeque<String>,
 }
 
-/// Whether the daemon can be reached.
+/// Whether the event stream of the daemon is connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Link {
     Up,
     Down,
 }
 
-/// How large a screen is.
+/// Size of a screen, in characters.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
     pub(super) columns: usize,
@@ -39,7 +38,7 @@ impl State {
         Self { agents, link: Link::Up, first: 0, happened: VecDeque::new() }
     }
 
-    /// Adds a line about something that happened.
+    /// Adds the line of an event.
     pub(super) fn happened(&mut self, line: String) {
         if self.happened.len() == KEPT {
             self.happened.pop_front();
@@ -48,15 +47,15 @@ impl State {
     }
 }
 
-/// The lines of the screen, from the top: who there is, then what happened, the newest last. Scrolling stops at the end
-/// of the tree.
+/// Returns the lines of the screen from the top: the tree of agents, then the events, newest last. Also limits the
+/// scroll position, so that scrolling stops at the end of the tree.
 pub(super) fn lines(state: &mut State, size: Size) -> Vec<String> {
     let mut lines = vec![head(state)];
     let left = size.rows.saturating_sub(2);
     let rows: Vec<_> = tree(&state.agents).iter().map(|branch| row(&branch.before, branch.agent)).collect();
     let tree = table(&rows);
     let tree: Vec<&str> = tree.lines().collect();
-    // The tree may take half of the screen, and what the events leave.
+    // The tree may take half of the screen, plus the lines that the events do not need.
     let wanted = left.saturating_sub(state.happened.len()).max(left.div_ceil(2));
     let shown = tree.len().min(wanted);
     state.first = state.first.min(tree.len() - shown);
@@ -92,15 +91,15 @@ fn head(state: &State) -> String {
         }
     }
     match state.link {
-        Link::Up => head.push_str(&format!("  {}", painted(DIM, "q leaves"))),
+        Link::Up => head.push_str(&format!("  {}", painted(DIM, "q quits"))),
         Link::Down => {
-            head.push_str(&format!("  {}", painted(BAD, "the daemon has gone; waiting for the next one")))
+            head.push_str(&format!("  {}", painted(BAD, "the daemon has gone; waiting until it is back")))
         }
     }
     head
 }
 
-/// A line, cut where the screen ends. Our own styles take no room, and end with the line.
+/// Cuts a line at the width of the screen. Our own styles take no width, and are reset where the line is cut.
 fn clipped(line: &str, columns: usize) -> String {
     let mut clipped = String::with_capacity(line.len());
     let mut width = 0;
@@ -143,7 +142,7 @@ mod tests {
     #[test]
     fn a_screen() {
         insta::assert_snapshot!(screen(&mut state(3), 100, 14), @r#"
-polity  1 thinking  1 waiting  1 parked  1 paused  q leaves
+polity  1 thinking  1 waiting  1 parked  1 paused  q quits
 root                                                  waiting for agent-sae2                        
 ├─ agent-sae2      组长                               thinking, waits for agent-7cwh  2 messages wai
 │  ├─ agent-7cwh   阅读者 “Ann”                       parked                          1 message wait

@@ -1,5 +1,5 @@
 use super::*;
-use crate::inline::forms::{FORMS, SURROUNDINGS, files, other_texts, run_left};
+use crate::decide::inline::forms::{FORMS, SURROUNDINGS, files, other_texts, run_left};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use proptest::prelude::*;

@@ -8,8 +8,8 @@ mod script;
 mod verdict;
 
 use super::*;
-use crate::store::Durability;
 use crate::testing::{app_registry, template};
+use polity_store::Durability;
 use script::Script;
 use std::path::PathBuf;
 use tempfile::TempDir;

@@ -1,6 +1,6 @@
 use super::*;
-use crate::view::{AgentFilter, MessageFilter, TaskFilter};
 use bytes::Bytes;
+use polity_view::{AgentFilter, MessageFilter, TaskFilter};
 use serde_json::json;
 
 /// The directory of a world in which something was said, and its society, opened for reading alone beside the world's

@@ -1,9 +1,9 @@
 use super::*;
-use crate::view::{
-    AgentFilter, AgentState, ArtifactFilter, EventFilter, MessageFilter, Order, TaskFilter, UsageFilter,
-};
 use polity_society::content::{Capability, Direction, Kind};
 use polity_society::message::MessageState;
+use polity_view::{
+    AgentFilter, AgentState, ArtifactFilter, EventFilter, MessageFilter, Order, TaskFilter, UsageFilter,
+};
 use proptest::prelude::*;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -198,7 +198,7 @@ impl Drawn {
 }
 
 /// Reads all pages of this size.
-async fn all_agents(society: &Society, filter: &AgentFilter, limit: u32) -> Vec<crate::view::AgentView> {
+async fn all_agents(society: &Society, filter: &AgentFilter, limit: u32) -> Vec<polity_view::AgentView> {
     let mut all = Vec::new();
     let mut after = None;
     loop {
@@ -551,7 +551,7 @@ async fn a_damaged_event_is_passed_over_and_stops_nobody() {
     let world = World::new().await;
     let (society, _) = society(&world);
     for _ in 0..6 {
-        world.store.note(crate::event::Event::TaskStarted { task: world.task.clone() }).await.unwrap();
+        world.store.note(polity_view::Event::TaskStarted { task: world.task.clone() }).await.unwrap();
     }
     let all = society.events_after(0, 1000, &EventFilter::default()).await.unwrap();
     let seqs: Vec<i64> = all.events.iter().map(|entry| entry.seq).collect();

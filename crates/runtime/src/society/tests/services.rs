@@ -1,6 +1,6 @@
 use super::*;
-use crate::view::Circuit;
 use polity_llm::{FailureKind, Patience, WhileOpen};
+use polity_view::Circuit;
 
 #[tokio::test]
 async fn services_tell_how_they_are_doing_and_no_secret() {
@@ -33,7 +33,7 @@ async fn services_tell_how_they_are_doing_and_no_secret() {
     assert!(state.paused_for_ms.is_some_and(|left| left > 3_000_000));
     gate.forget();
     let state = society.service(&configured.id).await.unwrap().unwrap().state;
-    assert_eq!(state, crate::view::ServiceState::default());
+    assert_eq!(state, polity_view::ServiceState::default());
 }
 
 #[tokio::test]

@@ -1,14 +1,14 @@
 use super::*;
-use crate::event::Event;
-use crate::record::{Record, Replied, ToolResult};
-use crate::store::records;
-use crate::view::{ArtifactFilter, EventFilter, MessageFilter, RolePatch, TaskState};
 use polity_llm::{Arguments, ToolCall};
 use polity_society::id::{ArtifactId, CallId, RoleId};
 use polity_society::message::MessageState;
+use polity_store::record::{Record, Replied, ToolResult};
+use polity_store::records;
+use polity_view::Event;
+use polity_view::{ArtifactFilter, EventFilter, MessageFilter, RolePatch, TaskState};
 use serde_json::{Value, json};
 
-fn code(result: &Result<crate::view::Posted, WriteError>) -> &'static str {
+fn code(result: &Result<polity_view::Posted, WriteError>) -> &'static str {
     result.as_ref().err().map_or("ok", WriteError::code)
 }
 
@@ -271,7 +271,7 @@ async fn a_key_is_forgotten_with_its_task_and_the_task_cannot_be_gone_on_with() 
     world.add_task("t-newest").await;
     sql(&world, "UPDATE tasks SET state = 'idle' WHERE id <> 't-newest'".to_owned()).await;
     sql(&world, "UPDATE messages SET state = 'done'".to_owned()).await;
-    assert_eq!(crate::maintenance::keep_within(&world.store, 1).await.unwrap(), 2);
+    assert_eq!(polity_store::maintenance::keep_within(&world.store, 1).await.unwrap(), 2);
     let again = Post { task: Some(first.task.clone()), ..Post::text("root", "more") };
     assert_eq!(code(&society.write(again).await), "not_found");
     let second = society.write(post()).await.unwrap();
@@ -313,9 +313,9 @@ async fn what_nobody_was_sent_is_removed_when_room_is_made() {
     let (society, _) = society(&world);
     let stored = society.put_artifact(file("notes"), None).await.unwrap();
     let mut reader = world.store.reader().await.unwrap();
-    let find = crate::store::maintenance::unneeded::find(&mut reader, i64::MAX).await.unwrap();
+    let find = polity_store::maintenance::unneeded::find(&mut reader, i64::MAX).await.unwrap();
     assert!(find.contains(&stored.id));
-    let find = crate::store::maintenance::unneeded::find(&mut reader, stored.created_at).await.unwrap();
+    let find = polity_store::maintenance::unneeded::find(&mut reader, stored.created_at).await.unwrap();
     assert!(!find.contains(&stored.id));
 }
 
@@ -329,7 +329,7 @@ async fn what_was_stored_and_never_sent_goes_after_a_day() {
     let post = Post { attachments: vec![Attachment::Stored(sent.id.clone())], ..Post::text("root", "") };
     society.write(post).await.unwrap();
     let day = 24 * 60 * 60 * 1000;
-    let remove = async |now: i64| crate::maintenance::remove_unsent(&world.store, now).await.unwrap();
+    let remove = async |now: i64| polity_store::maintenance::remove_unsent(&world.store, now).await.unwrap();
     assert_eq!(remove(unsent.created_at + day).await, 0);
     assert_eq!(remove(unsent.created_at + day + 1000).await, 1);
     assert_eq!(society.artifact(&unsent.id).await.unwrap(), None);

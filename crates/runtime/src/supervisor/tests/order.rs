@@ -2,6 +2,7 @@
 
 use super::*;
 use polity_llm::{Arguments, Message, Part, ToolCall};
+use polity_society::id::AgentId;
 use polity_society::message::Payload;
 use polity_society::rules::{Answering, Draft, LastWord};
 use proptest::prelude::*;

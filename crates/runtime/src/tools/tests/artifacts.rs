@@ -31,7 +31,7 @@ async fn text_is_stored_byte_for_byte() {
 async fn bytes(world: &World, stored: &serde_json::Value) -> Vec<u8> {
     let id = ArtifactId::from_reference(stored["ref"].as_str().unwrap()).unwrap();
     let mut reader = world.store.reader().await.unwrap();
-    let row = crate::store::artifacts::get(&mut reader, &id).await.unwrap().unwrap();
+    let row = polity_store::artifacts::get(&mut reader, &id).await.unwrap().unwrap();
     world.blobs.read(&row.blob).await.unwrap().to_vec()
 }
 

@@ -93,7 +93,7 @@ async fn an_open_turn_of_one_who_ends_is_stopped() {
     assert_eq!(world.query("SELECT state FROM messages WHERE sender = 'root'").await, ["bounced"]);
     let awaited = world.store.reader().await.unwrap();
     let mut awaited = awaited;
-    let waits = crate::store::messages::pending(&mut awaited, &world.of("root")).await.unwrap();
+    let waits = polity_store::messages::pending(&mut awaited, &world.of("root")).await.unwrap();
     assert!(waits.is_empty(), "a request to one who has ended is closed");
 }
 

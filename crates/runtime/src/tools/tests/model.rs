@@ -14,7 +14,6 @@ mod play;
 mod rows;
 mod society;
 
-use crate::store::{Durability, Store};
 use crate::testing::World;
 use choice::{MAX_MESSAGE_CHARS, TASKS};
 use futures::future::BoxFuture;
@@ -23,6 +22,7 @@ use play::{BY_THE_WAY, Outcomes, Play, Tracing};
 use polity_artifacts::{NewArtifact, prepare};
 use polity_llm::{CallError, ChatModel, Endpoint, Reply, Request};
 use polity_society::id::ArtifactId;
+use polity_store::{Durability, Store};
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
 use serde_json::json;

@@ -1,6 +1,6 @@
-use crate::store::Conversation;
 use crate::testing::{World, brief, code};
 use polity_society::id::{AgentId, TaskId};
+use polity_store::Conversation;
 use serde_json::{Value, json};
 
 fn fields(refusal: &Value) -> Vec<&str> {

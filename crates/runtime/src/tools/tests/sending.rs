@@ -1,7 +1,7 @@
-use crate::store::Conversation;
 use crate::testing::{World, brief, code};
 use polity_society::id::{AgentId, TaskId};
 use polity_society::message::{Expects, Sender};
+use polity_store::Conversation;
 use serde_json::{Value, json};
 
 #[tokio::test]

@@ -2,11 +2,11 @@
 
 use super::operation::{Actor, Brief, Flaw, Hire, Named, Payload, ROLE_NAMES, RoleMeant, Said, Which, Whom};
 use super::society::{Code, Letter, Society, Wish};
-use crate::store::Conversation;
 use crate::testing;
 use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, TaskId};
 use polity_society::message::{Finality, MessageType};
 use polity_society::name::Name;
+use polity_store::Conversation;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 

@@ -3,10 +3,10 @@
 
 use super::rows::{Handed, Key, Message, Note, Output, Row, Told, Turn};
 use super::society::{Letter, Society};
-use crate::store::Conversation;
 use polity_society::id::{AgentId, ArtifactId, MessageId};
 use polity_society::message::{Expects, Finality, MessageState, MessageType};
 use polity_society::rules::{Answering, LastWord, Subject};
+use polity_store::Conversation;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Why somebody at rest is looked at.

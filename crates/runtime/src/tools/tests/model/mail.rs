@@ -2,11 +2,11 @@
 
 use super::rows::{Message, Output, Row, Told, Turn};
 use super::society::{Code, Letter, MAX_QUEUE, Society};
-use crate::store::Conversation;
 use polity_society::contact::Source;
 use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
 use polity_society::message::{Expects, Finality, MessageState, MessageType};
 use polity_society::rules::{Answering, LastWord, Subject};
+use polity_store::Conversation;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 

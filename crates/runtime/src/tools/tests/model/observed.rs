@@ -2,7 +2,7 @@
 //! list; a step that is taken back takes its entries back, too.
 
 use super::rows::{Key, Row, Rows, TABLES, fields};
-use crate::store::{Error, Tx};
+use polity_store::{Error, Tx};
 use sqlx::{AssertSqlSafe, Row as _, SqliteConnection};
 
 /// Tables that tell what happened. A refusal is told of, too.

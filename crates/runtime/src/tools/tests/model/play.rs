@@ -7,11 +7,9 @@ use super::observed::{Changes, Observed, read_all};
 use super::operation::{Flaw, Operation, Payload};
 use super::rows::{Key, Message, Rows, Told};
 use super::society::{Code, Letter, Society};
+use crate::decide::result::Misfit;
 use crate::driver::closing;
 use crate::handles::Handles;
-use crate::record::ToolResult;
-use crate::result::Misfit;
-use crate::store::{Conversation, Error, Tx, apply, messages, turns};
 use crate::testing::code;
 use crate::tools::{self, Context};
 use polity_artifacts::Prepared;
@@ -21,6 +19,8 @@ use polity_society::id::{AgentId, ArtifactId, RoleId, ServiceId, TaskId};
 use polity_society::message::{MessageState, MessageType};
 use polity_society::notice::Notice;
 use polity_society::rules::{self, LastWord};
+use polity_store::record::ToolResult;
+use polity_store::{Conversation, Error, Tx, apply, messages, turns};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -94,7 +94,7 @@ impl Play {
 
     /// Plays operations within one transaction of a database that was just opened. Says what does not hold, if anything.
     pub(super) async fn play(&mut self, tx: &mut Tx, operations: &[Operation]) -> Result<(), String> {
-        let failed = |error: Error| crate::in_full(&error);
+        let failed = |error: Error| polity_view::in_full(&error);
         self.observed = Observed::begin(tx).await.map_err(failed)?;
         self.compare_all("after opening the database")?;
         for operation in operations {

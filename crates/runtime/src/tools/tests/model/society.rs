@@ -2,11 +2,11 @@
 //! rules that it is held against.
 
 use super::rows::{Agent, Artifact, Contact, Grant, Key, Message, Output, Role, Row, Rows};
-use crate::store::Conversation;
 use polity_society::contact::Source;
 use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId};
 use polity_society::message::MessageType;
 use polity_society::rules::{Answering, LastWord};
+use polity_store::Conversation;
 use std::collections::BTreeSet;
 
 pub(super) const MAX_AGENTS: usize = 8;

@@ -1,0 +1,246 @@
+//! What of a conversation a model is still told, and what a summary stands for. Pure: nothing here reads or asks.
+
+use polity_llm::{Arguments, estimate_tokens};
+use polity_society::message::{Body, Message};
+use polity_society::notice::Notice;
+use polity_society::present::FirstWords;
+use polity_society::text::Texts;
+use polity_store::record::{Keeps, Record, ToolResult};
+use polity_store::records::Recorded;
+use std::collections::{HashMap, HashSet};
+
+/// A conversation as it was recorded: what the newest summary does not stand for, and the messages that were heard.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct History {
+    /// Records, in order, each with its turn. Those long summed up may be missing.
+    pub(crate) records: Vec<(i64, Record)>,
+    /// The messages, by id.
+    pub(crate) messages: HashMap<String, Message>,
+    /// The first words of the requests that these messages answer or are about.
+    pub(crate) asked: FirstWords,
+    /// The requests to the agent that are not answered yet: they are told whatever is summed up.
+    pub(crate) open: HashSet<String>,
+    /// How many tokens the open requests may take that are told in spite of a summary; no bound where none is known.
+    pub(crate) pin_tokens: Option<u64>,
+}
+
+impl From<Recorded> for History {
+    fn from(recorded: Recorded) -> Self {
+        let Recorded { records, messages, asked, open } = recorded;
+        Self { records, messages, asked, open, pin_tokens: None }
+    }
+}
+
+impl History {
+    /// The ids of all calls in it.
+    pub(crate) fn call_ids(&self) -> HashSet<&str> {
+        let replies = self.records.iter().filter_map(|(_, record)| match record {
+            Record::Replied(replied) => Some(replied.calls.as_slice()),
+            _ => None,
+        });
+        replies.flatten().map(|call| call.id.as_str()).collect()
+    }
+
+    /// What is still told of it.
+    pub(crate) fn told(&self) -> Told<'_> {
+        let (summary, start) = cut(&self.records);
+        let open = |record: &Record| match record {
+            Record::Heard { message } if self.open.contains(message.as_str()) => {
+                self.messages.get(message.as_str())
+            }
+            _ => None,
+        };
+        let mut room = self.pin_tokens;
+        let mut fits = |message: &Message| {
+            let Some(left) = room else { return true };
+            let taken = match &message.body {
+                Body::Payload(payload) => estimate_tokens(&payload.to_json_text()),
+                Body::Notice(_) => 0,
+            };
+            room = Some(left.saturating_sub(taken));
+            left >= taken
+        };
+        let before = self.records[..start].iter().map(|(_, record)| record);
+        let pinned = before.filter(|record| open(record).is_some_and(&mut fits)).collect();
+        Told { summary, pinned, records: &self.records[start..] }
+    }
+}
+
+/// What is told of a conversation, in this order.
+#[derive(Debug)]
+pub(crate) struct Told<'h> {
+    /// The newest summary.
+    pub(crate) summary: Option<&'h str>,
+    /// The messages before the cut that still wait for an answer.
+    pub(crate) pinned: Vec<&'h Record>,
+    /// What is told as it was.
+    pub(crate) records: &'h [(i64, Record)],
+}
+
+impl<'h> Told<'h> {
+    /// The records that are told, the pinned ones first.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &'h Record> {
+        self.pinned.clone().into_iter().chain(self.records.iter().map(|(_, record)| record))
+    }
+}
+
+/// The newest summary, and where what it does not stand for begins. What an earlier summary stands for stays away.
+fn cut(records: &[(i64, Record)]) -> (Option<&str>, usize) {
+    let mut newest = (None, 0);
+    for (index, (turn, record)) in records.iter().enumerate() {
+        if let Record::Compacted { summary, keep_recent, keeps } = record {
+            let start = start_after(records, index, *turn, *keep_recent, *keeps);
+            newest = (Some(summary.as_str()), start.max(newest.1));
+        }
+    }
+    newest
+}
+
+/// Where what one summary does not stand for begins.
+fn start_after(records: &[(i64, Record)], index: usize, turn: i64, keep_recent: u64, keeps: Keeps) -> usize {
+    let kept = index.saturating_sub(usize::try_from(keep_recent).unwrap_or(usize::MAX));
+    let mut start = match keeps {
+        Keeps::Turn => records.iter().position(|(of, _)| *of == turn).unwrap_or(index).min(kept),
+        Keeps::Newest => kept,
+    };
+    let may_begin = |record: &Record| match keeps {
+        // The turn that asked for the summary stays whole, and so does every batch: a cut is made before what was heard.
+        Keeps::Turn => matches!(record, Record::Heard { .. }),
+        Keeps::Newest => begins_something(record),
+    };
+    while start > 0 && !may_begin(&records[start].1) {
+        start -= 1;
+    }
+    start
+}
+
+/// Whether a history may begin with a record: no result stands before its call.
+fn begins_something(record: &Record) -> bool {
+    matches!(record, Record::Heard { .. } | Record::Noticed { .. } | Record::Replied(_))
+}
+
+/// How many of the newest records fit into a room, cut where nothing is torn apart; the newest batch stays in any case.
+/// `costs` says what each record takes. `None` where nothing would go.
+pub(crate) fn fitting(records: &[(i64, Record)], costs: &[u64], room: u64) -> Option<usize> {
+    let mut taken = 0u64;
+    let mut kept = None;
+    for (index, (_, record)) in records.iter().enumerate().rev() {
+        taken = taken.saturating_add(costs.get(index).copied().unwrap_or_default());
+        if !begins_something(record) {
+            continue;
+        }
+        if taken > room && kept.is_some() {
+            break;
+        }
+        kept = Some(records.len() - index);
+    }
+    kept.filter(|kept| *kept < records.len())
+}
+
+/// The first try at how much of an entry a transcript shows, in characters.
+const ENTRY_CHARS: usize = 4_000;
+
+/// What a summary is to be made of: an entry a line, each shortened until all of it is estimated at no more than
+/// `tokens`. Where even that is too much, the oldest lines are left out.
+pub(crate) fn transcript(
+    told: &Told<'_>,
+    drop: usize,
+    messages: &HashMap<String, Message>,
+    texts: &Texts,
+    tokens: u64,
+) -> String {
+    let dropped = told.records.iter().take(drop).map(|(_, record)| record);
+    let entries: Vec<String> = dropped.filter_map(|record| line(record, messages, texts)).collect();
+    let before = told.summary.map(|summary| format!("… {summary}"));
+    let mut shown = ENTRY_CHARS;
+    loop {
+        let lines = before.iter().chain(&entries).map(|entry| beginning(entry, shown));
+        let text = lines.collect::<Vec<_>>().join("\n");
+        if estimate_tokens(&text) <= tokens {
+            return text;
+        }
+        if shown <= 80 {
+            return end(&text, tokens);
+        }
+        shown /= 2;
+    }
+}
+
+fn line(record: &Record, messages: &HashMap<String, Message>, texts: &Texts) -> Option<String> {
+    match record {
+        Record::Heard { message } => {
+            let message = messages.get(message.as_str())?;
+            let said = match &message.body {
+                Body::Payload(payload) => {
+                    let mut said = payload.words().map_or_else(|| payload.to_json_text(), str::to_owned);
+                    for attachment in &payload.attachments {
+                        said.push(' ');
+                        said.push_str(&attachment.reference());
+                    }
+                    said
+                }
+                Body::Notice(notice) => notice.text(texts),
+            };
+            Some(format!("{} → {said}", message.from.as_str()))
+        }
+        Record::Noticed { notice } => Some(format!("system → {}", notice.text(texts))),
+        Record::Replied(replied) => {
+            let calls = replied.calls.iter().map(|call| match &call.arguments {
+                Arguments::Object(object) => {
+                    format!("{}({})", call.name, serde_json::to_string(object).unwrap_or_default())
+                }
+                Arguments::Malformed(text) => format!("{}({text})", call.name),
+            });
+            let said = replied.text.iter().cloned().chain(calls).collect::<Vec<_>>().join(" ");
+            (!said.is_empty()).then(|| format!("← {said}"))
+        }
+        Record::ToolFinished { result, .. } => Some(match result {
+            ToolResult::Json(value) => format!("= {value}"),
+            ToolResult::Artifact { artifact, .. } => format!("= {}", artifact.reference()),
+        }),
+        Record::ToolStarted { .. } | Record::Compacted { .. } | Record::Status { .. } => None,
+        Record::Failed { reason } | Record::Stopped { reason } => {
+            Some(format!("system → {}", turn_failed(reason).text(texts)))
+        }
+    }
+}
+
+/// What an agent is told of a turn of its own that ended early.
+pub(crate) fn turn_failed(reason: &str) -> Notice {
+    Notice::TurnFailed { reason: reason.to_owned() }
+}
+
+fn beginning(text: &str, characters: usize) -> String {
+    match text.char_indices().nth(characters) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// The last lines of a text that are estimated at no more than so many tokens.
+pub(crate) fn end(text: &str, tokens: u64) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    let mut taken = 0;
+    for line in text.lines().rev() {
+        taken += estimate_tokens(line) + 1;
+        if taken > tokens {
+            break;
+        }
+        kept.push(line);
+    }
+    kept.reverse();
+    kept.join("\n")
+}
+
+/// A summary that is estimated at no more than so many tokens.
+pub(crate) fn bounded(summary: &str, tokens: u64) -> String {
+    let mut shown = summary.trim().to_owned();
+    while estimate_tokens(&shown) > tokens.max(1) {
+        let characters = shown.chars().count();
+        shown = shown.chars().take(characters * 3 / 4).collect();
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests;

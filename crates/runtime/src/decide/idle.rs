@@ -1,0 +1,102 @@
+//! When a task is over (contract sections 7 and 11).
+
+use polity_store::tasks::Standing;
+use polity_view::Outcome;
+
+/// What to do about a task in which nobody is working.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Nothing: there is work, or it was idle already.
+    Leave,
+    /// Remind root that the person has heard nothing.
+    Nudge,
+    /// Declare it idle.
+    Idle(Outcome),
+}
+
+/// Decides from how the task stands.
+pub(crate) fn verdict(standing: &Standing) -> Verdict {
+    if !standing.open || standing.turning || standing.mail {
+        return Verdict::Leave;
+    }
+    let may_nudge = !standing.nudged
+        && !standing.root_failed
+        && !standing.limited
+        && !standing.stopped
+        && !standing.asks_user;
+    if (standing.unanswered || standing.expectant) && may_nudge {
+        return Verdict::Nudge;
+    }
+    Verdict::Idle(standing.outcome())
+}
+
+/// Whether the last thing that root has told the person, which promised more, is all that will come: root was reminded
+/// and had nothing to add.
+pub(crate) fn interim_is_final(standing: &Standing) -> bool {
+    standing.nudged
+        && standing.expectant
+        && !standing.asks_user
+        && !standing.root_failed
+        && !standing.limited
+        && !standing.stopped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DONE: Standing = Standing {
+        open: true,
+        nudged: false,
+        limited: false,
+        stopped: false,
+        turning: false,
+        mail: false,
+        unanswered: false,
+        expectant: false,
+        asks_user: false,
+        root_failed: false,
+        unreached: false,
+    };
+
+    #[test]
+    fn what_root_does_not_add_to_after_a_reminder_is_its_last_word() {
+        let nudged = Standing { nudged: true, expectant: true, unanswered: true, ..DONE };
+        assert!(interim_is_final(&nudged));
+        let standings = [
+            Standing { nudged: false, ..nudged },
+            Standing { expectant: false, ..nudged },
+            Standing { asks_user: true, ..nudged },
+            Standing { root_failed: true, ..nudged },
+            Standing { limited: true, ..nudged },
+            Standing { stopped: true, ..nudged },
+        ];
+        for standing in standings {
+            assert!(!interim_is_final(&standing), "{standing:?}");
+        }
+    }
+
+    #[test]
+    fn verdicts() {
+        let check =
+            |standing: Standing, expect: Verdict| assert_eq!(verdict(&standing), expect, "{standing:?}");
+        check(DONE, Verdict::Idle(Outcome::Answered));
+        check(Standing { open: false, ..DONE }, Verdict::Leave);
+        check(Standing { turning: true, ..DONE }, Verdict::Leave);
+        check(Standing { mail: true, ..DONE }, Verdict::Leave);
+        let silent = Standing { unanswered: true, ..DONE };
+        check(silent, Verdict::Nudge);
+        let expectant = Standing { expectant: true, ..DONE };
+        check(expectant, Verdict::Nudge);
+        check(Standing { nudged: true, ..expectant }, Verdict::Idle(Outcome::Answered));
+        check(Standing { nudged: true, ..silent }, Verdict::Idle(Outcome::Unanswered));
+        check(Standing { stopped: true, ..DONE }, Verdict::Idle(Outcome::Unanswered));
+        check(Standing { stopped: true, ..silent }, Verdict::Idle(Outcome::Unanswered));
+        check(Standing { root_failed: true, ..silent }, Verdict::Idle(Outcome::Unanswered));
+        check(Standing { asks_user: true, ..silent }, Verdict::Idle(Outcome::AwaitsUser));
+        check(Standing { limited: true, asks_user: true, ..silent }, Verdict::Idle(Outcome::Limited));
+        let dead = Standing { root_failed: true, unreached: true, ..silent };
+        check(dead, Verdict::Idle(Outcome::NoModel));
+        check(Standing { limited: true, asks_user: true, ..dead }, Verdict::Idle(Outcome::NoModel));
+    }
+}

@@ -1,0 +1,375 @@
+//! Makes a request out of a conversation, for the service that is configured now. Nothing of it is ever stored.
+//!
+//! First [`artifacts_of`] says which artifacts the conversation shows; [`crate::fetch`] gets of them what [`route_of`]
+//! wants shown. Then [`render`] puts the request together. All three are plain functions: the same conversation, service and artifacts give the same request.
+
+mod content;
+mod system;
+
+pub(crate) use system::{SystemFacts, system_message};
+
+use crate::decide::history::{History, turn_failed};
+use bytes::Bytes;
+use content::Content;
+use polity_llm::{Data, Message as Wire, Part, ToolCall};
+use polity_routing::{Content as Routable, FileTypes, Reason, Route, route};
+use polity_society::contact::KnownParty;
+use polity_society::content::{Artifact, Capabilities, Kind};
+use polity_society::id::{AgentId, ArtifactId, CallId, ServiceId};
+use polity_society::limits::Limits;
+use polity_society::message::{Body, Message};
+use polity_society::notice::Notice;
+use polity_society::present::{defuse, json_line, present};
+use polity_society::text::{TextKey, Texts};
+use polity_store::record::{Record, Replied, ToolResult};
+use polity_view::Shown;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::ops::Range;
+
+/// What a conversation is rendered for.
+pub(crate) struct Sight<'a> {
+    /// The service.
+    pub(crate) service: &'a ServiceId,
+    /// What its model takes.
+    pub(crate) capabilities: &'a Capabilities,
+    /// What it takes as files.
+    pub(crate) file_types: &'a FileTypes,
+    /// How many bytes of media a request may have.
+    pub(crate) media_bytes: u64,
+    /// The limits in force.
+    pub(crate) limits: &'a Limits,
+    /// The texts in force.
+    pub(crate) texts: &'a Texts,
+    /// The reader's contacts: whom it could forward to.
+    pub(crate) contacts: &'a [KnownParty],
+    /// The service of each contact.
+    pub(crate) contact_services: &'a HashMap<AgentId, ServiceId>,
+    /// All services that there are.
+    pub(crate) services: &'a [Taker],
+    /// Whether media are shown at all.
+    pub(crate) media: MediaUse,
+    /// The artifacts that the service has refused.
+    pub(crate) refused: &'a BTreeSet<ArtifactId>,
+}
+
+/// A service, and what it takes.
+#[derive(Clone, Debug)]
+pub(crate) struct Taker {
+    pub(crate) id: ServiceId,
+    pub(crate) capabilities: Capabilities,
+    pub(crate) file_types: FileTypes,
+}
+
+impl Taker {
+    /// Whether it is shown such content, as far as what is declared tells.
+    pub(crate) fn takes(&self, artifact: &Artifact) -> bool {
+        !matches!(route(&Routable::of(artifact), &self.capabilities, &self.file_types), Route::Describe(_))
+    }
+}
+
+/// Whether media are shown to a model that takes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MediaUse {
+    /// They are.
+    Shown,
+    /// They are described, because the server has just refused them.
+    Described,
+}
+
+/// What is known of an artifact when a request is made.
+#[derive(Clone, Debug)]
+pub(crate) struct Fetched {
+    /// What its row says.
+    pub(crate) artifact: Artifact,
+    /// Its bytes.
+    pub(crate) bytes: Fetch,
+}
+
+/// What there is of an artifact's content for this request.
+#[derive(Clone, Debug)]
+pub(crate) enum Fetch {
+    /// Nothing was needed.
+    Spared,
+    /// The bytes of a text.
+    Text(Bytes),
+    /// A medium, fit for the service, with the MIME type that it has now.
+    Medium(String, Data),
+    /// The text that was got out of a document which the model does not take.
+    Extracted(String),
+    /// No picture that could be sent was made of the bytes.
+    LeftOut(Reason),
+    /// The store could not give the bytes.
+    Failed,
+}
+
+/// A request's conversation, and how the artifacts in it are shown.
+#[derive(Debug)]
+pub(crate) struct Rendered {
+    /// The messages after the system message.
+    pub(crate) messages: Vec<Wire>,
+    /// How each artifact is shown, in order.
+    pub(crate) shown: Vec<Shown>,
+    /// For each record that is told, which of the messages are of it.
+    pub(crate) spans: Vec<Range<usize>>,
+}
+
+/// Above this share of the window the advice is sharper, in percent.
+const SHARP_PERCENT: u64 = 90;
+
+/// The artifacts that a conversation shows, each once.
+pub(crate) fn artifacts_of(history: &History) -> Vec<ArtifactId> {
+    let mut ids = Vec::new();
+    for record in history.told().all() {
+        for id in artifacts_in(record, &history.messages) {
+            if !ids.contains(&id) {
+                ids.push(id);
+            }
+        }
+    }
+    ids
+}
+
+fn artifacts_in(record: &Record, messages: &HashMap<String, Message>) -> Vec<ArtifactId> {
+    match record {
+        Record::Heard { message } => match messages.get(message.as_str()).map(|message| &message.body) {
+            Some(Body::Payload(payload)) => payload.attachments.clone(),
+            Some(Body::Notice(_)) | None => Vec::new(),
+        },
+        Record::ToolFinished { result: ToolResult::Artifact { artifact, .. }, .. } => vec![artifact.clone()],
+        _ => Vec::new(),
+    }
+}
+
+/// Where an artifact goes, for this service.
+pub(crate) fn route_of(artifact: &Artifact, sight: &Sight<'_>) -> Route {
+    if artifact.kind == Kind::Image && polity_media::is_never_converted(&artifact.mime_type) {
+        return Route::Describe(Reason::NotConvertible);
+    }
+    let route = route(&Routable::of(artifact), sight.capabilities, sight.file_types);
+    let is_refused = sight.media == MediaUse::Described || sight.refused.contains(&artifact.id);
+    match route {
+        Route::Image | Route::Audio(_) | Route::File if is_refused => Route::Describe(Reason::Refused),
+        // Pictures are made to fit.
+        Route::Audio(_) | Route::File => match too_large(artifact.size, sight) {
+            Some(reason) => Route::Describe(reason),
+            None => route,
+        },
+        Route::Text | Route::Image | Route::Describe(_) => route,
+    }
+}
+
+/// Where an artifact goes, now that it is known what could be got of it.
+fn route_of_fetched(fetched: &Fetched, sight: &Sight<'_>) -> Route {
+    let route = route_of(&fetched.artifact, sight);
+    match (&route, &fetched.bytes) {
+        (Route::Describe(_), _) => route,
+        (_, Fetch::LeftOut(reason)) => Route::Describe(reason.clone()),
+        (_, Fetch::Medium(_, data)) => too_large(data.len() as u64, sight).map_or(route, Route::Describe),
+        (_, Fetch::Spared | Fetch::Text(_) | Fetch::Extracted(_) | Fetch::Failed) => route,
+    }
+}
+
+/// Why so many bytes cannot be among the media of a request, even alone.
+fn too_large(bytes: u64, sight: &Sight<'_>) -> Option<Reason> {
+    let encoded = encoded_size(bytes);
+    let limit = sight.media_bytes;
+    (encoded > limit).then_some(Reason::TooLarge { encoded, limit })
+}
+
+/// Puts the conversation into the form of a request.
+pub(crate) fn render(
+    history: &History,
+    fetched: &HashMap<ArtifactId, Fetched>,
+    sight: &Sight<'_>,
+) -> Rendered {
+    let told = history.told();
+    let records: Vec<&Record> = told.all().collect();
+    let old = too_old(&records, history, fetched, sight);
+    let mut content = Content::new(sight, fetched, old);
+    let mut messages = Vec::with_capacity(records.len() + 1);
+    if let Some(summary) = told.summary {
+        let text = sight.texts.fill(TextKey::SystemSummary, &[("summary", &defuse(summary, sight.texts))]);
+        messages.push(Wire::User(vec![Part::Text(text)]));
+    }
+    let mut calls: HashMap<&str, &ToolCall> = HashMap::new();
+    let mut spans = Vec::with_capacity(records.len());
+    for (position, record) in records.iter().enumerate() {
+        let before = messages.len();
+        match record {
+            Record::Heard { message } => {
+                if let Some(message) = history.messages.get(message.as_str()) {
+                    messages.push(Wire::User(heard(message, history, position, &mut content)));
+                }
+            }
+            Record::Noticed { notice } => messages.push(noticed(notice, sight.texts)),
+            Record::Failed { reason } | Record::Stopped { reason } => {
+                messages.push(noticed(&turn_failed(reason), sight.texts));
+            }
+            Record::Replied(replied) => {
+                calls.extend(replied.calls.iter().map(|call| (call.id.as_str(), call)));
+                messages.extend(replied_message(replied, sight.service));
+            }
+            Record::ToolFinished { call, result } => {
+                messages.push(finished(call, result, position, &mut content));
+            }
+            Record::Status { used, window } => {
+                messages.push(Wire::User(vec![Part::Text(status(*used, *window, sight.texts))]));
+            }
+            Record::ToolStarted { .. } | Record::Compacted { .. } => {}
+        }
+        spans.push(before..messages.len());
+    }
+    Rendered { messages, shown: content.shown(), spans }
+}
+
+/// What the system says within a turn, or of one that ended early.
+fn noticed(notice: &Notice, texts: &Texts) -> Wire {
+    let header = texts.get(TextKey::MessageFromSystem);
+    Wire::User(vec![Part::Text(format!("{header}\n{}", defuse(&notice.text(texts), texts)))])
+}
+
+/// How full the window is, and what to do about it.
+fn status(used: u64, window: u64, texts: &Texts) -> String {
+    let percent = used.saturating_mul(100) / window.max(1);
+    let numbers = [("used", used), ("window", window), ("percent", percent)]
+        .map(|(name, number)| (name, number.to_string()));
+    let values: Vec<(&str, &str)> = numbers.iter().map(|(name, number)| (*name, number.as_str())).collect();
+    let advice = if percent > SHARP_PERCENT { TextKey::ContextNearlyFull } else { TextKey::ContextFilling };
+    format!("{}\n{}", texts.fill(TextKey::ContextStatus, &values), texts.get(advice))
+}
+
+fn heard(message: &Message, history: &History, position: usize, content: &mut Content<'_>) -> Vec<Part> {
+    let presentation = present(message, &history.asked, content.texts());
+    let mut parts = vec![Part::Text(presentation.opening)];
+    if let Body::Payload(payload) = &message.body {
+        for attachment in &payload.attachments {
+            parts.extend(content.attachment(attachment, position));
+        }
+    }
+    parts.extend(presentation.closing.map(Part::Text));
+    join_texts(parts)
+}
+
+/// Makes one part of texts that follow one another: a message without media is one text.
+fn join_texts(parts: Vec<Part>) -> Vec<Part> {
+    let mut joined: Vec<Part> = Vec::with_capacity(parts.len());
+    for part in parts {
+        match (joined.last_mut(), part) {
+            (Some(Part::Text(before)), Part::Text(text)) => {
+                before.push('\n');
+                before.push_str(&text);
+            }
+            (_, part) => joined.push(part),
+        }
+    }
+    joined
+}
+
+/// What only the service that sent it understands goes back to that service alone.
+fn replied_message(replied: &Replied, service: &ServiceId) -> Option<Wire> {
+    if replied.is_empty() {
+        return None;
+    }
+    let own = replied.service.as_ref() == Some(service);
+    let calls = replied.calls.iter().map(|call| {
+        let mut call = call.clone();
+        if !own {
+            call.extra.clear();
+        }
+        call
+    });
+    Some(Wire::Assistant {
+        text: replied.text.clone(),
+        tool_calls: calls.collect(),
+        extra: if own { replied.extra.clone() } else { serde_json::Map::new() },
+    })
+}
+
+fn finished(call: &CallId, result: &ToolResult, position: usize, content: &mut Content<'_>) -> Wire {
+    let (text, media) = match result {
+        ToolResult::Json(value) => (json_line(value), Vec::new()),
+        ToolResult::Artifact { artifact, offset, limit, ignored } => {
+            let (text, media) = content.tool_result(artifact, call, (*offset, *limit), position);
+            (with_ignored(text, ignored), media)
+        }
+    };
+    Wire::Tool { call_id: call.to_string(), content: text, media }
+}
+
+/// A result with the arguments that the tool did not know.
+fn with_ignored(text: String, ignored: &[String]) -> String {
+    if ignored.is_empty() {
+        return text;
+    }
+    match serde_json::from_str(&text) {
+        Ok(serde_json::Value::Object(mut result)) => {
+            result.insert("ignored".to_owned(), ignored.into());
+            json_line(&result)
+        }
+        // Cannot happen: every result is an object.
+        _ => text,
+    }
+}
+
+/// Why media are described that would fit alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Crowded {
+    /// Newer ones have taken their place.
+    Out,
+    /// The media of their own message are too much together.
+    Together,
+}
+
+/// The media that do not fit into a request, by where they stand. What would not fit even alone is not counted.
+///
+/// Where the media outgrow their room, so many of the oldest go that what is left takes half of it: the next media then
+/// fit without another change further up, and a server that keeps the beginning of a prompt finds it again.
+fn too_old(
+    records: &[&Record],
+    history: &History,
+    fetched: &HashMap<ArtifactId, Fetched>,
+    sight: &Sight<'_>,
+) -> BTreeMap<usize, Crowded> {
+    let room = sight.media_bytes;
+    let mut shown: VecDeque<(usize, u64)> = VecDeque::new();
+    let mut taken = 0;
+    let mut old = BTreeMap::new();
+    let encoded_in_request = |fetched: &Fetched| match (&fetched.bytes, route_of_fetched(fetched, sight)) {
+        (_, Route::Describe(_) | Route::Text) => 0,
+        (Fetch::Medium(_, data), Route::Image | Route::Audio(_) | Route::File) => {
+            encoded_size(data.len() as u64)
+        }
+        (_, Route::Image | Route::Audio(_) | Route::File) => 0,
+    };
+    for (position, record) in records.iter().enumerate() {
+        let media = artifacts_in(record, &history.messages);
+        let encoded: u64 = media.iter().filter_map(|id| fetched.get(id)).map(encoded_in_request).sum();
+        if encoded == 0 {
+            continue;
+        }
+        if encoded > room {
+            old.insert(position, Crowded::Together);
+            continue;
+        }
+        shown.push_back((position, encoded));
+        taken += encoded;
+        if taken <= room {
+            continue;
+        }
+        // The newest stays: it fits by itself.
+        while taken > room / 2 && shown.len() > 1 {
+            let Some((position, encoded)) = shown.pop_front() else { break };
+            old.insert(position, Crowded::Out);
+            taken -= encoded;
+        }
+    }
+    old
+}
+
+/// How many bytes a medium takes in a request: base64 makes four of three.
+fn encoded_size(bytes: u64) -> u64 {
+    bytes.div_ceil(3).saturating_mul(4)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,276 @@
+//! Shows artifacts within a conversation: as themselves where the model takes them, in words where it does not.
+
+use super::{Crowded, Fetch, Fetched, Sight, route_of_fetched};
+use polity_llm::{AudioFormat, Data, Media, Part};
+use polity_routing::{
+    AttachmentBlock, BlockReason, Excerpt, Help, Material, Metadata, Reason, Route, RouteResult, Routed,
+    artifact_not_found, bounded_message, describe_old, describe_together, describe_unreadable, inline_text,
+    page_message, route_result,
+};
+use polity_society::agent::Standing;
+use polity_society::content::{Artifact, Kind};
+use polity_society::id::{AgentId, ArtifactId, CallId};
+use polity_society::present::defuse;
+use polity_society::text::{TextKey, Texts};
+use polity_view::Shown;
+use std::collections::{BTreeMap, HashMap};
+
+pub(super) struct Content<'a> {
+    sight: &'a Sight<'a>,
+    fetched: &'a HashMap<ArtifactId, Fetched>,
+    /// Where media stand that do not fit with others.
+    old: BTreeMap<usize, Crowded>,
+    shown: Vec<Shown>,
+}
+
+impl<'a> Content<'a> {
+    pub(super) fn new(
+        sight: &'a Sight<'a>,
+        fetched: &'a HashMap<ArtifactId, Fetched>,
+        old: BTreeMap<usize, Crowded>,
+    ) -> Self {
+        Self { sight, fetched, old, shown: Vec::new() }
+    }
+
+    pub(super) fn texts(&self) -> &'a Texts {
+        self.sight.texts
+    }
+
+    pub(super) fn shown(self) -> Vec<Shown> {
+        self.shown
+    }
+
+    /// An attachment of a message: a label and the medium, a label and the text, or the block that stands for it.
+    pub(super) fn attachment(&mut self, id: &ArtifactId, position: usize) -> Vec<Part> {
+        let texts = self.sight.texts;
+        let Some(fetched) = self.fetched.get(id) else {
+            self.note(id, "described");
+            return vec![Part::Text(missing(id).text(texts))];
+        };
+        let artifact = &fetched.artifact;
+        let described = |reason| vec![Part::Text(AttachmentBlock::new(artifact, reason).text(texts))];
+        let values = [("filename", self.shown_name(artifact)), ("reference", artifact.id.reference())];
+        let values = values.each_ref().map(|(name, value)| (*name, value.as_str()));
+        let label = texts.fill(TextKey::AttachmentLabel, &values);
+        let route = route_of_fetched(fetched, self.sight);
+        match (&route, &fetched.bytes) {
+            (Route::Describe(reason), extracted) => {
+                self.note(id, "described");
+                let block = described(BlockReason::of(reason, self.help(artifact, reason)));
+                let Fetch::Extracted(text) = extracted else { return block };
+                block.into_iter().chain([Part::Text(self.extracted(artifact, text))]).collect()
+            }
+            (Route::Text, Fetch::Text(bytes)) => {
+                self.note(id, "text");
+                let text = String::from_utf8_lossy(bytes);
+                vec![Part::Text(format!("{label}\n{}", self.inline(artifact, &text)))]
+            }
+            (Route::Image | Route::Audio(_) | Route::File, Fetch::Medium(..))
+                if let Some(crowded) = self.old.get(&position) =>
+            {
+                let line = self.crowded_out(artifact, *crowded);
+                self.note(id, "described");
+                vec![Part::Text(line)]
+            }
+            (Route::Image | Route::Audio(_) | Route::File, Fetch::Medium(mime_type, data)) => {
+                let Some(part) = medium(&route, artifact, mime_type, data) else {
+                    return Vec::new();
+                };
+                self.note(id, routing(&route));
+                vec![Part::Text(label), part]
+            }
+            (Route::Text | Route::Image | Route::Audio(_) | Route::File, _) => {
+                self.note(id, "described");
+                described(BlockReason::ReadFailed)
+            }
+        }
+    }
+
+    /// The text of an artifact within a message: cut where it is long, and none of its lines like a header.
+    fn inline(&self, artifact: &Artifact, text: &str) -> String {
+        let limit = usize::try_from(self.sight.limits.inline_text_chars).unwrap_or(usize::MAX);
+        defuse(&inline_text(text, artifact, limit, self.sight.texts), self.sight.texts)
+    }
+
+    /// The text that was got out of a document, marked as such.
+    fn extracted(&self, artifact: &Artifact, text: &str) -> String {
+        let heading = self.extracted_heading(artifact);
+        format!("{heading}\n{}", self.inline(artifact, text))
+    }
+
+    fn extracted_heading(&self, artifact: &Artifact) -> String {
+        let name = self.shown_name(artifact);
+        self.sight.texts.fill(TextKey::AttachmentExtracted, &[("filename", &name)])
+    }
+
+    /// A file's name in one line that is no header.
+    fn shown_name(&self, artifact: &Artifact) -> String {
+        let name = artifact.filename.as_deref().unwrap_or(artifact.id.as_str());
+        defuse(&name.replace(['\n', '\r'], " "), self.sight.texts)
+    }
+
+    /// The message for the part of a text that `get_artifact` asks for, with `lead` before it.
+    fn page(
+        &self,
+        artifact: &Artifact,
+        lead: &str,
+        text: &str,
+        (offset, limit): (u64, Option<u64>),
+    ) -> String {
+        let most = self.sight.limits.inline_text_chars;
+        let limit = size(limit.unwrap_or(most).min(most));
+        let excerpt = Excerpt { lead, text, offset: size(offset), limit };
+        page_message(artifact, &excerpt, self.most())
+    }
+
+    /// How long the result of a tool may be.
+    fn most(&self) -> usize {
+        size(self.sight.limits.tool_result_chars)
+    }
+
+    /// The result of `get_artifact`: the text of the `tool` message, and the medium that goes with it.
+    pub(super) fn tool_result(
+        &mut self,
+        id: &ArtifactId,
+        call: &CallId,
+        wanted: (u64, Option<u64>),
+        position: usize,
+    ) -> (String, Vec<Media>) {
+        let texts = self.sight.texts;
+        let Some(fetched) = self.fetched.get(id) else {
+            self.note(id, "described");
+            return (artifact_not_found(&id.reference(), texts).to_string(), Vec::new());
+        };
+        let artifact = &fetched.artifact;
+        let route = route_of_fetched(fetched, self.sight);
+        if let (Some(crowded), Route::Image | Route::Audio(_) | Route::File) =
+            (self.old.get(&position), &route)
+        {
+            let routed = Routed::Text { content: self.crowded_out(artifact, *crowded), next_offset: None };
+            self.note(id, "described");
+            let content_type = artifact.kind.into();
+            let result = RouteResult { content_type, routed, metadata: Metadata::of(artifact) };
+            return (bounded_message(&result, self.most()), Vec::new());
+        }
+        let help = match &route {
+            Route::Describe(reason) => self.help(artifact, reason),
+            Route::Text | Route::Image | Route::Audio(_) | Route::File => Help::Nobody,
+        };
+        let material = match (&route, &fetched.bytes) {
+            (Route::Describe(reason), Fetch::Extracted(text)) => {
+                self.note(id, "described");
+                let heading = self.extracted_heading(artifact);
+                let described = describe_unreadable(artifact, &BlockReason::of(reason, help), texts);
+                let lead = format!("{described}\n{heading}\n");
+                return (self.page(artifact, &lead, text, wanted), Vec::new());
+            }
+            (Route::Text, Fetch::Text(bytes)) => {
+                self.note(id, routing(&route));
+                // A text is shown as it was stored, whatever is in it: that is what a text artifact is for.
+                return (self.page(artifact, "", &String::from_utf8_lossy(bytes), wanted), Vec::new());
+            }
+            (Route::Describe(_), _) => Material::Withheld,
+            (Route::Image | Route::Audio(_) | Route::File, Fetch::Medium(..)) => Material::Withheld,
+            (Route::Text | Route::Image | Route::Audio(_) | Route::File, _) => Material::Unreadable,
+        };
+        let result = route_result(&route, artifact, material, &help, texts);
+        let mut media = Vec::new();
+        if let Fetch::Medium(mime_type, data) = &fetched.bytes
+            && let Some(part) = medium(&route, artifact, mime_type, data)
+        {
+            let name = self.shown_name(artifact);
+            let values = [
+                ("filename", name.as_str()),
+                ("reference", &artifact.id.reference()),
+                ("call", call.as_str()),
+            ];
+            media.push(Media { label: texts.fill(TextKey::ToolMediaLabel, &values), part });
+        }
+        self.note(id, if material == Material::Unreadable { "described" } else { routing(&route) });
+        (bounded_message(&result, self.most()), media)
+    }
+
+    /// The line in place of a medium that does not fit with others.
+    fn crowded_out(&self, artifact: &Artifact, crowded: Crowded) -> String {
+        let (limit, texts) = (self.sight.media_bytes, self.sight.texts);
+        match crowded {
+            Crowded::Out => describe_old(artifact, limit, texts),
+            Crowded::Together => describe_together(artifact, limit, texts),
+        }
+    }
+
+    /// Who could read what the reader cannot: contacts whose service takes it, else agents that could be made.
+    fn help(&self, artifact: &Artifact, reason: &Reason) -> Help {
+        let others: Vec<_> = self
+            .sight
+            .services
+            .iter()
+            .filter(|service| service.id != *self.sight.service && service.takes(artifact))
+            .collect();
+        let takes = |id: &AgentId| {
+            let service = self.sight.contact_services.get(id);
+            service.is_some_and(|service| others.iter().any(|other| other.id == *service))
+        };
+        let can = |party: &polity_society::agent::Party| {
+            party.standing == Standing::Active && !party.id.is_user() && takes(&party.id)
+        };
+        let contacts = self.sight.contacts.iter().map(|contact| &contact.party).filter(|party| can(party));
+        let contacts: Vec<AgentId> = contacts.map(|party| party.id.clone()).collect();
+        match (contacts.is_empty(), others.first(), reason) {
+            (false, _, _) => Help::Contacts(contacts),
+            (true, None, _) => Help::Nobody,
+            (true, Some(_), Reason::MissingCapability(_)) => Help::Hire,
+            // A service that has the capability is not enough: the reader's own has it too.
+            (true, Some(other), _) => Help::HireOn(other.id.clone()),
+        }
+    }
+
+    fn note(&mut self, id: &ArtifactId, routing: &str) {
+        self.shown.push(Shown { artifact: id.clone(), routing: routing.to_owned() });
+    }
+}
+
+/// The block of an artifact of which not even a row is left.
+fn missing(id: &ArtifactId) -> AttachmentBlock {
+    AttachmentBlock {
+        kind: Kind::Other,
+        filename: None,
+        artifact: id.clone(),
+        size: None,
+        mime_type: None,
+        reason: BlockReason::ReadFailed,
+    }
+}
+
+fn routing(route: &Route) -> &'static str {
+    match route {
+        Route::Text => "text",
+        Route::Image => "image_url",
+        Route::Audio(_) => "input_audio",
+        Route::File => "file",
+        Route::Describe(_) => "described",
+    }
+}
+
+fn size(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+/// The part that a route wants for a medium; none where it wants words.
+fn medium(route: &Route, artifact: &Artifact, mime_type: &str, data: &Data) -> Option<Part> {
+    let (mime_type, data) = (mime_type.to_owned(), data.clone());
+    match route {
+        Route::Image => Some(Part::Image { mime_type, data }),
+        Route::Audio(polity_routing::AudioFormat::Wav) => {
+            Some(Part::Audio { format: AudioFormat::Wav, data })
+        }
+        Route::Audio(polity_routing::AudioFormat::Mp3) => {
+            Some(Part::Audio { format: AudioFormat::Mp3, data })
+        }
+        Route::File => {
+            let filename = artifact.filename.clone().unwrap_or_else(|| artifact.id.to_string());
+            Some(Part::File { filename, mime_type, data })
+        }
+        Route::Text | Route::Describe(_) => None,
+    }
+}

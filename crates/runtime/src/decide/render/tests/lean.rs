@@ -1,0 +1,92 @@
+//! What a request says before any task is small: every model pays for it with every call. Counted with a real tokenizer,
+//! with the tools as compact JSON, in both languages.
+
+use super::*;
+use crate::decide::guidance::may_hire;
+use crate::testing::snapshot;
+use crate::tools::offered;
+use polity_registry::Snapshot;
+use polity_society::role::ToolGroup;
+use serde_json::Value;
+use std::sync::Arc;
+use tiktoken_rs::{CoreBPE, o200k_base};
+
+const LANGUAGES: [&str; 2] = ["zh", "en"];
+
+fn in_language(language: &str) -> Arc<Snapshot> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(snapshot(&json!({"language": language})))
+}
+
+/// The fixed part of a request: the system message and the tools.
+fn fixed(snapshot: &Snapshot, role: Option<(&str, &[ToolGroup])>, guidance: Guidance) -> (String, String) {
+    let groups = role.map(|(_, groups)| groups).unwrap_or_default();
+    let asker = if role.is_some() { "root" } else { "user" };
+    let contacts = [contact(asker, "", Capabilities::default())];
+    let taker = |service: &Arc<Service>| Taker {
+        id: service.id.clone(),
+        capabilities: service.capabilities.clone(),
+        file_types: FileTypes::parse(&service.file_types).0,
+    };
+    let services: Vec<Taker> = snapshot.catalogue.services().iter().take(1).map(taker).collect();
+    let root = AgentId::root();
+    let system = system_message(&SystemFacts {
+        prompts: &snapshot.prompts,
+        agent: &root,
+        parent: None,
+        role_name: role.map_or("", |(name, _)| name),
+        role_prompt: role.map(|(name, _)| name),
+        brief: None,
+        service: service("words"),
+        contacts: &contacts,
+        services: if may_hire(groups) { &services } else { &[] },
+        guidance,
+    });
+    let tools = guidance.choose(offered(groups, &snapshot.prompts));
+    let tools: Vec<Value> = tools
+        .into_iter()
+        .map(|tool| {
+            let function =
+                json!({"name": tool.name, "description": tool.description, "parameters": tool.parameters});
+            json!({"type": "function", "function": function})
+        })
+        .collect();
+    (system, serde_json::to_string(&tools).unwrap())
+}
+
+fn tokens(tokenizer: &CoreBPE, fixed: &(String, String)) -> usize {
+    tokenizer.encode_ordinary(&fixed.0).len() + tokenizer.encode_ordinary(&fixed.1).len()
+}
+
+/// The limits stand in docs/performance.md, with what was counted.
+#[test]
+fn what_is_said_before_any_task_is_small() {
+    let tokenizer = o200k_base().unwrap();
+    let without_hiring = [ToolGroup::Artifacts, ToolGroup::Context];
+    for language in LANGUAGES {
+        let snapshot = in_language(language);
+        let check = |what: &str, role, guidance, limit: usize| {
+            let count = tokens(&tokenizer, &fixed(&snapshot, role, guidance));
+            println!("{language}: {what}: {count}");
+            assert!(count <= limit, "{language}: {what}: {count} tokens, at most {limit}");
+        };
+        check("root", None, Guidance::Full, 2_200);
+        check("root, small window", None, Guidance::FewTools, 1_200);
+        check("an agent that may not hire", Some(("x", &without_hiring[..])), Guidance::Full, 1_100);
+    }
+}
+
+/// Nothing is offered, or spoken of, that the role may not use.
+#[test]
+fn whoever_may_not_hire_reads_nothing_of_hiring() {
+    for language in LANGUAGES {
+        let snapshot = in_language(language);
+        let groups = [ToolGroup::Artifacts, ToolGroup::Context];
+        let (system, tools) = fixed(&snapshot, Some(("x", &groups)), Guidance::Full);
+        for word in ["spawn_agent", "create_role", "terminate_agent", "rolePrompt", "requiredCapabilities"] {
+            assert!(!system.contains(word) && !tools.contains(word), "{language}: {word}");
+        }
+        let (system, tools) = fixed(&snapshot, Some(("x", &[])), Guidance::Full);
+        assert!(system.contains(snapshot.prompts.hiring.trim()) && tools.contains("spawn_agent_with_task"));
+    }
+}

@@ -1,0 +1,104 @@
+//! Room in a model's context window: when a conversation outgrows it, and what of it is summed up then. Pure.
+
+use crate::decide::history::{History, end, fitting, transcript};
+use crate::decide::policy::Room;
+use polity_registry::{Service, Snapshot};
+use polity_society::limits::Limits;
+use polity_society::text::TextKey;
+use polity_store::record::Record;
+
+/// The share of the window that a request may take before older history is summed up, in percent. Estimates are rough,
+/// and the answer needs room too.
+const FULL_PERCENT: u64 = 80;
+
+/// Above this share of the window an agent is told so, in percent.
+const FILLING_PERCENT: u64 = 70;
+
+/// Whether an agent is to be told how full its window is.
+pub(crate) fn is_filling(used: u64, window: u64) -> bool {
+    used.saturating_mul(100) > window.saturating_mul(FILLING_PERCENT)
+}
+
+/// What is to be summed up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Compaction {
+    /// The part that goes, an entry a line.
+    pub(crate) transcript: String,
+    /// How many of the newest records stay.
+    pub(crate) keep: u64,
+    /// How long the summary may be.
+    pub(crate) summary_tokens: u64,
+    /// At how many tokens the request was estimated that was too long.
+    pub(crate) tokens: u64,
+}
+
+/// Whether a request takes more of a service's window than it should. Nothing is known where no window is declared.
+pub(crate) fn outgrows(tokens: u64, service: &Service) -> bool {
+    bound(service).is_some_and(|bound| tokens > bound)
+}
+
+/// The window of a service that a request cannot fit into, however little it was to say.
+pub(crate) fn overfills(tokens: u64, service: &Service) -> Option<u64> {
+    service.context_window.filter(|window| *window > 0 && tokens > *window)
+}
+
+/// How many tokens a request may have.
+fn bound(service: &Service) -> Option<u64> {
+    let window = service.context_window.filter(|window| *window > 0)?;
+    let answer = service.endpoint.max_tokens.map_or(0, u64::from);
+    Some((window * FULL_PERCENT / 100).min(window.saturating_sub(answer)).max(window / 4))
+}
+
+/// What to sum up so that the conversation fits again; `None` where nothing can go. `costs` says what each record that
+/// is told takes, `tokens` what the whole request does.
+pub(crate) fn compaction(
+    history: &History,
+    costs: &[u64],
+    tokens: u64,
+    room: Room,
+    service: &Service,
+    snapshot: &Snapshot,
+) -> Option<Compaction> {
+    let window = service.context_window.map_or(tokens, |window| window.min(tokens.max(1)));
+    let told = history.told();
+    let (pinned, costs) = costs.split_at_checked(told.pinned.len())?;
+    let of_records: u64 = costs.iter().sum();
+    let fixed = tokens.saturating_sub(of_records).saturating_add(pinned.iter().sum());
+    let target = match room {
+        Room::Untouched => window / 2,
+        Room::Made | Room::Exhausted => window / 4,
+    };
+    let fits = fitting(told.records, costs, target.saturating_sub(fixed))?;
+    // The current turn stays whole if that is enough.
+    let of_turn = current_turn(told.records);
+    let of_turn_costs: u64 = costs.iter().rev().take(of_turn).sum();
+    let is_enough = room == Room::Untouched
+        && of_turn < told.records.len()
+        && bound(service).is_some_and(|bound| fixed.saturating_add(of_turn_costs) <= bound);
+    let keep = if is_enough { fits.max(of_turn) } else { fits };
+    let texts = &snapshot.prompts.texts;
+    let transcript = transcript(&told, told.records.len() - keep, &history.messages, texts, window / 2);
+    Some(Compaction { transcript, keep: keep as u64, summary_tokens: (window / 10).max(50), tokens })
+}
+
+/// How many of the newest records are of one turn.
+fn current_turn(records: &[(i64, Record)]) -> usize {
+    let Some((newest, _)) = records.last() else { return 0 };
+    records.iter().rev().take_while(|(turn, _)| turn == newest).count()
+}
+
+/// The summary where no model could write one: the last entries of the part that goes.
+pub(crate) fn without_a_model(compaction: &Compaction, snapshot: &Snapshot) -> String {
+    let heading = snapshot.prompts.texts.get(TextKey::ContextNotSummedUp);
+    format!("{heading}\n{}", end(&compaction.transcript, compaction.summary_tokens))
+}
+
+/// The limits for a service: no one text takes more than a part of a small window.
+pub(crate) fn within(limits: &Limits, service: &Service) -> Limits {
+    let part = service.context_window.map_or(u64::MAX, |window| (window / 2).max(200));
+    Limits {
+        inline_text_chars: limits.inline_text_chars.min(part),
+        tool_result_chars: limits.tool_result_chars.min(part),
+        ..*limits
+    }
+}

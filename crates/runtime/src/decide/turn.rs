@@ -1,0 +1,441 @@
+//! A turn 回合: what an agent does with one message. A state machine that never does IO.
+//!
+//! It says what to do next ([`Turn::next`]); the driver does it, writes down what happened, and feeds that back
+//! ([`Turn::apply`]). Resuming after a crash is the same as beginning: [`Turn::replay`] over what was written.
+
+use crate::decide::result::Misfit;
+use polity_llm::ToolCall;
+use polity_society::id::{ArtifactId, CallId, MessageId};
+use polity_society::message::Expects;
+use polity_society::notice::Notice;
+use polity_store::record::{Record, Replied, Taken, ToolResult};
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Step {
+    /// Ask the model.
+    CallModel(Tools),
+    /// Run this call, which was not begun.
+    RunTool(ToolCall),
+    /// This call was begun and never finished: the process ended meanwhile.
+    RecordInterruption(ToolCall),
+    /// Answer this call without running it: the turn is over its limit.
+    RefuseTool(ToolCall),
+    /// Have the system say this within the turn.
+    Notice(Notice),
+    /// End the turn, with the text that closes it.
+    Finish(Option<String>),
+    /// The turn cannot go on.
+    Fail(String),
+    /// Nothing: the turn has ended.
+    Ended,
+}
+
+/// Whether the model may call tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tools {
+    /// It may.
+    Offered,
+    /// It is to sum up.
+    Withheld,
+}
+
+/// Where a turn stands.
+#[derive(Clone, Debug, PartialEq)]
+enum Phase {
+    /// The model is to be asked.
+    Asking,
+    /// The model's calls are run, the first of them next.
+    Running,
+    /// The model has said its last word.
+    Closing(Option<String>),
+    /// It said nothing, too often.
+    Silent,
+    /// It made the same call with the same result, too often.
+    Repeating,
+    /// It wrote calls that cannot be read, too often.
+    Unreadable,
+    /// It is over.
+    Ended,
+}
+
+/// How often a model may write a call as a text that cannot be read before that counts as a failure: it is told what is
+/// wrong once.
+const BROKEN_CALLS: u32 = 2;
+
+/// How often a model may say nothing at all before that counts as a failure.
+const EMPTY_ANSWERS: u32 = 2;
+
+/// A turn, as far as it has come.
+#[derive(Clone, Debug)]
+pub(crate) struct Turn {
+    beginning: Expects,
+    phase: Phase,
+    calls: VecDeque<ToolCall>,
+    /// The results of those that are refused before they are run.
+    refused: Map<String, Value>,
+    /// The names by which their tools were called, where those have other names.
+    called_as: BTreeMap<String, String>,
+    /// What the model said along with its calls.
+    last_text: Option<String>,
+    /// What it said before it was reminded of its children.
+    before_reminder: Option<String>,
+    started: Option<CallId>,
+    rounds: u64,
+    empty_answers: u32,
+    broken_calls: u32,
+    repetition: Repetition,
+    heard: u64,
+    /// How many of them were heard since the model was last asked.
+    unseen: u64,
+    summing_up: SummingUp,
+    reminded: Reminded,
+    misfit: Misfit,
+    /// Whether the model was told that an answer of it does not fit the schema that was asked for.
+    misfit_told: Told,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SummingUp {
+    NotYet,
+    Asked,
+}
+
+/// Whether the turn was reminded of children that it hired and did not write to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reminded {
+    /// Not yet.
+    No,
+    /// Once, which is enough.
+    Once,
+}
+
+/// How often the same call may have the same result, with no other call between, before the model is told; and before
+/// the turn fails.
+const REPEATED: u32 = 3;
+const REPEATED_TOO_OFTEN: u32 = 5;
+
+/// The last call of a turn, and how often it was made in a row with the same result.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Repetition {
+    tool: String,
+    /// The call and its result, as a digest.
+    digest: u64,
+    times: u32,
+    told: Told,
+}
+
+/// Whether a model was told something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Told {
+    #[default]
+    No,
+    Yes,
+}
+
+/// A result without the ids of what was made anew: the same message sent twice, or the same content stored twice, gives
+/// the same but for these.
+fn without_ids(result: &str) -> String {
+    let is_of_word =
+        |character: char| character.is_ascii_alphanumeric() || matches!(character, ':' | '-' | '_');
+    let is_id =
+        |word: &str| MessageId::new(word).sequence().is_some() || ArtifactId::from_reference(word).is_some();
+    let mut rest = result;
+    let mut kept = String::with_capacity(result.len());
+    while let Some(begins) = rest.find(is_of_word) {
+        let (before, word) = rest.split_at(begins);
+        let ends = word.find(|character| !is_of_word(character)).unwrap_or(word.len());
+        let (word, after) = word.split_at(ends);
+        kept.push_str(before);
+        kept.push_str(if is_id(word) { "#" } else { word });
+        rest = after;
+    }
+    kept.push_str(rest);
+    kept
+}
+
+impl Repetition {
+    fn after(&self, call: &ToolCall, result: &ToolResult) -> Self {
+        let mut hasher = DefaultHasher::new();
+        call.name.hash(&mut hasher);
+        // Cannot fail: both have text keys only.
+        serde_json::to_string(&call.arguments).unwrap_or_default().hash(&mut hasher);
+        without_ids(&serde_json::to_string(result).unwrap_or_default()).hash(&mut hasher);
+        let digest = hasher.finish();
+        if self.times > 0 && self.digest == digest {
+            return Self { times: self.times + 1, ..self.clone() };
+        }
+        Self { tool: call.name.clone(), digest, times: 1, told: Told::No }
+    }
+
+    fn is_to_be_told(&self) -> bool {
+        self.times >= REPEATED && self.told == Told::No
+    }
+}
+
+impl Turn {
+    /// A turn that was begun by a message.
+    pub(crate) fn new(beginning: Expects) -> Self {
+        Self {
+            beginning,
+            phase: Phase::Asking,
+            calls: VecDeque::new(),
+            refused: Map::new(),
+            called_as: BTreeMap::new(),
+            last_text: None,
+            before_reminder: None,
+            started: None,
+            rounds: 0,
+            empty_answers: 0,
+            broken_calls: 0,
+            repetition: Repetition::default(),
+            heard: 0,
+            unseen: 0,
+            summing_up: SummingUp::NotYet,
+            reminded: Reminded::No,
+            misfit: Misfit::Refused,
+            misfit_told: Told::No,
+        }
+    }
+
+    /// A turn as its records tell it.
+    pub(crate) fn replay<'r>(beginning: Expects, records: impl IntoIterator<Item = &'r Record>) -> Self {
+        let mut turn = Self::new(beginning);
+        for record in records {
+            turn.apply(record);
+        }
+        turn
+    }
+
+    /// How many messages it has taken in.
+    pub(crate) fn heard(&self) -> u64 {
+        self.heard
+    }
+
+    /// How many of them no answer of the model has followed yet.
+    pub(crate) fn unseen(&self) -> u64 {
+        self.unseen
+    }
+
+    /// Whether it was reminded of its children.
+    pub(crate) fn reminded(&self) -> Reminded {
+        // Whoever is to sum up cannot write to anybody any more.
+        if self.summing_up == SummingUp::Asked { Reminded::Once } else { self.reminded }
+    }
+
+    /// What its model is given with the next call; `max_rounds` as for [`Turn::next`].
+    pub(crate) fn tools(&self, max_rounds: u64) -> Tools {
+        let is_over = self.summing_up == SummingUp::Asked || self.rounds >= max_rounds;
+        if is_over { Tools::Withheld } else { Tools::Offered }
+    }
+
+    /// What to do next. `max_rounds` is how many answers with tool calls it may get.
+    pub(crate) fn next(&self, max_rounds: u64) -> Step {
+        match &self.phase {
+            Phase::Ended => Step::Ended,
+            Phase::Silent => Step::Fail("the model gave an empty answer twice".to_owned()),
+            Phase::Unreadable => {
+                Step::Fail("the model wrote a tool call as text that cannot be read, twice".to_owned())
+            }
+            Phase::Repeating => {
+                let Repetition { tool, times, .. } = &self.repetition;
+                Step::Fail(format!(
+                    "repeating: {tool} was called {times} times in a row with the same result"
+                ))
+            }
+            Phase::Closing(text) => Step::Finish(text.clone()),
+            Phase::Running => self.next_call(),
+            Phase::Asking => match self.summing_up {
+                SummingUp::Asked => Step::CallModel(Tools::Withheld),
+                SummingUp::NotYet if self.rounds >= max_rounds => {
+                    Step::Notice(Notice::SumUp { limit: max_rounds })
+                }
+                SummingUp::NotYet if self.repetition.is_to_be_told() => {
+                    let Repetition { tool, times, .. } = self.repetition.clone();
+                    Step::Notice(Notice::Repetition { tool, times: u64::from(times) })
+                }
+                SummingUp::NotYet => Step::CallModel(Tools::Offered),
+            },
+        }
+    }
+
+    fn next_call(&self) -> Step {
+        let Some(call) = self.calls.front() else {
+            return Step::CallModel(Tools::Offered);
+        };
+        if self.has_started(call) {
+            return Step::RecordInterruption(call.clone());
+        }
+        match self.summing_up {
+            SummingUp::Asked => Step::RefuseTool(call.clone()),
+            SummingUp::NotYet => Step::RunTool(call.clone()),
+        }
+    }
+
+    /// The calls that wait to be run, the next one first.
+    pub(crate) fn pending(&self) -> impl Iterator<Item = &ToolCall> {
+        self.calls.iter()
+    }
+
+    /// Whether a call was begun, as far as is known.
+    pub(crate) fn has_started(&self, call: &ToolCall) -> bool {
+        self.started.as_ref().is_some_and(|started| started.as_str() == call.id)
+    }
+
+    /// The name by which the tool of a call was called, where it has another one.
+    pub(crate) fn called_as(&self, call: &ToolCall) -> Option<&str> {
+        self.called_as.get(&call.id).map(String::as_str)
+    }
+
+    /// The result of a call that is refused, whatever its arguments say now.
+    pub(crate) fn refused(&self, call: &ToolCall) -> Option<&Value> {
+        self.refused.get(&call.id)
+    }
+
+    /// Takes in what happened.
+    pub(crate) fn apply(&mut self, record: &Record) {
+        match record {
+            Record::Heard { .. } => {
+                self.heard += 1;
+                self.unseen += 1;
+            }
+            Record::Noticed { notice } => self.take_notice(notice),
+            Record::Replied(replied) => self.take_reply(replied),
+            Record::ToolStarted { call } => self.started = Some(call.clone()),
+            Record::ToolFinished { call, result } => self.take_result(call, result),
+            Record::Compacted { .. } | Record::Status { .. } => {}
+            Record::Failed { .. } | Record::Stopped { .. } => self.phase = Phase::Ended,
+        }
+    }
+
+    fn take_notice(&mut self, notice: &Notice) {
+        match notice {
+            Notice::SumUp { .. } => self.summing_up = SummingUp::Asked,
+            Notice::Repetition { .. } => self.repetition.told = Told::Yes,
+            Notice::UnwrittenChildren { .. } => {
+                self.reminded = Reminded::Once;
+                self.ask_again();
+            }
+            Notice::ResultDoesNotFit { .. } => {
+                self.misfit_told = Told::Yes;
+                self.ask_again();
+            }
+            _ => {}
+        }
+    }
+
+    /// What the model said before it was told something is its last word only if it says nothing more.
+    fn ask_again(&mut self) {
+        let said = std::mem::replace(&mut self.phase, Phase::Asking);
+        if let Phase::Closing(text) = said {
+            self.before_reminder = text;
+        }
+    }
+
+    fn take_reply(&mut self, replied: &Replied) {
+        self.unseen = 0;
+        if self.misfit_told == Told::Yes {
+            // Whatever the model writes now, it writes knowing that.
+            self.misfit = Misfit::Marked;
+        }
+        if replied.taken == Taken::BrokenCall {
+            self.broken_calls += 1;
+        }
+        if !replied.calls.is_empty() {
+            self.rounds += 1;
+            self.calls = replied.calls.iter().cloned().collect();
+            self.refused.clone_from(&replied.refused);
+            self.called_as.clone_from(&replied.called_as);
+            self.last_text.clone_from(&replied.text);
+            self.phase = Phase::Running;
+            return;
+        }
+        if replied.text.is_some() {
+            self.phase = Phase::Closing(replied.text.clone());
+            return;
+        }
+        self.empty_answers += 1;
+        let has_acted = self.rounds > 0;
+        let has_spoken = self.before_reminder.is_some();
+        self.phase = if has_acted || has_spoken || self.beginning == Expects::Nothing {
+            Phase::Closing(self.before_reminder.take())
+        } else if self.empty_answers >= EMPTY_ANSWERS {
+            Phase::Silent
+        } else {
+            Phase::Asking
+        };
+    }
+
+    fn take_result(&mut self, call: &CallId, result: &ToolResult) {
+        if result.refuses_with(MISFIT_CODE) {
+            self.misfit_told = Told::Yes;
+        } else if self.misfit_told == Told::Yes && result.has_sent() {
+            // What was written instead is the answer.
+            self.before_reminder = None;
+        }
+        if let Some(made) = self.calls.iter().find(|waiting| waiting.id == call.as_str()) {
+            self.repetition = self.repetition.after(made, result);
+        }
+        self.calls.retain(|waiting| waiting.id != call.as_str());
+        if self.started.as_ref() == Some(call) {
+            self.started = None;
+        }
+        if self.calls.is_empty() {
+            self.phase = match self.summing_up {
+                // It was told to sum up and called tools all the same: what it said with them has to do.
+                SummingUp::Asked => Phase::Closing(self.last_text.take()),
+                SummingUp::NotYet if self.broken_calls >= BROKEN_CALLS => Phase::Unreadable,
+                SummingUp::NotYet if self.repetition.times >= REPEATED_TOO_OFTEN => Phase::Repeating,
+                SummingUp::NotYet => Phase::Asking,
+            };
+        }
+    }
+}
+
+/// Makes the ids of an answer's calls unique in their conversation: those that the model gave stay where they can.
+pub(crate) fn with_unique_ids(
+    mut calls: Vec<ToolCall>,
+    taken: &HashSet<&str>,
+    turn: i64,
+    round: u64,
+) -> Vec<ToolCall> {
+    let mut used: Vec<String> = Vec::with_capacity(calls.len());
+    for (index, call) in calls.iter_mut().enumerate() {
+        let free =
+            |id: &str| !id.trim().is_empty() && !taken.contains(id) && !used.iter().any(|used| used == id);
+        // A model may have thought of the very id that would be made for it.
+        let mut number = index;
+        while !free(&call.id) {
+            call.id = format!("call_{turn}_{round}_{number}");
+            number += 1;
+        }
+        used.push(call.id.clone());
+    }
+    calls
+}
+
+/// The code of the refusal by which the writer of an answer is told that it does not fit.
+const MISFIT_CODE: &str = "result_does_not_fit";
+
+impl Turn {
+    /// What becomes of an answer that does not fit the schema that was asked for: its writer is told once in a turn.
+    pub(crate) fn misfit(&self) -> Misfit {
+        self.misfit
+    }
+
+    /// How many answers with tool calls it has had.
+    pub(crate) fn rounds(&self) -> u64 {
+        self.rounds
+    }
+}
+
+/// The record of a result.
+pub(crate) fn finished(call: &ToolCall, result: ToolResult) -> Record {
+    Record::ToolFinished { call: CallId::new(call.id.clone()), result }
+}
+
+#[cfg(test)]
+mod tests;

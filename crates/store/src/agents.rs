@@ -1,0 +1,225 @@
+//! Table `agents`, and what the rules need to know of an agent.
+
+use super::{Error, Tx, damaged};
+use polity_registry::Catalogue;
+use polity_society::agent::{Agent, Party, Standing};
+use polity_society::brief::TaskBrief;
+use polity_society::id::{AgentId, RoleId, ServiceId, TaskId};
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row, SqliteConnection};
+use std::collections::HashMap;
+
+const INSERT: &str = "INSERT INTO agents (id, task, parent, role, name, brief, depth, created_at, hired_in)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, (SELECT id FROM turns WHERE agent = ?3 AND task = ?2 AND state = 'open'))";
+const GET: &str = "SELECT a.id, a.task, a.parent, a.role, a.name, a.brief, a.depth, a.ended_at,
+    r.name AS role_name, r.interface_spec, r.service FROM agents a LEFT JOIN roles r ON r.id = a.role WHERE a.id = ?1";
+const EXISTS: &str = "SELECT EXISTS (SELECT 1 FROM agents WHERE id = ?1)";
+const COUNT_CHILDREN: &str =
+    "SELECT count(*) FROM agents WHERE parent = ?1 AND task = ?2 AND ended_at IS NULL";
+const COUNT_OF_TASK: &str = "SELECT count(*) FROM agents WHERE task = ?1 AND ended_at IS NULL";
+const BELOW: &str = "WITH RECURSIVE below (id) AS (
+        SELECT id FROM agents WHERE parent = ?1 AND task = ?2
+        UNION SELECT agents.id FROM agents JOIN below ON agents.parent = below.id)
+    SELECT a.id, a.task, a.parent, a.role, a.name, a.brief, a.depth, a.ended_at,
+    r.name AS role_name, r.interface_spec, r.service
+    FROM below JOIN agents a ON a.id = below.id LEFT JOIN roles r ON r.id = a.role ORDER BY a.depth, a.created_at, a.id";
+const LIVE_SUBTREE: &str = "WITH RECURSIVE branch (id) AS (
+        SELECT ?1 UNION SELECT agents.id FROM agents JOIN branch ON agents.parent = branch.id)
+    SELECT a.id FROM branch JOIN agents a ON a.id = branch.id WHERE a.ended_at IS NULL ORDER BY a.depth, a.id";
+const PAUSE: &str =
+    "UPDATE agents SET paused_at = ?2 WHERE id = ?1 AND paused_at IS NULL AND ended_at IS NULL";
+const UNPAUSE: &str = "UPDATE agents SET paused_at = NULL WHERE id = ?1 AND paused_at IS NOT NULL";
+const PARENTS: &str = "SELECT id, parent FROM agents WHERE task = ?1 AND parent IS NOT NULL";
+const ANCESTORS: &str = "WITH RECURSIVE above (id) AS (
+        SELECT parent FROM agents WHERE id = ?1 AND parent IS NOT NULL
+        UNION SELECT agents.parent FROM agents JOIN above ON agents.id = above.id WHERE agents.parent IS NOT NULL)
+    SELECT id FROM above";
+const END: &str = "UPDATE agents SET ended_at = ?2 WHERE id = ?1 AND ended_at IS NULL";
+const UNWRITTEN: &str = "SELECT a.id FROM agents a WHERE a.parent = ?1 AND a.task = ?2 AND a.ended_at IS NULL
+    AND a.hired_in = ?3
+    AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.task = a.task AND m.receiver = a.id) ORDER BY a.created_at, a.id";
+
+/// Every statement of this file.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] = &[
+    INSERT,
+    GET,
+    EXISTS,
+    COUNT_CHILDREN,
+    COUNT_OF_TASK,
+    BELOW,
+    LIVE_SUBTREE,
+    PAUSE,
+    UNPAUSE,
+    PARENTS,
+    ANCESTORS,
+    END,
+    UNWRITTEN,
+];
+
+/// An agent, as rows have it.
+#[derive(Clone, Debug)]
+pub struct AgentRow {
+    pub id: AgentId,
+    pub task: Option<TaskId>,
+    pub parent: Option<AgentId>,
+    pub role: Option<RoleId>,
+    pub name: Option<String>,
+    pub brief: Option<TaskBrief>,
+    pub depth: u32,
+    pub standing: Standing,
+    pub role_name: String,
+    pub interface_spec: Option<polity_society::role::InterfaceSpec>,
+    pub service: Option<ServiceId>,
+}
+
+impl AgentRow {
+    /// What the rules see of it, with the capabilities that its service has now.
+    pub fn party(&self, catalogue: &Catalogue) -> Party {
+        Party {
+            id: self.id.clone(),
+            task: self.task.clone(),
+            role_name: self.role_name.clone(),
+            interface_spec: self.interface_spec.clone(),
+            objective: self.brief.as_ref().map(|brief| brief.objective.clone()),
+            standing: self.standing,
+            depth: self.depth,
+            capabilities: catalogue.service_for(self.service.as_ref()).capabilities.clone(),
+        }
+    }
+}
+
+pub async fn insert(tx: &mut Tx, agent: &Agent) -> Result<(), Error> {
+    sqlx::query(INSERT)
+        .bind(agent.id.as_str())
+        .bind(agent.task.as_str())
+        .bind(agent.parent.as_str())
+        .bind(agent.role.as_str())
+        .bind(agent.name.as_ref().map(polity_society::name::Name::as_str))
+        .bind(sqlx::types::Json(&agent.brief))
+        .bind(agent.depth)
+        .bind(tx.now)
+        .execute(&mut tx.connection)
+        .await?;
+    polity_points::point!("agents::inserted");
+    Ok(())
+}
+
+pub async fn get(connection: &mut SqliteConnection, id: &AgentId) -> Result<Option<AgentRow>, Error> {
+    let row = sqlx::query(GET).bind(id.as_str()).fetch_optional(connection).await?;
+    row.as_ref().map(read).transpose()
+}
+
+pub async fn exists(connection: &mut SqliteConnection, id: &str) -> Result<bool, Error> {
+    Ok(sqlx::query_scalar(EXISTS).bind(id).fetch_one(connection).await?)
+}
+
+/// How many live children an agent has in a task.
+pub async fn count_children(
+    connection: &mut SqliteConnection,
+    parent: &AgentId,
+    task: &TaskId,
+) -> Result<u64, Error> {
+    let count: i64 = sqlx::query_scalar(COUNT_CHILDREN)
+        .bind(parent.as_str())
+        .bind(task.as_str())
+        .fetch_one(connection)
+        .await?;
+    Ok(count.unsigned_abs())
+}
+
+/// How many live agents a task has.
+pub async fn count_of_task(connection: &mut SqliteConnection, task: &TaskId) -> Result<u64, Error> {
+    let count: i64 = sqlx::query_scalar(COUNT_OF_TASK).bind(task.as_str()).fetch_one(connection).await?;
+    Ok(count.unsigned_abs())
+}
+
+/// All below an agent in a task, parents before children.
+pub async fn below(
+    connection: &mut SqliteConnection,
+    agent: &AgentId,
+    task: &TaskId,
+) -> Result<Vec<AgentRow>, Error> {
+    let rows = sqlx::query(BELOW).bind(agent.as_str()).bind(task.as_str()).fetch_all(connection).await?;
+    rows.iter().map(read).collect()
+}
+
+/// All above an agent.
+pub async fn ancestors(connection: &mut SqliteConnection, agent: &AgentId) -> Result<Vec<AgentId>, Error> {
+    let rows = sqlx::query(ANCESTORS).bind(agent.as_str()).fetch_all(connection).await?;
+    Ok(rows.iter().map(|row| AgentId::new(row.get::<String, _>(0))).collect())
+}
+
+/// An agent and all below it in all tasks, without those that have ended; those above before those below.
+pub async fn live_subtree(connection: &mut SqliteConnection, top: &AgentId) -> Result<Vec<AgentId>, Error> {
+    let ids: Vec<String> = sqlx::query_scalar(LIVE_SUBTREE).bind(top.as_str()).fetch_all(connection).await?;
+    Ok(ids.into_iter().map(AgentId::new).collect())
+}
+
+/// Notes that the person paused an agent. Says whether it was not paused before.
+pub async fn pause(tx: &mut Tx, id: &AgentId) -> Result<bool, Error> {
+    let done = sqlx::query(PAUSE).bind(id.as_str()).bind(tx.now).execute(&mut tx.connection).await?;
+    polity_points::point!("agents::paused");
+    Ok(done.rows_affected() == 1)
+}
+
+/// Notes that an agent is paused no longer. Says whether it was.
+pub async fn unpause(tx: &mut Tx, id: &AgentId) -> Result<bool, Error> {
+    let done = sqlx::query(UNPAUSE).bind(id.as_str()).execute(&mut tx.connection).await?;
+    polity_points::point!("agents::unpaused");
+    Ok(done.rows_affected() == 1)
+}
+
+/// Who hired whom in a task, those that have ended included.
+pub async fn parents(
+    connection: &mut SqliteConnection,
+    task: &TaskId,
+) -> Result<HashMap<AgentId, AgentId>, Error> {
+    let rows = sqlx::query(PARENTS).bind(task.as_str()).fetch_all(connection).await?;
+    let read = |row: &SqliteRow| {
+        (AgentId::new(row.get::<String, _>("id")), AgentId::new(row.get::<String, _>("parent")))
+    };
+    Ok(rows.iter().map(read).collect())
+}
+
+/// Notes that an agent has ended. Says whether it had not before.
+pub async fn end(tx: &mut Tx, id: &AgentId) -> Result<bool, Error> {
+    let done = sqlx::query(END).bind(id.as_str()).bind(tx.now).execute(&mut tx.connection).await?;
+    polity_points::point!("agents::ended");
+    Ok(done.rows_affected() == 1)
+}
+
+/// The children that an agent has hired in a turn and that nobody has written to.
+pub async fn unwritten_children(
+    connection: &mut SqliteConnection,
+    conversation: &super::Conversation,
+    turn: i64,
+) -> Result<Vec<AgentId>, Error> {
+    let query =
+        sqlx::query(UNWRITTEN).bind(conversation.agent.as_str()).bind(conversation.task.as_str()).bind(turn);
+    let rows = query.fetch_all(connection).await?;
+    Ok(rows.iter().map(|row| AgentId::new(row.get::<String, _>(0))).collect())
+}
+
+pub(crate) fn read(row: &SqliteRow) -> Result<AgentRow, Error> {
+    let id: String = row.get("id");
+    let parse = |column: &str| row.get::<Option<String>, _>(column);
+    let brief = parse("brief").map(|text| serde_json::from_str(&text)).transpose();
+    let interface_spec = parse("interface_spec").map(|text| serde_json::from_str(&text)).transpose();
+    let ended = row.get::<Option<i64>, _>("ended_at").is_some();
+    let depth = u32::try_from(row.get::<i64, _>("depth"));
+    Ok(AgentRow {
+        task: parse("task").map(TaskId::new),
+        parent: parse("parent").map(AgentId::new),
+        role: parse("role").map(RoleId::new),
+        name: parse("name"),
+        brief: brief.map_err(|error| damaged("agents", &id, error))?,
+        depth: depth.map_err(|error| damaged("agents", &id, error))?,
+        standing: if ended { Standing::Ended } else { Standing::Active },
+        // Root and the person fill no role: their own names stand in.
+        role_name: parse("role_name").unwrap_or_else(|| id.clone()),
+        interface_spec: interface_spec.map_err(|error| damaged("agents", &id, error))?,
+        service: parse("service").map(ServiceId::new),
+        id: AgentId::new(id),
+    })
+}

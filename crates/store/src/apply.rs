@@ -1,0 +1,185 @@
+//! Writes what passed the rules: rows, the events that tell of them, and the bells of those concerned.
+
+use super::{
+    Conversation, Error, Tx, agents, artifacts, contacts, events, messages, records, roles, tasks, turns,
+};
+use crate::Bell;
+use crate::record::Record;
+use polity_registry::Snapshot;
+use polity_society::agent::Standing;
+use polity_society::change::Change;
+use polity_society::id::{AgentId, MessageId, TaskId};
+use polity_society::message::{Body, Expects, Message, Sender};
+use polity_society::notice::Notice;
+use polity_society::rules;
+use polity_view::Event;
+
+/// How much of a message between agents an event shows, in characters.
+const EXCERPT_CHARS: usize = 200;
+
+/// Writes changes, in order. All of them are written, or the transaction's job fails.
+pub async fn apply(tx: &mut Tx, snapshot: &Snapshot, changes: Vec<Change>) -> Result<(), Error> {
+    let mut ended = Vec::new();
+    for change in changes {
+        match change {
+            Change::RoleCreated(role) => {
+                roles::insert(tx, &role).await?;
+                let event = Event::RoleCreated {
+                    task: role.task,
+                    role: role.id,
+                    name: role.name.to_string(),
+                    creator: role.creator,
+                    service: role.service,
+                };
+                events::append(tx, &event).await?;
+            }
+            Change::AgentCreated(agent) => {
+                agents::insert(tx, &agent).await?;
+                let event = Event::AgentCreated {
+                    task: agent.task,
+                    agent: agent.id,
+                    parent: agent.parent,
+                    role: agent.role,
+                    objective: excerpt(&agent.brief.objective),
+                };
+                events::append(tx, &event).await?;
+            }
+            Change::ContactAdded(contact) => {
+                if contacts::insert(tx, &contact).await? {
+                    let event = Event::ContactAdded {
+                        owner: contact.owner,
+                        agent: contact.agent,
+                        source: contact.source,
+                        introduced_by: contact.introduced_by,
+                    };
+                    events::append(tx, &event).await?;
+                }
+            }
+            Change::MessageAccepted(message) => accept(tx, snapshot, &message).await?,
+            Change::RequestAnswered { request, answer } => messages::answer(tx, &request, &answer).await?,
+            Change::AccessGranted { agent, artifact } => {
+                artifacts::grant(&mut tx.connection, &agent, &artifact).await?;
+            }
+            Change::AgentEnded { agent, by, reason } => {
+                if end_agent(tx, &agent, reason.clone()).await? {
+                    ended.push((agent, by, reason));
+                }
+            }
+        }
+    }
+    // Only now is it known who is left to be told.
+    for (agent, by, reason) in ended {
+        return_mail(tx, snapshot, &agent).await?;
+        close_requests(tx, snapshot, &agent, &by, &reason).await?;
+    }
+    Ok(())
+}
+
+async fn accept(tx: &mut Tx, snapshot: &Snapshot, message: &Message) -> Result<(), Error> {
+    messages::insert(tx, message).await?;
+    let (message_type, text, attachments) = match &message.body {
+        Body::Payload(payload) => {
+            let words = payload.words().map_or_else(|| payload.to_json_text(), str::to_owned);
+            (Some(payload.message_type), words, payload.attachments.clone())
+        }
+        Body::Notice(notice) => (None, notice.text(&snapshot.prompts.texts), Vec::new()),
+    };
+    let event = Event::MessageAccepted {
+        task: message.task.clone(),
+        message: message.id.clone(),
+        from: message.from.as_str().to_owned(),
+        to: message.to.clone(),
+        message_type: Event::type_name(message_type),
+        text: if message.to.is_user() { text } else { excerpt(&text) },
+        attachments,
+        in_reply_to: message.in_reply_to.clone(),
+        finality: message.finality,
+    };
+    events::append(tx, &event).await?;
+    if message.from.party().is_some_and(AgentId::is_user) {
+        tasks::reopen(tx, &message.task).await?;
+    }
+    if message.due_at.is_some() {
+        tx.ring(Bell::Timer);
+    }
+    if !message.to.is_user() {
+        tx.ring(Bell::Mailbox(Conversation { agent: message.to.clone(), task: message.task.clone() }));
+    }
+    Ok(())
+}
+
+/// Ends an agent: its turn stops. Says whether it had not ended before.
+async fn end_agent(tx: &mut Tx, agent: &AgentId, reason: String) -> Result<bool, Error> {
+    if !agents::end(tx, agent).await? {
+        return Ok(false);
+    }
+    let task = agents::get(&mut tx.connection, agent).await?.and_then(|row| row.task);
+    if let (Some(turn), Some(task)) = (turns::open_of(&mut tx.connection, agent).await?, task) {
+        let conversation = Conversation { agent: agent.clone(), task };
+        records::append(tx, &conversation, turn, &Record::Stopped { reason: reason.clone() }).await?;
+        turns::end(tx, turn, turns::Ended::Stopped).await?;
+    }
+    events::append(tx, &Event::AgentEnded { agent: agent.clone(), reason }).await?;
+    tx.ring(Bell::Halt(agent.clone()));
+    Ok(true)
+}
+
+/// What an agent that has ended has not worked through goes back to those who sent it.
+async fn return_mail(tx: &mut Tx, snapshot: &Snapshot, agent: &AgentId) -> Result<(), Error> {
+    for message in messages::bounce_all(tx, agent).await? {
+        let event = Event::MessageBounced { message: message.id.clone(), to: agent.clone() };
+        events::append(tx, &event).await?;
+        let about = (message.expects == Expects::Answer).then(|| message.id.clone());
+        let notice = Notice::Bounced { to: agent.clone(), message: message.id };
+        if let Sender::Party(sender) = &message.from {
+            tell(tx, snapshot, &message.task, sender, notice, about).await?;
+        }
+    }
+    Ok(())
+}
+
+/// What an agent that has ended was asked and will never answer: those who asked wait no longer, and are told, but for
+/// the one who ended it.
+async fn close_requests(
+    tx: &mut Tx,
+    snapshot: &Snapshot,
+    agent: &AgentId,
+    by: &AgentId,
+    reason: &str,
+) -> Result<(), Error> {
+    for request in messages::close_requests(tx, agent).await? {
+        let notice = Notice::Terminated { agent: agent.clone(), reason: reason.to_owned() };
+        if let Sender::Party(asker) = &request.from
+            && asker != by
+        {
+            tell(tx, snapshot, &request.task, asker, notice, Some(request.id)).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Has the system say something to somebody, if they can still hear it. `about` is the request that it concerns.
+pub async fn tell(
+    tx: &mut Tx,
+    snapshot: &Snapshot,
+    task: &TaskId,
+    to: &AgentId,
+    notice: Notice,
+    about: Option<MessageId>,
+) -> Result<(), Error> {
+    let row = agents::get(&mut tx.connection, to).await?;
+    if row.is_none_or(|row| row.standing == Standing::Ended) {
+        return Ok(());
+    }
+    let id = messages::next_id(tx).await?;
+    accept(tx, snapshot, &rules::notice(id, task.clone(), to.clone(), notice, about)).await
+}
+
+fn excerpt(text: &str) -> String {
+    let mut characters = text.chars();
+    let mut excerpt: String = characters.by_ref().take(EXCERPT_CHARS).collect();
+    if characters.next().is_some() {
+        excerpt.push('…');
+    }
+    excerpt
+}

@@ -1,0 +1,72 @@
+//! Table `contacts`.
+
+use super::agents::{self, AgentRow};
+use super::{Error, Tx};
+use polity_society::contact::{Contact, Source};
+use polity_society::id::{AgentId, TaskId};
+use sqlx::{Row, SqliteConnection};
+
+const INSERT: &str =
+    "INSERT INTO contacts (owner, agent, source, introduced_by, since) VALUES (?1, ?2, ?3, ?4, ?5)
+    ON CONFLICT DO NOTHING";
+/// Tasks do not mix: of those who belong to a task, only those of this one are seen.
+const OF: &str = "SELECT a.id, a.task, a.parent, a.role, a.name, a.brief, a.depth, a.ended_at,
+    r.name AS role_name, r.interface_spec,
+    coalesce(r.service, (SELECT service FROM tasks WHERE id = ?2)) AS service, c.source, c.introduced_by, c.since
+    FROM contacts c JOIN agents a ON a.id = c.agent LEFT JOIN roles r ON r.id = a.role
+    WHERE c.owner = ?1 AND (a.task IS NULL OR a.task = ?2) ORDER BY c.since, c.agent";
+const KNOWS: &str = "SELECT EXISTS (SELECT 1 FROM contacts WHERE owner = ?1 AND agent = ?2)";
+
+/// Every statement of this file.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] = &[INSERT, OF, KNOWS];
+
+/// An entry with the row of the other.
+#[derive(Clone, Debug)]
+pub struct ContactRow {
+    pub agent: AgentRow,
+    pub source: Source,
+    pub introduced_by: Option<AgentId>,
+    pub since: i64,
+}
+
+/// Writes an entry; says whether it is new.
+pub async fn insert(tx: &mut Tx, contact: &Contact) -> Result<bool, Error> {
+    let done = sqlx::query(INSERT)
+        .bind(contact.owner.as_str())
+        .bind(contact.agent.as_str())
+        .bind(contact.source.as_str())
+        .bind(contact.introduced_by.as_ref().map(AgentId::as_str))
+        .bind(tx.now)
+        .execute(&mut tx.connection)
+        .await?;
+    polity_points::point!("contacts::inserted");
+    Ok(done.rows_affected() == 1)
+}
+
+/// The registry of an agent in a task, oldest entry first.
+pub async fn of(
+    connection: &mut SqliteConnection,
+    owner: &AgentId,
+    task: &TaskId,
+) -> Result<Vec<ContactRow>, Error> {
+    let rows = sqlx::query(OF).bind(owner.as_str()).bind(task.as_str()).fetch_all(connection).await?;
+    rows.iter()
+        .map(|row| {
+            Ok(ContactRow {
+                agent: agents::read(row)?,
+                source: Source::from_name(&row.get::<String, _>("source")),
+                introduced_by: row.get::<Option<String>, _>("introduced_by").map(AgentId::new),
+                since: row.get("since"),
+            })
+        })
+        .collect()
+}
+
+pub async fn knows(
+    connection: &mut SqliteConnection,
+    owner: &AgentId,
+    agent: &AgentId,
+) -> Result<bool, Error> {
+    Ok(sqlx::query_scalar(KNOWS).bind(owner.as_str()).bind(agent.as_str()).fetch_one(connection).await?)
+}

@@ -1,0 +1,55 @@
+//! Table `events`.
+
+use super::{Error, Tx, damaged};
+use polity_society::id::{AgentId, MessageId, TaskId};
+use polity_view::{Entry, Event};
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row, SqliteConnection};
+
+const INSERT: &str =
+    "INSERT INTO events (task, agent, kind, body, created_at) VALUES (?1, ?2, ?3, ?4, ?5) RETURNING seq";
+const NEWEST: &str = "SELECT coalesce(max(seq), 0) FROM events";
+const OF_MESSAGE: &str = "SELECT seq, body, created_at FROM events
+    WHERE kind = 'message_accepted' AND task = ?2 AND json_extract(body, '$.message') = ?1";
+
+/// Every statement of this file.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] = &[INSERT, NEWEST, OF_MESSAGE];
+
+pub async fn append(tx: &mut Tx, event: &Event) -> Result<(), Error> {
+    let value = serde_json::to_value(event).map_err(|error| damaged("events", "new", error))?;
+    let kind = value.get("event").and_then(serde_json::Value::as_str).unwrap_or_default();
+    tracing::debug!(event = %value, "recorded");
+    let row = sqlx::query(INSERT)
+        .bind(event.task().map(TaskId::as_str))
+        .bind(event.agent().map(AgentId::as_str))
+        .bind(kind)
+        .bind(value.to_string())
+        .bind(tx.now)
+        .fetch_one(&mut tx.connection)
+        .await?;
+    polity_points::point!("events::appended");
+    tx.event_written(row.get("seq"));
+    Ok(())
+}
+
+pub async fn newest(connection: &mut SqliteConnection) -> Result<i64, Error> {
+    Ok(sqlx::query_scalar(NEWEST).fetch_one(connection).await?)
+}
+
+/// The event that tells of a message.
+pub async fn of_message(
+    connection: &mut SqliteConnection,
+    message: &MessageId,
+    task: &TaskId,
+) -> Result<Option<Entry>, Error> {
+    let query = sqlx::query(OF_MESSAGE).bind(message.as_str()).bind(task.as_str());
+    query.fetch_optional(connection).await?.as_ref().map(read).transpose()
+}
+
+pub(crate) fn read(row: &SqliteRow) -> Result<Entry, Error> {
+    let seq: i64 = row.get("seq");
+    let event = serde_json::from_str(&row.get::<String, _>("body"))
+        .map_err(|error| damaged("events", &seq.to_string(), error))?;
+    Ok(Entry { seq, at: row.get("created_at"), event })
+}

@@ -1,0 +1,46 @@
+//! Tables `holds` and `releases`: conversations that are parked, and from where on they were let go on.
+
+use super::{Conversation, Error, Tx};
+use polity_society::id::{AgentId, TaskId};
+use sqlx::{Row, SqliteConnection};
+
+const INSERT: &str =
+    "INSERT INTO holds (agent, task, reason, created_at) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
+const HELD: &str = "SELECT EXISTS (SELECT 1 FROM holds WHERE agent = ?1 AND task = ?2)
+    OR EXISTS (SELECT 1 FROM agents WHERE id = ?1 AND paused_at IS NOT NULL)";
+const RELEASE: &str = "DELETE FROM holds WHERE agent = ?1 RETURNING task";
+const RELEASED: &str = "INSERT INTO releases (agent, task, turn)
+    VALUES (?1, ?2, coalesce((SELECT max(id) FROM turns WHERE agent = ?1 AND task = ?2), 0))
+    ON CONFLICT DO UPDATE SET turn = excluded.turn";
+
+/// Every statement of this file.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] = &[INSERT, HELD, RELEASE, RELEASED];
+
+/// Parks a conversation; says whether it was not parked before.
+pub async fn insert(tx: &mut Tx, conversation: &Conversation, reason: &str) -> Result<bool, Error> {
+    let query = sqlx::query(INSERT).bind(conversation.agent.as_str()).bind(conversation.task.as_str());
+    let done = query.bind(reason).bind(tx.now).execute(&mut tx.connection).await?;
+    polity_points::point!("holds::inserted");
+    Ok(done.rows_affected() == 1)
+}
+
+/// Whether a conversation is parked, or its agent paused.
+pub async fn held(connection: &mut SqliteConnection, conversation: &Conversation) -> Result<bool, Error> {
+    let query = sqlx::query_scalar(HELD).bind(conversation.agent.as_str());
+    Ok(query.bind(conversation.task.as_str()).fetch_one(connection).await?)
+}
+
+/// Lets the parked conversations of an agent go on; says which they are.
+pub async fn release(tx: &mut Tx, agent: &AgentId) -> Result<Vec<Conversation>, Error> {
+    let rows = sqlx::query(RELEASE).bind(agent.as_str()).fetch_all(&mut tx.connection).await?;
+    polity_points::point!("holds::released");
+    let mut released = Vec::with_capacity(rows.len());
+    for row in rows {
+        let task = TaskId::new(row.get::<String, _>("task"));
+        let query = sqlx::query(RELEASED).bind(agent.as_str()).bind(task.as_str());
+        query.execute(&mut tx.connection).await?;
+        released.push(Conversation { agent: agent.clone(), task });
+    }
+    Ok(released)
+}

@@ -1,0 +1,213 @@
+//! Looks at a whole database: its structure, and every row as the daemon would read it.
+
+use super::database::findings;
+use crate::{Error, MIGRATIONS, agents, artifacts, damaged, events, exchanges, messages, records, roles};
+use futures::TryStreamExt;
+use polity_artifacts::BlobHash;
+use polity_society::id::ArtifactId;
+use sqlx::sqlite::{Sqlite, SqliteConnection, SqliteRow};
+use sqlx::{Column as _, Decode, Row, TypeInfo, ValueRef};
+use std::collections::{BTreeMap, HashMap};
+
+const BEGIN: &str = "BEGIN";
+const INTEGRITY: &str = "PRAGMA integrity_check";
+const FOREIGN_KEYS: &str = "PRAGMA foreign_key_check";
+const HAS_SCHEMA: &str = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = '_sqlx_migrations')";
+const SCHEMA: &str = "SELECT coalesce(max(version), 0) FROM _sqlx_migrations";
+const COLUMNS: &str = "SELECT name, type, \"notnull\" OR pk > 0 AS needed FROM pragma_table_info(?1)";
+const BLOBS: &str = "SELECT id, blob FROM artifacts ORDER BY id";
+
+/// Every statement of this file but for those of the tables.
+#[cfg(test)]
+pub(crate) const STATEMENTS: &[&str] = &[BEGIN, INTEGRITY, FOREIGN_KEYS, HAS_SCHEMA, SCHEMA, COLUMNS, BLOBS];
+
+/// A table, and how the daemon reads its rows.
+struct Table {
+    name: &'static str,
+    rows: &'static str,
+    read: fn(&SqliteRow) -> Result<(), Error>,
+}
+
+const TABLES: &[Table] = &[
+    Table { name: "tasks", rows: "SELECT * FROM tasks", read: |_| Ok(()) },
+    Table { name: "roles", rows: "SELECT * FROM roles", read: |row| roles::read(row).map(drop) },
+    Table {
+        name: "agents",
+        // What is read of an agent's role is looked at with the role.
+        rows: "SELECT *, NULL AS role_name, NULL AS interface_spec, NULL AS service FROM agents",
+        read: |row| agents::read(row).map(drop),
+    },
+    Table { name: "contacts", rows: "SELECT * FROM contacts", read: |_| Ok(()) },
+    Table { name: "messages", rows: "SELECT * FROM messages", read: |row| messages::read(row).map(drop) },
+    Table { name: "turns", rows: "SELECT * FROM turns", read: |_| Ok(()) },
+    Table { name: "records", rows: "SELECT * FROM records", read: |row| records::read(row).map(drop) },
+    Table { name: "artifacts", rows: "SELECT * FROM artifacts", read: artifact },
+    Table { name: "artifact_grants", rows: "SELECT * FROM artifact_grants", read: |_| Ok(()) },
+    Table { name: "model_calls", rows: "SELECT * FROM model_calls", read: |_| Ok(()) },
+    Table { name: "notes", rows: "SELECT * FROM notes", read: |_| Ok(()) },
+    Table { name: "outputs", rows: "SELECT * FROM outputs", read: |_| Ok(()) },
+    Table { name: "events", rows: "SELECT * FROM events", read: |row| events::read(row).map(drop) },
+    Table { name: "releases", rows: "SELECT * FROM releases", read: |_| Ok(()) },
+    Table { name: "posts", rows: "SELECT * FROM posts", read: |_| Ok(()) },
+    Table { name: "holds", rows: "SELECT * FROM holds", read: |_| Ok(()) },
+    Table { name: "exchanges", rows: "SELECT * FROM exchanges", read: |row| exchanges::read(row).map(drop) },
+];
+
+fn artifact(row: &SqliteRow) -> Result<(), Error> {
+    let stored = artifacts::read(row)?;
+    match stored.damage {
+        Some(damage) => Err(damaged("artifacts", stored.artifact.id.as_str(), damage)),
+        None => Ok(()),
+    }
+}
+
+/// Which schema a database has, against the one that this program makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Schema {
+    /// The same.
+    Known,
+    /// An older one, or none yet: it is brought up to date at the next start.
+    Older,
+    /// A newer one.
+    Newer {
+        /// The newest migration in the file.
+        found: i64,
+        /// The newest migration of this program.
+        known: i64,
+    },
+}
+
+/// Has everything that is read from now on be of one moment.
+pub(crate) async fn begin(connection: &mut SqliteConnection) -> Result<(), Error> {
+    sqlx::query(BEGIN).execute(connection).await?;
+    Ok(())
+}
+
+/// What is wrong with the structure of the file, and with rows that name rows that are not there.
+pub(crate) async fn structure(connection: &mut SqliteConnection) -> Vec<String> {
+    let mut problems = Vec::new();
+    match sqlx::query_scalar::<_, String>(INTEGRITY).fetch_all(&mut *connection).await {
+        Ok(verdicts) => problems.extend(verdicts.iter().flat_map(|text| findings(text)).map(str::to_owned)),
+        Err(error) => problems.push(format!("the structure cannot be read: {error}")),
+    }
+    match sqlx::query(FOREIGN_KEYS).fetch_all(connection).await {
+        Ok(rows) => problems.extend(rows.iter().map(stray)),
+        Err(error) => problems.push(format!("what rows name cannot be looked at: {error}")),
+    }
+    problems
+}
+
+/// A row that names one that is not there.
+fn stray(row: &SqliteRow) -> String {
+    let text = |column: &str| row.try_get::<String, _>(column).unwrap_or_default();
+    let which = match row.try_get::<Option<i64>, _>("rowid") {
+        Ok(Some(number)) => format!("row {number}"),
+        // Tables without row numbers do not say.
+        Ok(None) | Err(_) => "a row".to_owned(),
+    };
+    format!("{which} of table {} names a row of table {} that is not there", text("table"), text("parent"))
+}
+
+/// Which schema the database has.
+pub(crate) async fn schema(connection: &mut SqliteConnection) -> Result<Schema, Error> {
+    let known = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default();
+    let found = if sqlx::query_scalar(HAS_SCHEMA).fetch_one(&mut *connection).await? {
+        sqlx::query_scalar(SCHEMA).fetch_one(connection).await?
+    } else {
+        0
+    };
+    Ok(match found.cmp(&known) {
+        std::cmp::Ordering::Less => Schema::Older,
+        std::cmp::Ordering::Equal => Schema::Known,
+        std::cmp::Ordering::Greater => Schema::Newer { found, known },
+    })
+}
+
+/// Reads every row of every table; says how many there are, and adds what is wrong with them to the problems. The
+/// schema must be the known one.
+pub(crate) async fn rows(connection: &mut SqliteConnection, problems: &mut Vec<String>) -> u64 {
+    let mut count = 0;
+    for table in TABLES {
+        if let Err(error) = rows_of(connection, table, &mut count, problems).await {
+            problems.push(format!("table {} cannot be read to its end: {error}", table.name));
+        }
+    }
+    count
+}
+
+async fn rows_of(
+    connection: &mut SqliteConnection,
+    table: &Table,
+    count: &mut u64,
+    problems: &mut Vec<String>,
+) -> Result<(), sqlx::Error> {
+    let mut columns = HashMap::new();
+    for row in sqlx::query(COLUMNS).bind(table.name).fetch_all(&mut *connection).await? {
+        let column = Column { declared: row.try_get("type")?, needed: row.try_get("needed")? };
+        columns.insert(row.try_get::<String, _>("name")?, column);
+    }
+    let mut rows = sqlx::query(table.rows).fetch(connection);
+    while let Some(row) = rows.try_next().await? {
+        *count += 1;
+        // Reading takes for granted that each value is of its type.
+        let read = well_typed(&row, &columns)
+            .map_err(|what| damaged(table.name, &id(&row), what))
+            .and_then(|()| (table.read)(&row));
+        problems.extend(read.err().map(|error| error.to_string()));
+    }
+    Ok(())
+}
+
+/// What the schema says of a column.
+struct Column {
+    declared: String,
+    needed: bool,
+}
+
+/// Whether every value is of the type of its column, and every text is text.
+fn well_typed(row: &SqliteRow, columns: &HashMap<String, Column>) -> Result<(), String> {
+    for at in row.columns() {
+        let name = at.name();
+        let Some(column) = columns.get(name) else { continue };
+        let value = row.try_get_raw(at.ordinal()).map_err(|error| error.to_string())?;
+        if value.is_null() {
+            if column.needed {
+                return Err(format!("{name} is missing"));
+            }
+            continue;
+        }
+        let found = value.type_info().name().to_owned();
+        if found != column.declared {
+            return Err(format!("{name} is of type {found}, not {}", column.declared));
+        }
+        if found == "TEXT" {
+            <&str as Decode<'_, Sqlite>>::decode(value)
+                .map_err(|error| format!("{name} is no text: {error}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// What a row is called: the value of its first column.
+fn id(row: &SqliteRow) -> String {
+    let number = row.try_get::<i64, _>(0).map(|number| number.to_string());
+    row.try_get::<String, _>(0).or(number).unwrap_or_else(|_| "a row without a name".to_owned())
+}
+
+/// Which bytes are needed, and by which artifacts.
+pub(crate) async fn blobs(
+    connection: &mut SqliteConnection,
+) -> Result<BTreeMap<BlobHash, Vec<ArtifactId>>, Error> {
+    let mut needed: BTreeMap<BlobHash, Vec<ArtifactId>> = BTreeMap::new();
+    for row in sqlx::query(BLOBS).fetch_all(connection).await? {
+        let id = ArtifactId::new(row.try_get::<String, _>("id")?);
+        needed.entry(BlobHash::new(row.try_get::<String, _>("blob")?)).or_default().push(id);
+    }
+    Ok(needed)
+}
+
+/// The tables that are looked at.
+#[cfg(test)]
+pub(super) fn table_names() -> Vec<&'static str> {
+    TABLES.iter().map(|table| table.name).collect()
+}

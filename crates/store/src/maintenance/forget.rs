@@ -1,0 +1,82 @@
+//! Keeps the database within `retention.maxDatabaseBytes`: what was said and done in the tasks that were over first is
+//! forgotten. Who was hired and in which role stays; that takes little room, and other rows name it.
+
+use super::unneeded;
+use crate::{Error, Tx, events};
+use polity_society::id::{ArtifactId, TaskId};
+use polity_view::Event;
+use sqlx::sqlite::SqliteConnection;
+use std::collections::BTreeSet;
+
+const USED: &str = "SELECT (page_count - freelist_count) * page_size
+    FROM pragma_page_count, pragma_freelist_count, pragma_page_size";
+/// The newest task stays: somebody may ask how it ended.
+const OLDEST: &str = "SELECT id FROM tasks WHERE id IN (SELECT value FROM json_each(?1))
+    AND forgotten_at IS NULL AND rowid < (SELECT max(rowid) FROM tasks) ORDER BY rowid LIMIT 1";
+const STILL_OVER: &str = "SELECT EXISTS (SELECT 1 FROM tasks WHERE id = ?1 AND state = 'idle')";
+const FORGOTTEN: &str = "UPDATE tasks SET forgotten_at = ?2 WHERE id = ?1";
+const EVENTS: &str = "DELETE FROM events WHERE task = ?1";
+const CALLS: &str = "DELETE FROM model_calls WHERE task = ?1";
+const RECORDS: &str = "DELETE FROM records WHERE turn IN (SELECT id FROM turns WHERE task = ?1)";
+const MESSAGES: &str = "DELETE FROM messages WHERE task = ?1";
+const HIRED: &str =
+    "UPDATE agents SET hired_in = NULL WHERE hired_in IN (SELECT id FROM turns WHERE task = ?1)";
+const RELEASES: &str = "DELETE FROM releases WHERE task = ?1";
+const POSTS: &str = "DELETE FROM posts WHERE task = ?1";
+const EXCHANGES: &str = "DELETE FROM exchanges WHERE task = ?1";
+const NOTES: &str = "DELETE FROM notes WHERE task = ?1";
+const OUTPUTS: &str = "DELETE FROM outputs WHERE task = ?1";
+const TURNS: &str = "DELETE FROM turns WHERE task = ?1";
+
+/// Every statement of this file.
+#[cfg(test)]
+pub(crate) const STATEMENTS: &[&str] = &[
+    USED, OLDEST, STILL_OVER, FORGOTTEN, EVENTS, CALLS, RECORDS, MESSAGES, HIRED, RELEASES, POSTS, EXCHANGES,
+    NOTES, OUTPUTS, TURNS,
+];
+
+/// How many bytes of the database hold something; what was freed is used again.
+pub(crate) async fn used(connection: &mut SqliteConnection) -> Result<u64, Error> {
+    let used: i64 = sqlx::query_scalar(USED).fetch_one(connection).await?;
+    Ok(used.unsigned_abs())
+}
+
+/// A task that is to be forgotten.
+pub(crate) struct Oldest {
+    task: String,
+    /// Its artifacts that no other task names.
+    artifacts: BTreeSet<ArtifactId>,
+}
+
+/// The oldest task that is over, if the database has more than so many bytes. Reads much, and so without a lock.
+pub(crate) async fn oldest(connection: &mut SqliteConnection, most: u64) -> Result<Option<Oldest>, Error> {
+    if used(connection).await? <= most {
+        return Ok(None);
+    }
+    let over = unneeded::over(connection, i64::MAX).await?;
+    let candidates = serde_json::json!(over).to_string();
+    let oldest: Option<String> =
+        sqlx::query_scalar(OLDEST).bind(candidates).fetch_optional(&mut *connection).await?;
+    let Some(task) = oldest else { return Ok(None) };
+    let artifacts = unneeded::of_tasks(connection, std::slice::from_ref(&task)).await?;
+    Ok(Some(Oldest { task, artifacts }))
+}
+
+/// Forgets a task, unless somebody has gone on with it. Says whether it did.
+pub(crate) async fn forget(tx: &mut Tx, oldest: Oldest) -> Result<bool, Error> {
+    let Oldest { task, artifacts } = oldest;
+    let still_over: bool = sqlx::query_scalar(STILL_OVER).bind(&task).fetch_one(&mut tx.connection).await?;
+    if !still_over {
+        return Ok(false);
+    }
+    unneeded::remove(tx, &artifacts).await?;
+    for statement in
+        [EVENTS, CALLS, RECORDS, MESSAGES, HIRED, RELEASES, POSTS, EXCHANGES, NOTES, OUTPUTS, TURNS]
+    {
+        sqlx::query(statement).bind(&task).execute(&mut tx.connection).await?;
+        polity_points::point!("forget::removed");
+    }
+    sqlx::query(FORGOTTEN).bind(&task).bind(tx.now).execute(&mut tx.connection).await?;
+    events::append(tx, &Event::TaskForgotten { task: TaskId::new(task) }).await?;
+    Ok(true)
+}

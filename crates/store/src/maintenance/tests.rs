@@ -1,0 +1,261 @@
+use super::database::{BATCH, copy, count_expired, maintain, open_to_read, quick_check, quick_check_until};
+use super::*;
+use crate::testing::Scratch;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _};
+use std::time::Instant;
+
+const DAY: i64 = 24 * 60 * 60 * 1000;
+
+/// A database in which `root` has stored one artifact that others may open.
+async fn with_artifact() -> Scratch {
+    let scratch = Scratch::new().await;
+    scratch
+        .execute(
+            "INSERT INTO artifacts (id, task, owner, blob, kind, mime_type, size, meta, created_at)
+                VALUES ('a-1', 't-1', 'root', 'b1', 'text', 'text/plain', 1, '{}', 1000);
+            INSERT INTO artifact_grants (agent, artifact) VALUES ('root', 'a-1'), ('user', 'a-1')",
+        )
+        .await;
+    scratch
+}
+
+#[tokio::test]
+async fn every_table_is_looked_at() {
+    let scratch = Scratch::new().await;
+    let mut looked_at = check::table_names();
+    looked_at.sort_unstable();
+    let tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'
+        AND name <> '_sqlx_migrations' ORDER BY name";
+    assert_eq!(looked_at, scratch.query(tables).await);
+}
+
+#[tokio::test]
+async fn an_older_schema_is_known_as_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("polity.db");
+    let mut connection =
+        SqliteConnectOptions::new().filename(&file).create_if_missing(true).connect().await.unwrap();
+    assert_eq!(check::schema(&mut connection).await.unwrap(), check::Schema::Older);
+    connection.close().await.unwrap();
+    Store::open(&file, Durability::Full).await.unwrap().0.close().await;
+    let mut connection = open_to_read(&file).await.unwrap();
+    assert_eq!(check::schema(&mut connection).await.unwrap(), check::Schema::Known);
+}
+
+/// Overwrites the head of a page in the middle of a database.
+fn damage(file: &Path) {
+    let mut bytes = std::fs::read(file).unwrap();
+    let page = bytes.len() / 4096 / 2 * 4096;
+    bytes[page..page + 16].fill(0xff);
+    std::fs::write(file, bytes).unwrap();
+}
+
+#[tokio::test]
+async fn a_damaged_database_is_refused_at_start_and_a_look_ends_in_time() {
+    let scratch = Scratch::new().await;
+    let file = scratch.directory.path().join("polity.db");
+    scratch
+        .execute(
+            "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 20000)
+            INSERT INTO events (kind, body, created_at) SELECT 'x', printf('%200d', n), 0 FROM n",
+        )
+        .await;
+    scratch.store.close().await;
+    damage(&file);
+    let refused = Store::open(&file, Durability::Full).await.map(drop).unwrap_err().to_string();
+    assert!(refused.contains("is damaged: ") && refused.contains("`polity db check`"), "{refused}");
+    assert_eq!(refused.lines().count(), 1, "{refused}");
+
+    let mut connection = open_to_read(&file).await.unwrap();
+    quick_check(&mut connection, &file).await.unwrap_err();
+    // No time at all: it is cut off long before the damaged page.
+    quick_check_until(&mut connection, &file, Instant::now()).await.unwrap();
+    // Without a trace.
+    quick_check(&mut connection, &file).await.unwrap_err();
+}
+
+/// A scratch whose events are of these ages in days and of these tasks; `t-1` is open, `t-2` idle, and in `t-3` the
+/// person has not been shown a message.
+async fn with_events(events: &[(i64, Option<&'static str>)]) -> Scratch {
+    let scratch = Scratch::new().await;
+    scratch.add_task("t-2").await;
+    scratch.add_task("t-3").await;
+    scratch.execute("DELETE FROM events; UPDATE tasks SET state = 'idle' WHERE id <> 't-1'").await;
+    scratch
+        .execute(
+            "INSERT INTO messages (id, task, sender, sender_role, receiver, type, body, attachments, expects, finality,
+            state, created_at) VALUES ('m000000001', 't-3', 'root', 'root', 'user', 'general', '{}', '[]', 'nothing',
+            'final', 'queued', 0)",
+        )
+        .await;
+    for &(age, task) in events {
+        scratch
+            .write(move |tx| {
+                Box::pin(async move {
+                    let insert =
+                        "INSERT INTO events (task, kind, body, created_at) VALUES (?1, 'x', '{}', ?2)";
+                    let at = tx.now - age * DAY;
+                    sqlx::query(insert).bind(task).bind(at).execute(&mut tx.connection).await?;
+                    Ok(())
+                })
+            })
+            .await;
+    }
+    scratch
+}
+
+#[tokio::test]
+async fn events_that_have_had_their_time_go_and_those_that_are_needed_stay() {
+    let check = async |days: Option<u32>,
+                       most: Option<u32>,
+                       events: &[(i64, Option<&'static str>)],
+                       left: &[&str]| {
+        let scratch = with_events(events).await;
+        let retention = Retention { events_days: days, max_events: most, max_database_bytes: None };
+        let now = clock::now();
+        let counted =
+            count_expired(&mut scratch.store.reader().await.unwrap(), &retention, now).await.unwrap();
+        let removed = remove_expired(&scratch.store, retention, clock::now()).await.unwrap();
+        let found = scratch.query("SELECT CAST(seq AS TEXT) FROM events ORDER BY seq").await;
+        assert_eq!(found, left, "{days:?} {most:?} {events:?}");
+        assert_eq!((counted, removed), (removed, (events.len() - left.len()) as u64));
+    };
+    let idle = Some("t-2");
+    let ages = [(40, idle), (31, None), (29, idle), (1, None), (0, idle)];
+    check(None, None, &ages, &["1", "2", "3", "4", "5"]).await;
+    check(Some(30), None, &ages, &["3", "4", "5"]).await;
+    check(Some(100), None, &ages, &["1", "2", "3", "4", "5"]).await;
+    check(None, Some(2), &ages, &["4", "5"]).await;
+    check(None, Some(9), &ages, &["1", "2", "3", "4", "5"]).await;
+    check(Some(30), Some(2), &ages, &["4", "5"]).await;
+    check(Some(30), Some(4), &ages, &["3", "4", "5"]).await;
+    // The newest stays, however old it is.
+    check(Some(1), Some(1), &[(50, idle), (40, idle)], &["2"]).await;
+    check(Some(1), Some(1), &[], &[]).await;
+    // Somebody may still want to see them.
+    check(Some(1), Some(1), &[(50, Some("t-1")), (50, Some("t-3")), (50, idle), (0, idle)], &["1", "2", "4"])
+        .await;
+}
+
+#[tokio::test]
+async fn more_events_than_one_transaction_removes_go_all_the_same() {
+    let scratch = Scratch::new().await;
+    scratch
+        .execute(
+            "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 12000)
+            INSERT INTO events (kind, body, created_at) SELECT 'x', '{}', 0 FROM n",
+        )
+        .await;
+    let retention = Retention { events_days: None, max_events: Some(1), max_database_bytes: None };
+    let first =
+        scratch.write(move |tx| Box::pin(async move { maintain(tx, &retention, tx.now).await })).await;
+    assert_eq!(first, u64::from(BATCH));
+    let others = remove_expired(&scratch.store, retention, clock::now()).await.unwrap();
+    assert_eq!(scratch.query("SELECT CAST(count(*) AS TEXT) FROM events").await, ["1"]);
+    assert!(first + others >= 11_999);
+}
+
+/// What is found in a scratch where `old-<n>` is an artifact of `t-2`, which has been idle for long, after statements.
+async fn unneeded(statements: &'static str) -> Vec<String> {
+    let scratch = Scratch::new().await;
+    scratch.add_task("t-2").await;
+    scratch
+        .execute(
+            "UPDATE tasks SET state = 'idle', created_at = 1000 WHERE id = 't-2';
+            INSERT INTO agents (id, task, parent, depth, created_at)
+                VALUES ('old', 't-2', 'root', 1, 1000), ('new', 't-1', 'root', 1, 1000);
+            INSERT INTO turns (agent, task, began_by, state, created_at) VALUES ('old', 't-2', 'm', 'done', 1000);
+            INSERT INTO records (agent, task, turn, body, created_at)
+                VALUES ('old', 't-2', 1, '{\"text\": \"artifact:old-1\"}', 1000);
+            INSERT INTO artifacts (id, task, owner, blob, kind, mime_type, size, meta, created_at) VALUES
+                ('old-1', 't-2', 'old', 'b1', 'text', 'text/plain', 1, '{}', 1000),
+                ('old-2', 't-2', 'user', 'b2', 'text', 'text/plain', 1, '{}', 1000),
+                ('new-1', 't-1', 'new', 'b1', 'text', 'text/plain', 1, '{}', 1000);
+            INSERT INTO artifact_grants (agent, artifact) VALUES
+                ('old', 'old-1'), ('root', 'old-1'), ('root', 'old-2'), ('user', 'old-2'), ('new', 'new-1');
+            INSERT INTO messages (id, task, sender, sender_role, receiver, type, body, attachments, expects, finality,
+                state, created_at) VALUES
+                ('m000000001', 't-2', 'user', 'user', 'root', 'general', '{}', '[\"old-2\"]', 'answer', 'final',
+                'done', 1000),
+                ('m000000002', 't-1', 'user', 'user', 'root', 'general', '{}', '[\"new-1\"]', 'answer', 'final',
+                'done', 1000);",
+        )
+        .await;
+    scratch.execute(statements).await;
+    let found = unneeded::find(&mut scratch.store.reader().await.unwrap(), 2000).await.unwrap();
+    found.iter().map(|id| id.as_str().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn artifacts_of_tasks_that_are_long_over_are_unneeded_unless_something_else_names_them() {
+    let check = async |statements: &'static str, expect: &[&str]| {
+        assert_eq!(unneeded(statements).await, expect, "{statements}");
+    };
+    let both = &["old-1", "old-2"];
+    check("", both).await;
+    // The task is not over, or not for long.
+    check("UPDATE tasks SET state = 'open'", &[]).await;
+    check("UPDATE tasks SET created_at = 2000", &[]).await;
+    check("UPDATE turns SET created_at = 2000", &[]).await;
+    check("UPDATE turns SET state = 'open'", &[]).await;
+    check("UPDATE records SET created_at = 2000", &[]).await;
+    check("UPDATE artifacts SET created_at = 2000 WHERE id = 'old-1'", &[]).await;
+    check("UPDATE messages SET created_at = 2000 WHERE task = 't-2'", &[]).await;
+    check("UPDATE messages SET state = 'queued' WHERE task = 't-2'", &[]).await;
+    check("UPDATE messages SET receiver = 'user', sender = 'root' WHERE task = 't-2'", &[]).await;
+    check("INSERT INTO holds (agent, task, reason, created_at) VALUES ('old', 't-2', '', 1000)", &[]).await;
+    // Something else names one of them.
+    check("UPDATE messages SET body = '{\"text\": \"see artifact:old-1\"}' WHERE task = 't-1'", &["old-2"])
+        .await;
+    check("UPDATE messages SET introduction = '{\"reason\": \"old-1\"}' WHERE task = 't-1'", &["old-2"])
+        .await;
+    check("UPDATE messages SET attachments = '[\"old-2\"]' WHERE task = 't-1'", &["old-1"]).await;
+    check(
+        "INSERT INTO turns (agent, task, began_by, state, created_at) VALUES ('new', 't-1', 'm', 'done', 1000);
+        INSERT INTO records (agent, task, turn, body, created_at) VALUES ('new', 't-1', 2, '{\"a\": \"old-2\"}', 1000)",
+        &["old-1"],
+    )
+    .await;
+    check("UPDATE agents SET brief = '{\"inputs\": \"artifact:old-1\"}' WHERE id = 'new'", &["old-2"]).await;
+    check(
+        "INSERT INTO roles (id, task, creator, name, prompt, service, required_capabilities, tool_groups, created_at)
+        VALUES ('r', 't-1', 'root', 'r', 'Use artifact:old-1', 's', '[]', '[]', 1000)",
+        &["old-2"],
+    )
+    .await;
+    check("UPDATE artifacts SET label = 'after old-1' WHERE id = 'new-1'", &["old-2"]).await;
+    check("INSERT INTO artifact_grants (agent, artifact) VALUES ('new', 'old-1')", &["old-2"]).await;
+}
+
+#[tokio::test]
+async fn what_is_removed_is_gone_with_its_grants_and_nothing_else() {
+    let scratch = with_artifact().await;
+    let stored: BTreeSet<ArtifactId> =
+        scratch.query("SELECT id FROM artifacts").await.into_iter().map(ArtifactId::new).collect();
+    assert_eq!(stored.len(), 1);
+    scratch.write(move |tx| Box::pin(async move { unneeded::remove(tx, &stored).await })).await;
+    for table in ["artifacts", "artifact_grants"] {
+        let left = scratch.query(&format!("SELECT CAST(count(*) AS TEXT) FROM {table}")).await;
+        assert_eq!(left, ["0"], "{table}");
+    }
+    assert!(!scratch.query("SELECT id FROM tasks").await.is_empty(), "nothing else goes");
+}
+
+#[tokio::test]
+async fn a_copy_holds_what_was_committed_and_belongs_to_its_owner() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let scratch = with_artifact().await;
+    let from = scratch.directory.path().join("polity.db");
+    let to = scratch.directory.path().join("copy.db");
+    let mut connection = open_to_read(&from).await.unwrap();
+    copy(&mut connection, &from, &to).await.unwrap();
+    assert_eq!(std::fs::metadata(&to).unwrap().permissions().mode() & 0o077, 0);
+    let (store, _signals) = Store::open(&to, Durability::Full).await.unwrap();
+    let count = "SELECT (SELECT count(*) FROM messages) || ' ' || (SELECT count(*) FROM events)";
+    let copied: String =
+        sqlx::query_scalar(count).fetch_one(&mut *store.reader().await.unwrap()).await.unwrap();
+    assert_eq!(scratch.query(count).await, [copied]);
+    // A second copy does not replace the first.
+    assert!(copy(&mut connection, &from, &to).await.is_err());
+}

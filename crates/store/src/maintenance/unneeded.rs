@@ -1,0 +1,159 @@
+//! Artifacts that nobody can want any more: those of tasks that are long over, which nothing outside such tasks names.
+
+use crate::{Error, Tx};
+use futures::TryStreamExt;
+use polity_society::id::ArtifactId;
+use serde_json::json;
+use sqlx::Row;
+use sqlx::sqlite::SqliteConnection;
+use std::collections::{BTreeSet, HashSet};
+
+/// Tasks that are idle, in which nothing is open, nothing waits for anybody, and nothing has happened since.
+const OVER: &str = "SELECT id FROM tasks WHERE state = 'idle' AND created_at < ?1
+    AND id NOT IN (SELECT task FROM turns WHERE state = 'open' OR created_at >= ?1)
+    AND id NOT IN (SELECT task FROM records WHERE created_at >= ?1)
+    AND id NOT IN (SELECT task FROM artifacts WHERE created_at >= ?1)
+    AND id NOT IN (SELECT task FROM holds)
+    AND id NOT IN (SELECT task FROM messages WHERE created_at >= ?1 OR state IN ('queued', 'delayed', 'in_turn')
+        OR receiver = 'user' AND expects = 'answer' AND answered_by IS NULL AND state <> 'failed')";
+/// Also without what agents of other tasks may open.
+const OF_TASKS: &str = "SELECT id FROM artifacts WHERE task IN (SELECT value FROM json_each(?1))
+    AND id NOT IN (SELECT g.artifact FROM artifact_grants g JOIN agents a ON a.id = g.agent
+        WHERE a.task IS NOT NULL AND a.task NOT IN (SELECT value FROM json_each(?1)))";
+/// Bytes, because a text that is damaged names what it names.
+const OTHER_TEXTS: &str = "WITH done (task) AS (SELECT value FROM json_each(?1))
+    SELECT CAST(concat_ws(' ', body, attachments, introduction, introduced) AS BLOB) FROM messages
+        WHERE task NOT IN done
+    UNION ALL SELECT CAST(body AS BLOB) FROM records WHERE task NOT IN done
+    UNION ALL SELECT CAST(text AS BLOB) FROM notes WHERE task NOT IN done
+    UNION ALL SELECT CAST(brief AS BLOB) FROM agents WHERE brief IS NOT NULL AND task NOT IN done
+    UNION ALL SELECT CAST(concat_ws(' ', prompt, interface_spec) AS BLOB) FROM roles WHERE task NOT IN done
+    UNION ALL SELECT CAST(concat_ws(' ', filename, label, meta) AS BLOB) FROM artifacts WHERE task NOT IN done";
+/// What the person has stored and sent to nobody; whatever a message names belongs to its task, and whoever is sent
+/// something may open it.
+const STRAY: &str = "SELECT id FROM artifacts WHERE task = '' AND created_at < ?1
+    AND id NOT IN (SELECT artifact FROM artifact_grants WHERE agent <> 'user')";
+const REMOVE_GRANTS: &str = "DELETE FROM artifact_grants WHERE artifact IN (SELECT value FROM json_each(?1))";
+const REMOVE: &str = "DELETE FROM artifacts WHERE id IN (SELECT value FROM json_each(?1))";
+
+/// Every statement of this file.
+#[cfg(test)]
+pub(crate) const STATEMENTS: &[&str] = &[OVER, OF_TASKS, OTHER_TEXTS, STRAY, REMOVE_GRANTS, REMOVE];
+
+/// The artifacts of tasks in which nothing has happened since that time (milliseconds since 1970), and that nothing
+/// outside such tasks names.
+pub async fn find(connection: &mut SqliteConnection, since: i64) -> Result<BTreeSet<ArtifactId>, Error> {
+    let over = over(connection, since).await?;
+    let mut found = of_tasks(connection, &over).await?;
+    found.extend(strays(connection, since).await?);
+    Ok(found)
+}
+
+async fn strays(connection: &mut SqliteConnection, since: i64) -> Result<BTreeSet<ArtifactId>, Error> {
+    let ids: Vec<String> = sqlx::query_scalar(STRAY).bind(since).fetch_all(connection).await?;
+    Ok(ids.into_iter().map(ArtifactId::new).collect())
+}
+
+/// Removes what the person stored before that time and has sent to nobody; says how much. What is being sent is either
+/// sent by now, or finds it gone.
+pub(crate) async fn remove_strays(tx: &mut Tx, since: i64) -> Result<u64, Error> {
+    let strays = strays(&mut tx.connection, since).await?;
+    if !strays.is_empty() {
+        remove(tx, &strays).await?;
+    }
+    Ok(strays.len() as u64)
+}
+
+/// The tasks that are over, and in which nothing has happened since that time.
+pub(super) async fn over(connection: &mut SqliteConnection, since: i64) -> Result<Vec<String>, Error> {
+    Ok(sqlx::query_scalar(OVER).bind(since).fetch_all(connection).await?)
+}
+
+/// The artifacts of these tasks that nothing outside them names.
+pub(super) async fn of_tasks(
+    connection: &mut SqliteConnection,
+    over: &[String],
+) -> Result<BTreeSet<ArtifactId>, Error> {
+    let over = json!(over).to_string();
+    let ids: Vec<String> = sqlx::query_scalar(OF_TASKS).bind(&over).fetch_all(&mut *connection).await?;
+    if ids.is_empty() {
+        // Nothing to look for in all that was ever said.
+        return Ok(BTreeSet::new());
+    }
+    let mut left = Unnamed::new(&ids);
+    let mut texts = sqlx::query(OTHER_TEXTS).bind(&over).fetch(connection);
+    while let Some(row) = texts.try_next().await? {
+        left.read(row.try_get(0)?);
+    }
+    Ok(left.ids.into_iter().map(|id| ArtifactId::new(String::from_utf8_lossy(id))).collect())
+}
+
+/// Removes artifacts, and who may open them.
+pub(crate) async fn remove(tx: &mut Tx, ids: &BTreeSet<ArtifactId>) -> Result<(), Error> {
+    let ids = json!(ids).to_string();
+    sqlx::query(REMOVE_GRANTS).bind(&ids).execute(&mut tx.connection).await?;
+    polity_points::point!("gc::grants_removed");
+    sqlx::query(REMOVE).bind(&ids).execute(&mut tx.connection).await?;
+    polity_points::point!("gc::artifacts_removed");
+    Ok(())
+}
+
+/// Ids that no text has named so far.
+struct Unnamed<'i> {
+    ids: HashSet<&'i [u8]>,
+    lengths: BTreeSet<usize>,
+}
+
+impl<'i> Unnamed<'i> {
+    fn new(ids: &'i [String]) -> Self {
+        let ids: HashSet<&[u8]> = ids.iter().map(String::as_bytes).filter(|id| !id.is_empty()).collect();
+        Self { lengths: ids.iter().map(|id| id.len()).collect(), ids }
+    }
+
+    /// Takes out every id that stands anywhere in a text, with `artifact:` in front or not: models shorten, and JSON
+    /// puts escapes before a word.
+    fn read(&mut self, text: &[u8]) {
+        for &length in &self.lengths {
+            for word in text.windows(length) {
+                self.ids.remove(word);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn unnamed(ids: &[&str], text: &str) -> Vec<String> {
+        let ids: Vec<String> = ids.iter().copied().map(str::to_owned).collect();
+        let mut left = Unnamed::new(&ids);
+        left.read(text.as_bytes());
+        let mut left: Vec<String> =
+            left.ids.iter().map(|id| String::from_utf8_lossy(id).into_owned()).collect();
+        left.sort();
+        left
+    }
+
+    #[test]
+    fn ids_in_texts() {
+        let check = |text: &str, expect: &[&str]| {
+            assert_eq!(unnamed(&["abcdefghjk", "mnpqrstvwx", "short"], text), expect, "{text}");
+        };
+        let all = ["abcdefghjk", "mnpqrstvwx", "short"];
+        check("", &all);
+        check("artifact:abcdefghj", &all);
+        check("见artifact:abcdefghjk。", &["mnpqrstvwx", "short"]);
+        check(r#"{"text":"the file:\nabcdefghjk"}"#, &["mnpqrstvwx", "short"]);
+        check("short and mnpqrstvwx and abcdefghjk", &[]);
+    }
+
+    proptest! {
+        #[test]
+        fn an_id_is_found_whatever_stands_around_it(before in any::<String>(), after in any::<String>()) {
+            let text = serde_json::to_string(&format!("{before}23456789ab{after}")).unwrap();
+            prop_assert!(unnamed(&["23456789ab"], &text).is_empty());
+        }
+    }
+}

@@ -1,0 +1,781 @@
+//! Table `messages`: inbox and outbox.
+
+use super::{Conversation, Error, Tx, damaged};
+use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
+use polity_society::message::{
+    Body, Expects, Finality, Message, MessageState, MessageType, Payload, RESULT, SCHEMA_ERRORS, Sender,
+};
+use polity_society::notice::Notice;
+use polity_society::rules::{
+    Earlier, OpenRequest, Owed, Pending, Provisional, Reminded, RequestRow, Wait, subjects,
+};
+use sqlx::sqlite::SqliteRow;
+use sqlx::types::Json;
+use sqlx::{Row, SqliteConnection};
+use std::collections::BTreeSet;
+
+/// Also after the newest of a task that was forgotten: a number is never given twice.
+const NEXT: &str = "SELECT max(coalesce((SELECT max(seq) FROM messages), 0),
+    coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'messages'), 0)) + 1";
+const INSERT: &str =
+    "INSERT INTO messages (seq, id, task, sender, sender_role, receiver, type, body, attachments,
+    in_reply_to, about, on_behalf_of, expects, finality, introduction, introduced, due_at, state, created_at, sent_in)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
+    (SELECT id FROM turns WHERE agent = ?4 AND task = ?3 AND state = 'open'))";
+const GET: &str = "SELECT * FROM messages WHERE id = ?1";
+// Indexes are named where SQLite would take one over the whole past of an agent.
+const FIRST_QUEUED: &str = "SELECT * FROM messages INDEXED BY messages_waiting
+    WHERE receiver = ?1 AND task = ?2 AND state = 'queued' ORDER BY seq LIMIT 1";
+const ANY_QUEUED: &str = "SELECT EXISTS (SELECT 1 FROM messages INDEXED BY messages_waiting
+    WHERE receiver = ?1 AND task = ?2 AND state = 'queued')";
+/// The numbers from the first to the last that waits are at least as many as wait; only where they are not fewer than the
+/// limit is it counted.
+const QUEUED: &str =
+    "SELECT CASE WHEN span < ?3 THEN span ELSE (SELECT count(*) FROM messages INDEXED BY messages_waiting
+        WHERE receiver = ?1 AND task = ?2 AND state = 'queued') END
+    FROM (SELECT (SELECT max(seq) FROM messages INDEXED BY messages_waiting
+            WHERE receiver = ?1 AND task = ?2 AND state = 'queued')
+        - (SELECT min(seq) FROM messages INDEXED BY messages_waiting
+            WHERE receiver = ?1 AND task = ?2 AND state = 'queued') + 1 AS span)";
+const TAKE: &str = "UPDATE messages SET state = 'in_turn', turn = ?2 WHERE id = ?1 AND state = 'queued'";
+/// What a turn has taken in and its model was not asked about yet, and what waits, each oldest first; of both no more than
+/// matters.
+const MAIL: &str = "WITH counted (seq, unseen) AS (
+        SELECT * FROM (SELECT m.seq, 1 FROM records r INDEXED BY records_of_turn CROSS JOIN messages m ON m.id = r.message
+            WHERE r.turn = ?3 ORDER BY r.seq DESC LIMIT ?4)
+        UNION ALL SELECT * FROM (SELECT seq, 0 FROM messages INDEXED BY messages_waiting
+            WHERE receiver = ?1 AND task = ?2 AND state = 'queued' ORDER BY seq LIMIT ?5))
+    SELECT m.seq, c.unseen, length(m.body) AS characters, octet_length(m.body) AS bytes,
+    (SELECT coalesce(sum(CASE WHEN a.kind IN ('text', 'document') THEN min((a.size + 2) / 3, ?6) ELSE 1000 END), 0)
+        FROM json_each(CASE WHEN json_valid(m.attachments) THEN m.attachments ELSE '[]' END) e
+        JOIN artifacts a ON a.id = e.value) AS attached
+    FROM counted c CROSS JOIN messages m ON m.seq = c.seq ORDER BY c.unseen DESC, m.seq";
+const TAKE_THROUGH: &str = "UPDATE messages INDEXED BY messages_waiting SET state = 'in_turn', turn = ?3
+    WHERE receiver = ?1 AND task = ?2 AND state = 'queued' AND seq <= ?4 RETURNING seq, id";
+const SETTLE: &str = "UPDATE messages SET state = ?2 WHERE turn = ?1 AND state = 'in_turn'";
+/// An answer that is given in the middle of a turn ends no wait before that turn ends.
+const ANSWER: &str = "UPDATE messages SET answered_by = ?2, answered_in = (SELECT turns.id FROM turns
+        WHERE turns.agent = messages.receiver AND turns.task = messages.task AND turns.state = 'open')
+    WHERE id = ?1 AND answered_by IS NULL";
+const RELEASE: &str =
+    "UPDATE messages INDEXED BY messages_answered_in SET answered_in = NULL WHERE answered_in = ?1
+    RETURNING sender, task";
+const GIVE_UP: &str = "UPDATE messages SET state = 'unanswered'
+    WHERE id = ?1 AND answered_by IS NULL AND state IN ('in_turn', 'done', 'failed')";
+const MARK_REMINDED: &str = "UPDATE messages SET reminded = 1 WHERE id IN (SELECT value FROM json_each(?1))";
+const SETTLE_INTERIM: &str = "UPDATE messages SET finality = 'final' WHERE id = ?1 AND finality = 'interim'";
+const FAIL: &str = "UPDATE messages SET state = 'failed'
+    WHERE id = ?1 AND answered_by IS NULL AND state IN ('in_turn', 'done')";
+/// What was not read yet cannot be answered; whether the person has read something nobody knows. The person can still be
+/// answered where a turn has failed.
+const OPEN_TO: &str = "SELECT id, sender, on_behalf_of FROM messages INDEXED BY messages_open_requests
+    WHERE receiver = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL
+    AND (state IN ('in_turn', 'done') OR state = 'failed' AND sender = 'user' OR state = 'queued' AND receiver = 'user')
+    ORDER BY seq";
+const REQUESTS: &str = "SELECT id, sender, receiver, on_behalf_of FROM messages
+    WHERE id IN (SELECT value FROM json_each(?1)) ORDER BY seq";
+const CHAIN: &str = "WITH RECURSIVE chain (id, depth) AS (
+        SELECT on_behalf_of, 1 FROM messages WHERE id = ?1
+        UNION ALL SELECT m.on_behalf_of, chain.depth + 1 FROM messages m JOIN chain ON m.id = chain.id WHERE chain.depth < 100)
+    SELECT id FROM chain WHERE id IS NOT NULL ORDER BY depth";
+/// The open requests of an agent, those that were answered in a turn that goes on, and what it has sent to itself for
+/// later: on whose behalf each is.
+const PENDING: &str = "SELECT on_behalf_of AS request FROM messages INDEXED BY messages_asked
+    WHERE sender = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL AND receiver <> ?1
+    AND state IN ('delayed', 'queued', 'in_turn', 'done')
+    UNION SELECT on_behalf_of FROM messages INDEXED BY messages_still_awaited
+    WHERE sender = ?1 AND task = ?2 AND answered_in IS NOT NULL
+    UNION SELECT about FROM messages INDEXED BY messages_delayed
+    WHERE state = 'delayed' AND sender = ?1 AND receiver = ?1 AND task = ?2";
+/// The answers, reports and notices in a mailbox, by the request that its owner made.
+const UNHEARD: &str = "SELECT DISTINCT (SELECT asked.on_behalf_of FROM messages asked
+        WHERE asked.id = coalesce(news.in_reply_to ->> 0, news.about) AND asked.sender = news.receiver) AS request
+    FROM messages news INDEXED BY messages_unheard
+    WHERE news.receiver = ?1 AND news.task = ?2 AND news.state = 'queued'
+    AND (news.in_reply_to IS NOT NULL OR news.about IS NOT NULL OR news.sender = 'system')";
+/// What one has told the other since a message was accepted.
+const TOLD_SINCE: &str = "SELECT * FROM messages INDEXED BY messages_between
+    WHERE task = ?3 AND sender = ?1 AND receiver = ?2 AND seq > ?4 ORDER BY seq DESC LIMIT 1000";
+const FIRST_BETWEEN: &str = "SELECT id FROM messages INDEXED BY messages_between
+    WHERE task = ?3 AND sender = ?1 AND receiver = ?2 ORDER BY seq LIMIT 1";
+const SENT_TO_PERSON: &str = "SELECT * FROM messages INDEXED BY messages_between
+    WHERE task = ?2 AND sender = ?1 AND receiver = 'user' AND sent_in = ?3 ORDER BY seq DESC";
+const OWED: &str = "SELECT id, sender, reminded FROM messages INDEXED BY messages_unanswered
+    WHERE receiver = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL
+    AND state IN ('in_turn', 'done') AND state = 'done' ORDER BY seq";
+const PROVISIONAL: &str = "SELECT * FROM messages INDEXED BY messages_between
+    WHERE task = ?2 AND sender = ?1 AND receiver = 'user' AND expects = 'nothing' AND type <> 'status_report'
+    ORDER BY seq DESC LIMIT 1";
+/// The newest message from one agent to another.
+const NEWEST_BETWEEN: &str = "SELECT seq FROM messages INDEXED BY messages_between
+    WHERE task = ?3 AND sender = ?1 AND receiver = ?2 ORDER BY seq DESC LIMIT 1";
+/// The newest message of an agent to, and from, somebody else than the other one of a pair; the system counts as nobody.
+const SENT_ELSEWHERE: &str = "SELECT max(seq) FROM messages INDEXED BY messages_between
+    WHERE task = ?3 AND sender = ?1 AND receiver NOT IN (?1, ?2)";
+const HEARD_ELSEWHERE: &str = "SELECT max(seq) FROM messages INDEXED BY messages_heard
+    WHERE task = ?3 AND receiver = ?1 AND sender NOT IN (?1, ?2, 'system')";
+/// What an agent stored and whom it hired is work too; not where the clock was set back since, because nothing can be
+/// told to be younger then.
+const OTHER_WORK: &str =
+    "SELECT max(coalesce((SELECT max(created_at) FROM artifacts WHERE owner = ?1 AND task = ?2 AND created_at <= ?3), 0),
+    coalesce((SELECT max(created_at) FROM agents WHERE parent = ?1 AND task = ?2 AND created_at <= ?3), 0))";
+/// The senders of the messages between a pair, newest first; no more than matter for the largest sensible limit.
+const BETWEEN: &str = "SELECT sender FROM (
+    SELECT seq, sender FROM messages INDEXED BY messages_between
+    WHERE task = ?3 AND sender = ?1 AND receiver = ?2 AND seq > ?4 AND created_at >= ?5
+    UNION SELECT seq, sender FROM messages INDEXED BY messages_between
+    WHERE task = ?3 AND sender = ?2 AND receiver = ?1 AND seq > ?4 AND created_at >= ?5)
+    ORDER BY seq DESC LIMIT 10000";
+const TOLD: &str = "SELECT EXISTS (SELECT 1 FROM messages
+    WHERE receiver = ?1 AND task = ?2 AND sender = 'system' AND seq > ?3 AND body = ?4)";
+const WAITS: &str = "SELECT m.sender, m.receiver, m.id FROM messages m INDEXED BY messages_open
+    JOIN agents a ON a.id = m.receiver
+    WHERE m.task = ?1 AND m.expects = 'answer' AND m.answered_by IS NULL AND a.ended_at IS NULL
+    AND m.state IN ('delayed', 'queued', 'in_turn', 'done') AND m.receiver <> m.sender AND m.sender <> 'user'";
+const BUSY: &str = "SELECT agent FROM turns WHERE task = ?1 AND state = 'open'
+    UNION SELECT receiver FROM messages INDEXED BY messages_unread
+    WHERE task = ?1 AND state IN ('queued', 'delayed')";
+/// Accepted later than it is now: the clock was set back. How much of the delay is over nobody knows, so it begins again.
+const REDATE: &str = "UPDATE messages SET due_at = ?1 + (due_at - created_at), created_at = ?1
+    WHERE state = 'delayed' AND created_at > ?1";
+const DUE: &str = "UPDATE messages SET state = 'queued' WHERE state = 'delayed' AND due_at <= ?1
+    RETURNING receiver, task";
+const NEXT_DUE: &str = "SELECT min(due_at) FROM messages WHERE state = 'delayed'";
+const WAITING: &str =
+    "SELECT DISTINCT receiver, task FROM messages WHERE state = 'queued' AND receiver <> 'user'";
+const UNREAD_OF: &str =
+    "SELECT * FROM messages WHERE receiver = ?1 AND state IN ('queued', 'delayed', 'in_turn')
+    ORDER BY seq";
+const BOUNCE: &str = "UPDATE messages SET state = 'bounced'
+    WHERE receiver = ?1 AND state IN ('queued', 'delayed', 'in_turn')";
+const CLOSE_REQUESTS: &str = "UPDATE messages INDEXED BY messages_open_requests SET state = 'failed'
+    WHERE receiver = ?1 AND expects = 'answer' AND answered_by IS NULL AND state = 'done' RETURNING *";
+const UNSHOWN: &str = "SELECT * FROM messages INDEXED BY messages_waiting
+    WHERE receiver = 'user' AND state = 'queued' ORDER BY seq";
+const SHOWN: &str =
+    "UPDATE messages SET state = 'done' WHERE id = ?1 AND receiver = 'user' AND state = 'queued'";
+const QUESTIONS: &str = "SELECT * FROM messages INDEXED BY messages_open_requests WHERE task = ?1 AND receiver = 'user' AND expects = 'answer'
+    AND answered_by IS NULL AND state <> 'failed' ORDER BY seq";
+
+/// Every statement of this file.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] = &[
+    NEXT,
+    INSERT,
+    GET,
+    FIRST_QUEUED,
+    ANY_QUEUED,
+    QUEUED,
+    TAKE,
+    MAIL,
+    TAKE_THROUGH,
+    SETTLE,
+    ANSWER,
+    RELEASE,
+    GIVE_UP,
+    MARK_REMINDED,
+    SETTLE_INTERIM,
+    FAIL,
+    OPEN_TO,
+    REQUESTS,
+    CHAIN,
+    PENDING,
+    UNHEARD,
+    TOLD_SINCE,
+    FIRST_BETWEEN,
+    SENT_TO_PERSON,
+    OWED,
+    PROVISIONAL,
+    NEWEST_BETWEEN,
+    SENT_ELSEWHERE,
+    HEARD_ELSEWHERE,
+    OTHER_WORK,
+    BETWEEN,
+    TOLD,
+    WAITS,
+    BUSY,
+    REDATE,
+    DUE,
+    NEXT_DUE,
+    WAITING,
+    UNREAD_OF,
+    BOUNCE,
+    CLOSE_REQUESTS,
+    UNSHOWN,
+    SHOWN,
+    QUESTIONS,
+];
+
+/// The id that the next accepted message gets. Only a write transaction may ask: nobody else is accepting then.
+pub async fn next_id(tx: &mut Tx) -> Result<MessageId, Error> {
+    let sequence: i64 = sqlx::query_scalar(NEXT).fetch_one(&mut tx.connection).await?;
+    Ok(MessageId::from_sequence(sequence))
+}
+
+pub async fn insert(tx: &mut Tx, message: &Message) -> Result<(), Error> {
+    let sequence =
+        message.id.sequence().ok_or_else(|| damaged("messages", message.id.as_str(), "not an id"))?;
+    let (message_type, body, attachments) = match &message.body {
+        Body::Payload(payload) => (
+            payload.message_type.as_str(),
+            serde_json::to_string(&payload.fields),
+            payload.attachments.as_slice(),
+        ),
+        Body::Notice(notice) => (NOTICE, serde_json::to_string(notice), [].as_slice()),
+    };
+    let body = body.map_err(|error| damaged("messages", message.id.as_str(), error))?;
+    // A delay that has passed already is none.
+    let due_at = message.due_at.filter(|due_at| *due_at > tx.now);
+    sqlx::query(INSERT)
+        .bind(sequence)
+        .bind(message.id.as_str())
+        .bind(message.task.as_str())
+        .bind(message.from.as_str())
+        .bind(&message.from_role)
+        .bind(message.to.as_str())
+        .bind(message_type)
+        .bind(body)
+        .bind(Json(attachments))
+        .bind((!message.in_reply_to.is_empty()).then_some(Json(&message.in_reply_to)))
+        .bind(message.about.as_ref().map(MessageId::as_str))
+        .bind(message.on_behalf_of.as_ref().map(MessageId::as_str))
+        .bind(match message.expects {
+            Expects::Answer => "answer",
+            Expects::Nothing => "nothing",
+        })
+        .bind(match message.finality {
+            Finality::Interim => "interim",
+            Finality::Final => "final",
+        })
+        .bind(message.introduction.as_ref().map(Json))
+        .bind(message.introduced.as_ref().map(Json))
+        .bind(due_at)
+        .bind(if due_at.is_some() { "delayed" } else { "queued" })
+        .bind(tx.now)
+        .execute(&mut tx.connection)
+        .await?;
+    polity_points::point!("messages::inserted");
+    Ok(())
+}
+
+const NOTICE: &str = "notice";
+
+pub async fn get(connection: &mut SqliteConnection, id: &MessageId) -> Result<Option<Message>, Error> {
+    let row = sqlx::query(GET).bind(id.as_str()).fetch_optional(connection).await?;
+    row.as_ref().map(read).transpose()
+}
+
+/// A message that must be there, and where it stands.
+pub async fn with_state(
+    connection: &mut SqliteConnection,
+    id: &MessageId,
+) -> Result<(Message, MessageState), Error> {
+    let row = sqlx::query(GET).bind(id.as_str()).fetch_optional(connection).await?;
+    let row = row.ok_or_else(|| damaged("messages", id.as_str(), "it is missing"))?;
+    Ok((read(&row)?, state(&row)))
+}
+
+/// Where the message of a row stands: that it has its answer is noted beside.
+pub(crate) fn state(row: &SqliteRow) -> MessageState {
+    if row.get::<Option<String>, _>("answered_by").is_some() {
+        return MessageState::Answered;
+    }
+    let name: String = row.get("state");
+    // The schema allows no other names.
+    MessageState::ALL.into_iter().find(|known| known.as_str() == name).unwrap_or(MessageState::Done)
+}
+
+/// The message that has waited longest in a mailbox.
+pub async fn first_queued(
+    connection: &mut SqliteConnection,
+    mailbox: &Conversation,
+) -> Result<Option<Message>, Error> {
+    let query = sqlx::query(FIRST_QUEUED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+    query.fetch_optional(connection).await?.as_ref().map(read).transpose()
+}
+
+pub async fn any_queued(connection: &mut SqliteConnection, mailbox: &Conversation) -> Result<bool, Error> {
+    let query = sqlx::query_scalar(ANY_QUEUED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+    Ok(query.fetch_one(connection).await?)
+}
+
+/// How many messages wait in a mailbox; where it cannot be as many as `limit`, no more than that many.
+pub async fn queued(
+    connection: &mut SqliteConnection,
+    mailbox: &Conversation,
+    limit: u64,
+) -> Result<u64, Error> {
+    let query = sqlx::query_scalar(QUEUED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+    let query = query.bind(i64::try_from(limit).unwrap_or(i64::MAX));
+    Ok(query.fetch_one(connection).await.map(i64::unsigned_abs)?)
+}
+
+/// Moves one message into a turn.
+pub async fn take(tx: &mut Tx, id: &MessageId, turn: i64) -> Result<(), Error> {
+    let done = sqlx::query(TAKE).bind(id.as_str()).bind(turn).execute(&mut tx.connection).await?;
+    polity_points::point!("messages::taken");
+    let hit = done.rows_affected();
+    if hit != 1 {
+        return Err(Error::WrongRows { what: "taking a message into a turn", expected: 1, hit });
+    }
+    Ok(())
+}
+
+/// The size of a message, as far as its rows tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Characters of its body.
+    pub characters: u64,
+    /// Bytes of its body.
+    pub bytes: u64,
+    /// Estimated tokens of its attachments.
+    pub attached: u64,
+}
+
+/// What the next request of a turn could show for the first time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mail {
+    /// What the turn has taken in since its model was last asked.
+    pub unseen: Vec<Size>,
+    /// What waits, oldest first, with its number; no more than could be taken in.
+    pub waiting: Vec<(i64, Size)>,
+}
+
+/// Looks at what a turn could show next, at most so many messages. `unseen` is the number of messages that the turn's
+/// model was not asked about yet; of an attached text, `inline_text_chars` count.
+pub async fn mail(
+    connection: &mut SqliteConnection,
+    mailbox: &Conversation,
+    turn: i64,
+    unseen: u64,
+    at_most: usize,
+    inline_text_chars: u64,
+) -> Result<Mail, Error> {
+    let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    let query = sqlx::query(MAIL).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str()).bind(turn);
+    let query = query.bind(number(unseen)).bind(number(at_most as u64)).bind(number(inline_text_chars));
+    let mut mail = Mail { unseen: Vec::new(), waiting: Vec::new() };
+    for row in query.fetch_all(connection).await? {
+        let count = |column: &str| row.get::<i64, _>(column).unsigned_abs();
+        let size =
+            Size { characters: count("characters"), bytes: count("bytes"), attached: count("attached") };
+        if row.get("unseen") { mail.unseen.push(size) } else { mail.waiting.push((row.get("seq"), size)) }
+    }
+    Ok(mail)
+}
+
+/// Moves what waits in a mailbox into a turn, oldest first, up to the message of this number.
+pub async fn take_through(
+    tx: &mut Tx,
+    mailbox: &Conversation,
+    turn: i64,
+    last: i64,
+) -> Result<Vec<MessageId>, Error> {
+    let query = sqlx::query(TAKE_THROUGH).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+    let query = query.bind(turn).bind(last);
+    let rows = query.fetch_all(&mut tx.connection).await?;
+    polity_points::point!("messages::all_taken");
+    let mut taken: Vec<(i64, String)> = rows.iter().map(|row| (row.get("seq"), row.get("id"))).collect();
+    taken.sort_unstable();
+    Ok(taken.into_iter().map(|(_, id)| MessageId::new(id)).collect())
+}
+
+/// How the messages of a turn end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// They were worked on.
+    Done,
+    /// The turn failed.
+    Failed,
+}
+
+/// Ends the messages of a turn; says how many there were.
+pub async fn settle(tx: &mut Tx, turn: i64, settled: Settled) -> Result<u64, Error> {
+    let state = match settled {
+        Settled::Done => "done",
+        Settled::Failed => "failed",
+    };
+    let done = sqlx::query(SETTLE).bind(turn).bind(state).execute(&mut tx.connection).await?;
+    polity_points::point!("messages::settled");
+    Ok(done.rows_affected())
+}
+
+/// Notes that a request has its answer. The first answer counts.
+pub async fn answer(tx: &mut Tx, request: &MessageId, answer: &MessageId) -> Result<(), Error> {
+    sqlx::query(ANSWER).bind(request.as_str()).bind(answer.as_str()).execute(&mut tx.connection).await?;
+    polity_points::point!("messages::answered");
+    Ok(())
+}
+
+/// Notes that a message that was read will not be answered.
+pub async fn fail(tx: &mut Tx, id: &MessageId) -> Result<(), Error> {
+    sqlx::query(FAIL).bind(id.as_str()).execute(&mut tx.connection).await?;
+    polity_points::point!("messages::failed");
+    Ok(())
+}
+
+/// Notes that a turn has ended: what was answered in it is awaited no longer. Gives those who still waited.
+pub async fn release(tx: &mut Tx, turn: i64) -> Result<Vec<Conversation>, Error> {
+    let rows = sqlx::query(RELEASE).bind(turn).fetch_all(&mut tx.connection).await?;
+    polity_points::point!("messages::released");
+    let read = |row: &SqliteRow| Conversation {
+        agent: AgentId::new(row.get::<String, _>("sender")),
+        task: TaskId::new(row.get::<String, _>("task")),
+    };
+    Ok(rows.iter().map(read).collect())
+}
+
+/// Notes that a request stays without an answer.
+pub async fn give_up(tx: &mut Tx, id: &MessageId) -> Result<(), Error> {
+    sqlx::query(GIVE_UP).bind(id.as_str()).execute(&mut tx.connection).await?;
+    polity_points::point!("messages::given_up");
+    Ok(())
+}
+
+/// Notes that the receiver of these requests was reminded of them.
+pub async fn mark_reminded(tx: &mut Tx, ids: &BTreeSet<MessageId>) -> Result<(), Error> {
+    sqlx::query(MARK_REMINDED).bind(Json(ids)).execute(&mut tx.connection).await?;
+    polity_points::point!("messages::reminded");
+    Ok(())
+}
+
+/// Notes that what the person was told as interim is the last word.
+pub async fn settle_interim(tx: &mut Tx, id: &MessageId) -> Result<(), Error> {
+    sqlx::query(SETTLE_INTERIM).bind(id.as_str()).execute(&mut tx.connection).await?;
+    polity_points::point!("messages::interim_settled");
+    Ok(())
+}
+
+/// The open requests that an agent has read in a task, oldest first.
+pub async fn open_requests(
+    connection: &mut SqliteConnection,
+    mailbox: &Conversation,
+) -> Result<Vec<OpenRequest>, Error> {
+    let query = sqlx::query(OPEN_TO).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+    let rows = query.fetch_all(&mut *connection).await?;
+    let mut requests = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let id: String = row.get("id");
+        let chain: Vec<String> = match row.get::<Option<String>, _>("on_behalf_of") {
+            Some(_) => sqlx::query_scalar(CHAIN).bind(&id).fetch_all(&mut *connection).await?,
+            None => Vec::new(),
+        };
+        requests.push(OpenRequest {
+            id: MessageId::new(id),
+            from: AgentId::new(row.get::<String, _>("sender")),
+            chain: chain.into_iter().map(MessageId::new).collect(),
+        });
+    }
+    Ok(requests)
+}
+
+/// The requests of these ids, oldest first.
+pub async fn requests<'i>(
+    connection: &mut SqliteConnection,
+    ids: impl Iterator<Item = &'i MessageId>,
+) -> Result<Vec<RequestRow>, Error> {
+    let ids: Vec<&MessageId> = ids.collect();
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows = sqlx::query(REQUESTS).bind(Json(ids)).fetch_all(connection).await?;
+    let read = |row: &SqliteRow| RequestRow {
+        id: MessageId::new(row.get::<String, _>("id")),
+        from: AgentId::new(row.get::<String, _>("sender")),
+        to: AgentId::new(row.get::<String, _>("receiver")),
+        on_behalf_of: row.get::<Option<String>, _>("on_behalf_of").map(MessageId::new),
+    };
+    Ok(rows.iter().map(read).collect())
+}
+
+/// What an agent waits for in a task.
+pub async fn pending(connection: &mut SqliteConnection, asker: &Conversation) -> Result<Vec<Pending>, Error> {
+    waits_of(connection, PENDING, asker).await
+}
+
+/// The answers, reports and notices that wait in an agent's mailbox: what it says now, it says without knowing them.
+pub async fn unheard(
+    connection: &mut SqliteConnection,
+    mailbox: &Conversation,
+) -> Result<Vec<Pending>, Error> {
+    waits_of(connection, UNHEARD, mailbox).await
+}
+
+async fn waits_of(
+    connection: &mut SqliteConnection,
+    statement: &'static str,
+    of: &Conversation,
+) -> Result<Vec<Pending>, Error> {
+    let query = sqlx::query_scalar(statement).bind(of.agent.as_str()).bind(of.task.as_str());
+    let requests: Vec<Option<String>> = query.fetch_all(connection).await?;
+    Ok(requests.into_iter().map(|request| Pending { on_behalf_of: request.map(MessageId::new) }).collect())
+}
+
+/// The newest message with this text that was sent for all of these requests, or about them.
+pub async fn said_before(
+    connection: &mut SqliteConnection,
+    sender: &Conversation,
+    to: &AgentId,
+    requests: &[MessageId],
+    text: &str,
+) -> Result<Option<Earlier>, Error> {
+    let Some(first) = requests.iter().filter_map(MessageId::sequence).min() else { return Ok(None) };
+    let query = sqlx::query(TOLD_SINCE).bind(sender.agent.as_str()).bind(to.as_str());
+    let rows = query.bind(sender.task.as_str()).bind(first).fetch_all(connection).await?;
+    for row in &rows {
+        let message = read(row)?;
+        let concerns = requests.iter().all(|request| subjects(&message).any(|subject| subject == request));
+        let Body::Payload(payload) = &message.body else { continue };
+        if concerns && payload.words().is_some_and(|words| words.trim() == text.trim()) {
+            return Ok(Some(Earlier { id: message.id, finality: message.finality }));
+        }
+    }
+    Ok(None)
+}
+
+/// The first message from one agent to another in a task.
+pub async fn first_between(
+    connection: &mut SqliteConnection,
+    from: &AgentId,
+    to: &Conversation,
+) -> Result<Option<MessageId>, Error> {
+    let query = sqlx::query_scalar(FIRST_BETWEEN).bind(from.as_str()).bind(to.agent.as_str());
+    let id: Option<String> = query.bind(to.task.as_str()).fetch_optional(connection).await?;
+    Ok(id.map(MessageId::new))
+}
+
+/// The message that an agent has sent to the person in a turn and that says exactly this.
+pub async fn sent_to_person(
+    connection: &mut SqliteConnection,
+    sender: &Conversation,
+    turn: i64,
+    payload: &Payload,
+) -> Result<Option<MessageId>, Error> {
+    let query = sqlx::query(SENT_TO_PERSON).bind(sender.agent.as_str()).bind(sender.task.as_str()).bind(turn);
+    for row in &query.fetch_all(connection).await? {
+        let message = read(row)?;
+        let Body::Payload(mut said) = message.body else { continue };
+        // What the system has added was not said.
+        said.fields.shift_remove(RESULT);
+        said.fields.shift_remove(SCHEMA_ERRORS);
+        if said == *payload {
+            return Ok(Some(message.id));
+        }
+    }
+    Ok(None)
+}
+
+/// The requests that an agent has heard in turns that are over, and has not answered, oldest first.
+pub async fn owed(connection: &mut SqliteConnection, mailbox: &Conversation) -> Result<Vec<Owed>, Error> {
+    let query = sqlx::query(OWED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+    let rows = query.fetch_all(connection).await?;
+    let read = |row: &SqliteRow| Owed {
+        request: MessageId::new(row.get::<String, _>("id")),
+        asker: AgentId::new(row.get::<String, _>("sender")),
+        reminded: if row.get("reminded") { Reminded::Yes } else { Reminded::No },
+    };
+    Ok(rows.iter().map(read).collect())
+}
+
+/// What an agent last told the person in a task.
+pub async fn last_told_user(
+    connection: &mut SqliteConnection,
+    sender: &Conversation,
+) -> Result<Option<Provisional>, Error> {
+    let query = sqlx::query(PROVISIONAL).bind(sender.agent.as_str()).bind(sender.task.as_str());
+    let message = query.fetch_optional(connection).await?.as_ref().map(read).transpose()?;
+    Ok(message.map(|message| Provisional {
+        message: message.id,
+        finality: message.finality,
+        requests: message.in_reply_to,
+    }))
+}
+
+/// Puts what is due into the mailboxes; says which. Where the clock was set back, delays begin anew.
+pub async fn deliver_due(tx: &mut Tx) -> Result<Vec<Conversation>, Error> {
+    sqlx::query(REDATE).bind(tx.now).execute(&mut tx.connection).await?;
+    let rows = sqlx::query(DUE).bind(tx.now).fetch_all(&mut tx.connection).await?;
+    polity_points::point!("messages::delivered");
+    Ok(rows.iter().map(mailbox).collect())
+}
+
+/// When the next delayed message is due.
+pub async fn next_due(connection: &mut SqliteConnection) -> Result<Option<i64>, Error> {
+    Ok(sqlx::query_scalar(NEXT_DUE).fetch_one(connection).await?)
+}
+
+/// The mailboxes of agents that hold something.
+pub async fn waiting(connection: &mut SqliteConnection) -> Result<Vec<Conversation>, Error> {
+    let rows = sqlx::query(WAITING).fetch_all(connection).await?;
+    Ok(rows.iter().map(mailbox).collect())
+}
+
+/// Sends back all that an ended agent has not worked through; says what it was.
+pub async fn bounce_all(tx: &mut Tx, agent: &AgentId) -> Result<Vec<Message>, Error> {
+    let rows = sqlx::query(UNREAD_OF).bind(agent.as_str()).fetch_all(&mut tx.connection).await?;
+    let unread = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    sqlx::query(BOUNCE).bind(agent.as_str()).execute(&mut tx.connection).await?;
+    polity_points::point!("messages::bounced");
+    Ok(unread)
+}
+
+/// Gives up what an ended agent has read and not answered; says what it was, oldest first.
+pub async fn close_requests(tx: &mut Tx, agent: &AgentId) -> Result<Vec<Message>, Error> {
+    let rows = sqlx::query(CLOSE_REQUESTS).bind(agent.as_str()).fetch_all(&mut tx.connection).await?;
+    polity_points::point!("messages::requests_closed");
+    let mut closed = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    closed.sort_by(|a, b| a.id.cmp(&b.id));
+    Ok(closed)
+}
+
+/// How often two agents have answered each other in a row, while neither did anything else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Streak {
+    /// The message before the first of them.
+    pub after: i64,
+    /// How many exchanges it has: several messages in the same direction are one.
+    pub exchanges: u64,
+}
+
+/// The exchanges between two agents since either wrote to, or heard from, anybody else, stored an artifact or hired
+/// somebody. None where the next message only goes on with the newest exchange.
+pub async fn streak(
+    connection: &mut SqliteConnection,
+    task: &TaskId,
+    sender: &AgentId,
+    receiver: &AgentId,
+) -> Result<Streak, Error> {
+    let there = newest(connection, NEWEST_BETWEEN, [sender, receiver], task).await?;
+    let back = newest(connection, NEWEST_BETWEEN, [receiver, sender], task).await?;
+    if sender != receiver && there >= back {
+        return Ok(Streak::default());
+    }
+    let (mut after, mut since) = (0, 0);
+    for pair in [[sender, receiver], [receiver, sender]] {
+        for statement in [SENT_ELSEWHERE, HEARD_ELSEWHERE] {
+            after = after.max(newest(connection, statement, pair, task).await?);
+        }
+        let query = sqlx::query_scalar(OTHER_WORK).bind(pair[0].as_str()).bind(task.as_str());
+        let newest: i64 = query.bind(crate::clock::now()).fetch_one(&mut *connection).await?;
+        since = since.max(newest);
+    }
+    let query = sqlx::query_scalar(BETWEEN).bind(sender.as_str()).bind(receiver.as_str()).bind(task.as_str());
+    let senders: Vec<String> = query.bind(after).bind(since).fetch_all(connection).await?;
+    let exchanges = if sender == receiver {
+        senders.len()
+    } else {
+        let turns = senders.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        turns + usize::from(!senders.is_empty())
+    };
+    Ok(Streak { after, exchanges: exchanges as u64 })
+}
+
+/// The number of the newest message that a statement finds for a pair; 0 where there is none.
+async fn newest(
+    connection: &mut SqliteConnection,
+    statement: &'static str,
+    pair: [&AgentId; 2],
+    task: &TaskId,
+) -> Result<i64, Error> {
+    let query = sqlx::query_scalar(statement).bind(pair[0].as_str()).bind(pair[1].as_str());
+    let found: Option<Option<i64>> = query.bind(task.as_str()).fetch_optional(connection).await?;
+    Ok(found.flatten().unwrap_or(0))
+}
+
+/// Whether the system has told somebody exactly this since a message.
+pub async fn was_told(
+    connection: &mut SqliteConnection,
+    task: &TaskId,
+    to: &AgentId,
+    since: i64,
+    notice: &Notice,
+) -> Result<bool, Error> {
+    let body = serde_json::to_string(notice).map_err(|error| damaged("messages", "new", error))?;
+    let query = sqlx::query_scalar(TOLD).bind(to.as_str()).bind(task.as_str()).bind(since).bind(body);
+    Ok(query.fetch_one(connection).await?)
+}
+
+/// Who waits for whom in a task. The person is not among those who wait.
+pub async fn waits(connection: &mut SqliteConnection, task: &TaskId) -> Result<Vec<Wait>, Error> {
+    let rows = sqlx::query(WAITS).bind(task.as_str()).fetch_all(connection).await?;
+    let read = |row: &SqliteRow| Wait {
+        waits: AgentId::new(row.get::<String, _>("sender")),
+        awaited: AgentId::new(row.get::<String, _>("receiver")),
+        request: MessageId::new(row.get::<String, _>("id")),
+    };
+    Ok(rows.iter().map(read).collect())
+}
+
+/// The agents that have something to do in a task: a turn, or mail that waits or will be due.
+pub async fn busy(connection: &mut SqliteConnection, task: &TaskId) -> Result<BTreeSet<AgentId>, Error> {
+    let rows: Vec<String> = sqlx::query_scalar(BUSY).bind(task.as_str()).fetch_all(connection).await?;
+    Ok(rows.into_iter().map(AgentId::new).collect())
+}
+
+/// What the person has not been shown yet, oldest first.
+pub async fn unshown(connection: &mut SqliteConnection) -> Result<Vec<Message>, Error> {
+    let rows = sqlx::query(UNSHOWN).fetch_all(connection).await?;
+    rows.iter().map(read).collect()
+}
+
+/// Notes that the person has been shown a message.
+pub async fn mark_shown(tx: &mut Tx, id: &MessageId) -> Result<(), Error> {
+    sqlx::query(SHOWN).bind(id.as_str()).execute(&mut tx.connection).await?;
+    polity_points::point!("messages::shown");
+    Ok(())
+}
+
+/// What agents have asked the person and not been told.
+pub async fn questions(connection: &mut SqliteConnection, task: &TaskId) -> Result<Vec<Message>, Error> {
+    let rows = sqlx::query(QUESTIONS).bind(task.as_str()).fetch_all(connection).await?;
+    rows.iter().map(read).collect()
+}
+
+fn mailbox(row: &SqliteRow) -> Conversation {
+    Conversation {
+        agent: AgentId::new(row.get::<String, _>("receiver")),
+        task: TaskId::new(row.get::<String, _>("task")),
+    }
+}
+
+pub(crate) fn read(row: &SqliteRow) -> Result<Message, Error> {
+    let id: String = row.get("id");
+    let text = |column: &str| row.get::<String, _>(column);
+    let optional = |column: &str| row.get::<Option<String>, _>(column);
+    let bad = |error: serde_json::Error| damaged("messages", &id, error);
+    let message_type = text("type");
+    let body = if message_type == NOTICE {
+        Body::Notice(serde_json::from_str(&text("body")).map_err(bad)?)
+    } else {
+        Body::Payload(Payload {
+            message_type: MessageType::from_name(&message_type)
+                .ok_or_else(|| damaged("messages", &id, format!("unknown type {message_type}")))?,
+            attachments: serde_json::from_str::<Vec<ArtifactId>>(&text("attachments")).map_err(bad)?,
+            fields: serde_json::from_str(&text("body")).map_err(bad)?,
+        })
+    };
+    Ok(Message {
+        task: TaskId::new(text("task")),
+        from: Sender::from_name(&text("sender")),
+        from_role: text("sender_role"),
+        to: AgentId::new(text("receiver")),
+        body,
+        in_reply_to: optional("in_reply_to")
+            .map_or(Ok(Vec::new()), |text| serde_json::from_str(&text))
+            .map_err(bad)?,
+        about: optional("about").map(MessageId::new),
+        on_behalf_of: optional("on_behalf_of").map(MessageId::new),
+        expects: if text("expects") == "answer" { Expects::Answer } else { Expects::Nothing },
+        finality: if text("finality") == "interim" { Finality::Interim } else { Finality::Final },
+        introduction: optional("introduction")
+            .map(|text| serde_json::from_str(&text))
+            .transpose()
+            .map_err(bad)?,
+        introduced: optional("introduced")
+            .map(|text| serde_json::from_str(&text))
+            .transpose()
+            .map_err(bad)?,
+        due_at: row.get("due_at"),
+        id: MessageId::new(id),
+    })
+}

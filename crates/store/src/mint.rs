@@ -1,0 +1,44 @@
+//! Makes ids: short, easy for a model to repeat, not used before.
+
+use crate::{Error, agents, roles};
+use polity_society::id::{AgentId, ArtifactId, RoleId, TaskId, readable};
+use polity_society::name::Name;
+use sqlx::SqliteConnection;
+
+/// Letters and digits that are not mistaken for one another.
+const ALPHABET: &[u8] = b"23456789abcdefghjkmnpqrstvwxyz";
+
+fn random(length: usize) -> String {
+    let pick = |_| fastrand::choice(ALPHABET).map_or('x', |&byte| char::from(byte));
+    (0..length).map(pick).collect()
+}
+
+/// A new task.
+pub fn task() -> TaskId {
+    TaskId::new(format!("t-{}", random(8)))
+}
+
+/// A new artifact. There are so many that none is met twice; if one were, the row would be refused, not replaced.
+pub fn artifact() -> ArtifactId {
+    ArtifactId::new(random(10))
+}
+
+/// A new agent, called after its name or role.
+pub async fn agent(connection: &mut SqliteConnection, name: &Name) -> Result<AgentId, Error> {
+    loop {
+        let id = readable(name.as_str(), "agent", &random(4));
+        if !agents::exists(connection, &id).await? {
+            return Ok(AgentId::new(id));
+        }
+    }
+}
+
+/// A new role.
+pub async fn role(connection: &mut SqliteConnection) -> Result<RoleId, Error> {
+    loop {
+        let id = format!("role-{}", random(4));
+        if !roles::exists(connection, &id).await? {
+            return Ok(RoleId::new(id));
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Tables `notes` and `outputs`: what an agent has made for a request and not delivered yet.
+
+use super::{Conversation, Error, Tx};
+use polity_society::id::{AgentId, ArtifactId, MessageId};
+use polity_society::notice::Stored;
+use polity_society::rules::{Held, Reminded, Unnamed};
+use sqlx::sqlite::SqliteRow;
+use sqlx::types::Json;
+use sqlx::{Row, SqliteConnection};
+use std::collections::BTreeSet;
+
+const HOLD: &str =
+    "INSERT INTO notes (agent, task, request, answers, text, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+const HELD: &str = "SELECT n.request, m.sender, n.answers FROM notes n JOIN messages m ON m.id = n.request
+    WHERE n.agent = ?1 AND n.task = ?2 ORDER BY n.seq";
+/// Whether there is anything to look at: most turns leave nothing behind.
+const ANYTHING: &str = "SELECT EXISTS (SELECT 1 FROM messages INDEXED BY messages_unanswered
+        WHERE receiver = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL
+        AND state IN ('in_turn', 'done'))
+    OR EXISTS (SELECT 1 FROM notes WHERE agent = ?1 AND task = ?2)
+    OR EXISTS (SELECT 1 FROM outputs WHERE agent = ?1 AND task = ?2)";
+const OF_REQUESTS: &str = "SELECT text FROM notes WHERE agent = ?1 AND task = ?2
+    AND request IN (SELECT value FROM json_each(?3)) ORDER BY seq";
+const DROP: &str = "DELETE FROM notes WHERE agent = ?1 AND task = ?2
+    AND request IN (SELECT value FROM json_each(?3))";
+const MADE: &str = "INSERT INTO outputs (agent, task, request, asker, artifact)
+    SELECT ?1, ?2, id, sender, ?4 FROM messages WHERE id = ?3 AND sender <> ?1 ON CONFLICT DO NOTHING";
+const NAMED: &str = "DELETE FROM outputs WHERE agent = ?1 AND task = ?2 AND asker = ?3
+    AND artifact IN (SELECT value FROM json_each(?4))";
+const UNNAMED: &str = "SELECT o.request, o.asker, o.artifact, m.reminded FROM outputs o
+    JOIN messages m ON m.id = o.request WHERE o.agent = ?1 AND o.task = ?2 ORDER BY m.seq";
+const STORED: &str =
+    "SELECT DISTINCT a.rowid AS place, a.id, coalesce(a.filename, a.label) AS name FROM outputs o
+    JOIN artifacts a ON a.id = o.artifact WHERE o.agent = ?1 AND o.task = ?2 AND o.asker = ?3 ORDER BY place";
+const FORGET: &str = "DELETE FROM outputs WHERE agent = ?1 AND task = ?2 AND asker = ?3";
+const FORGET_ALL: &str = "DELETE FROM outputs WHERE agent = ?1 AND task = ?2";
+const OWNERS: &str = "SELECT DISTINCT agent FROM outputs WHERE task = ?1 AND asker = 'user'
+    UNION SELECT DISTINCT receiver FROM messages INDEXED BY messages_open
+    WHERE task = ?1 AND expects = 'answer' AND answered_by IS NULL AND sender = 'user' AND state = 'done'";
+
+/// Every statement of this file.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] =
+    &[HOLD, HELD, ANYTHING, OF_REQUESTS, DROP, MADE, NAMED, UNNAMED, STORED, FORGET, FORGET_ALL, OWNERS];
+
+/// Holds a closing text for a request.
+pub async fn hold(
+    tx: &mut Tx,
+    writer: &Conversation,
+    request: &MessageId,
+    answers: &[MessageId],
+    text: &str,
+) -> Result<(), Error> {
+    let query = sqlx::query(HOLD).bind(writer.agent.as_str()).bind(writer.task.as_str());
+    query
+        .bind(request.as_str())
+        .bind(Json(answers))
+        .bind(text)
+        .bind(tx.now)
+        .execute(&mut tx.connection)
+        .await?;
+    polity_points::point!("notes::held");
+    Ok(())
+}
+
+/// For what a conversation holds texts, oldest first.
+pub async fn held(connection: &mut SqliteConnection, of: &Conversation) -> Result<Vec<Held>, Error> {
+    let query = sqlx::query(HELD).bind(of.agent.as_str()).bind(of.task.as_str());
+    let read = |row: &SqliteRow| Held {
+        request: MessageId::new(row.get::<String, _>("request")),
+        asker: AgentId::new(row.get::<String, _>("sender")),
+        answers: row.get::<Json<Vec<MessageId>>, _>("answers").0,
+    };
+    Ok(query.fetch_all(connection).await?.iter().map(read).collect())
+}
+
+/// What a conversation may have left to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// It owes somebody an answer, holds a text, or has stored something that it did not name.
+    Something,
+    /// Nothing of that.
+    Nothing,
+}
+
+/// Whether a conversation has left anything behind.
+pub async fn left(connection: &mut SqliteConnection, of: &Conversation) -> Result<Left, Error> {
+    let query = sqlx::query_scalar(ANYTHING).bind(of.agent.as_str()).bind(of.task.as_str());
+    let anything: bool = query.fetch_one(connection).await?;
+    Ok(if anything { Left::Something } else { Left::Nothing })
+}
+
+/// The texts that are held for requests, oldest first.
+pub async fn of_requests(
+    connection: &mut SqliteConnection,
+    of: &Conversation,
+    requests: &[MessageId],
+) -> Result<Vec<String>, Error> {
+    let query = sqlx::query_scalar(OF_REQUESTS).bind(of.agent.as_str()).bind(of.task.as_str());
+    Ok(query.bind(Json(requests)).fetch_all(connection).await?)
+}
+
+/// Holds nothing for these requests any more.
+pub async fn drop(tx: &mut Tx, of: &Conversation, requests: &[MessageId]) -> Result<(), Error> {
+    let query = sqlx::query(DROP).bind(of.agent.as_str()).bind(of.task.as_str());
+    query.bind(Json(requests)).execute(&mut tx.connection).await?;
+    polity_points::point!("notes::dropped");
+    Ok(())
+}
+
+/// Notes that an agent stored an artifact while it worked on a request.
+pub async fn made(
+    tx: &mut Tx,
+    owner: &Conversation,
+    request: &MessageId,
+    artifact: &ArtifactId,
+) -> Result<(), Error> {
+    let query = sqlx::query(MADE).bind(owner.agent.as_str()).bind(owner.task.as_str());
+    query.bind(request.as_str()).bind(artifact.as_str()).execute(&mut tx.connection).await?;
+    polity_points::point!("notes::made");
+    Ok(())
+}
+
+/// Notes that an agent has named artifacts to somebody.
+pub async fn named(
+    tx: &mut Tx,
+    by: &Conversation,
+    to: &AgentId,
+    artifacts: &BTreeSet<ArtifactId>,
+) -> Result<(), Error> {
+    if artifacts.is_empty() {
+        return Ok(());
+    }
+    let query = sqlx::query(NAMED).bind(by.agent.as_str()).bind(by.task.as_str()).bind(to.as_str());
+    query.bind(Json(artifacts)).execute(&mut tx.connection).await?;
+    polity_points::point!("notes::named");
+    Ok(())
+}
+
+/// What an agent stored for somebody and never named to them.
+pub async fn unnamed(connection: &mut SqliteConnection, of: &Conversation) -> Result<Vec<Unnamed>, Error> {
+    let query = sqlx::query(UNNAMED).bind(of.agent.as_str()).bind(of.task.as_str());
+    let rows = query.fetch_all(connection).await?;
+    let read = |row: &SqliteRow| Unnamed {
+        artifact: ArtifactId::new(row.get::<String, _>("artifact")),
+        request: MessageId::new(row.get::<String, _>("request")),
+        asker: AgentId::new(row.get::<String, _>("asker")),
+        reminded: if row.get("reminded") { Reminded::Yes } else { Reminded::No },
+    };
+    Ok(rows.iter().map(read).collect())
+}
+
+/// What an agent stored for one asker and never named, in the order in which it was stored.
+pub async fn stored_for(
+    connection: &mut SqliteConnection,
+    of: &Conversation,
+    asker: &AgentId,
+) -> Result<Vec<Stored>, Error> {
+    let query = sqlx::query(STORED).bind(of.agent.as_str()).bind(of.task.as_str()).bind(asker.as_str());
+    let rows = query.fetch_all(connection).await?;
+    let read =
+        |row: &SqliteRow| Stored { id: ArtifactId::new(row.get::<String, _>("id")), name: row.get("name") };
+    Ok(rows.iter().map(read).collect())
+}
+
+/// Forgets what an agent stored for one asker: the asker was told.
+pub async fn forget(tx: &mut Tx, of: &Conversation, asker: &AgentId) -> Result<(), Error> {
+    let query = sqlx::query(FORGET).bind(of.agent.as_str()).bind(of.task.as_str()).bind(asker.as_str());
+    query.execute(&mut tx.connection).await?;
+    polity_points::point!("notes::forgotten");
+    Ok(())
+}
+
+/// Forgets what an agent stored for anybody: its work has failed.
+pub async fn forget_all(tx: &mut Tx, of: &Conversation) -> Result<(), Error> {
+    let query = sqlx::query(FORGET_ALL).bind(of.agent.as_str()).bind(of.task.as_str());
+    query.execute(&mut tx.connection).await?;
+    polity_points::point!("notes::all_forgotten");
+    Ok(())
+}
+
+/// Those who have stored something for the person without naming it, or owe the person an answer.
+pub async fn owe_user(
+    connection: &mut SqliteConnection,
+    task: &polity_society::id::TaskId,
+) -> Result<Vec<AgentId>, Error> {
+    let agents: Vec<String> = sqlx::query_scalar(OWNERS).bind(task.as_str()).fetch_all(connection).await?;
+    Ok(agents.into_iter().map(AgentId::new).collect())
+}

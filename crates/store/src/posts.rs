@@ -1,0 +1,43 @@
+//! Table `posts`: what the person has written under a key of its own choice.
+
+use super::{Error, Tx};
+use polity_society::id::{MessageId, TaskId};
+use sqlx::{Row, SqliteConnection};
+
+const INSERT: &str =
+    "INSERT INTO posts (key, content, message, task, created_at) VALUES (?1, ?2, ?3, ?4, ?5)";
+const GET: &str = "SELECT content, message FROM posts WHERE key = ?1";
+
+/// Every statement of this file.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] = &[INSERT, GET];
+
+/// What was written under a key before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Post {
+    /// The hash of what was said.
+    pub content: String,
+    /// The message that it became.
+    pub message: MessageId,
+}
+
+pub async fn insert(tx: &mut Tx, key: &str, post: &Post, task: &TaskId) -> Result<(), Error> {
+    sqlx::query(INSERT)
+        .bind(key)
+        .bind(&post.content)
+        .bind(post.message.as_str())
+        .bind(task.as_str())
+        .bind(tx.now)
+        .execute(&mut tx.connection)
+        .await?;
+    polity_points::point!("posts::inserted");
+    Ok(())
+}
+
+pub async fn get(connection: &mut SqliteConnection, key: &str) -> Result<Option<Post>, Error> {
+    let row = sqlx::query(GET).bind(key).fetch_optional(connection).await?;
+    Ok(row.map(|row| Post {
+        content: row.get("content"),
+        message: MessageId::new(row.get::<String, _>("message")),
+    }))
+}

@@ -1,0 +1,197 @@
+//! Table `records`.
+
+use super::{Conversation, Error, Tx, damaged, messages};
+use crate::record::{Keeps, Record};
+use polity_society::id::MessageId;
+use polity_society::message::Message;
+use polity_society::present::{FirstWords, first_words};
+use polity_society::rules::subjects;
+use polity_society::text::Texts;
+use sqlx::sqlite::SqliteRow;
+use sqlx::types::Json;
+use sqlx::{Row, SqliteConnection};
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+const INSERT: &str =
+    "INSERT INTO records (agent, task, turn, message, body, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+const OF_TURN: &str = "SELECT seq, turn, body FROM records WHERE turn = ?1 ORDER BY seq";
+const OF_CONVERSATION: &str =
+    "SELECT seq, turn, body FROM records WHERE agent = ?1 AND task = ?2 AND seq >= ?3 ORDER BY seq";
+const MESSAGES_OF: &str = "SELECT m.* FROM records r JOIN messages m ON m.id = r.message
+    WHERE r.agent = ?1 AND r.task = ?2 AND r.seq >= ?3 AND r.message IS NOT NULL";
+/// Requests that were read and are not answered yet, the oldest of them, with the records that heard them.
+const OPEN: &str = "SELECT r.seq, r.turn, r.body, m.id FROM messages m INDEXED BY messages_unanswered
+    CROSS JOIN records r INDEXED BY records_heard ON r.message = m.id
+    WHERE m.receiver = ?1 AND m.task = ?2 AND m.expects = 'answer' AND m.answered_by IS NULL
+    AND m.state IN ('in_turn', 'done') AND r.agent = ?1 ORDER BY m.seq LIMIT ?3";
+const ASKED: &str = "SELECT * FROM messages WHERE id IN (SELECT value FROM json_each(?1))";
+const NEWEST_SUMMARIES: &str = "SELECT seq, turn, body FROM records
+    WHERE agent = ?1 AND task = ?2 AND substr(body, 1, 21) = '{\"record\":\"compacted\"'
+    ORDER BY seq DESC LIMIT ?3";
+const BEGINS_TURN: &str = "SELECT min(seq) FROM records WHERE turn = ?1";
+const SO_MANY_BEFORE: &str =
+    "SELECT min(seq) FROM (SELECT seq FROM records WHERE agent = ?1 AND task = ?2 AND seq < ?3
+    ORDER BY seq DESC LIMIT ?4)";
+const HEARD_BEFORE: &str = "SELECT max(seq) FROM records
+    WHERE agent = ?1 AND task = ?2 AND seq <= ?3 AND message IS NOT NULL";
+
+/// Every statement of this file.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] = &[
+    INSERT,
+    OF_TURN,
+    OF_CONVERSATION,
+    MESSAGES_OF,
+    OPEN,
+    ASKED,
+    NEWEST_SUMMARIES,
+    BEGINS_TURN,
+    SO_MANY_BEFORE,
+    HEARD_BEFORE,
+];
+
+pub async fn append(
+    tx: &mut Tx,
+    conversation: &Conversation,
+    turn: i64,
+    record: &Record,
+) -> Result<(), Error> {
+    let body = serde_json::to_string(record).map_err(|error| damaged("records", "new", error))?;
+    let message = match record {
+        Record::Heard { message } => Some(message.as_str()),
+        _ => None,
+    };
+    sqlx::query(INSERT)
+        .bind(conversation.agent.as_str())
+        .bind(conversation.task.as_str())
+        .bind(turn)
+        .bind(message)
+        .bind(body)
+        .bind(tx.now)
+        .execute(&mut tx.connection)
+        .await?;
+    polity_points::point!("records::appended");
+    Ok(())
+}
+
+/// The records of one turn, in order.
+pub async fn of_turn(connection: &mut SqliteConnection, turn: i64) -> Result<Vec<Record>, Error> {
+    let rows = sqlx::query(OF_TURN).bind(turn).fetch_all(connection).await?;
+    rows.iter().map(read).collect()
+}
+
+/// How many open requests are read in spite of a summary; more would fill any window.
+const OPEN_REQUESTS: i64 = 1_000;
+
+/// A conversation as it was recorded: what the newest summary does not stand for, and the messages that were heard.
+#[derive(Clone, Debug, Default)]
+pub struct Recorded {
+    /// Records, in order, each with its turn. Those long summed up may be missing.
+    pub records: Vec<(i64, Record)>,
+    /// The messages, by id.
+    pub messages: HashMap<String, Message>,
+    /// The first words of the requests that these messages answer or are about.
+    pub asked: FirstWords,
+    /// The requests to the agent that are not answered yet: they are shown whatever is summed up.
+    pub open: HashSet<String>,
+}
+
+/// Reads a conversation, without what its newest summary stands for.
+pub async fn history(
+    connection: &mut SqliteConnection,
+    conversation: &Conversation,
+    texts: &Texts,
+) -> Result<Recorded, Error> {
+    let (agent, task) = (conversation.agent.as_str(), conversation.task.as_str());
+    let first = first_told(connection, conversation).await?;
+    let with_turn = |row: &SqliteRow| Ok::<_, Error>((row.get::<i64, _>("turn"), read(row)?));
+    let mut history = Recorded::default();
+    let query = sqlx::query(OPEN).bind(agent).bind(task).bind(OPEN_REQUESTS);
+    for row in &query.fetch_all(&mut *connection).await? {
+        let id: String = row.get("id");
+        if row.get::<i64, _>("seq") < first {
+            history.records.push(with_turn(row)?);
+            history.messages.extend(messages::get(connection, &MessageId::new(id.clone())).await?.map(by_id));
+        }
+        history.open.insert(id);
+    }
+    let rows =
+        sqlx::query(OF_CONVERSATION).bind(agent).bind(task).bind(first).fetch_all(&mut *connection).await?;
+    for row in &rows {
+        history.records.push(with_turn(row)?);
+    }
+    let rows =
+        sqlx::query(MESSAGES_OF).bind(agent).bind(task).bind(first).fetch_all(&mut *connection).await?;
+    for row in &rows {
+        history.messages.extend([by_id(messages::read(row)?)]);
+    }
+    history.asked = asked(connection, &history.messages, texts).await?;
+    Ok(history)
+}
+
+/// The first words of the requests that messages answer or are about.
+async fn asked(
+    connection: &mut SqliteConnection,
+    heard: &HashMap<String, Message>,
+    texts: &Texts,
+) -> Result<FirstWords, Error> {
+    let named: BTreeSet<&MessageId> = heard.values().flat_map(subjects).collect();
+    if named.is_empty() {
+        return Ok(FirstWords::new());
+    }
+    let rows = sqlx::query(ASKED).bind(Json(named)).fetch_all(connection).await?;
+    let read = |row: &SqliteRow| {
+        let request = messages::read(row)?;
+        Ok((request.id.clone(), first_words(&request, texts)))
+    };
+    rows.iter().map(read).collect()
+}
+
+fn by_id(message: Message) -> (String, Message) {
+    (message.id.to_string(), message)
+}
+
+/// How many summaries are looked at to find where the newest leaves off.
+const SUMMARIES: i64 = 20;
+
+/// The number of the first record that the newest summary leaves whole; the history finds
+/// the same cut in what is read from here on. What an earlier summary stands for stays away.
+async fn first_told(connection: &mut SqliteConnection, conversation: &Conversation) -> Result<i64, Error> {
+    let query = sqlx::query(NEWEST_SUMMARIES).bind(conversation.agent.as_str());
+    let query = query.bind(conversation.task.as_str()).bind(SUMMARIES);
+    let mut first = 0;
+    for row in query.fetch_all(&mut *connection).await?.iter().rev() {
+        first = first_after(connection, conversation, row).await?.max(first);
+    }
+    Ok(first)
+}
+
+/// The number of the first record that this summary leaves whole.
+async fn first_after(
+    connection: &mut SqliteConnection,
+    conversation: &Conversation,
+    row: &SqliteRow,
+) -> Result<i64, Error> {
+    let (agent, task) = (conversation.agent.as_str(), conversation.task.as_str());
+    let Record::Compacted { keep_recent, keeps, .. } = read(row)? else { return Ok(0) };
+    let summary: i64 = row.get("seq");
+    let keep = i64::try_from(keep_recent).unwrap_or(i64::MAX);
+    let query = sqlx::query_scalar(SO_MANY_BEFORE).bind(agent).bind(task).bind(summary).bind(keep);
+    let kept: Option<i64> = query.fetch_one(&mut *connection).await?;
+    let mut first = kept.unwrap_or(summary);
+    if keeps == Keeps::Turn {
+        let query = sqlx::query_scalar(BEGINS_TURN).bind(row.get::<i64, _>("turn"));
+        let begins: Option<i64> = query.fetch_one(&mut *connection).await?;
+        first = first.min(begins.unwrap_or(first));
+        let query = sqlx::query_scalar(HEARD_BEFORE).bind(agent).bind(task).bind(first);
+        let heard: Option<i64> = query.fetch_one(&mut *connection).await?;
+        first = heard.unwrap_or(0);
+    }
+    Ok(first)
+}
+
+pub(super) fn read(row: &SqliteRow) -> Result<Record, Error> {
+    let body: String = row.get("body");
+    serde_json::from_str(&body)
+        .map_err(|error| damaged("records", &row.get::<i64, _>("seq").to_string(), error))
+}

@@ -1,0 +1,120 @@
+//! Table `roles`.
+
+use super::{Error, Tx, damaged};
+use polity_society::id::{AgentId, RoleId, ServiceId, TaskId};
+use polity_society::name::Name;
+use polity_society::role::Role;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row, SqliteConnection};
+
+const INSERT: &str = "INSERT INTO roles (id, task, creator, name, prompt, interface_spec, service,
+    required_capabilities, tool_groups, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+const UPDATE: &str =
+    "UPDATE roles SET prompt = ?2, interface_spec = ?3, service = ?4, required_capabilities = ?5, tool_groups = ?6
+    WHERE id = ?1";
+const BY_ID: &str = "SELECT * FROM roles WHERE id = ?1";
+const BY_NAME: &str = "SELECT * FROM roles WHERE task = ?1 AND creator = ?2 AND name = ?3";
+const EXISTS: &str = "SELECT EXISTS (SELECT 1 FROM roles WHERE id = ?1)";
+/// A role may be used by who made it and by that one's ancestors: go up from each maker.
+const USABLE: &str = "WITH RECURSIVE above (role, agent) AS (
+        SELECT id, creator FROM roles WHERE task = ?2 AND (id = ?3 OR name = ?3)
+        UNION SELECT above.role, agents.parent FROM above JOIN agents ON agents.id = above.agent
+        WHERE agents.parent IS NOT NULL)
+    SELECT roles.* FROM above JOIN roles ON roles.id = above.role WHERE above.agent = ?1 ORDER BY roles.id";
+
+/// Every statement of this file.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] = &[INSERT, UPDATE, BY_ID, BY_NAME, EXISTS, USABLE];
+
+pub async fn insert(tx: &mut Tx, role: &Role) -> Result<(), Error> {
+    sqlx::query(INSERT)
+        .bind(role.id.as_str())
+        .bind(role.task.as_str())
+        .bind(role.creator.as_str())
+        .bind(role.name.as_str())
+        .bind(&role.prompt)
+        .bind(role.interface_spec.as_ref().map(sqlx::types::Json))
+        .bind(role.service.as_str())
+        .bind(sqlx::types::Json(&role.required_capabilities))
+        .bind(sqlx::types::Json(&role.tool_groups))
+        .bind(tx.now)
+        .execute(&mut tx.connection)
+        .await?;
+    polity_points::point!("roles::inserted");
+    Ok(())
+}
+
+/// Writes what may be changed about a role.
+pub async fn update(tx: &mut Tx, role: &Role) -> Result<(), Error> {
+    let done = sqlx::query(UPDATE)
+        .bind(role.id.as_str())
+        .bind(&role.prompt)
+        .bind(role.interface_spec.as_ref().map(sqlx::types::Json))
+        .bind(role.service.as_str())
+        .bind(sqlx::types::Json(&role.required_capabilities))
+        .bind(sqlx::types::Json(&role.tool_groups))
+        .execute(&mut tx.connection)
+        .await?;
+    polity_points::point!("roles::updated");
+    let hit = done.rows_affected();
+    if hit != 1 {
+        return Err(Error::WrongRows { what: "changing a role", expected: 1, hit });
+    }
+    Ok(())
+}
+
+pub async fn get(connection: &mut SqliteConnection, id: &RoleId) -> Result<Option<Role>, Error> {
+    let row = sqlx::query(BY_ID).bind(id.as_str()).fetch_optional(connection).await?;
+    row.as_ref().map(read).transpose()
+}
+
+/// The role of that name that an agent has made in a task.
+pub async fn made_by(
+    connection: &mut SqliteConnection,
+    creator: &AgentId,
+    task: &TaskId,
+    name: &str,
+) -> Result<Option<Role>, Error> {
+    let query = sqlx::query(BY_NAME).bind(task.as_str()).bind(creator.as_str()).bind(name);
+    let row = query.fetch_optional(connection).await?;
+    row.as_ref().map(read).transpose()
+}
+
+/// The roles of that id or name that an agent may hire into.
+pub async fn usable(
+    connection: &mut SqliteConnection,
+    agent: &AgentId,
+    task: &TaskId,
+    meant: &str,
+) -> Result<Vec<Role>, Error> {
+    let query = sqlx::query(USABLE).bind(agent.as_str()).bind(task.as_str()).bind(meant.trim());
+    let rows = query.fetch_all(connection).await?;
+    rows.iter().map(read).collect()
+}
+
+pub async fn exists(connection: &mut SqliteConnection, id: &str) -> Result<bool, Error> {
+    Ok(sqlx::query_scalar(EXISTS).bind(id).fetch_one(connection).await?)
+}
+
+pub(super) fn read(row: &SqliteRow) -> Result<Role, Error> {
+    let id: String = row.get("id");
+    let name: String = row.get("name");
+    let json = |column: &str| row.get::<String, _>(column);
+    Ok(Role {
+        task: TaskId::new(row.get::<String, _>("task")),
+        creator: AgentId::new(row.get::<String, _>("creator")),
+        name: Name::parse(&name).map_err(|fault| damaged("roles", &id, fault))?,
+        prompt: row.get("prompt"),
+        interface_spec: row
+            .get::<Option<String>, _>("interface_spec")
+            .map(|text| serde_json::from_str(&text))
+            .transpose()
+            .map_err(|error| damaged("roles", &id, error))?,
+        service: ServiceId::new(row.get::<String, _>("service")),
+        required_capabilities: serde_json::from_str(&json("required_capabilities"))
+            .map_err(|error| damaged("roles", &id, error))?,
+        tool_groups: serde_json::from_str(&json("tool_groups"))
+            .map_err(|error| damaged("roles", &id, error))?,
+        id: RoleId::new(id),
+    })
+}

@@ -1,0 +1,224 @@
+//! Table `tasks`.
+
+use super::{Error, Tx};
+use polity_society::id::{ServiceId, TaskId};
+use polity_view::Outcome;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row, SqliteConnection};
+use std::collections::HashMap;
+use std::time::Duration;
+
+const INSERT: &str = "INSERT INTO tasks (id, service, state, created_at) VALUES (?1, ?2, 'open', ?3)";
+const EXISTS: &str = "SELECT EXISTS (SELECT 1 FROM tasks WHERE id = ?1)";
+const REMEMBERED: &str = "SELECT EXISTS (SELECT 1 FROM tasks WHERE id = ?1 AND forgotten_at IS NULL)";
+const SERVICE: &str = "SELECT service FROM tasks WHERE id = ?1";
+// Row numbers tell which came first, because clocks are set back.
+const OPEN: &str = "SELECT id FROM tasks WHERE state = 'open' ORDER BY rowid";
+const LATEST: &str = "SELECT id FROM tasks ORDER BY rowid DESC LIMIT 1";
+const REOPEN: &str = "UPDATE tasks SET state = 'open', nudged = 0, stopped_by = NULL WHERE id = ?1";
+const WAKE: &str = "UPDATE tasks SET state = 'open', nudged = 0 WHERE id = ?1";
+const IDLE: &str = "UPDATE tasks SET state = 'idle' WHERE id = ?1";
+const STOP: &str = "UPDATE tasks SET stopped_by = ?2 WHERE id = ?1
+    AND (stopped_by IS NULL OR stopped_by = 'user' AND ?2 <> 'user')";
+const NUDGE: &str = "UPDATE tasks SET nudged = 1 WHERE id = ?1";
+const STOPPED_BY: &str = "SELECT stopped_by FROM tasks WHERE id = ?1";
+const WORKED: &str = "SELECT worked_ms FROM tasks WHERE id = ?1";
+const SET_WORKED: &str = "UPDATE tasks SET worked_ms = max(worked_ms, ?2) WHERE id = ?1";
+const STANDINGS: &str = "SELECT t.id, t.state = 'open' AS open, t.nudged, t.stopped_by IS NOT NULL AND t.stopped_by <> 'user' AS limited,
+    coalesce(t.stopped_by = 'user', 0) AS stopped,
+    EXISTS (SELECT 1 FROM turns WHERE task = t.id AND state = 'open'
+            AND agent NOT IN (SELECT agent FROM holds WHERE task = t.id)) AS turning,
+    EXISTS (SELECT 1 FROM messages INDEXED BY messages_unread WHERE task = t.id AND state IN ('queued', 'delayed')
+            AND (state = 'delayed' OR receiver <> 'user')
+            AND receiver NOT IN (SELECT agent FROM holds WHERE task = t.id)) AS mail,
+    EXISTS (SELECT 1 FROM holds WHERE task = t.id AND agent = 'root') AS root_parked,
+    EXISTS (SELECT 1 FROM messages asked WHERE asked.task = t.id AND asked.sender = 'user'
+            AND asked.expects = 'answer' AND asked.answered_by IS NULL AND asked.state <> 'bounced'
+            AND NOT EXISTS (SELECT 1 FROM messages said INDEXED BY messages_between WHERE said.task = t.id
+                AND said.sender = asked.receiver AND said.receiver = 'user' AND said.finality = 'final'
+                AND said.seq > asked.seq AND said.sent_in >= asked.turn)) AS unanswered,
+    coalesce((SELECT said.finality FROM messages said INDEXED BY messages_between WHERE said.task = t.id
+        AND said.sender = 'root' AND said.receiver = 'user' AND said.expects = 'nothing' AND said.type <> 'status_report'
+        ORDER BY said.seq DESC LIMIT 1) = 'interim', 0) AS expectant,
+    EXISTS (SELECT 1 FROM messages WHERE task = t.id AND receiver = 'user' AND expects = 'answer'
+            AND answered_by IS NULL AND state <> 'failed') AS asks_user,
+    (SELECT state FROM turns WHERE task = t.id AND agent = 'root' ORDER BY id DESC LIMIT 1) = 'failed' AS root_failed,
+    EXISTS (SELECT 1 FROM model_calls WHERE task = t.id)
+        OR EXISTS (SELECT 1 FROM events WHERE task = t.id AND kind = 'model_failed'
+            AND json_extract(body, '$.kind') IN ('refused', 'media_refused', 'context_overflow', 'call_not_parsed')
+            AND (coalesce(json_extract(body, '$.status'), 404) <> 404
+                OR json_extract(body, '$.kind') = 'context_overflow')) AS model_reached
+    FROM tasks t WHERE t.id IN (SELECT value FROM json_each(?1))";
+
+/// Every statement of this file.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] = &[
+    INSERT, EXISTS, REMEMBERED, SERVICE, OPEN, LATEST, REOPEN, WAKE, IDLE, STOP, NUDGE, STOPPED_BY, WORKED,
+    SET_WORKED, STANDINGS,
+];
+
+/// What stands in the place of a limit's name where the person has stopped a task.
+pub const STOPPED_BY_USER: &str = "user";
+
+/// What decides whether a task is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// It was not idle the last time somebody looked.
+    pub open: bool,
+    /// Root was reminded once.
+    pub nudged: bool,
+    /// A limit has stopped it.
+    pub limited: bool,
+    /// The person has stopped it.
+    pub stopped: bool,
+    /// A turn is open, and its agent is not parked.
+    pub turning: bool,
+    /// A message waits for an agent that is not parked, or will be due.
+    pub mail: bool,
+    /// The person has asked for something, and whoever was asked has said nothing final since it heard it.
+    pub unanswered: bool,
+    /// The last thing that root has told the person was that more is to come.
+    pub expectant: bool,
+    /// An agent has asked the person something.
+    pub asks_user: bool,
+    /// The last thing that root did was to fail, or it is parked: nothing more is to be heard from it.
+    pub root_failed: bool,
+    /// The last turn of root failed, and no model was ever reached: none has answered a call of the task, nor refused a
+    /// request. A server that refuses the key, or has no such model, reaches none.
+    pub unreached: bool,
+}
+
+impl Standing {
+    /// The outcome of a task in which nothing is left to do: the first that applies.
+    pub fn outcome(&self) -> Outcome {
+        if self.unreached && self.unanswered {
+            Outcome::NoModel
+        } else if self.limited {
+            Outcome::Limited
+        } else if self.asks_user {
+            Outcome::AwaitsUser
+        } else if self.unanswered || self.stopped {
+            Outcome::Unanswered
+        } else {
+            Outcome::Answered
+        }
+    }
+}
+
+pub async fn insert(tx: &mut Tx, id: &TaskId, service: Option<&ServiceId>) -> Result<(), Error> {
+    let query = sqlx::query(INSERT).bind(id.as_str()).bind(service.map(ServiceId::as_str)).bind(tx.now);
+    query.execute(&mut tx.connection).await?;
+    polity_points::point!("tasks::inserted");
+    Ok(())
+}
+
+pub async fn exists(connection: &mut SqliteConnection, id: &TaskId) -> Result<bool, Error> {
+    Ok(sqlx::query_scalar(EXISTS).bind(id.as_str()).fetch_one(connection).await?)
+}
+
+/// Whether there is a task, and what was said and done in it was not removed.
+pub async fn is_remembered(connection: &mut SqliteConnection, id: &TaskId) -> Result<bool, Error> {
+    Ok(sqlx::query_scalar(REMEMBERED).bind(id.as_str()).fetch_one(connection).await?)
+}
+
+/// The service that the person chose for root in this task.
+pub async fn service(connection: &mut SqliteConnection, id: &TaskId) -> Result<Option<ServiceId>, Error> {
+    let row = sqlx::query(SERVICE).bind(id.as_str()).fetch_optional(connection).await?;
+    Ok(row.and_then(|row| row.get::<Option<String>, _>(0)).map(ServiceId::new))
+}
+
+/// The tasks that are not idle, oldest first.
+pub async fn open(connection: &mut SqliteConnection) -> Result<Vec<TaskId>, Error> {
+    let rows = sqlx::query(OPEN).fetch_all(connection).await?;
+    Ok(rows.into_iter().map(|row| TaskId::new(row.get::<String, _>(0))).collect())
+}
+
+/// The task that was begun last.
+pub async fn latest(connection: &mut SqliteConnection) -> Result<Option<TaskId>, Error> {
+    let row = sqlx::query(LATEST).fetch_optional(connection).await?;
+    Ok(row.map(|row| TaskId::new(row.get::<String, _>(0))))
+}
+
+pub async fn standing(connection: &mut SqliteConnection, id: &TaskId) -> Result<Option<Standing>, Error> {
+    Ok(standings(connection, std::slice::from_ref(id)).await?.remove(id))
+}
+
+/// How tasks stand, those that are there.
+pub async fn standings(
+    connection: &mut SqliteConnection,
+    ids: &[TaskId],
+) -> Result<HashMap<TaskId, Standing>, Error> {
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let rows = sqlx::query(STANDINGS).bind(serde_json::json!(ids).to_string()).fetch_all(connection).await?;
+    let turn_failed = |row: &SqliteRow| row.get::<Option<bool>, _>("root_failed").unwrap_or_default();
+    let read = |row: &SqliteRow| Standing {
+        open: row.get("open"),
+        nudged: row.get("nudged"),
+        limited: row.get("limited"),
+        stopped: row.get("stopped"),
+        turning: row.get("turning"),
+        mail: row.get("mail"),
+        unanswered: row.get("unanswered"),
+        expectant: row.get("expectant"),
+        asks_user: row.get("asks_user"),
+        root_failed: turn_failed(row) || row.get("root_parked"),
+        unreached: turn_failed(row) && !row.get::<bool, _>("model_reached"),
+    };
+    Ok(rows.iter().map(|row| (TaskId::new(row.get::<String, _>("id")), read(row))).collect())
+}
+
+/// Work has come for a task that was idle.
+pub async fn reopen(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
+    sqlx::query(REOPEN).bind(id.as_str()).execute(&mut tx.connection).await?;
+    polity_points::point!("tasks::reopened");
+    Ok(())
+}
+
+/// Agents of a task that was idle may go on. What has stopped it still does.
+pub async fn wake(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
+    sqlx::query(WAKE).bind(id.as_str()).execute(&mut tx.connection).await?;
+    polity_points::point!("tasks::woken");
+    Ok(())
+}
+
+pub async fn set_idle(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
+    sqlx::query(IDLE).bind(id.as_str()).execute(&mut tx.connection).await?;
+    polity_points::point!("tasks::set_idle");
+    Ok(())
+}
+
+pub async fn set_nudged(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
+    sqlx::query(NUDGE).bind(id.as_str()).execute(&mut tx.connection).await?;
+    polity_points::point!("tasks::nudged");
+    Ok(())
+}
+
+/// Notes that a limit, or the person, has stopped a task; says whether it is the first to do so.
+pub async fn stop(tx: &mut Tx, id: &TaskId, limit: &str) -> Result<bool, Error> {
+    let done = sqlx::query(STOP).bind(id.as_str()).bind(limit).execute(&mut tx.connection).await?;
+    polity_points::point!("tasks::stopped");
+    Ok(done.rows_affected() == 1)
+}
+
+/// The limit that has stopped a task, or [`STOPPED_BY_USER`].
+pub async fn stopped_by(connection: &mut SqliteConnection, id: &TaskId) -> Result<Option<String>, Error> {
+    let found: Option<Option<String>> =
+        sqlx::query_scalar(STOPPED_BY).bind(id.as_str()).fetch_optional(connection).await?;
+    Ok(found.flatten())
+}
+
+/// How long agents have worked for a task.
+pub async fn worked(connection: &mut SqliteConnection, id: &TaskId) -> Result<Duration, Error> {
+    let worked: Option<i64> = sqlx::query_scalar(WORKED).bind(id.as_str()).fetch_optional(connection).await?;
+    Ok(Duration::from_millis(worked.unwrap_or_default().unsigned_abs()))
+}
+
+/// Notes how long agents have worked for a task; time only grows.
+pub async fn set_worked(tx: &mut Tx, id: &TaskId, worked: Duration) -> Result<(), Error> {
+    let milliseconds = i64::try_from(worked.as_millis()).unwrap_or(i64::MAX);
+    sqlx::query(SET_WORKED).bind(id.as_str()).bind(milliseconds).execute(&mut tx.connection).await?;
+    polity_points::point!("tasks::worked");
+    Ok(())
+}

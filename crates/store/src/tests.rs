@@ -1,0 +1,410 @@
+use super::*;
+use crate::testing::{Scratch, conversation, events_after};
+use polity_society::id::{AgentId, TaskId};
+use sqlx::{Connection as _, Executor as _, SqlSafeStr as _};
+
+/// Every statement of every table.
+const STATEMENTS: &[&[&str]] = &[
+    agents::STATEMENTS,
+    artifacts::STATEMENTS,
+    contacts::STATEMENTS,
+    events::STATEMENTS,
+    exchanges::STATEMENTS,
+    holds::STATEMENTS,
+    database::STATEMENTS,
+    maintenance::check::STATEMENTS,
+    maintenance::forget::STATEMENTS,
+    maintenance::unneeded::STATEMENTS,
+    messages::STATEMENTS,
+    notes::STATEMENTS,
+    posts::STATEMENTS,
+    records::STATEMENTS,
+    roles::STATEMENTS,
+    tasks::STATEMENTS,
+    turns::STATEMENTS,
+    usage::STATEMENTS,
+    view::agents::STATEMENTS,
+    view::conversation::STATEMENTS,
+    view::events::STATEMENTS,
+    view::facts::STATEMENTS,
+    view::messages::STATEMENTS,
+    view::tasks::STATEMENTS,
+    work::STATEMENTS,
+];
+
+async fn connect(file: &Path) -> SqliteConnection {
+    SqliteConnection::connect_with(&SqliteConnectOptions::new().filename(file)).await.unwrap()
+}
+
+#[tokio::test]
+async fn every_statement_fits_the_schema() {
+    let scratch = Scratch::new().await;
+    let mut connection = connect(&scratch.directory.path().join("polity.db")).await;
+    for statement in STATEMENTS.iter().copied().flatten() {
+        let prepared = connection.prepare(statement.into_sql_str()).await;
+        assert!(prepared.is_ok(), "{statement}: {prepared:?}");
+    }
+}
+
+/// What SQLite would do for a statement.
+async fn plan(scratch: &Scratch, statement: &str) -> String {
+    let mut reader = scratch.store.reader().await.unwrap();
+    let explained = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
+    let rows = sqlx::query(explained).fetch_all(&mut *reader).await.unwrap();
+    let steps = rows.iter().map(|row| sqlx::Row::get::<String, _>(row, "detail"));
+    steps.collect::<Vec<_>>().join("; ")
+}
+
+/// Of what somebody was ever sent only the part is looked at that still matters.
+#[tokio::test]
+async fn what_waits_is_found_without_looking_at_all_that_was_ever_sent() {
+    let scratch = Scratch::new().await;
+    let about = |all: &'static [&'static str], word: &'static str| {
+        all.iter().copied().filter(move |statement| statement.contains(word))
+    };
+    let unshown = about(messages::STATEMENTS, "receiver = 'user' AND state = 'queued' ORDER BY");
+    let expired = about(database::STATEMENTS, "receiver = 'user' AND state = 'queued'");
+    let closed = about(messages::STATEMENTS, "AND state = 'done' RETURNING *");
+    let waiting: Vec<&str> = unshown.chain(expired).collect();
+    let closed: Vec<&str> = closed.collect();
+    assert_eq!((waiting.len(), closed.len()), (3, 1));
+    for (statements, index) in [(waiting, "messages_waiting"), (closed, "messages_open_requests")] {
+        for statement in statements {
+            let plan = plan(&scratch, statement).await;
+            assert!(plan.contains(index), "{statement}: {plan}");
+            assert!(!plan.contains("messages_to"), "{statement}: {plan}");
+        }
+    }
+}
+
+/// A statement that is missing from the list of its file is not looked at above.
+#[test]
+fn every_statement_is_in_the_list_of_its_file() {
+    let check = |file: &str, text: &str, listed: &[&str]| {
+        let declared =
+            text.lines().filter(|line| line.starts_with("const ") && line.contains(": &str =")).count();
+        // `NOTICE` is a name, not a statement.
+        let names = text.lines().filter(|line| line.starts_with("const NOTICE:")).count();
+        assert_eq!(declared - names, listed.len(), "{file}");
+    };
+    check("agents", include_str!("agents.rs"), agents::STATEMENTS);
+    check("contacts", include_str!("contacts.rs"), contacts::STATEMENTS);
+    check("events", include_str!("events.rs"), events::STATEMENTS);
+    check("exchanges", include_str!("exchanges.rs"), exchanges::STATEMENTS);
+    check("holds", include_str!("holds.rs"), holds::STATEMENTS);
+    check("maintenance/database", include_str!("maintenance/database.rs"), database::STATEMENTS);
+    check("check", include_str!("maintenance/check.rs"), maintenance::check::STATEMENTS);
+    check("forget", include_str!("maintenance/forget.rs"), maintenance::forget::STATEMENTS);
+    check("unneeded", include_str!("maintenance/unneeded.rs"), maintenance::unneeded::STATEMENTS);
+    check("messages", include_str!("messages.rs"), messages::STATEMENTS);
+    check("notes", include_str!("notes.rs"), notes::STATEMENTS);
+    check("posts", include_str!("posts.rs"), posts::STATEMENTS);
+    check("records", include_str!("records.rs"), records::STATEMENTS);
+    check("roles", include_str!("roles.rs"), roles::STATEMENTS);
+    check("tasks", include_str!("tasks.rs"), tasks::STATEMENTS);
+    check("turns", include_str!("turns.rs"), turns::STATEMENTS);
+    check("usage", include_str!("usage.rs"), usage::STATEMENTS);
+    check("work", include_str!("work.rs"), work::STATEMENTS);
+    // What is put together from parts: the parts stand in no list.
+    let parts = |text: &str, parts: &[&str]| {
+        let kept =
+            text.lines().filter(|line| !parts.iter().any(|part| line.starts_with(&format!("const {part}:"))));
+        kept.collect::<Vec<_>>().join("\n")
+    };
+    let agents = parts(include_str!("view/agents.rs"), &["STATE"]);
+    check("view/agents", &agents, view::agents::STATEMENTS);
+    check("view/events", include_str!("view/events.rs"), view::events::STATEMENTS);
+    check("view/facts", include_str!("view/facts.rs"), view::facts::STATEMENTS);
+    check("view/conversation", include_str!("view/conversation.rs"), view::conversation::STATEMENTS);
+    let messages = parts(include_str!("view/messages.rs"), &["SHOWN_STATE"]);
+    check("view/messages", &messages, view::messages::STATEMENTS);
+    check("view/tasks", include_str!("view/tasks.rs"), view::tasks::STATEMENTS);
+}
+
+fn bell(task: &str) -> Bell {
+    Bell::Mailbox(Conversation { agent: AgentId::root(), task: TaskId::new(task) })
+}
+
+/// Begins a task and rings for it.
+async fn begin(store: &Store, id: &str) -> Result<(), Error> {
+    let id = id.to_owned();
+    let write = store.write(move |tx| {
+        Box::pin(async move {
+            tasks::insert(tx, &TaskId::new(id.as_str()), None).await?;
+            tx.ring(bell(&id));
+            Ok(())
+        })
+    });
+    write.await
+}
+
+async fn task_ids(store: &Store) -> Vec<String> {
+    let mut reader = store.reader().await.unwrap();
+    let mut ids: Vec<String> =
+        tasks::open(&mut reader).await.unwrap().iter().map(|task| task.as_str().to_owned()).collect();
+    ids.sort();
+    ids
+}
+
+#[tokio::test]
+async fn an_answer_means_that_everybody_can_read_what_was_written() {
+    let scratch = Scratch::new().await;
+    let writes = (0..300).map(|number| {
+        let store = scratch.store.clone();
+        async move {
+            let id = format!("t-w{number}");
+            begin(&store, &id).await.unwrap();
+            let mut reader = store.reader().await.unwrap();
+            assert!(tasks::standing(&mut reader, &TaskId::new(id)).await.unwrap().is_some());
+        }
+    });
+    futures::future::join_all(writes).await;
+    assert_eq!(task_ids(&scratch.store).await.len(), 301);
+}
+
+#[tokio::test]
+async fn a_job_that_fails_or_panics_leaves_nothing_and_takes_nobody_with_it() {
+    let mut scratch = Scratch::new().await;
+    let store = scratch.store.clone();
+    let failing = store.write::<(), _>(|tx| {
+        Box::pin(async move {
+            tasks::insert(tx, &TaskId::new("t-failed"), None).await?;
+            tx.ring(bell("t-failed"));
+            Err(Error::Closed)
+        })
+    });
+    let panicking = store.write::<(), _>(|tx| {
+        Box::pin(async move {
+            tasks::insert(tx, &TaskId::new("t-panicked"), None).await?;
+            tx.ring(bell("t-panicked"));
+            panic!("a defect")
+        })
+    });
+    // All wait before the writer runs for the first time, so that they are one transaction.
+    let (first, failed, panicked, last) =
+        tokio::join!(begin(&store, "t-first"), failing, panicking, begin(&store, "t-last"));
+    assert!(first.is_ok() && last.is_ok());
+    assert!(matches!(failed, Err(Error::Closed)), "{failed:?}");
+    assert!(matches!(panicked, Err(Error::Panicked)), "{panicked:?}");
+    assert_eq!(task_ids(&store).await, ["t-1", "t-first", "t-last"]);
+    begin(&store, "t-after").await.unwrap();
+    let mut rung = Vec::new();
+    while let Ok(bell) = scratch.signals.bells.try_recv() {
+        rung.push(bell);
+    }
+    assert_eq!(rung, ["t-first", "t-last", "t-after"].map(bell));
+}
+
+#[tokio::test]
+async fn a_transaction_that_breaks_tells_every_caller_and_the_next_one_is_whole() {
+    let scratch = Scratch::new().await;
+    let store = scratch.store.clone();
+    // Ends the transaction behind the writer's back, so that its savepoint is gone.
+    let breaking = store.write::<(), _>(|tx| {
+        Box::pin(async move {
+            sqlx::query("ROLLBACK").execute(&mut tx.connection).await?;
+            Ok(())
+        })
+    });
+    let (first, broken, last) = tokio::join!(begin(&store, "t-first"), breaking, begin(&store, "t-last"));
+    for told in [first, broken, last] {
+        assert!(matches!(told, Err(Error::Commit(_))), "{told:?}");
+    }
+    begin(&store, "t-after").await.unwrap();
+    assert_eq!(task_ids(&store).await, ["t-1", "t-after"]);
+}
+
+#[tokio::test]
+async fn bells_ring_after_the_commit_and_only_then() {
+    let mut scratch = Scratch::new().await;
+    let store = scratch.store.clone();
+    let (reached, at_work) = tokio::sync::oneshot::channel();
+    let (go, gone) = tokio::sync::oneshot::channel::<()>();
+    let write = tokio::spawn(async move {
+        let write = store.write(move |tx| {
+            Box::pin(async move {
+                tasks::insert(tx, &TaskId::new("t-2"), None).await?;
+                tx.ring(bell("t-2"));
+                tx.ring(bell("t-2"));
+                let _ = reached.send(());
+                let _ = gone.await;
+                Ok(())
+            })
+        });
+        write.await
+    });
+    at_work.await.unwrap();
+    assert!(scratch.signals.bells.try_recv().is_err(), "nothing is committed yet");
+    assert_eq!(task_ids(&scratch.store).await, ["t-1"]);
+    go.send(()).unwrap();
+    assert_eq!(scratch.signals.bells.recv().await, Some(bell("t-2")));
+    assert_eq!(task_ids(&scratch.store).await, ["t-1", "t-2"]);
+    write.await.unwrap().unwrap();
+    assert!(scratch.signals.bells.try_recv().is_err(), "the same bell rings once");
+}
+
+#[tokio::test]
+async fn the_newest_event_is_told_after_its_commit_and_not_where_it_was_undone() {
+    let scratch = Scratch::new().await;
+    let before = *scratch.signals.events.borrow();
+    let event = |task: &str| Event::TaskStarted { task: TaskId::new(task) };
+    scratch.store.note(event("t-1")).await.unwrap();
+    let told = *scratch.signals.events.borrow();
+    assert!(told > before);
+    let undone = event("t-2");
+    let failed = scratch.store.write::<(), _>(move |tx| {
+        Box::pin(async move {
+            events::append(tx, &undone).await?;
+            Err(Error::Closed)
+        })
+    });
+    assert!(failed.await.is_err());
+    assert_eq!(*scratch.signals.events.borrow(), told);
+    let mut reader = scratch.store.reader().await.unwrap();
+    let entries = events_after(&mut reader, before).await;
+    assert_eq!(entries.iter().map(|entry| entry.seq).collect::<Vec<_>>(), [told]);
+}
+
+#[tokio::test]
+async fn a_caller_that_goes_away_does_not_undo_its_job() {
+    let scratch = Scratch::new().await;
+    let abandoned = begin(&scratch.store, "t-2");
+    let polled = futures::FutureExt::now_or_never(abandoned);
+    assert!(polled.is_none(), "it cannot have been committed yet");
+    begin(&scratch.store, "t-3").await.unwrap();
+    assert_eq!(task_ids(&scratch.store).await, ["t-1", "t-2", "t-3"]);
+}
+
+#[tokio::test]
+async fn a_newer_database_is_refused() {
+    let scratch = Scratch::new().await;
+    let file = scratch.directory.path().join("polity.db");
+    scratch.store.close().await;
+    let mut connection = connect(&file).await;
+    let newer = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+        VALUES (9999, 'later', TRUE, x'00', 0)";
+    sqlx::query(newer).execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+    let refused = Store::open(&file, Durability::Full).await.map(drop);
+    assert!(matches!(refused, Err(Error::Newer { found: 9999, .. })), "{refused:?}");
+}
+
+#[tokio::test]
+async fn closing_leaves_one_file_with_everything_in_it() {
+    let scratch = Scratch::new().await;
+    let file = scratch.directory.path().join("polity.db");
+    begin(&scratch.store, "t-2").await.unwrap();
+    scratch.store.close().await;
+    assert!(!scratch.directory.path().join("polity.db-wal").exists(), "the log was not taken in");
+    assert!(matches!(begin(&scratch.store, "t-3").await, Err(Error::Closed)));
+    let (store, _signals) = Store::open(&file, Durability::Full).await.unwrap();
+    assert_eq!(task_ids(&store).await, ["t-1", "t-2"]);
+}
+
+#[tokio::test]
+async fn a_damaged_row_is_named() {
+    let scratch = Scratch::new().await;
+    let damage = scratch.store.write(|tx| {
+        Box::pin(async move {
+            let damage = "UPDATE agents SET brief = '{' WHERE id = 'root'";
+            sqlx::query(damage).execute(&mut tx.connection).await?;
+            Ok(())
+        })
+    });
+    damage.await.unwrap();
+    let mut reader = scratch.store.reader().await.unwrap();
+    let error = agents::get(&mut reader, &AgentId::root()).await.unwrap_err();
+    assert!(error.to_string().starts_with("damaged row in table agents: root: "), "{error}");
+}
+
+#[tokio::test]
+async fn what_the_disk_is_to_blame_for_may_pass_and_nothing_else() {
+    let scratch = Scratch::new().await;
+    let fails = |sql: &'static str| {
+        let store = scratch.store.clone();
+        async move {
+            let write = store.write::<(), _>(move |tx| {
+                Box::pin(async move {
+                    sqlx::query(sql).execute(&mut tx.connection).await?;
+                    Ok(())
+                })
+            });
+            write.await.unwrap_err()
+        }
+    };
+    assert!(!fails("INSERT INTO tasks (id, state, created_at) VALUES ('t-1', 'open', 0)").await.may_pass());
+    assert!(!fails("SELECT json_extract('no JSON', '$.a')").await.may_pass());
+    assert!(!fails("SELECT nothing FROM nowhere").await.may_pass());
+    // A reader may not write, which is what a disk that became read-only says.
+    let mut reader = scratch.store.reader().await.unwrap();
+    let read_only = sqlx::query("DELETE FROM tasks").execute(&mut *reader).await.unwrap_err();
+    assert!(Error::from(read_only).may_pass());
+}
+
+#[tokio::test]
+async fn a_delay_begins_anew_where_the_clock_was_set_back_and_ends_once() {
+    let scratch = Scratch::new().await;
+    scratch
+        .execute(
+            "INSERT INTO messages (id, task, sender, sender_role, receiver, type, body, attachments, expects, finality,
+            due_at, state, created_at) VALUES
+            ('m000000001', 't-1', 'root', 'root', 'root', 'general', '{}', '[]', 'nothing', 'final', 1000, 'delayed', 0),
+            ('m000000002', 't-1', 'root', 'root', 'root', 'general', '{}', '[]', 'nothing', 'final', 9000, 'delayed', 4000),
+            ('m000000003', 't-1', 'root', 'root', 'root', 'general', '{}', '[]', 'nothing', 'final', 9000, 'delayed', 100)",
+        )
+        .await;
+    let at = async |now: i64| {
+        let delivered = scratch
+            .write(move |tx| {
+                Box::pin(async move {
+                    tx.now = now;
+                    Ok(messages::deliver_due(tx).await?.len())
+                })
+            })
+            .await;
+        let left = "SELECT id || ' ' || due_at FROM messages WHERE state = 'delayed' ORDER BY seq";
+        (delivered, scratch.query(left).await.join(", "))
+    };
+    // The second was accepted at 4000, and now it is 500: its 5000 begin again.
+    assert_eq!(at(500).await, (0, "m000000001 1000, m000000002 5500, m000000003 9000".to_owned()));
+    assert_eq!(at(1000).await, (1, "m000000002 5500, m000000003 9000".to_owned()));
+    assert_eq!(at(5500).await, (1, "m000000003 9000".to_owned()));
+    assert_eq!(at(i64::MAX).await, (1, String::new()));
+    assert_eq!(at(i64::MAX).await, (0, String::new()));
+}
+
+#[tokio::test]
+async fn what_is_in_context_is_told_by_numbers_and_not_by_times() {
+    let scratch = Scratch::new().await;
+    let check = async |statements: &'static str, expect: Option<u64>| {
+        scratch.execute(statements).await;
+        let found =
+            usage::in_context(&mut scratch.store.reader().await.unwrap(), &conversation("root")).await;
+        assert_eq!(found.unwrap(), expect, "{statements}");
+    };
+    check(
+        "INSERT INTO turns (agent, task, began_by, state, created_at) VALUES ('root', 't-1', 'm', 'open', 0)",
+        None,
+    )
+    .await;
+    let replied = "INSERT INTO model_calls (task, agent, turn, service, model, revision, attempts, prompt_tokens,
+            completion_tokens, usage_source, created_at) VALUES ('t-1', 'root', 1, 's', 'm', 1, 1, 70, 7, 'reported', 9000);
+        INSERT INTO records (agent, task, turn, body, created_at) VALUES
+            ('root', 't-1', 1, '{\"record\":\"replied\",\"text\":\"a\"}', 9000)";
+    check(replied, Some(77)).await;
+    check(
+        "INSERT INTO records (agent, task, turn, body, created_at) VALUES
+            ('root', 't-1', 1, '{\"record\":\"compacted\",\"summary\":\"a\"}', 9000)",
+        None,
+    )
+    .await;
+    // The clock was set back meanwhile.
+    check(
+        "INSERT INTO model_calls (task, agent, turn, service, model, revision, attempts, prompt_tokens,
+            completion_tokens, usage_source, created_at) VALUES ('t-1', 'root', 1, 's', 'm', 1, 1, 50, 5, 'reported', 10);
+        INSERT INTO records (agent, task, turn, body, created_at) VALUES
+            ('root', 't-1', 1, '{\"record\":\"replied\",\"text\":\"b\"}', 10)",
+        Some(55),
+    )
+    .await;
+}

@@ -1,0 +1,109 @@
+//! Table `turns`.
+
+use super::{Conversation, Error, Tx, messages};
+use polity_society::id::{AgentId, MessageId, TaskId};
+use sqlx::{Row, SqliteConnection};
+
+const INSERT: &str =
+    "INSERT INTO turns (agent, task, began_by, works_on, state, created_at) VALUES (?1, ?2, ?3, ?4, 'open', ?5)
+    RETURNING id";
+const OPEN: &str =
+    "SELECT id, began_by, works_on FROM turns WHERE agent = ?1 AND task = ?2 AND state = 'open'";
+const ALL_OPEN: &str = "SELECT agent, task FROM turns WHERE state = 'open'";
+const END: &str = "UPDATE turns SET state = ?2 WHERE id = ?1 AND state = 'open'";
+const OPEN_OF: &str = "SELECT id FROM turns WHERE agent = ?1 AND state = 'open'";
+
+/// Those since the last turn that did not fail, and since the conversation was let go on.
+const FAILURES: &str = "SELECT count(*) FROM turns WHERE agent = ?1 AND task = ?2 AND state = 'failed'
+    AND id > coalesce((SELECT max(id) FROM turns WHERE agent = ?1 AND task = ?2 AND state IN ('done', 'stopped')), 0)
+    AND id > coalesce((SELECT turn FROM releases WHERE agent = ?1 AND task = ?2), 0)";
+
+/// Every statement of this file.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] = &[INSERT, OPEN, ALL_OPEN, END, OPEN_OF, FAILURES];
+
+/// A turn that goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenTurn {
+    pub id: i64,
+    pub began_by: MessageId,
+    /// The request that it works on.
+    pub works_on: Option<MessageId>,
+}
+
+/// How a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    Done,
+    Failed,
+    Stopped,
+}
+
+pub async fn begin(
+    tx: &mut Tx,
+    conversation: &Conversation,
+    message: &MessageId,
+    works_on: Option<MessageId>,
+) -> Result<OpenTurn, Error> {
+    let query = sqlx::query(INSERT)
+        .bind(conversation.agent.as_str())
+        .bind(conversation.task.as_str())
+        .bind(message.as_str())
+        .bind(works_on.as_ref().map(MessageId::as_str))
+        .bind(tx.now);
+    let id = query.fetch_one(&mut tx.connection).await?.get("id");
+    polity_points::point!("turns::begun");
+    Ok(OpenTurn { id, began_by: message.clone(), works_on })
+}
+
+pub async fn open(
+    connection: &mut SqliteConnection,
+    conversation: &Conversation,
+) -> Result<Option<OpenTurn>, Error> {
+    let query = sqlx::query(OPEN).bind(conversation.agent.as_str()).bind(conversation.task.as_str());
+    let row = query.fetch_optional(connection).await?;
+    Ok(row.map(|row| OpenTurn {
+        id: row.get("id"),
+        began_by: MessageId::new(row.get::<String, _>("began_by")),
+        works_on: row.get::<Option<String>, _>("works_on").map(MessageId::new),
+    }))
+}
+
+/// The conversations whose turn goes on.
+pub async fn all_open(connection: &mut SqliteConnection) -> Result<Vec<Conversation>, Error> {
+    let rows = sqlx::query(ALL_OPEN).fetch_all(connection).await?;
+    let read = |row: &sqlx::sqlite::SqliteRow| Conversation {
+        agent: AgentId::new(row.get::<String, _>("agent")),
+        task: TaskId::new(row.get::<String, _>("task")),
+    };
+    Ok(rows.iter().map(read).collect())
+}
+
+pub async fn end(tx: &mut Tx, turn: i64, ended: Ended) -> Result<(), Error> {
+    let state = match ended {
+        Ended::Done => "done",
+        Ended::Failed => "failed",
+        Ended::Stopped => "stopped",
+    };
+    let hit = sqlx::query(END).bind(turn).bind(state).execute(&mut tx.connection).await?.rows_affected();
+    polity_points::point!("turns::ended");
+    if hit != 1 {
+        return Err(Error::WrongRows { what: "ending a turn", expected: 1, hit });
+    }
+    // Whoever still waited for what this turn has answered is looked at before the transaction ends.
+    let released = messages::release(tx, turn).await?;
+    tx.released.extend(released);
+    Ok(())
+}
+
+/// The open turn of an agent that belongs to one task.
+pub async fn open_of(connection: &mut SqliteConnection, agent: &AgentId) -> Result<Option<i64>, Error> {
+    Ok(sqlx::query_scalar(OPEN_OF).bind(agent.as_str()).fetch_optional(connection).await?)
+}
+
+/// How many turns of a conversation have failed in a row.
+pub async fn failures(connection: &mut SqliteConnection, conversation: &Conversation) -> Result<u64, Error> {
+    let query = sqlx::query_scalar(FAILURES).bind(conversation.agent.as_str());
+    let failures: i64 = query.bind(conversation.task.as_str()).fetch_one(connection).await?;
+    Ok(failures.unsigned_abs())
+}

@@ -1,0 +1,141 @@
+//! Table `model_calls`.
+
+use super::{Conversation, Error, Tx};
+use polity_llm::{Usage, UsageSource};
+use polity_society::id::{AgentId, ServiceId, TaskId};
+use sqlx::{Row, SqliteConnection};
+
+const INSERT: &str =
+    "INSERT INTO model_calls (task, agent, turn, service, model, revision, attempts, prompt_tokens,
+    completion_tokens, usage_source, cost, created_at)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+const OF_TASK: &str = "SELECT count(*) AS calls, coalesce(sum(prompt_tokens), 0) AS prompt,
+    coalesce(sum(completion_tokens), 0) AS completion, total(cost) AS cost FROM model_calls WHERE task = ?1";
+const BY_AGENT: &str = "SELECT agent, count(*) AS calls, sum(prompt_tokens + completion_tokens) AS tokens,
+    sum(cost) AS cost FROM model_calls WHERE task = ?1 GROUP BY agent";
+/// What was used before a summary says nothing of what is told after it: an answer must have come since. Numbers tell
+/// what came first, because clocks are set back.
+const IN_CONTEXT: &str = "SELECT prompt_tokens + completion_tokens AS tokens FROM model_calls
+    WHERE task = ?2 AND agent = ?1 AND EXISTS (SELECT 1 FROM records INDEXED BY records_of_conversation
+        WHERE agent = ?1 AND task = ?2 AND substr(body, 1, 19) = '{\"record\":\"replied\"'
+        AND seq > coalesce((SELECT max(seq) FROM records
+            WHERE agent = ?1 AND task = ?2 AND substr(body, 1, 21) = '{\"record\":\"compacted\"'), 0))
+    ORDER BY seq DESC LIMIT 1";
+
+/// Every statement of this file.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] = &[INSERT, OF_TASK, BY_AGENT, IN_CONTEXT];
+
+/// What was spent, or may be.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spent {
+    /// Model calls.
+    pub calls: u64,
+    /// Tokens in and out.
+    pub tokens: u64,
+    /// Money, in the currency of the services' prices.
+    pub cost: f64,
+}
+
+impl std::ops::Add for Spent {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            calls: self.calls.saturating_add(other.calls),
+            tokens: self.tokens.saturating_add(other.tokens),
+            cost: self.cost + other.cost,
+        }
+    }
+}
+
+/// What answered a call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Served {
+    /// The service.
+    pub service: ServiceId,
+    /// The model, as the server calls it where it says so.
+    pub model: String,
+    /// The catalogue's revision.
+    pub revision: u64,
+    /// How many attempts it took.
+    pub attempts: u32,
+    /// The tokens.
+    pub usage: Usage,
+    /// What they cost, where the service has a price.
+    pub cost: Option<f64>,
+}
+
+pub async fn insert(tx: &mut Tx, caller: &Conversation, turn: i64, served: &Served) -> Result<(), Error> {
+    let source = match served.usage.source {
+        UsageSource::Reported => "reported",
+        UsageSource::Estimated => "estimated",
+    };
+    sqlx::query(INSERT)
+        .bind(caller.task.as_str())
+        .bind(caller.agent.as_str())
+        .bind(turn)
+        .bind(served.service.as_str())
+        .bind(&served.model)
+        .bind(served.revision.cast_signed())
+        .bind(served.attempts)
+        .bind(served.usage.prompt_tokens.cast_signed())
+        .bind(served.usage.completion_tokens.cast_signed())
+        .bind(source)
+        .bind(served.cost)
+        .bind(tx.now)
+        .execute(&mut tx.connection)
+        .await?;
+    polity_points::point!("usage::inserted");
+    Ok(())
+}
+
+/// What a task has spent so far.
+pub async fn of_task(connection: &mut SqliteConnection, task: &TaskId) -> Result<Spent, Error> {
+    let row = sqlx::query(OF_TASK).bind(task.as_str()).fetch_one(connection).await?;
+    let number = |column: &str| row.get::<i64, _>(column).unsigned_abs();
+    Ok(Spent {
+        calls: number("calls"),
+        tokens: number("prompt").saturating_add(number("completion")),
+        cost: row.get("cost"),
+    })
+}
+
+/// How many tokens the last request of a conversation had, with its answer; `None` where there was none since its
+/// history was last summed up.
+pub async fn in_context(
+    connection: &mut SqliteConnection,
+    conversation: &Conversation,
+) -> Result<Option<u64>, Error> {
+    let query = sqlx::query_scalar(IN_CONTEXT).bind(conversation.agent.as_str());
+    let tokens: Option<i64> = query.bind(conversation.task.as_str()).fetch_optional(connection).await?;
+    Ok(tokens.map(i64::unsigned_abs))
+}
+
+/// What one agent has spent in a task.
+#[derive(Clone, Debug)]
+pub struct Share {
+    /// The agent.
+    pub agent: AgentId,
+    /// Model calls.
+    pub calls: u64,
+    /// Tokens in and out.
+    pub tokens: u64,
+    /// Money, where a service that it used has a price.
+    pub cost: Option<f64>,
+}
+
+/// What each agent has spent in a task.
+pub async fn by_agent(connection: &mut SqliteConnection, task: &TaskId) -> Result<Vec<Share>, Error> {
+    let rows = sqlx::query(BY_AGENT).bind(task.as_str()).fetch_all(connection).await?;
+    let read = |row: &sqlx::sqlite::SqliteRow| {
+        let number = |column: &str| row.get::<i64, _>(column).unsigned_abs();
+        Share {
+            agent: AgentId::new(row.get::<String, _>("agent")),
+            calls: number("calls"),
+            tokens: number("tokens"),
+            cost: row.get("cost"),
+        }
+    };
+    Ok(rows.iter().map(read).collect())
+}

@@ -1,0 +1,94 @@
+//! Readings for those who look at a society. A page takes a few statements, however many rows it has.
+//!
+//! Conditions are put together from the filters that are there, so that SQLite picks the index for them; what a filter
+//! says is always bound, never written into a statement.
+
+pub mod agents;
+pub mod artifacts;
+pub mod conversation;
+pub mod events;
+pub mod facts;
+pub mod messages;
+pub mod tasks;
+#[cfg(test)]
+mod tests;
+pub mod usage;
+
+use super::{Error, damaged};
+use polity_view::UsageSum;
+use sqlx::sqlite::{Sqlite, SqliteRow};
+use sqlx::{Column as _, Decode, QueryBuilder, Row, TypeInfo as _, ValueRef as _};
+
+/// A statement that is being put together.
+type Builder = QueryBuilder<Sqlite>;
+
+/// Cuts what was read to what was asked for: one row more was read than that. Says where the next page begins, if there
+/// is more.
+fn cut<T>(rows: &mut Vec<(i64, T)>, limit: u32) -> Option<i64> {
+    if rows.len() <= limit as usize {
+        return None;
+    }
+    rows.truncate(limit as usize);
+    rows.last().map(|(place, _)| *place)
+}
+
+/// How many bytes of text a page has at most, as they are stored; one row may have more by itself.
+const MAX_PAGE_TEXT: u64 = 8 << 20;
+
+/// The number of a row, and how many bytes of text it would bring.
+fn place_and_size(row: &SqliteRow) -> (i64, u64) {
+    (row.get("seq"), row.get::<i64, _>("size").unsigned_abs())
+}
+
+/// Cuts places, each with the bytes that it would bring, to what was asked for and to what a page can hold. Says where the
+/// next page begins, if there is more.
+fn cut_to_room(found: &mut Vec<(i64, u64)>, limit: u32) -> Option<i64> {
+    let (whole, mut text) = (found.len(), 0_u64);
+    let fits = |(_, size): &&(i64, u64)| {
+        text = text.saturating_add(*size);
+        text <= MAX_PAGE_TEXT
+    };
+    let fitting = found.iter().take(limit as usize).take_while(fits).count().max(1);
+    found.truncate(fitting);
+    found.last().map(|(place, _)| *place).filter(|_| fitting < whole)
+}
+
+/// Reads a row, if every text in it is text: reading takes that for granted. What cannot be read is shown as damaged by
+/// those who show it, so that the rows around it are still seen.
+fn sound<T>(
+    table: &'static str,
+    row: &SqliteRow,
+    read: impl FnOnce(&SqliteRow) -> Result<T, Error>,
+) -> Result<T, Error> {
+    for column in row.columns() {
+        let value = row.try_get_raw(column.ordinal())?;
+        if value.is_null() || value.type_info().name() != "TEXT" {
+            continue;
+        }
+        if let Err(error) = <&str as Decode<'_, Sqlite>>::decode(value) {
+            let id = row.try_get::<i64, _>("seq").map(|seq| seq.to_string());
+            let id = row.try_get::<String, _>("id").or(id).unwrap_or_else(|_| "a row".to_owned());
+            return Err(damaged(table, &id, format!("{} is no text: {error}", column.name())));
+        }
+    }
+    read(row)
+}
+
+/// A text of a row that may be damaged.
+fn as_far_as_it_goes(row: &SqliteRow, column: &str) -> String {
+    row.try_get(column).unwrap_or_default()
+}
+
+/// The columns of a sum over calls.
+const SUMS: &str = "count(*) AS calls, coalesce(sum(prompt_tokens), 0) AS prompt,
+    coalesce(sum(completion_tokens), 0) AS completion, sum(cost) AS cost";
+
+fn sum(row: &SqliteRow) -> UsageSum {
+    let number = |column: &str| row.get::<i64, _>(column).unsigned_abs();
+    UsageSum {
+        calls: number("calls"),
+        prompt_tokens: number("prompt"),
+        completion_tokens: number("completion"),
+        cost: row.get("cost"),
+    }
+}

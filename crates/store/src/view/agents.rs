@@ -1,0 +1,298 @@
+//! Agents, as lists and pages about one show them.
+
+use super::{Builder, SUMS, as_far_as_it_goes, cut, sound, sum};
+use crate::agents::{self, AgentRow};
+use crate::{Error, damaged};
+use polity_registry::{Catalogue, Service};
+use polity_society::agent::Standing;
+use polity_society::contact::Source;
+use polity_society::content::{Capabilities, Direction};
+use polity_society::id::{AgentId, RoleId, ServiceId, TaskId};
+use polity_view::{AgentFilter, AgentState, AgentView, ContactView, HoldView, MAX_PAGE, UsageSum, page};
+use serde_json::json;
+use sqlx::sqlite::{SqliteArguments, SqliteRow};
+use sqlx::{Arguments as _, Row, SqliteConnection};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Each agent with what decides about its state. Every parameter is the task that agents are looked at in, if one is
+/// meant: root and the person serve all.
+const AGENTS: &str = "SELECT a.rowid AS place, a.id, a.task, a.parent, a.role, a.name, a.depth, a.ended_at, a.paused_at,
+    a.created_at, r.name AS role_name, coalesce(r.service, (SELECT service FROM tasks WHERE id = ?)) AS service,
+    EXISTS (SELECT 1 FROM holds WHERE agent = a.id AND task = coalesce(?, task)) AS parked,
+    EXISTS (SELECT 1 FROM turns INDEXED BY turns_open_of WHERE agent = a.id AND state = 'open'
+        AND task = coalesce(?, task)) AS thinking,
+    (SELECT count(*) FROM messages INDEXED BY messages_waiting
+        WHERE receiver = a.id AND state = 'queued' AND task = coalesce(?, task)) AS unread,
+    EXISTS (SELECT 1 FROM messages INDEXED BY messages_asked WHERE sender = a.id AND expects = 'answer'
+        AND answered_by IS NULL AND receiver <> a.id AND state IN ('delayed', 'queued', 'in_turn', 'done')
+        AND task = coalesce(?, task)) AS waits
+    FROM agents a LEFT JOIN roles r ON r.id = a.role";
+/// What an agent is doing: the first that holds.
+const STATE: &str = "CASE WHEN ended_at IS NOT NULL THEN 'ended' WHEN paused_at IS NOT NULL THEN 'paused'
+    WHEN parked THEN 'parked' WHEN thinking THEN 'thinking' WHEN unread > 0 THEN 'queued' WHEN waits THEN 'waiting'
+    ELSE 'idle' END";
+const AWAITED: &str = "SELECT DISTINCT m.sender, m.receiver
+    FROM json_each(?1) asking CROSS JOIN messages m INDEXED BY messages_asked ON m.sender = asking.value
+    WHERE m.expects = 'answer' AND m.answered_by IS NULL AND m.receiver <> m.sender
+    AND m.state IN ('delayed', 'queued', 'in_turn', 'done') AND m.task = coalesce(?2, m.task) ORDER BY m.sender, m.receiver";
+const CONTACTS: &str = "SELECT a.id, a.task, a.parent, a.role, a.name, a.brief, a.depth, a.ended_at,
+    r.name AS role_name, r.interface_spec, r.service, c.source, c.introduced_by, c.since
+    FROM contacts c JOIN agents a ON a.id = c.agent LEFT JOIN roles r ON r.id = a.role
+    WHERE c.owner = ?1 ORDER BY a.ended_at IS NOT NULL, c.since, c.agent LIMIT ?2";
+const HOLDS: &str = "SELECT task, reason FROM holds WHERE agent = ?1 ORDER BY created_at, task LIMIT ?2";
+const CHILDREN: &str = "SELECT id FROM agents WHERE parent = ?1 ORDER BY rowid LIMIT ?2";
+const CONVERSATIONS: &str =
+    "SELECT task FROM turns WHERE agent = ?1 GROUP BY task ORDER BY max(id) DESC LIMIT ?2";
+const LIVE_OF_ROLE: &str = "SELECT count(*) FROM agents WHERE role = ?1 AND ended_at IS NULL";
+const BY_SERVICE: &str =
+    "SELECT r.service, count(*) AS agents FROM agents a LEFT JOIN roles r ON r.id = a.role
+    WHERE a.ended_at IS NULL AND a.id <> 'user' GROUP BY r.service";
+
+/// Every statement of this file.
+#[cfg(test)]
+pub(crate) const STATEMENTS: &[&str] =
+    &[AGENTS, AWAITED, CONTACTS, HOLDS, CHILDREN, CONVERSATIONS, LIVE_OF_ROLE, BY_SERVICE];
+
+/// A page of agents, and where the next one begins.
+pub async fn list(
+    connection: &mut SqliteConnection,
+    catalogue: &Catalogue,
+    filter: &AgentFilter,
+) -> Result<(Vec<AgentView>, Option<i64>), Error> {
+    let limit = page(filter.limit);
+    let mut query = select(filter.task.as_ref());
+    if let Some(after) = filter.after {
+        query.push(" AND place > ").push_bind(after);
+    }
+    if let Some(task) = &filter.task {
+        query.push(" AND (task IS NULL OR task = ").push_bind(task.as_str().to_owned()).push(")");
+    }
+    match filter.state {
+        Some(state) => {
+            query.push(" AND state = ").push_bind(name(state));
+        }
+        None if filter.include_ended => {}
+        None => {
+            query.push(" AND ended_at IS NULL");
+        }
+    }
+    if let Some(role) = &filter.role {
+        query.push(" AND ").push_bind(role.clone()).push(" IN (role, coalesce(role_name, id))");
+    }
+    if let Some(capability) = &filter.capability {
+        let direction = filter.direction.unwrap_or(Direction::Input);
+        let ids = |services: Vec<&Arc<Service>>| {
+            json!(services.iter().map(|service| &service.id).collect::<Vec<_>>()).to_string()
+        };
+        // A role whose service is gone is served by the default.
+        query.push(" AND id <> 'user' AND CASE WHEN service IN (SELECT value FROM json_each(");
+        query.push_bind(ids(catalogue.services().iter().collect())).push(")) THEN service ELSE ");
+        query
+            .push_bind(catalogue.default_service().id.to_string())
+            .push(" END IN (SELECT value FROM json_each(");
+        query.push_bind(ids(catalogue.services_with(capability, direction))).push("))");
+    }
+    query.push(" ORDER BY place LIMIT ").push_bind(i64::from(limit) + 1);
+    let rows = query.build().fetch_all(&mut *connection).await?;
+    let mut agents = rows.iter().map(|row| read(row, catalogue)).collect::<Result<Vec<_>, _>>()?;
+    let next = cut(&mut agents, limit);
+    let mut agents: Vec<AgentView> = agents.into_iter().map(|(_, agent)| agent).collect();
+    complete(connection, &mut agents, filter.task.as_ref()).await?;
+    Ok((agents, next))
+}
+
+/// One agent.
+pub async fn get(
+    connection: &mut SqliteConnection,
+    catalogue: &Catalogue,
+    id: &AgentId,
+) -> Result<Option<AgentView>, Error> {
+    let mut query = select(None);
+    query.push(" AND id = ").push_bind(id.as_str().to_owned());
+    let row = query.build().fetch_optional(&mut *connection).await?;
+    let Some(row) = row else { return Ok(None) };
+    let mut agents = [read(&row, catalogue)?.1];
+    complete(connection, &mut agents, None).await?;
+    let [agent] = agents;
+    Ok(Some(agent))
+}
+
+/// Begins a statement over all agents, to which conditions can be added.
+fn select(task: Option<&TaskId>) -> Builder {
+    let statement = format!("SELECT * FROM (SELECT *, {STATE} AS state FROM ({AGENTS})) WHERE 1");
+    let mut first = SqliteArguments::default();
+    for _ in AGENTS.matches('?') {
+        // Fails for values that cannot be encoded, and a text can.
+        let _ = first.add(task.map(|task| task.as_str().to_owned()));
+    }
+    Builder::with_arguments(statement, first)
+}
+
+fn name(state: AgentState) -> &'static str {
+    match state {
+        AgentState::Thinking => "thinking",
+        AgentState::Queued => "queued",
+        AgentState::Waiting => "waiting",
+        AgentState::Parked => "parked",
+        AgentState::Paused => "paused",
+        AgentState::Idle => "idle",
+        AgentState::Ended => "ended",
+    }
+}
+
+fn read(row: &SqliteRow, catalogue: &Catalogue) -> Result<(i64, AgentView), Error> {
+    let id: String = row.get("id");
+    let text = |column: &str| row.get::<Option<String>, _>(column);
+    let depth = u32::try_from(row.get::<i64, _>("depth")).map_err(|error| damaged("agents", &id, error))?;
+    let state: String = row.get("state");
+    let service = (id != "user").then(|| catalogue.service_for(text("service").map(ServiceId::new).as_ref()));
+    let agent = AgentView {
+        name: text("name"),
+        role_id: text("role").map(RoleId::new),
+        role: text("role_name").unwrap_or_else(|| id.clone()),
+        parent: text("parent").map(AgentId::new),
+        task: text("task").map(TaskId::new),
+        depth,
+        state: AgentState::ALL.into_iter().find(|known| name(*known) == state).unwrap_or(AgentState::Idle),
+        service: service.map(|service| service.id.clone()),
+        model: service.map(|service| service.endpoint.model.clone()),
+        capabilities: service.map(|service| service.capabilities.clone()),
+        waiting: row.get::<i64, _>("unread").unsigned_abs(),
+        waits_for: Vec::new(),
+        created_at: row.get("created_at"),
+        ended_at: row.get("ended_at"),
+        usage: UsageSum::default(),
+        id: AgentId::new(id),
+    };
+    Ok((row.get("place"), agent))
+}
+
+/// Adds what is read for all of a page at once; that of one task where one is meant.
+async fn complete(
+    connection: &mut SqliteConnection,
+    agents: &mut [AgentView],
+    task: Option<&TaskId>,
+) -> Result<(), Error> {
+    let ids = json!(agents.iter().map(|agent| &agent.id).collect::<Vec<_>>()).to_string();
+    let mut awaited: HashMap<String, Vec<AgentId>> = HashMap::new();
+    for row in
+        sqlx::query(AWAITED).bind(&ids).bind(task.map(TaskId::as_str)).fetch_all(&mut *connection).await?
+    {
+        awaited.entry(row.get("sender")).or_default().push(AgentId::new(row.get::<String, _>("receiver")));
+    }
+    let mut query = Builder::new("SELECT agent, ");
+    query.push(SUMS).push(
+        " FROM model_calls INDEXED BY model_calls_of_agent WHERE agent IN (SELECT value FROM json_each(",
+    );
+    query.push_bind(ids).push("))");
+    if let Some(task) = task {
+        query.push(" AND task = ").push_bind(task.as_str().to_owned());
+    }
+    query.push(" GROUP BY agent");
+    let rows = query.build().fetch_all(connection).await?;
+    let spent: HashMap<String, UsageSum> = rows.iter().map(|row| (row.get("agent"), sum(row))).collect();
+    for agent in agents {
+        agent.waits_for = awaited.remove(agent.id.as_str()).unwrap_or_default();
+        agent.usage = spent.get(agent.id.as_str()).copied().unwrap_or_default();
+    }
+    Ok(())
+}
+
+/// The registry of an agent in all tasks, oldest entry first, with those last that have ended; a page of it.
+pub async fn contacts(
+    connection: &mut SqliteConnection,
+    catalogue: &Catalogue,
+    owner: &AgentId,
+) -> Result<Vec<ContactView>, Error> {
+    let rows = sqlx::query(CONTACTS).bind(owner.as_str()).bind(MAX_PAGE).fetch_all(connection).await?;
+    let read = |row: &SqliteRow| {
+        let (agent, damage) = match sound("agents", row, agents::read) {
+            Ok(agent) => (agent, None),
+            Err(error) => {
+                tracing::warn!(%error, "a contact is shown as damaged; `polity db check` tells more");
+                (as_far_as_it_is_read(row), Some(error.to_string()))
+            }
+        };
+        let none = Capabilities { input: Vec::new(), output: Vec::new() };
+        let party = agent.party(catalogue);
+        ContactView {
+            role: party.role_name,
+            source: Source::from_name(&as_far_as_it_goes(row, "source")),
+            introduced_by: row.try_get::<Option<String>, _>("introduced_by").ok().flatten().map(AgentId::new),
+            since: row.get("since"),
+            standing: party.standing,
+            capabilities: if party.id.is_user() { none } else { party.capabilities },
+            interface_spec: party.interface_spec,
+            agent: party.id,
+            damage,
+        }
+    };
+    Ok(rows.iter().map(read).collect())
+}
+
+/// What a registry shows of an agent whose row is damaged.
+fn as_far_as_it_is_read(row: &SqliteRow) -> AgentRow {
+    let optional = |column: &str| row.try_get::<Option<String>, _>(column).ok().flatten();
+    let id = AgentId::new(as_far_as_it_goes(row, "id"));
+    AgentRow {
+        task: optional("task").map(TaskId::new),
+        parent: optional("parent").map(AgentId::new),
+        role: optional("role").map(RoleId::new),
+        name: optional("name"),
+        brief: None,
+        depth: 0,
+        standing: match row.try_get::<Option<i64>, _>("ended_at") {
+            Ok(Some(_)) => Standing::Ended,
+            Ok(None) | Err(_) => Standing::Active,
+        },
+        role_name: optional("role_name").unwrap_or_else(|| id.to_string()),
+        interface_spec: None,
+        service: optional("service").map(ServiceId::new),
+        id,
+    }
+}
+
+/// Where an agent is parked.
+pub async fn holds(connection: &mut SqliteConnection, agent: &AgentId) -> Result<Vec<HoldView>, Error> {
+    let rows = sqlx::query(HOLDS).bind(agent.as_str()).bind(MAX_PAGE).fetch_all(connection).await?;
+    let read = |row: &SqliteRow| HoldView {
+        task: TaskId::new(row.get::<String, _>("task")),
+        reason: row.get("reason"),
+    };
+    Ok(rows.iter().map(read).collect())
+}
+
+/// Whom an agent has hired.
+pub async fn children(connection: &mut SqliteConnection, agent: &AgentId) -> Result<Vec<AgentId>, Error> {
+    let query = sqlx::query_scalar(CHILDREN).bind(agent.as_str()).bind(MAX_PAGE);
+    let ids: Vec<String> = query.fetch_all(connection).await?;
+    Ok(ids.into_iter().map(AgentId::new).collect())
+}
+
+/// The tasks in which an agent has had a turn, the one with the newest first.
+pub async fn tasks(
+    connection: &mut SqliteConnection,
+    agent: &AgentId,
+    limit: u32,
+) -> Result<Vec<TaskId>, Error> {
+    let query = sqlx::query_scalar(CONVERSATIONS).bind(agent.as_str()).bind(limit);
+    let ids: Vec<String> = query.fetch_all(connection).await?;
+    Ok(ids.into_iter().map(TaskId::new).collect())
+}
+
+/// How many agents of a role have not ended.
+pub async fn live_of_role(connection: &mut SqliteConnection, role: &RoleId) -> Result<u64, Error> {
+    let count: i64 = sqlx::query_scalar(LIVE_OF_ROLE).bind(role.as_str()).fetch_one(connection).await?;
+    Ok(count.unsigned_abs())
+}
+
+/// How many live agents each service has, by the service that was chosen for them; root has none.
+pub async fn by_service(connection: &mut SqliteConnection) -> Result<Vec<(Option<ServiceId>, u64)>, Error> {
+    let rows = sqlx::query(BY_SERVICE).fetch_all(connection).await?;
+    let read = |row: &SqliteRow| {
+        let service = row.get::<Option<String>, _>("service").map(ServiceId::new);
+        (service, row.get::<i64, _>("agents").unsigned_abs())
+    };
+    Ok(rows.iter().map(read).collect())
+}

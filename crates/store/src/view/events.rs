@@ -1,0 +1,128 @@
+//! Pages of events.
+
+use super::{Builder, sound};
+use crate::{Error, events};
+use polity_society::id::TaskId;
+use polity_view::Entry;
+use polity_view::{EventFilter, EventPage};
+use serde_json::json;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row, SqliteConnection};
+
+const ENDS: &str = "SELECT (SELECT min(seq) FROM events) AS oldest, (SELECT max(seq) FROM events) AS newest";
+
+/// Every statement of this file.
+#[cfg(test)]
+pub(crate) const STATEMENTS: &[&str] = &[ENDS];
+
+/// Where a page lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// After this event: the oldest of those.
+    After(i64),
+    /// Before this event: the newest of those.
+    Before(i64),
+}
+
+/// A page of events, oldest first. All is to be read at one moment: the connection has begun a transaction. A row that is
+/// damaged is passed over, because nobody could get beyond it; a page without any events is the last one.
+pub async fn list(
+    connection: &mut SqliteConnection,
+    mut side: Side,
+    filter: &EventFilter,
+    limit: u32,
+) -> Result<EventPage, Error> {
+    let ends = sqlx::query(ENDS).fetch_one(&mut *connection).await?;
+    let (oldest, newest) = (ends.get::<Option<i64>, _>("oldest"), ends.get::<Option<i64>, _>("newest"));
+    loop {
+        let rows = matching(side, filter, limit).build().fetch_all(&mut *connection).await?;
+        let mut events: Vec<Entry> = rows.iter().filter_map(read).collect();
+        let last = rows.last().map(|row| row.get::<i64, _>("seq")).filter(|_| rows.len() >= limit as usize);
+        let (next, beyond) = match side {
+            Side::After(seq) => {
+                let next = last.or(newest).unwrap_or(seq).max(seq);
+                (next, Side::After(next))
+            }
+            Side::Before(seq) => {
+                let next = last.or(oldest).unwrap_or(seq).min(seq);
+                (next, Side::Before(next))
+            }
+        };
+        if events.is_empty() && last.is_some() {
+            side = beyond;
+            continue;
+        }
+        if matches!(side, Side::Before(_)) {
+            events.reverse();
+        }
+        return Ok(EventPage { events, next, oldest });
+    }
+}
+
+/// The event of a row, unless the row is damaged.
+fn read(row: &SqliteRow) -> Option<Entry> {
+    match sound("events", row, events::read) {
+        Ok(entry) => Some(entry),
+        Err(error) => {
+            tracing::warn!(%error, "an event cannot be shown; `polity db check` tells more");
+            None
+        }
+    }
+}
+
+/// The events that lie on one side, those first that are next to it.
+pub(super) fn matching(side: Side, filter: &EventFilter, limit: u32) -> Builder {
+    let mut query = Builder::new("SELECT * FROM (");
+    match &filter.task {
+        None => part(&mut query, " WHERE 1", None, side, filter, limit),
+        // Each part comes in order from the index and ends at the limit; as one condition, the whole task would be sorted.
+        Some(task) => {
+            let (of_task, of_agents) = (
+                " INDEXED BY events_of_task WHERE task = ",
+                " INDEXED BY events_of_task WHERE task IS NULL AND agent IN (SELECT id FROM agents WHERE task = ",
+            );
+            part(&mut query, of_task, Some((task, "")), side, filter, limit);
+            query.push(") UNION ALL SELECT * FROM (");
+            part(&mut query, of_agents, Some((task, ")")), side, filter, limit);
+        }
+    }
+    query.push(")").push(order(side)).push_bind(limit);
+    query
+}
+
+/// The first events on one side that fulfil a condition, which may end with a task.
+fn part(
+    query: &mut Builder,
+    condition: &'static str,
+    task: Option<(&TaskId, &'static str)>,
+    side: Side,
+    filter: &EventFilter,
+    limit: u32,
+) {
+    query.push("SELECT seq, body, created_at FROM events").push(condition);
+    if let Some((task, rest)) = task {
+        query.push_bind(task.as_str().to_owned()).push(rest);
+    }
+    match side {
+        Side::After(seq) => query.push(" AND seq > ").push_bind(seq),
+        Side::Before(seq) => query.push(" AND seq < ").push_bind(seq),
+    };
+    if let Some(agent) = &filter.agent {
+        query.push(" AND (agent = ").push_bind(agent.as_str().to_owned());
+        // Quotes within a text have a stroke before them: only the field itself looks so.
+        query.push(" OR kind = 'message_accepted' AND instr(body, ");
+        query.push_bind(format!("\"from\":{}", json!(agent))).push(") > 0)");
+    }
+    if !filter.kinds.is_empty() {
+        query.push(" AND kind IN (SELECT value FROM json_each(");
+        query.push_bind(json!(filter.kinds).to_string()).push("))");
+    }
+    query.push(order(side)).push_bind(limit);
+}
+
+fn order(side: Side) -> &'static str {
+    match side {
+        Side::After(_) => " ORDER BY seq LIMIT ",
+        Side::Before(_) => " ORDER BY seq DESC LIMIT ",
+    }
+}

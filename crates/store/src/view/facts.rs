@@ -1,0 +1,59 @@
+//! How much there is of everything.
+
+use crate::{Error, Store, maintenance::forget};
+use polity_view::DataFacts;
+use sqlx::{Row, SqliteConnection};
+
+const SCHEMA: &str = "SELECT coalesce(max(version), 0) FROM _sqlx_migrations";
+const COUNTS: &str = "SELECT (SELECT count(*) FROM tasks) AS tasks,
+    (SELECT count(*) FROM tasks WHERE state = 'open') AS open_tasks,
+    (SELECT count(*) FROM agents WHERE task IS NOT NULL) AS agents,
+    (SELECT count(*) FROM agents WHERE task IS NOT NULL AND ended_at IS NULL) AS live_agents,
+    (SELECT count(*) FROM messages) AS messages,
+    (SELECT count(*) FROM messages WHERE state IN ('queued', 'delayed')) AS waiting_messages,
+    (SELECT count(*) FROM artifacts) AS artifacts,
+    (SELECT coalesce(sum(size), 0) FROM artifacts) AS artifact_bytes,
+    (SELECT count(*) FROM events) AS events,
+    (SELECT coalesce(max(seq), 0) FROM events) AS newest_event";
+/// Changes nothing, and is written all the same: the header of the file goes to the disk.
+const TOUCH: &str = "PRAGMA user_version = 0";
+
+/// Every statement of this file.
+#[cfg(test)]
+pub(crate) const STATEMENTS: &[&str] = &[SCHEMA, COUNTS, TOUCH];
+
+/// Finds out whether anything can be written now.
+pub async fn touch(store: &Store) -> Result<(), Error> {
+    store
+        .write(|tx| {
+            Box::pin(async move {
+                sqlx::query(TOUCH).execute(&mut tx.connection).await?;
+                Ok(())
+            })
+        })
+        .await
+}
+
+/// Counts everything; `trouble` is what stands in the way of writing.
+pub async fn count(connection: &mut SqliteConnection, trouble: Option<String>) -> Result<DataFacts, Error> {
+    let schema: i64 = sqlx::query_scalar(SCHEMA).fetch_one(&mut *connection).await?;
+    let database_bytes = forget::used(&mut *connection).await?;
+    let row = sqlx::query(COUNTS).fetch_one(connection).await?;
+    let number = |column: &str| row.get::<i64, _>(column).unsigned_abs();
+    Ok(DataFacts {
+        writable: trouble.is_none(),
+        trouble,
+        schema,
+        database_bytes,
+        tasks: number("tasks"),
+        open_tasks: number("open_tasks"),
+        agents: number("agents"),
+        live_agents: number("live_agents"),
+        messages: number("messages"),
+        waiting_messages: number("waiting_messages"),
+        artifacts: number("artifacts"),
+        artifact_bytes: number("artifact_bytes"),
+        events: number("events"),
+        newest_event: row.get("newest_event"),
+    })
+}

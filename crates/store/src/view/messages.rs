@@ -1,0 +1,279 @@
+//! Messages, with their artifacts.
+
+use super::{Builder, artifacts, as_far_as_it_goes, cut_to_room, place_and_size, sound};
+use crate::said::said;
+use crate::{Error, messages};
+use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
+use polity_society::message::{Body, Expects, Finality, Message, MessageState};
+use polity_society::text::Texts;
+use polity_view::{ArtifactView, MessageFilter, MessageView, Order, page};
+use serde_json::{Value, json};
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row, SqliteConnection};
+use std::collections::HashMap;
+
+const BY_ID: &str = "SELECT * FROM messages WHERE id IN (SELECT value FROM json_each(?1))";
+const BY_SEQ: &str = "SELECT * FROM messages WHERE seq IN (SELECT value FROM json_each(?1)) ORDER BY seq";
+/// Where a message stands, word for word as the index has it: an answer is noted beside the state.
+const SHOWN_STATE: &str = "CASE WHEN answered_by IS NULL THEN state ELSE 'answered' END";
+
+/// Every statement of this file.
+#[cfg(test)]
+pub(crate) const STATEMENTS: &[&str] = &[BY_ID, BY_SEQ];
+
+/// A page of messages, and where the next one begins.
+pub async fn list(
+    connection: &mut SqliteConnection,
+    texts: &Texts,
+    filter: &MessageFilter,
+) -> Result<(Vec<MessageView>, Option<MessageId>), Error> {
+    let limit = page(filter.limit);
+    let rows = matching(filter, limit).build().fetch_all(&mut *connection).await?;
+    let mut found: Vec<(i64, u64)> = rows.iter().map(place_and_size).collect();
+    found.sort_unstable();
+    if filter.order == Order::Newest {
+        found.reverse();
+    }
+    let next = cut_to_room(&mut found, limit).map(MessageId::from_sequence);
+    let places: Vec<i64> = found.into_iter().map(|(seq, _)| seq).collect();
+    let mut rows = sqlx::query(BY_SEQ).bind(json!(places).to_string()).fetch_all(&mut *connection).await?;
+    if filter.order == Order::Newest {
+        rows.reverse();
+    }
+    Ok((shown(connection, texts, rows.iter()).await?, next))
+}
+
+/// One message more than the page may have, by number, each with its size: texts are not read to be sorted.
+pub(super) fn matching(filter: &MessageFilter, limit: u32) -> Builder {
+    let mut query = Builder::new("SELECT m.seq, octet_length(m.body) AS size FROM (");
+    match filter.with.as_ref().map(AgentId::as_str) {
+        None => {
+            let parties =
+                Parties { from: filter.from.as_deref(), to: filter.to.as_ref().map(AgentId::as_str) };
+            part(&mut query, filter, None, parties, limit);
+        }
+        // Each part comes in order from an index of its own and ends at the limit.
+        Some(with) => {
+            let to = filter.to.as_ref().map(AgentId::as_str);
+            let sent = Parties { from: filter.from.as_deref().or(Some(with)), to };
+            let heard = Parties { from: filter.from.as_deref(), to: to.or(Some(with)) };
+            query.push("SELECT * FROM (");
+            part(&mut query, filter, Some(("sender", with)), sent, limit);
+            query.push(") UNION SELECT * FROM (");
+            part(&mut query, filter, Some(("receiver", with)), heard, limit);
+            query.push(")").push(order(filter)).push_bind(i64::from(limit) + 1);
+        }
+    }
+    query.push(") found CROSS JOIN messages m ON m.seq = found.seq");
+    query
+}
+
+/// Who must have sent a message, and whom it must be for.
+#[derive(Clone, Copy, Debug)]
+struct Parties<'a> {
+    from: Option<&'a str>,
+    to: Option<&'a str>,
+}
+
+/// The numbers of the first messages that are meant; `with` is another condition, of a column and its value.
+fn part(
+    query: &mut Builder,
+    filter: &MessageFilter,
+    with: Option<(&'static str, &str)>,
+    parties: Parties<'_>,
+    limit: u32,
+) {
+    query.push("SELECT seq FROM messages");
+    if let Some(index) = index(filter, parties) {
+        query.push(" INDEXED BY ").push(index);
+    }
+    query.push(" WHERE 1");
+    if let Some(task) = &filter.task {
+        query.push(" AND task = ").push_bind(task.as_str().to_owned());
+    }
+    if let Some(from) = &filter.from {
+        query.push(" AND sender = ").push_bind(from.clone());
+    }
+    if let Some(to) = &filter.to {
+        query.push(" AND receiver = ").push_bind(to.as_str().to_owned());
+    }
+    if let Some((column, with)) = with {
+        query.push(" AND ").push(column).push(" = ").push_bind(with.to_owned());
+    }
+    if let Some(state) = filter.state {
+        query.push(" AND ").push(SHOWN_STATE).push(" = ").push_bind(state.as_str());
+        // Indexes over what waits are used where it is written into the statement that it does.
+        query.push(match state {
+            MessageState::Queued => " AND state = 'queued' AND state IN ('queued', 'delayed')",
+            MessageState::Delayed => " AND state = 'delayed' AND state IN ('queued', 'delayed')",
+            _ => "",
+        });
+    }
+    if let Some(message_type) = &filter.message_type {
+        query.push(" AND type = ").push_bind(message_type.clone());
+    }
+    if filter.unshown {
+        query.push(" AND receiver = 'user' AND state = 'queued'");
+    }
+    // What is no id of a message was accepted neither before nor after any.
+    if let Some(after) = &filter.after {
+        query.push(" AND seq > ").push_bind(after.sequence().unwrap_or(i64::MAX));
+    }
+    if let Some(before) = &filter.before {
+        query.push(" AND seq < ").push_bind(before.sequence().unwrap_or(i64::MIN));
+    }
+    query.push(order(filter)).push_bind(i64::from(limit) + 1);
+}
+
+fn order(filter: &MessageFilter) -> &'static str {
+    match filter.order {
+        Order::Oldest => " ORDER BY seq LIMIT ",
+        Order::Newest => " ORDER BY seq DESC LIMIT ",
+    }
+}
+
+/// The index with the fewest rows to look at. SQLite, which knows no numbers, would take one over the whole past of an
+/// agent, or of a task.
+fn index(filter: &MessageFilter, parties: Parties<'_>) -> Option<&'static str> {
+    use MessageState::{Answered, Delayed, Done, Queued};
+    // Who was hired for one task has fewer messages than the task.
+    let hired = |id: Option<&str>| id.is_some_and(|id| !matches!(id, "user" | "root" | "system"));
+    let Parties { from, to } = parties;
+    let waits = matches!(filter.state, Some(Queued | Delayed));
+    match (filter.task.is_some(), from.is_some(), to.is_some()) {
+        _ if filter.unshown || filter.state == Some(Queued) && to.is_some() => Some("messages_waiting"),
+        (true, true, true) => Some("messages_between"),
+        _ if hired(to) => Some("messages_to"),
+        _ if hired(from) => Some("messages_from"),
+        (true, _, _) if waits => Some("messages_unread"),
+        (true, true, false) => Some("messages_between"),
+        (true, false, true) => Some("messages_heard"),
+        (true, false, false) => Some("messages_of_task"),
+        // Nearly all are done.
+        _ if filter.state.is_some_and(|state| !matches!(state, Done | Answered)) => Some("messages_in_state"),
+        (false, _, true) => Some("messages_to"),
+        (false, true, false) => Some("messages_from"),
+        _ if filter.message_type.is_some() => Some("messages_of_type"),
+        _ if filter.state.is_some() => Some("messages_in_state"),
+        (false, false, false) => None,
+    }
+}
+
+/// Those of the messages that are there, by id.
+pub async fn by_id(
+    connection: &mut SqliteConnection,
+    texts: &Texts,
+    ids: &[MessageId],
+) -> Result<HashMap<MessageId, MessageView>, Error> {
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let rows = sqlx::query(BY_ID).bind(json!(ids).to_string()).fetch_all(&mut *connection).await?;
+    let messages = shown(connection, texts, rows.iter()).await?;
+    Ok(messages.into_iter().map(|message| (message.id.clone(), message)).collect())
+}
+
+async fn shown(
+    connection: &mut SqliteConnection,
+    texts: &Texts,
+    rows: impl Iterator<Item = &SqliteRow>,
+) -> Result<Vec<MessageView>, Error> {
+    let mut read = Vec::new();
+    let mut attached = Vec::new();
+    for row in rows {
+        let message = sound("messages", row, messages::read);
+        if let Ok(Message { body: Body::Payload(payload), .. }) = &message {
+            attached.extend(payload.attachments.iter().cloned());
+        }
+        read.push((row, message));
+    }
+    let artifacts = artifacts::by_id(connection, &attached).await?;
+    let show = |(row, message)| match message {
+        Ok(message) => show(row, message, &artifacts, texts),
+        Err(error) => show_damaged(row, &error),
+    };
+    Ok(read.into_iter().map(show).collect())
+}
+
+/// A message whose row is damaged: who wrote to whom, as far as that can be read.
+fn show_damaged(row: &SqliteRow, error: &Error) -> MessageView {
+    tracing::warn!(%error, "a message is shown as damaged; `polity db check` tells more");
+    let text = |column: &str| as_far_as_it_goes(row, column);
+    let optional = |column: &str| row.try_get::<Option<String>, _>(column).ok().flatten();
+    MessageView {
+        id: MessageId::from_sequence(row.try_get("seq").unwrap_or_default()),
+        task: TaskId::new(text("task")),
+        from: text("sender"),
+        from_role: text("sender_role"),
+        to: AgentId::new(text("receiver")),
+        message_type: text("type"),
+        text: error.to_string(),
+        payload: None,
+        attachments: Vec::new(),
+        in_reply_to: optional("in_reply_to")
+            .and_then(|ids| serde_json::from_str(&ids).ok())
+            .unwrap_or_default(),
+        about: optional("about").map(MessageId::new),
+        on_behalf_of: optional("on_behalf_of").map(MessageId::new),
+        expects: if text("expects") == "answer" { Expects::Answer } else { Expects::Nothing },
+        finality: if text("finality") == "interim" { Finality::Interim } else { Finality::Final },
+        state: match optional("answered_by") {
+            Some(_) => MessageState::Answered,
+            None => {
+                let name = text("state");
+                let known = MessageState::ALL.into_iter().find(|known| known.as_str() == name);
+                known.unwrap_or(MessageState::Done)
+            }
+        },
+        answered_by: optional("answered_by").map(MessageId::new),
+        due_at: row.try_get("due_at").ok().flatten(),
+        created_at: row.try_get("created_at").unwrap_or_default(),
+        introduced_agent: None,
+        damage: Some(error.to_string()),
+    }
+}
+
+fn show(
+    row: &SqliteRow,
+    message: Message,
+    artifacts: &HashMap<ArtifactId, ArtifactView>,
+    texts: &Texts,
+) -> MessageView {
+    let answered_by = row.get::<Option<String>, _>("answered_by").map(MessageId::new);
+    let text = said(&message, texts);
+    let (payload, attachments) = match message.body {
+        Body::Payload(mut payload) => {
+            for field in ["text", "content"] {
+                if payload.fields.get(field).and_then(Value::as_str).is_some_and(|said| said == text) {
+                    payload.fields.remove(field);
+                    break;
+                }
+            }
+            let attachments = payload.attachments.iter().filter_map(|id| artifacts.get(id).cloned());
+            (Some(payload.fields).filter(|rest| !rest.is_empty()), attachments.collect())
+        }
+        Body::Notice(_) => (None, Vec::new()),
+    };
+    MessageView {
+        from: message.from.as_str().to_owned(),
+        id: message.id,
+        task: message.task,
+        from_role: message.from_role,
+        to: message.to,
+        message_type: row.get("type"),
+        text,
+        payload,
+        attachments,
+        in_reply_to: message.in_reply_to,
+        about: message.about,
+        on_behalf_of: message.on_behalf_of,
+        expects: message.expects,
+        finality: message.finality,
+        state: messages::state(row),
+        answered_by,
+        due_at: message.due_at,
+        created_at: row.get("created_at"),
+        introduced_agent: message.introduced.map(|introduced| introduced.id),
+        damage: None,
+    }
+}

@@ -1,0 +1,107 @@
+//! Tasks, the newest first.
+
+use super::{Builder, cut, sum};
+use crate::tasks::Standing;
+use crate::{Error, tasks};
+use polity_society::id::TaskId;
+use polity_view::{TaskFilter, TaskState, TaskView, UsageSum, page};
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row, SqliteConnection};
+use std::collections::HashMap;
+
+/// How much of a prompt's first line is a title, in characters.
+const TITLE_CHARS: usize = 120;
+
+/// Each task with the beginning of its prompt. A message is an object, unless it is damaged.
+const TASKS: &str = "SELECT t.rowid AS place, t.id, t.state, t.stopped_by, t.created_at, t.forgotten_at,
+    (SELECT CASE WHEN json_valid(body) THEN
+            substr(trim(coalesce(body ->> '$.text', body ->> '$.content', ''), char(9, 10, 13, 32)), 1, 500) END
+        FROM messages INDEXED BY messages_of_task WHERE task = t.id AND sender = 'user' ORDER BY seq LIMIT 1) AS said,
+    (SELECT count(*) FROM agents WHERE task = t.id) AS agents,
+    (SELECT count(*) FROM messages INDEXED BY messages_open_requests WHERE receiver = 'user' AND task = t.id
+        AND expects = 'answer' AND answered_by IS NULL AND state <> 'failed') AS questions
+    FROM tasks t";
+
+/// Every statement of this file.
+#[cfg(test)]
+pub(crate) const STATEMENTS: &[&str] = &[TASKS];
+
+/// A page of tasks, and where the next one begins.
+pub async fn list(
+    connection: &mut SqliteConnection,
+    filter: &TaskFilter,
+) -> Result<(Vec<TaskView>, Option<i64>), Error> {
+    let limit = page(filter.limit);
+    let mut query = Builder::new(TASKS);
+    query.push(" WHERE 1");
+    if let Some(after) = filter.after {
+        query.push(" AND t.rowid < ").push_bind(after);
+    }
+    if let Some(state) = filter.state {
+        query.push(" AND t.state = ").push_bind(match state {
+            TaskState::Open => "open",
+            TaskState::Idle => "idle",
+        });
+    }
+    query.push(" ORDER BY t.rowid DESC LIMIT ").push_bind(i64::from(limit) + 1);
+    let rows = query.build().fetch_all(&mut *connection).await?;
+    let mut found: Vec<(i64, TaskView)> = rows.iter().map(|row| (row.get("place"), read(row))).collect();
+    let next = cut(&mut found, limit);
+    let mut found: Vec<TaskView> = found.into_iter().map(|(_, task)| task).collect();
+    complete(connection, &mut found).await?;
+    Ok((found, next))
+}
+
+/// One task.
+pub async fn get(connection: &mut SqliteConnection, id: &TaskId) -> Result<Option<TaskView>, Error> {
+    let mut query = Builder::new(TASKS);
+    query.push(" WHERE t.id = ").push_bind(id.as_str().to_owned());
+    let row = query.build().fetch_optional(&mut *connection).await?;
+    let Some(row) = row else { return Ok(None) };
+    let mut found = [read(&row)];
+    complete(connection, &mut found).await?;
+    let [task] = found;
+    Ok(Some(task))
+}
+
+fn read(row: &SqliteRow) -> TaskView {
+    let said: Option<String> = row.get("said");
+    let title =
+        said.unwrap_or_default().lines().next().unwrap_or_default().chars().take(TITLE_CHARS).collect();
+    let number = |column: &str| row.get::<i64, _>(column).unsigned_abs();
+    TaskView {
+        id: TaskId::new(row.get::<String, _>("id")),
+        title,
+        state: if row.get::<String, _>("state") == "open" { TaskState::Open } else { TaskState::Idle },
+        outcome: None,
+        stopped_by: row.get("stopped_by"),
+        created_at: row.get("created_at"),
+        forgotten_at: row.get("forgotten_at"),
+        agents: number("agents"),
+        usage: UsageSum::default(),
+        waiting_for_user: number("questions"),
+    }
+}
+
+/// Adds what is read for all of a page at once.
+async fn complete(connection: &mut SqliteConnection, found: &mut [TaskView]) -> Result<(), Error> {
+    let ids: Vec<&TaskId> = found.iter().map(|task| &task.id).collect();
+    let ids = serde_json::json!(ids).to_string();
+    let mut query = Builder::new("SELECT task, ");
+    query
+        .push(super::SUMS)
+        .push(" FROM model_calls INDEXED BY model_calls_of_task WHERE task IN (SELECT value FROM json_each(");
+    query.push_bind(ids).push(")) GROUP BY task");
+    let rows = query.build().fetch_all(&mut *connection).await?;
+    let spent: HashMap<String, UsageSum> = rows.iter().map(|row| (row.get("task"), sum(row))).collect();
+    let idle: Vec<TaskId> =
+        found.iter().filter(|task| task.state == TaskState::Idle).map(|task| task.id.clone()).collect();
+    let standings = tasks::standings(connection, &idle).await?;
+    for task in found {
+        task.usage = spent.get(task.id.as_str()).copied().unwrap_or_default();
+        // What was said was removed: how it ended is not known any more.
+        let standing = standings.get(&task.id).filter(|_| task.forgotten_at.is_none());
+        task.outcome = standing.map(Standing::outcome);
+    }
+    Ok(())
+}

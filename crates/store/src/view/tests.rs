@@ -1,0 +1,91 @@
+use super::*;
+use crate::testing::Scratch;
+use polity_society::id::{AgentId, TaskId};
+use polity_society::message::MessageState;
+use polity_view::{EventFilter, MessageFilter, Order};
+use sqlx::{AssertSqlSafe, Execute as _};
+
+#[test]
+fn a_page_ends_where_its_texts_would_be_too_long() {
+    let check = |sizes: &[u64], limit: u32, fitting: usize, next: Option<i64>| {
+        let mut found: Vec<(i64, u64)> = (1..).zip(sizes.iter().copied()).collect();
+        assert_eq!((cut_to_room(&mut found, limit), found.len()), (next, fitting), "{sizes:?}");
+    };
+    const M: u64 = 1 << 20;
+    check(&[], 2, 0, None);
+    check(&[1, 1], 2, 2, None);
+    check(&[1, 1, 1], 2, 2, Some(2));
+    check(&[5 * M, 3 * M, 1], 10, 2, Some(2));
+    check(&[5 * M, 4 * M, 1], 10, 1, Some(1));
+    check(&[9 * M, 1, 1], 10, 1, Some(1));
+    check(&[9 * M], 10, 1, None);
+    check(&[0, 9 * M, 1], 10, 1, Some(1));
+}
+
+/// What SQLite would do for a statement.
+async fn plan(scratch: &Scratch, mut query: Builder) -> String {
+    let mut reader = scratch.store.reader().await.unwrap();
+    let mut built = query.build();
+    let arguments = built.take_arguments().unwrap().unwrap();
+    let explained = format!("EXPLAIN QUERY PLAN {}", built.sql().as_str());
+    let rows = sqlx::query_with(AssertSqlSafe(explained), arguments).fetch_all(&mut *reader).await.unwrap();
+    rows.iter().map(|row| row.get::<String, _>("detail")).collect::<Vec<_>>().join("; ")
+}
+
+#[tokio::test]
+async fn a_page_of_messages_is_read_from_the_index_with_the_fewest_rows() {
+    use MessageState::{Delayed, Done, Failed, Queued};
+    let scratch = Scratch::new().await;
+    let (root, hired, task) = (AgentId::root(), AgentId::new("reader-1"), Some(TaskId::new("t-1")));
+    let check = async |expect: &[&str], filter: MessageFilter| {
+        for order in [Order::Oldest, Order::Newest] {
+            let plan =
+                plan(&scratch, messages::matching(&MessageFilter { order, ..filter.clone() }, 10)).await;
+            for index in expect {
+                assert!(
+                    plan.contains(&format!("INDEX {index} (")),
+                    "{index} is not in {plan} for {filter:?}"
+                );
+            }
+            let used = plan.matches(" INDEX ").count();
+            assert_eq!(used, expect.len(), "{plan} for {filter:?}");
+        }
+    };
+    let all = MessageFilter::default;
+    let from = |id: &AgentId| Some(id.as_str().to_owned());
+    let to = |id: &AgentId| Some(id.clone());
+    check(&[], all()).await;
+    check(&["messages_waiting"], MessageFilter { unshown: true, ..all() }).await;
+    check(&["messages_waiting"], MessageFilter { unshown: true, task: task.clone(), ..all() }).await;
+    check(&["messages_waiting"], MessageFilter { to: to(&hired), state: Some(Queued), ..all() }).await;
+    check(&["messages_of_task"], MessageFilter { task: task.clone(), ..all() }).await;
+    check(&["messages_unread"], MessageFilter { task: task.clone(), state: Some(Delayed), ..all() }).await;
+    check(&["messages_between"], MessageFilter { task: task.clone(), from: from(&root), ..all() }).await;
+    check(&["messages_heard"], MessageFilter { task: task.clone(), to: to(&root), ..all() }).await;
+    check(&["messages_to"], MessageFilter { task: task.clone(), to: to(&hired), ..all() }).await;
+    check(&["messages_from"], MessageFilter { from: from(&root), ..all() }).await;
+    let between = MessageFilter { task: task.clone(), from: from(&root), to: to(&hired), ..all() };
+    check(&["messages_between"], between).await;
+    let sides = ["messages_from", "messages_to"];
+    check(&sides, MessageFilter { with: to(&root), ..all() }).await;
+    check(&sides, MessageFilter { with: to(&hired), task: task.clone(), ..all() }).await;
+    let sides = ["messages_between", "messages_heard"];
+    check(&sides, MessageFilter { with: to(&root), task, ..all() }).await;
+    check(&["messages_in_state"], MessageFilter { state: Some(Failed), ..all() }).await;
+    check(&["messages_in_state"], MessageFilter { state: Some(Queued), ..all() }).await;
+    check(&["messages_in_state"], MessageFilter { state: Some(Done), ..all() }).await;
+    let message_type = Some("general".to_owned());
+    check(&["messages_of_type"], MessageFilter { message_type, state: Some(Done), ..all() }).await;
+}
+
+/// The parts end at the limit, so what is sorted is two pages at most.
+#[tokio::test]
+async fn the_events_of_a_task_come_in_order_from_the_index() {
+    let scratch = Scratch::new().await;
+    let filter = EventFilter { task: Some(TaskId::new("t-1")), ..EventFilter::default() };
+    for side in [events::Side::After(5), events::Side::Before(5)] {
+        let plan = plan(&scratch, events::matching(side, &filter, 10)).await;
+        assert_eq!(plan.matches("INDEX events_of_task (task=? AND seq").count(), 2, "{plan}");
+        assert!(!plan.contains("MULTI-INDEX OR"), "{plan}");
+    }
+}

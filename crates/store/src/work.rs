@@ -1,0 +1,58 @@
+//! What an agent has to do, across turns and messages, and how it is given up.
+
+use super::{Conversation, Error, Tx, messages};
+use polity_society::id::{AgentId, TaskId};
+use polity_society::message::Message;
+use sqlx::SqliteConnection;
+
+const TASKS: &str = "SELECT task FROM turns WHERE agent = ?1 AND state = 'open'
+    UNION SELECT task FROM messages INDEXED BY messages_waiting WHERE receiver = ?1 AND state = 'queued'
+    UNION SELECT task FROM messages INDEXED BY messages_delayed WHERE receiver = ?1 AND state = 'delayed'
+    UNION SELECT task FROM messages INDEXED BY messages_open_requests WHERE receiver = ?1 AND expects = 'answer'
+    AND answered_by IS NULL AND state IN ('in_turn', 'done')";
+const DROP: &str = "UPDATE messages SET state = 'failed' WHERE seq IN (
+        SELECT seq FROM messages INDEXED BY messages_waiting WHERE receiver = ?1 AND task = ?2 AND state = 'queued'
+        UNION SELECT seq FROM messages INDEXED BY messages_delayed
+        WHERE receiver = ?1 AND task = ?2 AND state = 'delayed') RETURNING *";
+const DROP_DELAYED: &str = "UPDATE messages SET state = 'failed' WHERE seq IN (
+        SELECT seq FROM messages INDEXED BY messages_delayed WHERE receiver = ?1 AND task = ?2 AND state = 'delayed'
+        AND sender IN (SELECT value FROM json_each(?3)))";
+const WITHDRAW: &str = "UPDATE messages SET state = 'bounced' WHERE seq IN (
+        SELECT seq FROM messages INDEXED BY messages_open_requests WHERE receiver = ?1 AND task = ?2
+        AND expects = 'answer' AND answered_by IS NULL AND sender = 'user' AND state IN ('in_turn', 'done', 'failed'))";
+
+/// Every statement of this file.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] = &[TASKS, DROP, DROP_DELAYED, WITHDRAW];
+
+/// The tasks in which an agent has something to do: an open turn, unread mail, or a request that it has not answered.
+pub async fn tasks(connection: &mut SqliteConnection, agent: &AgentId) -> Result<Vec<TaskId>, Error> {
+    let tasks: Vec<String> = sqlx::query_scalar(TASKS).bind(agent.as_str()).fetch_all(connection).await?;
+    Ok(tasks.into_iter().map(TaskId::new).collect())
+}
+
+/// Gives up what waits in a mailbox; says what it was, oldest first.
+pub async fn drop_unread(tx: &mut Tx, mailbox: &Conversation) -> Result<Vec<Message>, Error> {
+    let query = sqlx::query(DROP).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+    let rows = query.fetch_all(&mut tx.connection).await?;
+    polity_points::point!("work::dropped");
+    let mut dropped = rows.iter().map(messages::read).collect::<Result<Vec<_>, _>>()?;
+    dropped.sort_by(|a, b| a.id.cmp(&b.id));
+    Ok(dropped)
+}
+
+/// Gives up what some agents have sent to a mailbox and is not due yet.
+pub async fn drop_delayed(tx: &mut Tx, mailbox: &Conversation, senders: &[AgentId]) -> Result<(), Error> {
+    let query = sqlx::query(DROP_DELAYED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+    query.bind(sqlx::types::Json(senders)).execute(&mut tx.connection).await?;
+    polity_points::point!("work::delayed_dropped");
+    Ok(())
+}
+
+/// Takes back what the person has asked an agent for and was not answered.
+pub async fn withdraw(tx: &mut Tx, mailbox: &Conversation) -> Result<(), Error> {
+    let query = sqlx::query(WITHDRAW).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+    query.execute(&mut tx.connection).await?;
+    polity_points::point!("work::withdrawn");
+    Ok(())
+}

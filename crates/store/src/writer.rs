@@ -1,0 +1,301 @@
+//! The one task that writes. Jobs that wait become one transaction, a savepoint each; their callers are answered, and
+//! bells rung, after the commit and only then.
+
+use super::trouble::Trouble;
+use super::{Conversation, Error};
+use crate::Bell;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use sqlx::{AssertSqlSafe, SqliteConnection};
+use std::panic::AssertUnwindSafe;
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// How many jobs may wait before senders do. More than this in one commit gains nothing.
+const QUEUE: usize = 256;
+
+/// A write transaction, as a job sees it.
+pub struct Tx {
+    /// The connection.
+    pub connection: SqliteConnection,
+    /// The time of this transaction, in milliseconds since 1970.
+    pub now: i64,
+    /// The conversations that waited for a turn which has ended in this job: `rest` looks at them before the job ends.
+    pub released: Vec<Conversation>,
+    bells: Vec<Bell>,
+    newest_event: i64,
+}
+
+impl Tx {
+    /// Has a bell rung after the commit.
+    pub fn ring(&mut self, bell: Bell) {
+        if !self.bells.contains(&bell) {
+            self.bells.push(bell);
+        }
+    }
+
+    /// Notes that an event of this number was written.
+    pub fn event_written(&mut self, sequence: i64) {
+        self.newest_event = sequence;
+    }
+
+    /// Begins a part that can be undone by itself. A part within another needs another name.
+    pub async fn savepoint(&mut self, name: &'static str) -> Result<Savepoint, sqlx::Error> {
+        self.execute(format!("SAVEPOINT {name}")).await?;
+        Ok(Savepoint {
+            name,
+            bells: self.bells.len(),
+            released: self.released.len(),
+            newest_event: self.newest_event,
+        })
+    }
+
+    /// Undoes all since the beginning of a part: what was written, and what would have been told of it.
+    pub async fn undo(&mut self, since: &Savepoint) -> Result<(), sqlx::Error> {
+        self.bells.truncate(since.bells);
+        self.released.truncate(since.released);
+        self.newest_event = since.newest_event;
+        self.execute(format!("ROLLBACK TO {}", since.name)).await
+    }
+
+    /// Ends a part: what is left of it belongs to what is around it.
+    pub async fn release(&mut self, part: Savepoint) -> Result<(), sqlx::Error> {
+        self.execute(format!("RELEASE {}", part.name)).await
+    }
+
+    async fn execute(&mut self, sql: impl Into<String>) -> Result<(), sqlx::Error> {
+        sqlx::query(AssertSqlSafe(sql.into())).execute(&mut self.connection).await.map(drop)
+    }
+}
+
+/// Where a part of a transaction begins that can be undone by itself.
+#[derive(Debug)]
+pub struct Savepoint {
+    name: &'static str,
+    bells: usize,
+    released: usize,
+    newest_event: i64,
+}
+
+/// What became of the transaction that a job was part of.
+type Verdict = Result<(), String>;
+
+/// Tells a job's caller what came of it.
+type Answer = Box<dyn FnOnce(&Verdict) + Send>;
+
+/// A job that has run: whether it wants its savepoint kept, and how to answer its caller.
+struct Ran {
+    outcome: Outcome,
+    answer: Answer,
+}
+
+#[derive(PartialEq, Eq)]
+enum Outcome {
+    Keep,
+    Undo,
+}
+
+/// Takes the transaction, or the reason why there is none.
+type Job = Box<dyn for<'t> FnOnce(Result<&'t mut Tx, &'t str>) -> BoxFuture<'t, Ran> + Send>;
+
+enum Order {
+    Run(Job),
+    Close(oneshot::Sender<()>),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Handle {
+    /// None where nothing is ever written.
+    orders: Option<mpsc::Sender<Order>>,
+}
+
+impl std::fmt::Debug for Order {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Run(_) => "Run",
+            Self::Close(_) => "Close",
+        })
+    }
+}
+
+impl Handle {
+    /// The handle of a database that is open for reading alone.
+    pub(super) fn none() -> Self {
+        Self { orders: None }
+    }
+
+    /// Fails where nothing is ever written.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        self.orders().map(drop)
+    }
+
+    fn orders(&self) -> Result<&mpsc::Sender<Order>, Error> {
+        self.orders.as_ref().ok_or(Error::ReadOnly)
+    }
+
+    pub(super) async fn run<T, F>(&self, job: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, Error>> + Send + 'static,
+    {
+        let orders = self.orders()?;
+        let (sender, receiver) = oneshot::channel();
+        let job: Job = Box::new(move |tx| {
+            Box::pin(async move {
+                let result = match tx {
+                    Ok(tx) => AssertUnwindSafe(job(tx)).catch_unwind().await.unwrap_or(Err(Error::Panicked)),
+                    Err(reason) => Err(Error::Commit(reason.to_owned())),
+                };
+                let outcome = if result.is_ok() { Outcome::Keep } else { Outcome::Undo };
+                let answer = move |verdict: &Verdict| {
+                    let result = match verdict {
+                        Ok(()) => result,
+                        Err(reason) => result.and(Err(Error::Commit(reason.clone()))),
+                    };
+                    // Whoever asked may be gone; what is written is written.
+                    let _ = sender.send(result);
+                };
+                Ran { outcome, answer: Box::new(answer) }
+            })
+        });
+        orders.send(Order::Run(job)).await.map_err(|_| Error::Closed)?;
+        receiver.await.map_err(|_| Error::Closed)?
+    }
+
+    pub(super) async fn close(&self) {
+        let Ok(orders) = self.orders() else { return };
+        let (sender, receiver) = oneshot::channel();
+        if orders.send(Order::Close(sender)).await.is_ok() {
+            // An error means that the writer ended already.
+            let _ = receiver.await;
+        }
+    }
+}
+
+pub(super) fn start(connection: SqliteConnection, newest_event: i64) -> (Handle, super::Signals) {
+    let (orders, waiting) = mpsc::channel(QUEUE);
+    let (bells, rung) = mpsc::unbounded_channel();
+    let (events, seen) = watch::channel(newest_event);
+    let tx = Tx { connection, now: 0, released: Vec::new(), bells: Vec::new(), newest_event };
+    tokio::spawn(Writer { tx, waiting, bells, events, failed: 0 }.run());
+    (Handle { orders: Some(orders) }, super::Signals { bells: rung, events: seen })
+}
+
+struct Writer {
+    tx: Tx,
+    waiting: mpsc::Receiver<Order>,
+    bells: mpsc::UnboundedSender<Bell>,
+    events: watch::Sender<i64>,
+    /// How many transactions in a row were not committed.
+    failed: u32,
+}
+
+/// Why something was not committed, and what to do about it.
+fn reason(error: &sqlx::Error) -> String {
+    match Trouble::of_sql(error) {
+        Some(trouble) => format!("{error}; {}", trouble.advice()),
+        None => error.to_string(),
+    }
+}
+
+impl Writer {
+    async fn run(mut self) {
+        let mut orders = Vec::with_capacity(QUEUE);
+        while self.waiting.recv_many(&mut orders, QUEUE).await > 0 {
+            let mut jobs = Vec::with_capacity(orders.len());
+            let mut closing = None;
+            for order in orders.drain(..) {
+                match order {
+                    Order::Run(job) => jobs.push(job),
+                    Order::Close(sender) => closing = Some(sender),
+                }
+            }
+            if !jobs.is_empty() {
+                self.commit(jobs).await;
+            }
+            if let Some(closed) = closing {
+                // The checkpoint that SQLite makes at the last close is all that is left to do.
+                let Self { tx, .. } = self;
+                if let Err(error) = sqlx::Connection::close(tx.connection).await {
+                    tracing::warn!(%error, "failed to close the database");
+                }
+                let _ = closed.send(());
+                return;
+            }
+        }
+    }
+
+    async fn commit(&mut self, jobs: Vec<Job>) {
+        self.tx.now = crate::clock::now();
+        let events_before = self.tx.newest_event;
+        let mut answers: Vec<Answer> = Vec::with_capacity(jobs.len());
+        let verdict = match self.transaction(jobs, &mut answers).await {
+            Ok(()) => {
+                if std::mem::take(&mut self.failed) > 0 {
+                    tracing::info!("the database can be written to again");
+                }
+                Ok(())
+            }
+            Err(error) => {
+                self.failed = self.failed.saturating_add(1);
+                let reason = reason(&error);
+                tracing::error!(reason, failed = self.failed, "a write was not committed; it is tried again");
+                // Fails where SQLite has rolled back by itself already.
+                let _ = self.tx.execute("ROLLBACK").await;
+                self.tx.bells.clear();
+                self.tx.newest_event = events_before;
+                Err(reason)
+            }
+        };
+        polity_points::point!("writer::committed");
+        for answer in answers {
+            answer(&verdict);
+        }
+        polity_points::point!("writer::answered");
+        for bell in self.tx.bells.drain(..) {
+            // Nobody listens while the daemon starts or ends; the rows say what is to do.
+            let _ = self.bells.send(bell);
+        }
+        polity_points::point!("writer::rung");
+        if self.tx.newest_event != events_before {
+            self.events.send_replace(self.tx.newest_event);
+        }
+    }
+
+    async fn transaction(&mut self, jobs: Vec<Job>, answers: &mut Vec<Answer>) -> Result<(), sqlx::Error> {
+        polity_points::point!("writer::before_begin");
+        // A read transaction that becomes a write one can fail with a snapshot error that no timeout retries.
+        let mut so_far = self.tx.execute("BEGIN IMMEDIATE").await;
+        for job in jobs {
+            so_far = match so_far {
+                Ok(()) => self.run_job(job, answers).await,
+                // Its caller is told why, and can try again.
+                Err(error) => {
+                    answers.push(job(Err(&reason(&error))).await.answer);
+                    Err(error)
+                }
+            };
+        }
+        so_far?;
+        polity_points::point!("writer::before_commit");
+        self.tx.execute("COMMIT").await
+    }
+
+    async fn run_job(&mut self, job: Job, answers: &mut Vec<Answer>) -> Result<(), sqlx::Error> {
+        let savepoint = match self.tx.savepoint("job").await {
+            Ok(savepoint) => savepoint,
+            Err(error) => {
+                answers.push(job(Err(&reason(&error))).await.answer);
+                return Err(error);
+            }
+        };
+        let ran = job(Ok(&mut self.tx)).await;
+        polity_points::point!("writer::job_done");
+        answers.push(ran.answer);
+        if ran.outcome == Outcome::Undo {
+            self.tx.undo(&savepoint).await?;
+        }
+        debug_assert_eq!(self.tx.released, [], "somebody who waited was not looked at");
+        self.tx.released.clear();
+        self.tx.release(savepoint).await
+    }
+}

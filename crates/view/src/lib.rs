@@ -1,0 +1,46 @@
+//! The plain data that others see of a society: events, and the shapes that the API sends and clients read.
+//!
+//! It must not know the database, the runtime, HTTP or the command line. It does nothing: the store fills these types,
+//! the API writes them as JSON, and clients read the same types back.
+//!
+//! In JSON, names are in camelCase, absent values are left out, and times are milliseconds since 1970.
+
+mod event;
+mod in_full;
+
+mod agent;
+mod artifact;
+mod message;
+mod service;
+mod steering;
+mod task;
+
+pub use agent::{
+    AgentDetail, AgentFilter, AgentPage, AgentState, AgentView, ContactView, HoldView, RolePatch, RoleView,
+};
+pub use event::{Entry, Event, NextAttempt, Outcome, Shown, SummarySource};
+pub use in_full::in_full;
+
+pub use artifact::{ArtifactFilter, ArtifactPage, ArtifactView};
+pub use message::{
+    ConversationView, EntryView, MessageFilter, MessagePage, MessageView, Order, RequestPreview,
+};
+pub use service::{
+    Circuit, ConfigProblem, ConfigView, PriceView, RefusedMedia, ServiceState, ServiceView, Severity,
+};
+pub use steering::{DataFacts, EventFilter, EventPage, Posted, Problem, Steered};
+pub use task::{
+    AgentUsage, ServiceUsage, TaskFilter, TaskPage, TaskState, TaskUsage, TaskView, UsageFilter, UsageSum,
+    UsageView,
+};
+
+/// How many rows a page has where nothing else is asked for.
+pub const DEFAULT_PAGE: u32 = 100;
+
+/// The most rows that a page has.
+pub const MAX_PAGE: u32 = 1_000;
+
+/// Rows per page for this limit.
+pub fn page(limit: Option<u32>) -> u32 {
+    limit.unwrap_or(DEFAULT_PAGE).clamp(1, MAX_PAGE)
+}
