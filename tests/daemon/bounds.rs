@@ -139,7 +139,7 @@ fn an_answer_that_is_under_way_is_kept_when_the_process_is_asked_to_end() {
     let running = start(&polity, &["go"]);
     server.wait_until(PATIENCE, |requests| requests.len() == 1);
     running.terminate();
-    running.stderr_line("may still end");
+    running.stderr_line("letting the work in progress finish");
     gate.open();
     running.wait().expect_code(130);
     assert_eq!(server.request_count(), 1, "a new call was begun");
@@ -167,7 +167,7 @@ fn a_call_that_waits_is_not_begun_when_the_process_is_asked_to_end() {
     server.wait_until(PATIENCE, |requests| requests.iter().any(by_a_worker));
     let before = server.request_count();
     running.terminate();
-    running.stderr_line("may still end");
+    running.stderr_line("letting the work in progress finish");
     gate.open();
     running.wait().expect_code(130);
     assert_eq!(server.request_count(), before);

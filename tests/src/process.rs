@@ -1,6 +1,9 @@
-//! Runs the binary as a person would, in a home of its own.
+//! Runs the binary as a user would, in a temporary home directory.
 
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{Read, Seek, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -9,30 +12,30 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// How long a process may run, or take to write an awaited line, before the test fails.
+/// Maximum time for a process to end, or to write an awaited line, before the test fails.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How often a running process is asked whether it has ended.
+/// Polling interval while waiting for a process to end.
 const GLANCE: Duration = Duration::from_millis(5);
-/// How long the output of an ended process may be held open by what it has started.
+/// Maximum wait until the output of an ended process closes; programs that it started may still hold it open.
 const LAST_WORDS: Duration = Duration::from_secs(30);
 
-/// A home for one daemon: a temporary directory with `config/` and `data/`, where its commands run.
+/// A home for one daemon: a temporary directory with `config/` and `data/`, in which its commands run.
 ///
-/// The environment of its commands is empty but for `PATH`, for `HOME`, `XDG_*` and `TMPDIR`, which point into the
-/// directory, and for what [`Polity::set_env`] adds.
+/// Its commands see only these environment variables: `PATH`; `HOME`, `XDG_*` and `TMPDIR`, which point into the
+/// directory; and those that [`Polity::set_env`] adds.
 pub struct Polity {
     home: TempDir,
     environment: Vec<(String, String)>,
 }
 
-/// What a process left behind.
+/// The exit code and the output of an ended process.
 #[derive(Clone, Debug)]
 pub struct Output {
     /// The exit code; `None` if a signal ended it.
     pub code: Option<i32>,
-    /// All it wrote to its standard output.
+    /// Everything that the process wrote to standard output.
     pub stdout: String,
-    /// All it wrote to its standard error.
+    /// Everything that the process wrote to standard error.
     pub stderr: String,
 }
 
@@ -40,7 +43,7 @@ impl Output {
     /// Returns the output if the process ended with `code`.
     ///
     /// # Panics
-    /// With all that the process wrote, if it ended otherwise.
+    /// If it ended otherwise. The message contains everything that the process wrote.
     #[track_caller]
     pub fn expect_code(self, code: i32) -> Self {
         let Self { code: ended, stdout, stderr } = &self;
@@ -50,7 +53,7 @@ impl Output {
 }
 
 impl Polity {
-    /// Makes a home with these `config/llmservices.json` and `config/app.json`.
+    /// Creates a home with this `config/llmservices.json` and this `config/app.json`.
     pub fn new(llmservices: &Value, app: &Value) -> Self {
         let home = TempDir::with_prefix("polity-").expect("a temporary directory");
         for directory in ["config", "data", "tmp"] {
@@ -67,17 +70,17 @@ impl Polity {
         self.home.path()
     }
 
-    /// Returns `config/`.
+    /// Returns the path of `config/` in the home.
     pub fn config_dir(&self) -> PathBuf {
         self.home().join("config")
     }
 
-    /// Returns `data/`.
+    /// Returns the path of `data/` in the home.
     pub fn data_dir(&self) -> PathBuf {
         self.home().join("data")
     }
 
-    /// Writes a file below `config/`, in place.
+    /// Writes a file below `config/`; an existing one is overwritten in place.
     pub fn write_config(&self, name: &str, text: &str) {
         std::fs::write(self.config_dir().join(name), text).expect("a configuration file");
     }
@@ -90,7 +93,7 @@ impl Polity {
     /// Runs a command to its end.
     ///
     /// # Panics
-    /// With what it wrote, if it has not ended after two minutes.
+    /// If it has not ended after two minutes. The message contains what it wrote.
     #[track_caller]
     pub fn run(&self, arguments: &[&str]) -> Output {
         self.spawn(arguments).wait()
@@ -101,22 +104,35 @@ impl Polity {
         Running::start(self.command(arguments))
     }
 
-    /// Starts a command that reads this from its standard input.
+    /// Starts a command that reads `input` from its standard input.
     pub fn spawn_reading(&self, arguments: &[&str], input: &str) -> Running {
         let mut file = tempfile::tempfile().expect("a file");
         file.write_all(input.as_bytes()).and_then(|()| file.rewind()).expect("a file that can be written");
         Running::start_between(self.command(arguments), file.into(), Stdio::piped())
     }
 
-    /// Starts a command whose standard output goes elsewhere: none of it is kept.
+    /// Starts a command whose standard output goes to `stdout`, so that [`Output`] does not contain it.
     pub fn spawn_into(&self, arguments: &[&str], stdout: impl Into<Stdio>) -> Running {
         Running::start_into(self.command(arguments), stdout.into())
     }
 
-    /// Starts a command of the binary that has failure points, with these variables beside those of the home.
+    /// Starts a command on a terminal of its own. Its standard output is what the terminal would show, with `\r\n` at the
+    /// end of each line.
+    pub fn spawn_on_terminal(&self, arguments: &[&str]) -> Running {
+        let (screen, terminal) = terminal();
+        let mut command = self.command(arguments);
+        command.env("TERM", "xterm-256color").stdin(Stdio::null());
+        command.stdout(terminal.try_clone().expect("a second handle")).stderr(terminal);
+        let child = command.spawn().expect("a process");
+        // From here on, only the process holds its side of the terminal, so that reading ends with the process.
+        drop(command);
+        Running { child, stdout: Written::collect(screen), stderr: Written::nothing() }
+    }
+
+    /// Starts a command of the binary that has failure points; `variables` are added to the environment of the home.
     ///
-    /// `POLITY_FAILURE_POINT=<name>@<hit>` has it die at a point, `POLITY_FAILURE_POINT_LOG=<file>` lists those that
-    /// are passed.
+    /// `POLITY_FAILURE_POINT=<name>@<hit>` makes the process die at a failure point.
+    /// `POLITY_FAILURE_POINT_LOG=<file>` makes it list the points that it passes.
     pub fn spawn_with_points(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Running {
         let mut command = Command::new(binary_with_points());
         command.args(arguments);
@@ -125,7 +141,7 @@ impl Polity {
         Running::start(command)
     }
 
-    /// Runs a script of bash, in which `$POLITY` is the binary.
+    /// Starts a bash script in which `$POLITY` is the path of the binary.
     pub fn script(&self, script: &str) -> Running {
         let mut command = Command::new("bash");
         command.args(["-c", script]);
@@ -158,7 +174,18 @@ impl Polity {
     }
 }
 
-/// A process that was started; killed when dropped.
+/// Opens a terminal: the side that reads what it shows, and the side of the program.
+fn terminal() -> (File, File) {
+    let flags = rustix::pty::OpenptFlags::RDWR | rustix::pty::OpenptFlags::NOCTTY;
+    let screen = rustix::pty::openpt(flags).expect("a terminal");
+    rustix::pty::grantpt(&screen).and_then(|()| rustix::pty::unlockpt(&screen)).expect("a usable terminal");
+    let name = rustix::pty::ptsname(&screen, Vec::new()).expect("the name of the terminal");
+    let name = OsStr::from_bytes(name.to_bytes());
+    let program = File::options().read(true).write(true).open(name).expect("the other side of the terminal");
+    (File::from(screen), program)
+}
+
+/// A started process. Dropping this value kills the process.
 pub struct Running {
     child: Child,
     stdout: Arc<Written>,
@@ -178,7 +205,7 @@ impl Running {
         command.stdin(stdin).stdout(stdout).stderr(Stdio::piped());
         let mut child = command.spawn().expect("a process");
         let stdout = child.stdout.take().map_or_else(Written::nothing, Written::collect);
-        let stderr = Written::collect(child.stderr.take().expect("piped"));
+        let stderr = Written::collect(child.stderr.take().expect("a piped standard error"));
         Self { child, stdout, stderr }
     }
 
@@ -187,14 +214,14 @@ impl Running {
         self.child.id()
     }
 
-    /// Returns how many whole lines it has written to its standard output.
+    /// Returns how many complete lines the process has written to its standard output.
     pub fn stdout_line_count(&self) -> usize {
         self.stdout.lock().bytes.iter().filter(|&&byte| byte == b'\n').count()
     }
 
-    /// Tells whether it has ended.
+    /// Returns whether the process has ended.
     pub fn has_ended(&mut self) -> bool {
-        self.child.try_wait().expect("a process of ours").is_some()
+        self.child.try_wait().expect("a child process").is_some()
     }
 
     /// Kills the process with SIGKILL and waits until it is gone.
@@ -204,12 +231,12 @@ impl Running {
         self.output(status)
     }
 
-    /// Stops the process where it is, with SIGSTOP.
+    /// Suspends the process with SIGSTOP.
     pub fn freeze(&self) {
         self.signal("STOP");
     }
 
-    /// Lets a process that was stopped go on, with SIGCONT.
+    /// Resumes a suspended process with SIGCONT.
     pub fn thaw(&self) {
         self.signal("CONT");
     }
@@ -226,32 +253,34 @@ impl Running {
 
     fn signal(&self, name: &str) {
         let sent = Command::new("sh").arg("-c").arg(format!("kill -{name} {}", self.id())).status();
-        assert!(sent.expect("a shell").success(), "the process has ended already");
+        assert!(sent.expect("a shell").success(), "SIG{name} cannot be sent: the process has ended already");
     }
 
     /// Waits for the end of the process.
     ///
     /// # Panics
-    /// With what it wrote, if it has not ended after two minutes.
+    /// If it has not ended after two minutes. The message contains what it wrote.
     #[track_caller]
     pub fn wait(self) -> Output {
         self.wait_within(PATIENCE)
     }
 
-    /// Waits for the end of the process, as long as `patience`.
+    /// Waits at most `patience` for the end of the process.
     ///
     /// # Panics
-    /// With what it wrote, if it has not ended by then.
+    /// If it has not ended by then. The message contains what it wrote.
     #[track_caller]
     pub fn wait_within(mut self, patience: Duration) -> Output {
         let deadline = Instant::now() + patience;
         loop {
-            if let Some(status) = self.child.try_wait().expect("a process of ours") {
+            if let Some(status) = self.child.try_wait().expect("a child process") {
                 return self.output(status);
             }
             if Instant::now() >= deadline {
                 let Output { stdout, stderr, .. } = self.kill9();
-                panic!("the process hangs after {patience:?}\n{stdout}\n--- stderr ---\n{stderr}");
+                panic!(
+                    "the process hangs: it has not ended after {patience:?}\n{stdout}\n--- stderr ---\n{stderr}"
+                );
             }
             std::thread::sleep(GLANCE);
         }
@@ -260,13 +289,13 @@ impl Running {
     /// Waits for a line on the standard output that contains `text`, and returns it without its line break.
     ///
     /// # Panics
-    /// With the standard error, if the process ends, or takes two minutes, without writing one.
+    /// If the process ends, or two minutes pass, without such a line. The message contains what the process wrote.
     #[track_caller]
     pub fn stdout_line(&self, text: &str) -> String {
         self.line(&self.stdout, text)
     }
 
-    /// Waits for a line on the standard error as [`Running::stdout_line`] does.
+    /// Waits for a line on the standard error, like [`Running::stdout_line`].
     #[track_caller]
     pub fn stderr_line(&self, text: &str) -> String {
         self.line(&self.stderr, text)
@@ -277,7 +306,7 @@ impl Running {
         written.wait(PATIENCE, |so_far| so_far.closed || so_far.line(text).is_some());
         let Some(line) = written.lock().line(text) else {
             let (stdout, stderr) = (self.stdout.text(), self.stderr.text());
-            panic!("no line with {text:?}\n{stdout}\n--- stderr ---\n{stderr}");
+            panic!("the process wrote no line with {text:?}\n{stdout}\n--- stderr ---\n{stderr}");
         };
         line
     }
@@ -291,13 +320,13 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Errors say that it has ended already.
+        // An error means that the process has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// What a process has written to a pipe.
+/// The bytes that a process has written to a pipe.
 #[derive(Default)]
 struct Written {
     so_far: Mutex<SoFar>,
@@ -348,7 +377,7 @@ impl Written {
     }
 
     fn wait(&self, within: Duration, condition: impl Fn(&SoFar) -> bool) {
-        // The caller looks at what there is, in time or not.
+        // Even after a timeout, the caller looks at the bytes that have arrived.
         drop(self.changed.wait_timeout_while(self.lock(), within, |so_far| !condition(so_far)));
     }
 
@@ -357,13 +386,13 @@ impl Written {
     }
 }
 
-/// The binary as it is shipped, built once with the profile of the tests and into their target directory.
+/// Returns the binary as it is shipped. Built once, with the profile and into the target directory of the tests.
 fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| built(Points::Absent))
 }
 
-/// The same with its failure points.
+/// Returns the binary with failure points, built like [`binary`].
 fn binary_with_points() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| built(Points::Present))
@@ -376,14 +405,15 @@ enum Points {
     Absent,
 }
 
-/// Builds the binary and puts it aside: cargo has one place for both, and in the end that place has to hold the one
-/// that is shipped.
+/// Builds the binary and returns a copy of it in `tested/`.
+///
+/// Cargo builds both variants to the same path, and at the end that path has to hold the one that is shipped.
 fn built(points: Points) -> PathBuf {
     let test = std::env::current_exe().expect("the path of this test");
     let profile_dir = profile_dir(&test);
     let aside = profile_dir.join("tested");
     std::fs::create_dir_all(&aside).expect("a directory");
-    // Other tests build at the same time, in this process and in others. Free again when the file is closed.
+    // Other tests, in this process and in others, build at the same time. Closing the file releases the lock.
     let lock = std::fs::File::create(aside.join("lock")).expect("a lock");
     lock.lock().expect("the lock");
     build(profile_dir, "polity", points);
@@ -394,7 +424,7 @@ fn built(points: Points) -> PathBuf {
     };
     let (binary, copy) = (aside.join(format!("{name}{suffix}")), aside.join(format!("{name}.copy")));
     std::fs::copy(profile_dir.join(format!("polity{suffix}")), &copy).expect("a copy");
-    // Replaced as a whole, because one that runs cannot be written to.
+    // Renamed into place, because a running binary cannot be written to.
     std::fs::rename(copy, &binary).expect("a place for the binary");
     if points == Points::Present {
         build(profile_dir, "polity", Points::Absent);
@@ -402,7 +432,7 @@ fn built(points: Points) -> PathBuf {
     binary
 }
 
-/// The library that stands below a process, built like the binary.
+/// Returns the library of the layer (`tests/layer`), built like the binary.
 pub(crate) fn layer() -> &'static Path {
     static LAYER: OnceLock<PathBuf> = OnceLock::new();
     LAYER.get_or_init(|| {
@@ -413,7 +443,7 @@ pub(crate) fn layer() -> &'static Path {
     })
 }
 
-/// `<target>/<profile>` of `<target>/<profile>/deps/<test>`.
+/// Returns `<target>/<profile>` for a test at `<target>/<profile>/deps/<test>`.
 fn profile_dir(test: &Path) -> &Path {
     test.ancestors()
         .skip(1)
@@ -425,7 +455,7 @@ fn profile_dir(test: &Path) -> &Path {
 fn build(profile_dir: &Path, package: &str, points: Points) {
     let directory = profile_dir.file_name().and_then(|name| name.to_str()).expect("a profile's directory");
     let target = profile_dir.parent().expect("a target directory");
-    // The one profile whose directory has another name.
+    // `dev` is the only profile whose directory has another name.
     let profile = if directory == "debug" { "dev" } else { directory };
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
@@ -479,7 +509,7 @@ mod tests {
         polity.set_env("KEY", "value");
         let stdout = shell(&polity, "env").wait().expect_code(0).stdout;
         let home = polity.home().to_str().expect("text");
-        // PWD, SHLVL, OLDPWD and _ are the shell's own.
+        // The shell itself sets PWD, SHLVL, OLDPWD and _.
         let ours = |line: &&str| {
             !["PATH=", "PWD=", "SHLVL=", "OLDPWD=", "_="].iter().any(|own| line.starts_with(own))
         };

@@ -4,8 +4,9 @@
 //! A route is declared once, in the file of its resource, and [`openapi`] builds both the router and the OpenAPI
 //! document from that. The handler calls the society and turns the result into JSON. Every failure becomes
 //! `application/problem+json` ([`problem`]). [`serve`] speaks HTTP on a socket, with limits against slow and numerous
-//! clients. [`read_only`] offers the same routes to a process that has opened a society read-only: there
-//! [`read_only::stand`] replaces the guard and refuses requests that write.
+//! clients. [`in_process`] offers the same routes to a client in the process that runs the society. [`read_only`]
+//! offers them to a process that has opened a society read-only; there, [`read_only::stand`] replaces the guard and
+//! refuses requests that write.
 //!
 //! This crate knows nothing about SQL, models or prompts, nor where the daemon listens or where its token is stored.
 
@@ -57,8 +58,7 @@ pub struct Ending {
     pub closing: CancellationToken,
 }
 
-/// Builds all routes behind the guard, together with the mounted ones. A mounted router uses full paths and has no
-/// fallback.
+/// Builds all routes behind the guard, including the mounted ones. A mounted router uses full paths and no fallback.
 pub fn app(
     society: Arc<Society>,
     guard: Guard,
@@ -77,6 +77,11 @@ pub fn app(
 /// require no token. They refuse writes and event streams.
 pub fn read_only(society: Arc<Society>) -> Router {
     bounded(routes(society, None, Ending::default())).layer(middleware::from_fn(read_only::stand))
+}
+
+/// Builds all routes for the process that runs the society. No other process reaches them, so they require no token.
+pub fn in_process(society: Arc<Society>, ending: Ending) -> Router {
+    bounded(routes(society, None, ending))
 }
 
 /// Builds the declared routes with their state.

@@ -104,9 +104,9 @@ pub enum Side {
 /// How media appear in the preview of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Media {
-    /// The length replaces long base64.
+    /// Only the length of long base64.
     Measured,
-    /// All base64 is included.
+    /// All base64 in full.
     Whole,
 }
 
@@ -142,6 +142,15 @@ impl Client {
     /// Returns a copy of this client that waits for answers without a time limit.
     pub fn unhurried(&self) -> Result<Self, Error> {
         Ok(Self { transport: self.transport.unhurried()? })
+    }
+
+    /// Returns what to tell the person when the stream of events breaks.
+    pub fn lost_words(&self) -> &'static str {
+        if self.transport.is_in_process() {
+            "the events cannot be read at the moment; trying again (Ctrl-C quits)"
+        } else {
+            "the daemon has gone; waiting until it is back (Ctrl-C quits)"
+        }
     }
 
     /// Checks that a daemon is running and accepts this client's token.

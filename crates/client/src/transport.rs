@@ -28,7 +28,7 @@ const LONGEST_ANSWER: usize = 256 * 1024 * 1024;
 pub(crate) enum Patience {
     /// Report the failure.
     Short,
-    /// Wait for the next one.
+    /// Wait for the next daemon.
     UntilBack,
 }
 
@@ -84,6 +84,11 @@ impl Transport {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = http(reqwest::Client::builder().read_timeout(SILENCE))?;
         Ok(Self { to, http, patience: Patience::Short })
+    }
+
+    /// Whether requests stay in this process.
+    pub(crate) fn is_in_process(&self) -> bool {
+        matches!(self.to, To::InProcess(_))
     }
 
     /// Returns a copy that waits for answers without a time limit.

@@ -10,7 +10,6 @@ mod gc;
 mod mcp;
 mod models;
 mod output;
-mod patience;
 mod places;
 mod prompt;
 mod remote;

@@ -7,21 +7,17 @@ mod meter;
 mod progress;
 pub(crate) mod table;
 pub(crate) mod terminal;
-mod titles;
 
 pub(crate) use meter::Meter;
 pub(crate) use progress::in_words;
 pub(crate) use terminal::harmless;
-pub(crate) use titles::Titles;
 
 use crate::config::small_window;
 use crate::failure::Failure;
-use crate::patience::patiently;
 use crate::places::ConfigDirectory;
+use polity_client::Client;
 use polity_registry::{Catalogue, Origin, Problem};
-use polity_runtime::{Letter, Society};
-use polity_society::id::{AgentId, TaskId};
-use polity_society::message::{Finality, Sender};
+use polity_society::id::ServiceId;
 use polity_view::{Entry, Outcome};
 use serde::Serialize;
 use serde_json::json;
@@ -77,8 +73,6 @@ pub(crate) struct Sources<'a> {
 pub(crate) struct Output {
     form: Form,
     progress: Progress,
-    /// How the task of a message is called above it.
-    pub(crate) titles: Titles,
 }
 
 /// What standard output is for.
@@ -102,7 +96,7 @@ impl Output {
     pub(crate) fn new(form: Form) -> Self {
         let watched = std::io::stderr().is_terminal() && form == Form::Text;
         let progress = if watched { Progress::Shown } else { Progress::Quiet };
-        Self { form, progress, titles: Titles::default() }
+        Self { form, progress }
     }
 
     /// Says what is wrong with the configuration but does not stand in the way.
@@ -161,41 +155,31 @@ impl Output {
         })
     }
 
+    /// Prints which files a daemon uses and where its models come from.
+    pub(crate) async fn sources_of_daemon(&self, client: &Client, data: &Path) -> Result<(), Failure> {
+        let config = client.config().await?;
+        let directory = config.directory.clone().unwrap_or_default();
+        // The default service may be gone: the configuration may have changed between the two requests.
+        let first = client.service(&config.default_service).await.ok();
+        self.sources(&Sources {
+            config: &format!("{directory} (of the daemon at {})", client.url()?),
+            config_dir: &directory,
+            data,
+            services: config.services.iter().map(ServiceId::as_str).collect(),
+            origin: &config.origin,
+            is_rehearsal: config.origin == Origin::Rehearsal.to_string(),
+            small_window: first.and_then(|first| small_window(&first.id, first.context_window)),
+        })
+    }
+
+    /// Returns whether messages are printed as text or as JSON.
+    pub(crate) fn form(&self) -> Form {
+        self.form
+    }
+
     /// Says that there was nothing to go on with.
     pub(crate) fn nothing_left(&self) {
         complain("nothing was left to do; this is how the latest task ended");
-    }
-
-    /// Shows something that was said to the person. That it was shown is to be noted then: a crash between the two shows
-    /// it twice, which is better than never.
-    pub(crate) async fn letter(&self, society: &Society, letter: &Letter) -> Result<(), Failure> {
-        polity_points::point!("output::before_shown");
-        match self.form {
-            Form::Text => {
-                let artifacts = patiently(|| society.artifact_names(&letter.message)).await?;
-                let message = &letter.message;
-                let said = Said {
-                    from: message.from.as_str(),
-                    from_role: &message.from_role,
-                    finality: message.finality,
-                    text: &letter.text,
-                    artifacts,
-                    title: self.titles.of(&message.task),
-                };
-                print(&said.in_words())?;
-            }
-            Form::Json => self.told_before(society, letter).await?,
-        }
-        polity_points::point!("output::shown");
-        Ok(())
-    }
-
-    /// The events of this run tell what is said to the person; what was said before it has to be told now.
-    async fn told_before(&self, society: &Society, letter: &Letter) -> Result<(), Failure> {
-        match patiently(|| society.event_of(&letter.message)).await? {
-            Some(entry) if entry.seq <= society.first_event() => print_json(&entry),
-            Some(_) | None => Ok(()),
-        }
     }
 
     /// Shows something that happened.
@@ -211,30 +195,6 @@ impl Output {
         }
         Ok(())
     }
-
-    /// Says how it ended.
-    pub(crate) async fn outcome(
-        &self,
-        society: &Society,
-        task: &TaskId,
-        outcome: Outcome,
-        code: u8,
-    ) -> Result<(), Failure> {
-        if self.form == Form::Json {
-            return print_json(
-                &json!({"event": "finished", "task": task, "outcome": outcome, "exitCode": code}),
-            );
-        }
-        if outcome == Outcome::AwaitsUser {
-            for question in patiently(|| society.questions(task)).await? {
-                let asker = question.message.from.as_str();
-                complain(&format!("{asker} waits for your answer: {}", question.text));
-            }
-        } else if let Some(words) = outcome_in_words(outcome) {
-            complain(words);
-        }
-        Ok(())
-    }
 }
 
 /// How a task ended, where that needs words; questions to the person speak for themselves.
@@ -246,41 +206,6 @@ pub(crate) fn outcome_in_words(outcome: Outcome) -> Option<&'static str> {
         Outcome::NoModel => Some(
             "no model could be reached; the message above says why: check baseURL, model and apiKey in llmservices.json, and that the server runs",
         ),
-    }
-}
-
-/// What was said to the person.
-pub(crate) struct Said<'a> {
-    /// Who said it: an agent's id, or `system`.
-    pub(crate) from: &'a str,
-    /// The role of that one.
-    pub(crate) from_role: &'a str,
-    /// Whether it is the last word.
-    pub(crate) finality: Finality,
-    /// What was said.
-    pub(crate) text: &'a str,
-    /// What the artifacts that go with it are called.
-    pub(crate) artifacts: Vec<String>,
-    /// What its task is called, where that has to be said.
-    pub(crate) title: Option<&'a str>,
-}
-
-impl Said<'_> {
-    /// A message in words. Who says it is named unless it is root, whom everybody expects, or the system.
-    pub(crate) fn in_words(&self) -> String {
-        let mut words = self.title.map_or_else(String::new, |title| format!("[task: {title}]\n"));
-        if !matches!(Sender::from_name(self.from), Sender::System) && self.from != AgentId::root().as_str() {
-            words.push_str(&format!("[{} {}]\n", self.from_role, self.from));
-        }
-        if self.finality == Finality::Interim {
-            words.push_str("… ");
-        }
-        words.push_str(self.text);
-        for artifact in &self.artifacts {
-            words.push_str("\n+ ");
-            words.push_str(artifact);
-        }
-        words
     }
 }
 
@@ -302,24 +227,6 @@ pub(crate) fn one_line(text: &str, characters: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[test]
-    fn messages_in_words() {
-        let check = |from: &str, finality, artifacts: &[&str], title: Option<&str>, expect: &str| {
-            let artifacts: Vec<String> = artifacts.iter().copied().map(str::to_owned).collect();
-            let said = Said { from, from_role: "reader", finality, text: "two\nlines", artifacts, title };
-            assert_eq!(said.in_words(), expect);
-        };
-        let root = || "root";
-        let reader = || "reader-7k2f";
-        check(root(), Finality::Final, &[], None, "two\nlines");
-        check("system", Finality::Final, &[], None, "two\nlines");
-        check(root(), Finality::Interim, &[], None, "… two\nlines");
-        check(reader(), Finality::Final, &[], None, "[reader reader-7k2f]\ntwo\nlines");
-        check(root(), Finality::Final, &["a.md", "b"], None, "two\nlines\n+ a.md\n+ b");
-        check(root(), Finality::Final, &[], Some("what?"), "[task: what?]\ntwo\nlines");
-        let all = "[task: what?]\n[reader reader-7k2f]\n… two\nlines\n+ a.md";
-        check(reader(), Finality::Interim, &["a.md"], Some("what?"), all);
-    }
 
     #[test]
     fn texts_in_one_line() {

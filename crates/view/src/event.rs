@@ -1,7 +1,9 @@
-//! What may be shown of what happens. Events are derived from what is written, in the same transaction; they are for
-//! people and programs that follow, never for the society itself.
+//! Events. The store derives them from the changes that it writes, in the same transaction. They are only shown to
+//! people and programs; the society itself never reads them.
 
-mod line;
+mod sentence;
+
+pub use sentence::{Span, Tone};
 
 use polity_llm::{FailureKind, Usage};
 use polity_society::contact::Source;
@@ -12,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
-/// Reads what earlier versions wrote, too: one id in the place of a list.
+/// Reads a list of ids. Earlier versions wrote a single id instead of a list; this reads both forms.
 fn one_or_several<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<MessageId>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -33,313 +35,313 @@ fn one_or_several<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<V
 pub enum Event {
     /// The person began a task.
     TaskStarted {
-        /// The task.
+        /// The new task.
         task: TaskId,
     },
     /// Nothing is left to do in a task.
     TaskIdle {
-        /// The task.
+        /// The task that became idle.
         task: TaskId,
-        /// How it stands.
+        /// How the task ended.
         outcome: Outcome,
     },
-    /// What was said and done in a task that is over was removed, to keep the database within its bound.
+    /// The messages and records of an ended task were removed, to keep the database within its bound.
     TaskForgotten {
-        /// The task.
+        /// The task that was forgotten.
         task: TaskId,
     },
-    /// A role was made.
+    /// A role was created.
     RoleCreated {
-        /// The task.
+        /// The task that the role belongs to.
         task: TaskId,
-        /// The role.
+        /// The id of the role.
         role: RoleId,
-        /// Its name.
+        /// The name of the role.
         name: String,
-        /// Who made it.
+        /// The agent that created the role.
         creator: AgentId,
-        /// The service that was chosen for it.
+        /// The service that was chosen for the role.
         service: ServiceId,
     },
-    /// The person changed a role: it counts for the next model call of its agents.
+    /// The person changed a role. The changes take effect at the next model call of its agents.
     RoleChanged {
-        /// The task.
+        /// The task that the role belongs to.
         task: TaskId,
-        /// The role.
+        /// The id of the role.
         role: RoleId,
-        /// Its name.
+        /// The name of the role.
         name: String,
-        /// The fields that are different now, under their names in JSON.
+        /// The changed fields, by their names in JSON.
         fields: Vec<String>,
-        /// The service that is chosen for it now.
+        /// The service of the role after the change.
         service: ServiceId,
     },
     /// An agent was hired.
     AgentCreated {
-        /// The task.
+        /// The task that the agent works for.
         task: TaskId,
-        /// The agent.
+        /// The new agent.
         agent: AgentId,
-        /// Who hired it.
+        /// The agent that hired it.
         parent: AgentId,
-        /// The role.
+        /// The role of the new agent.
         role: RoleId,
-        /// What it is to reach.
+        /// The beginning of the objective in its task brief.
         objective: String,
     },
     /// An agent was ended.
     AgentEnded {
-        /// The agent.
+        /// The agent that has ended.
         agent: AgentId,
-        /// Why.
+        /// The reason that was given.
         reason: String,
     },
-    /// The older part of a conversation was replaced by a summary, because it outgrew the context window.
+    /// A conversation outgrew the context window, so a summary replaced its older part.
     ContextCompacted {
-        /// The task.
+        /// The task of the conversation.
         task: TaskId,
-        /// Whose conversation it is.
+        /// The agent whose conversation it is.
         agent: AgentId,
-        /// How many tokens the request was estimated at.
+        /// Estimated tokens of the request that was too long.
         tokens: u64,
-        /// How many of the newest entries stayed.
+        /// Number of the newest entries that were kept.
         kept: u64,
         /// Where the summary comes from.
         summary: SummarySource,
     },
-    /// Agents wait for each other's answers; each of them was told.
+    /// Agents wait for each other's answers. Each of them was notified.
     DeadlockFound {
-        /// The task.
+        /// The task in which they wait.
         task: TaskId,
-        /// The agents.
+        /// The agents that wait for each other.
         agents: Vec<AgentId>,
     },
-    /// An agent failed again and again: it does not go on until somebody says so.
+    /// An agent failed again and again, and was parked: it does nothing in the task until it is resumed.
     AgentParked {
-        /// The task.
+        /// The task in which the agent is parked.
         task: TaskId,
-        /// The agent.
+        /// The parked agent.
         agent: AgentId,
-        /// What failed.
+        /// The failure for which it was parked.
         reason: String,
     },
-    /// The person paused an agent: it does nothing until it is resumed.
+    /// The person paused an agent. It does nothing until it is resumed.
     AgentPaused {
-        /// The agent.
+        /// The paused agent.
         agent: AgentId,
     },
-    /// An agent that was parked or paused goes on.
+    /// A parked or paused agent was resumed.
     AgentResumed {
-        /// The agent.
+        /// The resumed agent.
         agent: AgentId,
     },
-    /// The person stopped what an agent was doing in a task, and what it was asked to do.
+    /// The person stopped an agent in a task: its turn ended, and its waiting messages were dropped.
     AgentStopped {
-        /// The task.
+        /// The task in which the agent was stopped.
         task: TaskId,
-        /// The agent.
+        /// The stopped agent.
         agent: AgentId,
     },
-    /// Somebody can write to somebody from now on.
+    /// A party got to know another one, and can write to it from now on.
     ContactAdded {
-        /// Whose registry it is.
+        /// The party that has the new contact.
         owner: AgentId,
-        /// Whom it can write to.
+        /// The new contact.
         agent: AgentId,
-        /// How it came there.
+        /// How the party came to know the contact.
         source: Source,
-        /// Who introduced the two.
+        /// The agent that introduced the contact.
         #[serde(skip_serializing_if = "Option::is_none")]
         introduced_by: Option<AgentId>,
     },
     /// A message was accepted.
     MessageAccepted {
-        /// The task.
+        /// The task of the message.
         task: TaskId,
-        /// The message.
+        /// The id of the message.
         message: MessageId,
         /// The sender: an agent's id, `user` or `system`.
         from: String,
         /// The receiver.
         to: AgentId,
-        /// Its type; `notice` where the system speaks.
+        /// The type of the message; `notice` for a notice of the system.
         #[serde(rename = "type")]
         message_type: String,
-        /// What it says: whole where it is for the person, the beginning otherwise.
+        /// The text: complete in a message to the person, else only its beginning.
         text: String,
-        /// Its artifacts.
+        /// The attached artifacts.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         attachments: Vec<ArtifactId>,
-        /// The requests that it answers.
+        /// The requests that the message answers.
         #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_several")]
         #[schemars(with = "Vec<MessageId>")]
         in_reply_to: Vec<MessageId>,
-        /// Whether it is the last word.
+        /// Whether the message is the last word, or more will follow.
         finality: Finality,
     },
-    /// A message that was sent before turns out to be the answer: nothing more is to come, and it is not sent again.
+    /// An earlier message turned out to be the answer: nothing more will follow. The message is not sent again.
     AnswerSettled {
-        /// The task.
+        /// The task of the message.
         task: TaskId,
-        /// Who said it.
+        /// The sender of the message.
         agent: AgentId,
         /// The message, which is final from now on.
         message: MessageId,
-        /// The requests that it answers from now on.
+        /// The requests that the message answers from now on.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         answers: Vec<MessageId>,
     },
-    /// A message to the person that was sent with a delay is due.
+    /// A delayed message to the person is due.
     MessageDue {
-        /// The task.
+        /// The task of the message.
         task: TaskId,
     },
     /// A message could not be delivered, because its receiver has ended.
     MessageBounced {
-        /// The message.
+        /// The id of the message.
         message: MessageId,
-        /// The receiver.
+        /// The receiver that has ended.
         to: AgentId,
     },
     /// An artifact was stored.
     ArtifactStored {
-        /// The task; none where the person has stored it and sent it to nobody yet.
+        /// The task of the artifact. Absent while the person has sent the artifact to nobody.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         task: Option<TaskId>,
-        /// The artifact.
+        /// The id of the artifact.
         artifact: ArtifactId,
-        /// Who stored it.
+        /// The party that stored it.
         owner: AgentId,
-        /// What it is.
+        /// The kind of its content.
         kind: Kind,
-        /// Its MIME type.
+        /// The MIME type of its bytes.
         mime_type: String,
-        /// Its size in bytes.
+        /// The size in bytes.
         size: u64,
-        /// Its file name.
+        /// The name of the file that it came from.
         #[serde(skip_serializing_if = "Option::is_none")]
         filename: Option<String>,
     },
     /// An agent began to work on a message.
     TurnStarted {
-        /// The task.
+        /// The task of the message.
         task: TaskId,
-        /// The agent.
+        /// The agent that works.
         agent: AgentId,
-        /// The message.
+        /// The message that began the turn.
         message: MessageId,
     },
     /// A turn ended.
     TurnEnded {
-        /// The task.
+        /// The task of the turn.
         task: TaskId,
-        /// The agent.
+        /// The agent whose turn it was.
         agent: AgentId,
-        /// Why it ended early, if it did.
+        /// Why the turn failed, if it did.
         #[serde(skip_serializing_if = "Option::is_none")]
         failure: Option<String>,
     },
     /// A model answered.
     ModelAnswered {
-        /// The task.
+        /// The task of the turn.
         task: TaskId,
-        /// Who asked.
+        /// The agent whose turn made the call.
         agent: AgentId,
-        /// The service.
+        /// The service that answered.
         service: ServiceId,
-        /// The model.
+        /// The model that answered, by the name that the server uses.
         model: String,
-        /// The revision of the configuration that served it.
+        /// The revision of the configuration that the call used.
         revision: u64,
-        /// Tokens in and out.
+        /// Tokens of the request and of the answer.
         usage: Usage,
-        /// How many attempts it took.
+        /// Number of attempts that the call needed.
         attempts: u32,
-        /// How the artifacts of the conversation were shown to it.
+        /// How the request showed the artifacts of the conversation.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         content: Vec<Shown>,
     },
-    /// A model call brought no answer.
+    /// An attempt of a model call failed.
     ModelFailed {
-        /// The task.
+        /// The task of the turn.
         task: TaskId,
-        /// Who asked.
+        /// The agent whose turn made the call.
         agent: AgentId,
-        /// The service.
+        /// The service that failed.
         service: ServiceId,
-        /// Which attempt it was.
+        /// The number of the attempt, from 1.
         attempt: u32,
-        /// What sort of failure.
+        /// The kind of failure.
         kind: FailureKind,
-        /// The HTTP status, where there was one.
+        /// The HTTP status, if the server sent one.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         status: Option<u16>,
-        /// What was said.
+        /// The failure in words.
         reason: String,
-        /// What is done about it.
+        /// What happens next.
         next: NextAttempt,
-        /// Where the server blames media: the declared capabilities that look wrong.
+        /// If the server blames media: the declared capabilities that are probably wrong.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         suspects: Vec<Capability>,
     },
-    /// A service was not asked, because it is down or has asked to be left alone; its fallback is.
+    /// A service was not asked, because it is down or has asked not to be called. Its fallback was asked instead.
     ServiceSkipped {
-        /// The task.
+        /// The task of the turn.
         task: TaskId,
-        /// Who asks.
+        /// The agent whose turn made the call.
         agent: AgentId,
-        /// The service.
+        /// The service that was not asked.
         service: ServiceId,
-        /// The one that is asked instead.
+        /// The service that was asked instead.
         fallback: ServiceId,
-        /// Why.
+        /// Why the service was not asked.
         reason: String,
     },
     /// A tool was called.
     ToolCalled {
-        /// The task.
+        /// The task of the turn.
         task: TaskId,
-        /// Who called.
+        /// The agent whose model called the tool.
         agent: AgentId,
-        /// The tool.
+        /// The name of the tool.
         tool: String,
-        /// The code of the refusal, where it was refused.
+        /// The code of the refusal, if the call was refused.
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
     /// A limit was reached.
     LimitReached {
-        /// The task.
+        /// The task in which it was reached.
         task: TaskId,
-        /// Where it was reached.
+        /// The agent that reached it.
         agent: AgentId,
-        /// Its name in `app.json`.
+        /// The name of the limit in `app.json`.
         limit: String,
-        /// Its value.
+        /// The value of the limit.
         value: Number,
     },
-    /// A change of the configuration is in force.
+    /// A changed configuration came into force.
     ConfigTaken {
-        /// The revision.
+        /// The revision of the new configuration.
         revision: u64,
-        /// What differs from the one before.
+        /// The differences from the previous configuration.
         differences: Vec<String>,
-        /// What is wrong with the files all the same.
+        /// The problems that the files have nevertheless.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         problems: Vec<String>,
     },
-    /// A change of the configuration was not taken: the last good one goes on.
+    /// A changed configuration was rejected. The last good one stays in force.
     ConfigRefused {
-        /// The revision that goes on.
+        /// The revision that stays in force.
         revision: u64,
-        /// What is wrong.
+        /// The problems of the files.
         problems: Vec<String>,
     },
-    /// An artifact could not be read from the store.
+    /// The bytes of an artifact could not be read.
     ArtifactUnreadable {
-        /// The artifact.
+        /// The id of the artifact.
         artifact: ArtifactId,
-        /// Why.
+        /// Why the bytes could not be read.
         reason: String,
     },
 }
@@ -348,37 +350,37 @@ pub enum Event {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Shown {
-    /// The artifact.
+    /// The id of the artifact.
     pub artifact: ArtifactId,
     /// `text`, `image_url`, `input_audio`, `file`, or `described`.
     pub routing: String,
 }
 
-/// What is done about a call that brought no answer.
+/// What happens after a failed attempt of a model call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NextAttempt {
-    /// The same again, after a pause.
+    /// The same request again, after a pause.
     Retry,
-    /// The same with media described in text.
+    /// The same request with media described as text.
     DescribeMedia,
-    /// The same with older history summed up.
+    /// The same request with the older history summed up.
     Compact,
-    /// The same, with a line more that says how to call tools.
+    /// The same request with an additional line that tells how to call tools.
     Reword,
-    /// Another service.
+    /// The request goes to the fallback service.
     Fallback,
-    /// Nothing: the turn fails.
+    /// No further attempt: the turn fails.
     GiveUp,
 }
 
-/// Who made a summary.
+/// The source of a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SummarySource {
-    /// The model of the agent's service.
+    /// The model of the agent's service wrote it.
     Model,
-    /// Nobody: no model could, so the last entries were kept as they were.
+    /// No model could write one, so only the last entries were kept.
     Entries,
 }
 
@@ -390,16 +392,16 @@ pub enum Outcome {
     Answered,
     /// An agent waits for the person's answer.
     AwaitsUser,
-    /// There is no answer.
+    /// The person has no final answer.
     Unanswered,
-    /// There is no answer, and no model has ever answered.
+    /// The person has no final answer, and no model was ever reached.
     NoModel,
-    /// There is no answer, because a limit stopped the task.
+    /// The person has no final answer, because a limit stopped the task.
     Limited,
 }
 
 impl Event {
-    /// The task that it belongs to, where it belongs to one.
+    /// Returns the task that the event belongs to, if there is one.
     pub fn task(&self) -> Option<&TaskId> {
         match self {
             Self::TaskStarted { task }
@@ -434,7 +436,7 @@ impl Event {
         }
     }
 
-    /// The agent that it is about, where it is about one.
+    /// Returns the agent that the event is about, if there is one.
     pub fn agent(&self) -> Option<&AgentId> {
         match self {
             Self::AgentCreated { agent, .. }
@@ -467,20 +469,20 @@ impl Event {
         }
     }
 
-    /// The name of its type in a message event.
+    /// Returns the name of a message type in events; `None` stands for a notice of the system.
     pub fn type_name(message_type: Option<MessageType>) -> String {
         message_type.map_or("notice", MessageType::as_str).to_owned()
     }
 }
 
-/// An event with its place in the order of all.
+/// An event with its number and time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Entry {
-    /// Its number; numbers grow.
+    /// The number of the event. Later events have higher numbers.
     pub seq: i64,
-    /// When, in milliseconds since 1970.
+    /// The time of the event, in milliseconds since 1970.
     pub at: i64,
-    /// What.
+    /// The event itself.
     #[serde(flatten)]
     pub event: Event,
 }

@@ -1,7 +1,7 @@
-//! The plain data that others see of a society: events, and the shapes that the API sends and clients read.
+//! Views of a society as plain data: events, and the JSON types that the API sends and clients read.
 //!
-//! It must not know the database, the runtime, HTTP or the command line. It does nothing: the store fills these types,
-//! the API writes them as JSON, and clients read the same types back.
+//! It must not know the database, the runtime, HTTP or the command line. It only contains data: the store fills these
+//! types, the API writes them as JSON, and clients read the same types back.
 //!
 //! In JSON, names are in camelCase, absent values are left out, and times are milliseconds since 1970.
 
@@ -18,7 +18,7 @@ mod task;
 pub use agent::{
     AgentDetail, AgentFilter, AgentPage, AgentState, AgentView, ContactView, HoldView, RolePatch, RoleView,
 };
-pub use event::{Entry, Event, NextAttempt, Outcome, Shown, SummarySource};
+pub use event::{Entry, Event, NextAttempt, Outcome, Shown, Span, SummarySource, Tone};
 pub use in_full::in_full;
 
 pub use artifact::{ArtifactFilter, ArtifactPage, ArtifactView};
@@ -34,13 +34,13 @@ pub use task::{
     UsageView,
 };
 
-/// How many rows a page has where nothing else is asked for.
+/// Rows per page if the request sets no limit.
 pub const DEFAULT_PAGE: u32 = 100;
 
-/// The most rows that a page has.
+/// The maximum number of rows per page.
 pub const MAX_PAGE: u32 = 1_000;
 
-/// Rows per page for this limit.
+/// Returns the rows per page for the limit of a request.
 pub fn page(limit: Option<u32>) -> u32 {
     limit.unwrap_or(DEFAULT_PAGE).clamp(1, MAX_PAGE)
 }

@@ -299,7 +299,10 @@ fn a_data_directory_that_may_not_be_written_to_is_read() {
     gate.open();
     let layer = Layer::below(&mut polity);
     forbid(&layer, READ_ONLY);
-    assert!(told(&polity, &["messages"]).contains("how much?"), "the message is only in the write-ahead log");
+    assert!(
+        told(&polity, &["messages"]).contains("how much?"),
+        "the message in the write-ahead log is not shown"
+    );
     forbid(&layer, 0);
     assert!(told(&polity, &["messages"]).contains("how much?"));
 }

@@ -1,9 +1,9 @@
 //! `polity run` on a data directory that a daemon serves.
 
-use polity_tests::{Answer, Polity, ScriptedServer};
+use polity_tests::{Answer, Polity, Running, ScriptedServer};
 use serde_json::json;
 
-use super::{rows, serve, served};
+use super::{rows, serve, served, told};
 use crate::support::hiring::{Gate, boss_and_worker};
 use crate::support::{app, events, json_lines, run, start};
 
@@ -72,4 +72,60 @@ fn whoever_interrupts_it_leaves_the_daemon_working() {
     let ended = resumed.wait().expect_code(0);
     assert!(ended.stdout.contains("the worker says: done"), "{}", ended.stdout);
     assert!(!ended.stdout.contains("one moment"), "a text was printed again");
+}
+
+/// The lines that a terminal has shown, sorted because the two tasks work at the same time. Leaves out where the
+/// configuration is, and replaces words with digits: ids and sizes.
+fn comparable(shown: &str) -> Vec<String> {
+    let word = |word: &str| match word.contains(|character: char| character.is_ascii_digit()) {
+        true if !word.contains('\u{1b}') => "…".to_owned(),
+        _ => word.to_owned(),
+    };
+    // An agent's id ends in four random characters, which need not have a digit.
+    let without_ids = |line: &str| match line.split_once("worker-") {
+        Some((before, after)) => format!("{before}worker-….{}", after.get(4..).unwrap_or_default()),
+        None => line.to_owned(),
+    };
+    let mut lines: Vec<String> = shown
+        .lines()
+        .filter(|line| !line.starts_with("polity: configuration: "))
+        .map(|line| without_ids(line).split(' ').map(word).collect::<Vec<_>>().join(" "))
+        .collect();
+    lines.sort();
+    lines
+}
+
+/// Begins two tasks whose workers wait at the gate, kills the daemon, and resumes them on a terminal: through the next
+/// daemon, or without one. Returns what the terminal has shown.
+#[track_caller]
+fn resumed(next: impl Fn(&Polity) -> Option<Running>) -> String {
+    let gate = Gate::default();
+    let closed = gate.clone();
+    let server = ScriptedServer::start(boss_and_worker(move |_| {
+        closed.pass();
+        Answer::say("done")
+    }));
+    let (polity, daemon) = served(&server);
+    for prompt in ["the first", "the second"] {
+        told(&polity, &["send", prompt]);
+    }
+    while rows(&polity, &["messages", "--unshown"]).len() < 2 {
+        std::thread::yield_now();
+    }
+    daemon.kill9();
+    let _daemon = next(&polity);
+    let running = polity.spawn_on_terminal(&["run", "--resume", "--data", "data"]);
+    running.stdout_line("[task: the first]");
+    running.stdout_line("[task: the second]");
+    gate.open();
+    running.wait().expect_code(0).stdout
+}
+
+#[test]
+fn with_and_without_a_daemon_a_terminal_shows_the_same_lines_colours_and_titles() {
+    let with = resumed(|polity| Some(serve(polity)));
+    let without = resumed(|_| None);
+    assert_eq!(comparable(&with), comparable(&without));
+    assert_eq!(with.matches("[task: the first]").count(), 2, "a title above each of its messages: {with}");
+    assert!(with.contains("\u{1b}[36m") && with.contains("the worker says: done"), "{with}");
 }

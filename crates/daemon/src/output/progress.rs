@@ -1,18 +1,9 @@
-//! Events as one line of text each, for people who watch the society at work.
+//! Events as one line each, in the colours of a terminal.
 
-use super::one_line;
+use super::table::{BAD, DIM, NAME, PLAIN};
 use super::terminal::harmless;
-use anstyle::{AnsiColor, Style};
-use polity_society::content::Capability;
-use polity_society::message::Finality;
-use polity_view::{Event, NextAttempt, SummarySource};
-
-const DIM: Style = Style::new().dimmed();
-const NAME: Style = AnsiColor::Cyan.on_default();
-const BAD: Style = AnsiColor::Red.on_default();
-
-/// Maximum length of a quoted text in a line, in characters.
-const SHOWN_CHARS: usize = 100;
+use anstyle::Style;
+use polity_view::{Event, Tone};
 
 /// Formats an event for the progress display on standard error. Returns nothing for events of little interest, and for
 /// messages to the user, which go to standard output.
@@ -23,155 +14,31 @@ pub(crate) fn describe(event: &Event) -> Option<String> {
     }
 }
 
-/// Formats an event as a line for a terminal. Returns nothing for events of little interest. Every text of the event
-/// passes through one of the four closures, which remove control characters, so the terminal obeys only our own styles.
+/// Formats an event as a line for a terminal. Returns nothing for events of little interest. Control characters are
+/// removed from every text of the event, so the terminal obeys only our own styles.
 pub(crate) fn in_words(event: &Event) -> Option<String> {
-    let name = |text: &str| format!("{NAME}{}{NAME:#}", harmless(text));
-    let dim = |text: &str| format!("{DIM}{}{DIM:#}", harmless(text));
-    let bad = |text: &str| format!("{BAD}{}{BAD:#}", harmless(text));
-    let beginning = |text: &str| harmless(&one_line(text, SHOWN_CHARS)).into_owned();
-    Some(match event {
-        Event::RoleCreated { name: role, creator, service, .. } => {
-            format!(
-                "{} made the role {} {}",
-                name(creator.as_str()),
-                name(role),
-                dim(&format!("({service})"))
-            )
-        }
-        Event::RoleChanged { name: role, fields, .. } => {
-            format!("you changed the role {} {}", name(role), dim(&format!("({})", fields.join(", "))))
-        }
-        Event::AgentCreated { agent, parent, objective, .. } => {
-            format!("{} hired {}: {}", name(parent.as_str()), name(agent.as_str()), beginning(objective))
-        }
-        Event::ContextCompacted { agent, tokens, kept, summary, .. } => {
-            let how = match summary {
-                SummarySource::Model => "summed up",
-                SummarySource::Entries => "cut",
-            };
-            format!(
-                "{} history {how} at {tokens} tokens {}",
-                name(agent.as_str()),
-                dim(&format!("({kept} entries kept)"))
-            )
-        }
-        Event::AnswerSettled { agent, message, .. } => {
-            format!("{} {}", name(agent.as_str()), dim(&format!("{message} is its final answer")))
-        }
-        Event::DeadlockFound { agents, .. } => {
-            let agents: Vec<String> = agents.iter().map(|agent| name(agent.as_str())).collect();
-            format!("{} wait for each other; each was notified", agents.join(", "))
-        }
-        Event::AgentParked { agent, reason, .. } => {
-            format!("{} was parked {}", name(agent.as_str()), dim(&beginning(reason)))
-        }
-        Event::TaskForgotten { task } => dim(&format!("{task} was removed to make room")),
-        Event::AgentPaused { agent } => format!("{} was paused", name(agent.as_str())),
-        Event::AgentStopped { agent, .. } => format!("{} was stopped", name(agent.as_str())),
-        Event::AgentResumed { agent } => format!("{} was resumed", name(agent.as_str())),
-        Event::AgentEnded { agent, reason } => {
-            format!("{} ended {}", name(agent.as_str()), dim(&beginning(reason)))
-        }
-        Event::ContactAdded { owner, agent, introduced_by: Some(introducer), .. } => {
-            format!(
-                "{} introduced {} to {}",
-                name(introducer.as_str()),
-                name(agent.as_str()),
-                name(owner.as_str())
-            )
-        }
-        Event::MessageAccepted { from, to, message_type, text, attachments, finality, .. } => {
-            let with = match attachments.len() {
-                0 => String::new(),
-                count => dim(&format!(" (+{count} attached)")),
-            };
-            let interim = if *finality == Finality::Interim { dim(" interim") } else { String::new() };
-            format!(
-                "{} → {} {}{interim} {}{with}",
-                name(from),
-                name(to.as_str()),
-                dim(message_type),
-                beginning(text)
-            )
-        }
-        Event::MessageBounced { message, to } => bad(&format!("{message} to {to} came back: {to} has ended")),
-        Event::ArtifactStored { artifact, owner, mime_type, size, filename, .. } => {
-            let called = filename.as_deref().unwrap_or(mime_type);
-            format!(
-                "{} stored {} {}",
-                name(owner.as_str()),
-                beginning(&artifact.reference()),
-                dim(&format!("({}, {size} bytes)", beginning(called)))
-            )
-        }
-        Event::ModelAnswered { agent, service, model, usage, .. } => {
-            let tokens =
-                format!("{service}/{model}, {} + {} tokens", usage.prompt_tokens, usage.completion_tokens);
-            format!("{} {}", name(agent.as_str()), dim(&format!("heard from {tokens}")))
-        }
-        Event::ModelFailed { agent, service, attempt, reason, next, suspects, .. } => {
-            let next = match next {
-                NextAttempt::Retry => "trying again",
-                NextAttempt::Compact => "trying again with older history summed up",
-                NextAttempt::Reword => "trying again, saying how to call tools",
-                NextAttempt::DescribeMedia => "trying again with media described",
-                NextAttempt::Fallback => "asking its fallback",
-                NextAttempt::GiveUp => "giving up",
-            };
-            let suspects: Vec<&str> = suspects.iter().map(Capability::as_str).collect();
-            let advice = if suspects.is_empty() {
-                String::new()
-            } else {
-                format!(
-                    "; does {service} really take {}? See its capabilities in llmservices.json",
-                    suspects.join(", ")
-                )
-            };
-            bad(&format!(
-                "{agent}: attempt {attempt} at {service} failed ({}); {next}{advice}",
-                beginning(reason)
-            ))
-        }
-        Event::ServiceSkipped { agent, service, fallback, reason, .. } => {
-            bad(&format!("{agent}: {service} is not asked ({}); asking {fallback}", beginning(reason)))
-        }
-        Event::ToolCalled { agent, tool, error: Some(error), .. } => {
-            format!("{} {}", name(agent.as_str()), bad(&format!("was refused {}: {error}", beginning(tool))))
-        }
-        Event::LimitReached { agent, limit, value, .. } => bad(&format!("{agent} reached {limit} ({value})")),
-        Event::ArtifactUnreadable { artifact, reason } => {
-            bad(&format!("{} cannot be read: {}", artifact.reference(), beginning(reason)))
-        }
-        Event::ConfigTaken { revision, differences, problems } => {
-            let what = if differences.is_empty() { "no difference" } else { &*differences.join("; ") };
-            let taken = format!("configuration {revision}: {}", beginning(what));
-            if problems.is_empty() {
-                taken
-            } else {
-                format!("{taken} {}", bad(&beginning(&problems.join("; "))))
-            }
-        }
-        Event::ConfigRefused { revision, problems } => {
-            bad(&format!("configuration {revision} stays in force: {}", beginning(&problems.join("; "))))
-        }
-        Event::TurnEnded { agent, failure: Some(failure), .. } => {
-            bad(&format!("turn of {agent} failed: {}", beginning(failure)))
-        }
-        Event::TaskStarted { .. }
-        | Event::TaskIdle { .. }
-        | Event::MessageDue { .. }
-        | Event::ContactAdded { .. }
-        | Event::TurnStarted { .. }
-        | Event::TurnEnded { failure: None, .. }
-        | Event::ToolCalled { error: None, .. } => return None,
-    })
+    let spans = event.sentence()?.into_iter().filter(|span| !span.text.is_empty());
+    let painted = spans.map(|span| {
+        let (style, text) = (style(span.tone), harmless(&span.text));
+        format!("{style}{text}{style:#}")
+    });
+    Some(painted.collect())
+}
+
+fn style(tone: Tone) -> Style {
+    match tone {
+        Tone::Plain => PLAIN,
+        Tone::Name => NAME,
+        Tone::Dim => DIM,
+        Tone::Bad => BAD,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, ServiceId, TaskId};
+    use polity_society::message::Finality;
 
     fn message(to: AgentId, text: &str) -> Event {
         Event::MessageAccepted {

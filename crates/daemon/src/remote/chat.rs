@@ -358,7 +358,7 @@ impl Chat {
     async fn show_unshown(&mut self) -> Result<(), Failure> {
         let Some(task) = self.task.clone() else { return Ok(()) };
         for message in unshown(&self.client, Some(&task)).await? {
-            self.print(&in_words(&message))?;
+            self.print(&in_words(&message, None))?;
             self.client.mark_shown(&message.id).await?;
         }
         Ok(())
@@ -385,7 +385,7 @@ fn history_in_words(said: &[MessageView]) -> String {
         let own = if message.from == AgentId::user().as_str() { "> " } else { "" };
         let artifacts = message.attachments.iter().map(|artifact| format!("\n+ {}", artifact.reference));
         if own.is_empty() {
-            in_words(message)
+            in_words(message, None)
         } else {
             format!("{own}{}{}", message.text, artifacts.collect::<String>())
         }

@@ -1,29 +1,37 @@
 //! Tasks as the user sees them: prints the messages to the user, marks them as shown, and reports how a task ends.
 
 use crate::failure::{self, Failure};
-use crate::output::{Form, Said, complain, print, print_json};
-use polity_client::{Client, Follow, Followed, Side};
+use crate::output::{Form, complain, one_line, outcome_in_words, print, print_json};
+use polity_client::{Client, Followed, Side};
 use polity_society::id::{AgentId, MessageId, TaskId};
-use polity_society::message::{Expects, MessageState};
+use polity_society::message::{Expects, Finality, MessageState, Sender};
 use polity_view::{Entry, Event, Outcome};
 use polity_view::{EventFilter, MAX_PAGE, MessageFilter, MessageView, Order, TaskState};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Formats a message to the user as text.
-pub(crate) fn in_words(message: &MessageView) -> String {
-    let artifacts = message.attachments.iter().map(|artifact| match &artifact.filename {
-        Some(filename) => format!("{filename} ({})", artifact.reference),
-        None => artifact.reference.clone(),
-    });
-    let said = Said {
-        from: &message.from,
-        from_role: &message.from_role,
-        finality: message.finality,
-        text: &message.text,
-        artifacts: artifacts.collect(),
-        title: None,
-    };
-    said.in_words()
+/// Maximum length of the title of a task above a message, in characters.
+const TITLE_CHARS: usize = 60;
+
+/// Formats a message to the user as text, below the title of its task if one is given. Names the sender unless it is
+/// root, from which the user expects messages, or the system.
+pub(crate) fn in_words(message: &MessageView, title: Option<&str>) -> String {
+    let mut words = title.map_or_else(String::new, |title| format!("[task: {title}]\n"));
+    let is_from_root = message.from == AgentId::root().as_str();
+    if !is_from_root && !matches!(Sender::from_name(&message.from), Sender::System) {
+        words.push_str(&format!("[{} {}]\n", message.from_role, message.from));
+    }
+    if message.finality == Finality::Interim {
+        words.push_str("… ");
+    }
+    words.push_str(&message.text);
+    for artifact in &message.attachments {
+        words.push_str("\n+ ");
+        match &artifact.filename {
+            Some(filename) => words.push_str(&format!("{filename} ({})", artifact.reference)),
+            None => words.push_str(&artifact.reference),
+        }
+    }
+    words
 }
 
 /// Fetches the messages that the user has not been shown, oldest first: of one task, or of all tasks if none is given.
@@ -55,11 +63,18 @@ pub(crate) struct Telling<'a> {
     form: Form,
     /// Messages that were already printed as JSON: from the event stream, or before it began from stored events.
     told: BTreeSet<MessageId>,
+    /// The titles of the tasks, if there are several.
+    titles: BTreeMap<TaskId, String>,
 }
 
 impl<'a> Telling<'a> {
     pub(crate) fn new(client: &'a Client, tasks: &'a [TaskId], form: Form) -> Self {
-        Self { client, tasks, form, told: BTreeSet::new() }
+        Self { client, tasks, form, told: BTreeSet::new(), titles: BTreeMap::new() }
+    }
+
+    /// Prints the title of its task above each message.
+    pub(crate) fn with_titles(self, titles: BTreeMap<TaskId, String>) -> Self {
+        Self { titles, ..self }
     }
 
     /// Prints the messages that the user has not been shown, and marks them as shown. As JSON, it prints the events of
@@ -77,11 +92,14 @@ impl<'a> Telling<'a> {
                 self.told.insert(message);
             }
             for message in messages {
+                polity_points::point!("output::before_shown");
                 if self.form == Form::Text {
-                    print(&in_words(&message))?;
+                    let title = self.titles.get(task).map(|title| one_line(title, TITLE_CHARS));
+                    print(&in_words(&message, title.as_deref()))?;
                 }
+                polity_points::point!("output::shown");
                 if self.form == Form::Text || self.told.contains(&message.id) {
-                    self.client.mark_shown(&message.id).await?;
+                    self.mark_shown(&message.id).await?;
                 }
             }
         }
@@ -97,11 +115,40 @@ impl<'a> Telling<'a> {
         for task in self.tasks {
             for message in unshown(self.client, Some(task)).await? {
                 if self.told.contains(&message.id) {
-                    self.client.mark_shown(&message.id).await?;
+                    self.mark_shown(&message.id).await?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Marks a message as shown, after it was printed: a crash between the two prints it twice, which is better than
+    /// never.
+    async fn mark_shown(&self, id: &MessageId) -> Result<(), Failure> {
+        self.client.mark_shown(id).await?;
+        polity_points::point!("output::noted");
+        Ok(())
+    }
+
+    /// Prints the events that were stored after this event number.
+    pub(crate) async fn catch_up(
+        &mut self,
+        mut seen: i64,
+        filter: &EventFilter,
+        show_event: impl Fn(&Entry) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        loop {
+            let page = self.client.events(Side::After(seen), MAX_PAGE, filter).await?;
+            for entry in &page.events {
+                if self.is_new(&entry.event) {
+                    show_event(entry)?;
+                }
+            }
+            if page.events.is_empty() {
+                return Ok(());
+            }
+            seen = page.next.max(page.events.last().map_or(seen, |entry| entry.seq));
+        }
     }
 
     /// Whether an event of the stream was not printed before. Remembers it as printed.
@@ -124,13 +171,14 @@ impl<'a> Telling<'a> {
         Ok(last)
     }
 
-    /// Prints what happens until nothing is left to do. The stream must begin before the first event that was not
-    /// printed.
+    /// Prints what happens after the event number `since` until nothing is left to do. `filter` selects the events.
     pub(crate) async fn follow(
         &mut self,
-        follow: &mut Follow,
+        since: i64,
+        filter: EventFilter,
         show_event: impl Fn(&Entry) -> Result<(), Failure>,
     ) -> Result<Outcome, Failure> {
+        let mut follow = self.client.follow(since, filter.clone());
         while let Some(followed) = follow.next().await {
             match followed {
                 Followed::Entry(entry) => {
@@ -146,11 +194,13 @@ impl<'a> Telling<'a> {
                     if matches!(entry.event, Event::TaskIdle { .. })
                         && let Some(outcome) = self.outcome().await?
                     {
+                        // Another task may have ended meanwhile, with events that the stream has not brought yet.
+                        self.catch_up(entry.seq, &filter, show_event).await?;
                         return Ok(outcome);
                     }
                 }
                 Followed::Connected => {}
-                Followed::Lost => complain("the daemon has gone; waiting until it is back (Ctrl-C quits)"),
+                Followed::Lost => complain(self.client.lost_words()),
                 Followed::Failed(error) => return Err(error.into()),
             }
         }
@@ -232,7 +282,7 @@ pub(crate) async fn tell_outcome(
             }
         }
         Form::Text => {
-            if let Some(words) = crate::output::outcome_in_words(outcome) {
+            if let Some(words) = outcome_in_words(outcome) {
                 complain(words);
             }
         }
@@ -281,9 +331,12 @@ mod tests {
 
     #[test]
     fn messages_to_the_person() {
-        let words: Vec<String> = messages().iter().map(in_words).collect();
+        let titles = [Some("what?"), None, None, None];
+        let words: Vec<String> =
+            messages().iter().zip(titles).map(|(message, title)| in_words(message, title)).collect();
         // As printed on a terminal; in a pipe, control characters stay.
         insta::assert_snapshot!(harmless(&words.join("\n---\n")), @r#"
+[task: what?]
 [user user]
 看看这张图片
 + picture.png (artifact:mmpqmm6wc2)

@@ -1,90 +1,139 @@
-//! `polity run` where a daemon serves the data directory already: the same output and exit codes, but the work is done
-//! there, and only its own task is shown, or with
-//! `--resume` those that are not finished.
+//! The client side of `polity run`: begins a task or continues unfinished ones, prints what happens until nothing is left
+//! to do, and returns the exit code.
 
-use super::conversation::Telling;
-use super::events::newest_event;
+use super::conversation::{Telling, unshown};
 use super::send::stored;
 use crate::cli::RunArguments;
-use crate::config::small_window;
 use crate::failure::Failure;
-use crate::output::{Form, Output, Sources, complain};
-use crate::signals::Interruption;
+use crate::output::Output;
 use polity_client::{Client, IdempotencyKey, Letter, Scope, Step};
-use polity_registry::Origin;
-use polity_society::id::{AgentId, ServiceId, TaskId};
-use polity_view::Entry;
-use polity_view::{AgentState, EventFilter, MAX_PAGE, TaskFilter, TaskState};
+use polity_society::id::{AgentId, TaskId};
+use polity_view::{AgentState, Entry, EventFilter, MAX_PAGE, TaskFilter, TaskState};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Runs the command through a daemon; gives the exit code.
-pub(crate) async fn run(
-    arguments: &RunArguments,
-    text: Option<String>,
-    client: &Client,
-    data: &Path,
-) -> Result<u8, Failure> {
-    let mut interruption = Interruption::listen()
-        .map_err(|error| Failure::Defect(format!("cannot listen for signals: {error}")))?;
-    let form = if arguments.json { Form::Json } else { Form::Text };
-    let output = Output::new(form);
-    if arguments.config.is_some() {
-        complain("a daemon serves this data directory: its configuration counts, not that of --config");
-    }
-    sources(client, &output, data).await?;
-    let deadline = arguments.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-    let (tell, begun) = watch::channel(None);
-    let work = async {
-        // Before anything is begun, so that what comes of it is not missed.
-        let newest = newest_event(client).await?;
-        let tasks = begin(client, &output, arguments, text, data).await?;
-        let Some(task) = tasks.last().cloned() else {
-            return Err(Failure::NothingToResume(data.to_owned()));
-        };
-        tell.send_replace(Some(task.clone()));
-        tokio::select! {
-            code = show_tasks(client, &output, arguments, &tasks, newest) => code,
-            // However little time there is, the prompt is begun.
-            () = passed(deadline) => Err(Failure::TimedOutWorking(task)),
-        }
-    };
-    tokio::select! {
-        // What has ended is not interrupted any more.
-        biased;
-        code = work => code,
-        () = interruption.happened() => Err(begun.borrow().clone().map_or(Failure::Left, Failure::LeftWorking)),
-    }
+/// The other tasks of the data directory: those that this run did not begin.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Others {
+    /// The daemon works on them, for other clients. This run prints only its own task.
+    OfTheDaemon,
+    /// This process continues them. The run prints their messages too, and ends when all of them are over.
+    OfThisProcess,
 }
 
-/// Shows what happens in tasks until nothing is left to do in them; gives the exit code of the last.
-async fn show_tasks(
-    client: &Client,
-    output: &Output,
-    arguments: &RunArguments,
-    tasks: &[TaskId],
-    newest: i64,
-) -> Result<u8, Failure> {
-    let form = if arguments.json { Form::Json } else { Form::Text };
-    let client = &client.waiting();
-    let mut telling = Telling::new(client, tasks, form);
-    telling.show_unshown(newest).await?;
-    let filter = match tasks {
-        [task] => EventFilter { task: Some(task.clone()), ..EventFilter::default() },
-        _ => EventFilter::default(),
-    };
-    let show_event = |entry: &Entry| match entry.event.task() {
-        Some(task) if !tasks.contains(task) => Ok(()),
-        // What belongs to no task concerns every one.
-        Some(_) | None => output.event(entry),
-    };
-    let outcome = match telling.outcome().await? {
-        // That it came to its end was told then; that a new task did is told by the stream.
-        Some(outcome) if arguments.resume => outcome,
-        Some(_) | None => telling.follow(&mut client.follow(newest, filter), show_event).await?,
-    };
-    telling.tell_outcome(outcome).await
+/// One run.
+pub(crate) struct Run<'a> {
+    pub(crate) client: &'a Client,
+    pub(crate) output: &'a Output,
+    pub(crate) arguments: &'a RunArguments,
+    pub(crate) data: &'a Path,
+    pub(crate) others: Others,
+    /// The events after this number are printed.
+    pub(crate) since: i64,
+}
+
+/// The tasks that a run prints.
+struct Begun {
+    /// The outcome of the last one becomes the exit code.
+    tasks: Vec<TaskId>,
+    /// The number of tasks that may still have something to print.
+    talking: usize,
+}
+
+impl Run<'_> {
+    /// Begins and prints; returns the exit code. `tell` gets the task whose outcome becomes the code. However early the
+    /// deadline is, the task is begun.
+    pub(crate) async fn work(
+        self,
+        text: Option<String>,
+        deadline: Option<Instant>,
+        tell: &watch::Sender<Option<TaskId>>,
+    ) -> Result<u8, Failure> {
+        let begun = self.begin(text).await?;
+        tell.send_replace(begun.tasks.last().cloned());
+        tokio::select! {
+            code = self.print(&begun) => code,
+            () = passed(deadline) => Err(Failure::TimedOut),
+        }
+    }
+
+    async fn begin(&self, text: Option<String>) -> Result<Begun, Failure> {
+        let root = AgentId::root();
+        let client = &self.client.waiting();
+        if text.is_none() {
+            client.steer(&root, Step::Resume, Scope::Subtree).await?;
+        }
+        polity_points::point!("run::begun");
+        let mut left = Vec::new();
+        if text.is_none() || self.others == Others::OfThisProcess {
+            left = open_tasks(client).await?;
+        }
+        let is_over = left.is_empty();
+        if self.others == Others::OfThisProcess {
+            // In this order: a task that ends in between is among both.
+            let known: BTreeSet<TaskId> = left.iter().cloned().collect();
+            let unshown: BTreeSet<TaskId> =
+                unshown(client, None).await?.into_iter().map(|message| message.task).collect();
+            left.splice(0..0, unshown.difference(&known).cloned());
+        }
+        let Some(text) = text else {
+            let filter = TaskFilter { limit: Some(1), ..TaskFilter::default() };
+            let latest = client.tasks(&filter).await?.tasks.pop();
+            let latest = latest.ok_or_else(|| Failure::NothingToResume(self.data.to_owned()))?;
+            if is_over && latest.state == TaskState::Idle {
+                self.output.nothing_left();
+            }
+            let talking = left.len();
+            return Ok(Begun { tasks: with_last(left, latest.id), talking });
+        };
+        if client.agent(&root).await?.agent.state == AgentState::Paused {
+            return Err(Failure::RootPaused(match self.others {
+                Others::OfTheDaemon => "polity resume root",
+                Others::OfThisProcess => "polity run --resume",
+            }));
+        }
+        let letter = Letter {
+            to: root,
+            text,
+            attachments: stored(self.client, &self.arguments.attach).await?,
+            task: None,
+            service: self.arguments.service.clone(),
+            key: IdempotencyKey::mint(),
+        };
+        let task = self.client.send(&letter).await?.task;
+        let tasks = with_last(left, task);
+        Ok(Begun { talking: tasks.len(), tasks })
+    }
+
+    /// Prints what happens in the tasks until nothing is left to do in them; returns the exit code of the last.
+    async fn print(&self, begun: &Begun) -> Result<u8, Failure> {
+        let tasks = begun.tasks.as_slice();
+        let client = &self.client.waiting();
+        let titles = if begun.talking > 1 { titles(client, tasks).await? } else { BTreeMap::new() };
+        let mut telling = Telling::new(client, tasks, self.output.form()).with_titles(titles);
+        telling.show_unshown(self.since).await?;
+        let filter = match tasks {
+            [task] => EventFilter { task: Some(task.clone()), ..EventFilter::default() },
+            _ => EventFilter::default(),
+        };
+        let show_event = |entry: &Entry| match entry.event.task() {
+            Some(task) if !tasks.contains(task) => Ok(()),
+            // An event that belongs to no task concerns every task.
+            Some(_) | None => self.output.event(entry),
+        };
+        let outcome = match telling.outcome().await? {
+            // The stream of events does not tell that these tasks ended: they had ended before it began.
+            Some(outcome) if self.arguments.resume => {
+                telling.catch_up(self.since, &filter, show_event).await?;
+                outcome
+            }
+            Some(_) | None => telling.follow(self.since, filter, show_event).await?,
+        };
+        polity_points::point!("run::idle");
+        telling.tell_outcome(outcome).await
+    }
 }
 
 async fn passed(deadline: Option<Instant>) {
@@ -94,58 +143,16 @@ async fn passed(deadline: Option<Instant>) {
     }
 }
 
-/// Says which files count and where the models come from, as a run of its own would.
-async fn sources(client: &Client, output: &Output, data: &Path) -> Result<(), Failure> {
-    let config = client.config().await?;
-    let directory = config.directory.clone().unwrap_or_default();
-    // It may have been taken out of the configuration since.
-    let first = client.service(&config.default_service).await.ok();
-    output.sources(&Sources {
-        config: &format!("{directory} (of the daemon at {})", client.url()?),
-        config_dir: &directory,
-        data,
-        services: config.services.iter().map(ServiceId::as_str).collect(),
-        origin: &config.origin,
-        is_rehearsal: config.origin == Origin::Rehearsal.to_string(),
-        small_window: first.and_then(|first| small_window(&first.id, first.context_window)),
-    })
-}
-
-/// Gives the tasks: the one of the prompt, or those that are not finished and the latest, which stands last.
-async fn begin(
-    client: &Client,
-    output: &Output,
-    arguments: &RunArguments,
-    text: Option<String>,
-    data: &Path,
-) -> Result<Vec<TaskId>, Failure> {
-    let root = AgentId::root();
-    let Some(text) = text else {
-        client.steer(&root, Step::Resume, Scope::Subtree).await?;
-        let filter = TaskFilter { limit: Some(1), ..TaskFilter::default() };
-        let latest = client.tasks(&filter).await?.tasks.pop();
-        let latest = latest.ok_or_else(|| Failure::NothingToResume(data.to_owned()))?;
-        let open = open_tasks(client).await?;
-        if open.is_empty() && latest.state == TaskState::Idle {
-            output.nothing_left();
-        }
-        return Ok(with_last(open, latest.id));
-    };
-    if client.agent(&root).await?.agent.state == AgentState::Paused {
-        return Err(Failure::RootPaused("polity resume root"));
+/// Fetches the titles of tasks.
+async fn titles(client: &Client, tasks: &[TaskId]) -> Result<BTreeMap<TaskId, String>, Failure> {
+    let mut titles = BTreeMap::new();
+    for task in tasks {
+        titles.insert(task.clone(), client.task(task).await?.title);
     }
-    let letter = Letter {
-        to: root,
-        text,
-        attachments: stored(client, &arguments.attach).await?,
-        task: None,
-        service: arguments.service.clone(),
-        key: IdempotencyKey::mint(),
-    };
-    Ok(vec![client.send(&letter).await?.task])
+    Ok(titles)
 }
 
-/// The tasks in which something is left to do.
+/// Fetches the tasks in which something is left to do, oldest first.
 async fn open_tasks(client: &Client) -> Result<Vec<TaskId>, Failure> {
     let mut filter =
         TaskFilter { state: Some(TaskState::Open), limit: Some(MAX_PAGE), ..TaskFilter::default() };
@@ -154,15 +161,16 @@ async fn open_tasks(client: &Client) -> Result<Vec<TaskId>, Failure> {
         let page = client.tasks(&filter).await?;
         open.extend(page.tasks.into_iter().map(|task| task.id));
         if page.next.is_none() {
+            open.reverse();
             return Ok(open);
         }
         filter.after = page.next;
     }
 }
 
-/// Tasks from the oldest on, of which they come newest first, and one that stands last whether it is among them or not.
-fn with_last(newest_first: Vec<TaskId>, last: TaskId) -> Vec<TaskId> {
-    let mut tasks: Vec<TaskId> = newest_first.into_iter().rev().filter(|task| *task != last).collect();
+/// Moves a task to the end of a list, or adds it there.
+fn with_last(mut tasks: Vec<TaskId>, last: TaskId) -> Vec<TaskId> {
+    tasks.retain(|task| *task != last);
     tasks.push(last);
     tasks
 }
@@ -180,7 +188,7 @@ mod tests {
         };
         check(&[], &["c"]);
         check(&["c"], &["c"]);
-        check(&["c", "b", "a"], &["a", "b", "c"]);
-        check(&["b", "a"], &["a", "b", "c"]);
+        check(&["a", "b", "c"], &["a", "b", "c"]);
+        check(&["c", "a", "b"], &["a", "b", "c"]);
     }
 }

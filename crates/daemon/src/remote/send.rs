@@ -5,7 +5,7 @@ use super::events::newest_event;
 use super::{At, artifacts};
 use crate::failure::Failure;
 use crate::output::{Form, complain, print, print_json};
-use crate::prompt::read_text;
+use crate::prompt::{is_reference, read_text};
 use crate::signals::Interruption;
 use clap::Args;
 use polity_client::{Client, IdempotencyKey, Letter};
@@ -83,9 +83,10 @@ fn in_words(posted: &Posted) -> String {
 pub(crate) async fn stored(client: &Client, attach: &[PathBuf]) -> Result<Vec<String>, Failure> {
     let mut references = Vec::with_capacity(attach.len());
     for file in attach {
-        match file.to_str().filter(|name| name.starts_with("artifact:")) {
-            Some(reference) => references.push(reference.to_owned()),
-            None => references.push(artifacts::put(client, file).await?.reference),
+        if is_reference(file) {
+            references.push(file.to_string_lossy().into_owned());
+        } else {
+            references.push(artifacts::put(client, file).await?.reference);
         }
     }
     Ok(references)
@@ -98,7 +99,6 @@ async fn wait(client: &Client, posted: &Posted, newest: i64, form: Form) -> Resu
         complain(&words);
     }
     let filter = EventFilter { task: Some(task.clone()), ..EventFilter::default() };
-    let mut follow = client.follow(newest, filter);
     let show_event = |entry: &polity_view::Entry| match form {
         Form::Json if entry.event.task() == Some(task) => print_json(entry),
         Form::Json | Form::Text => Ok(()),
@@ -106,7 +106,7 @@ async fn wait(client: &Client, posted: &Posted, newest: i64, form: Form) -> Resu
     let mut telling = Telling::new(client, std::slice::from_ref(task), form);
     // A task that already existed may have messages that the user has not been shown.
     telling.show_unshown(newest).await?;
-    let outcome = telling.follow(&mut follow, show_event).await?;
+    let outcome = telling.follow(newest, filter, show_event).await?;
     telling.tell_outcome(outcome).await
 }
 
