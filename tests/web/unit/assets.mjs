@@ -1,11 +1,11 @@
-// Where the files of the live view are.
+// The paths and scripts of the live view.
 
 import { readdirSync, readFileSync } from "node:fs";
 
 export const WEB = new URL("../../../crates/api/web/", import.meta.url);
 export const ASSETS = new URL("assets/", WEB);
 
-/** Every script of the live view, by its path below `assets/`. */
+/** Returns every script of the live view as a pair: its path below `assets/` and its text. */
 export function scripts() {
   return readdirSync(ASSETS, { recursive: true })
     .filter((name) => name.endsWith(".js"))

@@ -5,7 +5,7 @@ import { kept } from "../../../crates/api/web/assets/reading.js";
 import { Store } from "../../../crates/api/web/assets/store.js";
 import { BOUND, caughtUp, furtherBack, newestOf, nothingSaid } from "../../../crates/api/web/assets/talk.js";
 
-/** A clock that the test turns: `tick` runs what is planned. */
+/** A clock that the test controls: `tick` runs the next planned call. */
 function clockwork() {
   const planned = [];
   return {
@@ -51,7 +51,7 @@ test("a burst is read once, and what is wished for while one reads is read again
   const first = tick();
   want();
   want();
-  assert.equal(planned.length, 0, "never two at a time");
+  assert.equal(planned.length, 0, "two reads were planned at the same time");
   arrive();
   await first;
   const second = tick();
@@ -101,7 +101,7 @@ test("who reads far back keeps what is there, and is told of what is new", () =>
   held = caughtUp(held, pageTo(300), true);
   assert.deepEqual([held.behind, ...ends(held)], [false, 261, 300]);
   held = caughtUp(held, pageTo(310), false);
-  assert.deepEqual([held.behind, ...ends(held)], [false, 261, 310], "what joins is added");
+  assert.deepEqual([held.behind, ...ends(held)], [false, 261, 310], "messages that follow without a gap must be added");
 });
 
 test("reading further back lets the newest go, and says so", () => {
@@ -133,7 +133,7 @@ test("invariant: a conversation has no gap and keeps within its bound, whatever 
     else if (held.next) held = furtherBack(held, pageTo(Number(held.next.slice(1)) - 1));
     const [first, last] = ends(held);
     assert.ok(held.messages.length <= BOUND);
-    assert.equal(held.messages.length, last - first + 1, "no gap, no double");
+    assert.equal(held.messages.length, last - first + 1, "the conversation has a gap or a duplicate");
     assert.equal(held.next, first > 1 ? held.messages[0].id : undefined);
     if (does === 1 && !held.behind) assert.equal(last, total);
   }

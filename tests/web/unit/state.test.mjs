@@ -160,7 +160,7 @@ test("events that begin anew leave nothing of before", () => {
   const { stale } = model;
   model = reduce(model, { type: "reset" });
   assert.deepEqual([model.agents.size, model.tasks.size, model.seq, model.ready, model.begins, model.returns], [0, 0, 0, false, 1, 1]);
-  assert.equal(model.stale, stale, "what was read already is not counted again");
+  assert.equal(model.stale, stale, "a reset must not mark the lists as stale again");
   model = reduce(reduce(model, { type: "agents", agents: [agent("root", { asOf: 3 })] }), { type: "ready", seq: 3 });
   assert.equal(model.agents.get("root").asOf, 3);
   assert.equal(stateOf(after(model, { seq: 4, event: "turn_started", agent: "root" }), "root"), "thinking");

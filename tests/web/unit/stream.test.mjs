@@ -42,7 +42,7 @@ test("what comes twice is dropped, where a number is missing it asks", () => {
   check(2, [], [], false);
 });
 
-/** A server of events that loses some, repeats some, and hangs up again and again. */
+/** A server of events that loses some, repeats some, and closes connections again and again. */
 function unreliable(total, removed) {
   const exist = (seq) => seq >= 1 && seq <= total && !removed.has(seq);
   let connections = 0;
@@ -62,7 +62,7 @@ function unreliable(total, removed) {
       return;
     }
     response.writeHead(200, { "content-type": "text/event-stream" });
-    // Begins too early, so that some come twice, and leaves one out.
+    // Begins too early, so that some events come twice, and leaves one out.
     for (let seq = Math.max(1, after - 2); seq <= Math.min(total, after + 40); seq += 1) {
       if (exist(seq) && seq !== after + 17) response.write(`id: ${seq}\nevent: turn_started\ndata: ${JSON.stringify(entry(seq))}\n\n`);
     }
@@ -80,7 +80,7 @@ test("a stream that loses, repeats and hangs up is followed without a gap and wi
   const native = globalThis.fetch;
   globalThis.fetch = (target, options) => native(base + target, options);
   const timers = globalThis.setTimeout;
-  // Pauses between connections are not what is looked at.
+  // Shortens the pauses between connections, which this test does not check.
   globalThis.setTimeout = (run, delay, ...rest) => timers(run, delay > 10_000 ? delay : 0, ...rest);
   const stop = new AbortController();
   const got = [];
@@ -119,7 +119,7 @@ test("a session that is gone ends the following and leaves the page", async () =
   assert.equal(left, 1);
 });
 
-/** Runs `follow` on streams that `open` answers with; pauses pass at once. */
+/** Runs `follow` on the responses that `open` returns, without pauses between connections. */
 async function following(options, open) {
   const native = { fetch: globalThis.fetch, setTimeout: globalThis.setTimeout };
   globalThis.fetch = async (target, { headers, signal }) => open(Number(headers["Last-Event-ID"]), signal);
@@ -136,7 +136,7 @@ async function following(options, open) {
 
 const said = (entries) => entries.map((one) => `id: ${one.seq}\ndata: ${JSON.stringify(one)}\n\n`).join("");
 
-/** An answer that says something and then stays open until it is let go. */
+/** Returns a response that sends a text and then stays open until it is aborted. */
 function endless(text, signal) {
   const body = new ReadableStream({
     start(controller) {
@@ -195,7 +195,7 @@ test("a page that nobody looks at holds no stream, and goes on from where it was
       const last = entries.at(-1).seq;
       if (last === 2) {
         turn(true);
-        // Whoever comes back finds no stream that was held meanwhile.
+        // Before the page becomes visible again, no stream may be open.
         setImmediate(() => {
           assert.equal(held, 0);
           turn(false);
@@ -209,6 +209,6 @@ test("a page that nobody looks at holds no stream, and goes on from where it was
     return endless(said([entry(after + 1), entry(after + 2)]), signal);
   });
   assert.deepEqual(asked, [0, 2]);
-  assert.ok(!states.includes("lost"), "that nobody looked is no loss");
+  assert.ok(!states.includes("lost"), "a hidden page must not count as a lost connection");
   assert.equal(watchers.size, 0);
 });

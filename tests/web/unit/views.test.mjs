@@ -9,6 +9,7 @@ import { clock, cost, firstLine, moment, short, size, whole } from "../../../cra
 import { LANGUAGES, pieces, preferred, texts } from "../../../crates/api/web/assets/i18n.js";
 import { SHORTCUTS, meaning } from "../../../crates/api/web/assets/keys.js";
 import { PAGES, parse, write } from "../../../crates/api/web/assets/route.js";
+import { chipsOf } from "../../../crates/api/web/assets/views/sentence.js";
 import { rowsOf, step } from "../../../crates/api/web/assets/tree.js";
 import { inSight, offsets, rowAt } from "../../../crates/api/web/assets/virtual.js";
 
@@ -19,7 +20,7 @@ test("both languages have the same keys, in order, with the same places in them"
   const places = (text) => [...new Set(text.match(/\{\w+\}/g) ?? [])].sort();
   for (const key of Object.keys(en)) {
     assert.notEqual(zh[key].trim(), "", key);
-    // What is one or many in English is one form in Chinese, so places are compared by form.
+    // English has a singular and a plural form where Chinese has one, so each English form is compared with it.
     for (const form of en[key].split("|")) assert.deepEqual(places(zh[key]), places(form), key);
   }
 });
@@ -32,12 +33,12 @@ test("every text that a script asks for is there, and every text is asked for", 
   const ends = [...source.matchAll(/`\$\{\w+\}(\.\w+)`/g)].map((match) => match[1]);
   for (const key of Object.keys(en)) {
     const found = asked.has(key) || made.some((start) => key.startsWith(start)) || ends.some((end) => key.endsWith(end));
-    assert.ok(found, `nobody asks for ${key}`);
+    assert.ok(found, `no script uses ${key}`);
   }
 });
 
 test("every kind of event, outcome, failure and next attempt of the runtime has its text and its group", () => {
-  const source = readFileSync(new URL("../../../crates/runtime/src/event.rs", import.meta.url), "utf8");
+  const source = readFileSync(new URL("../../../crates/view/src/event.rs", import.meta.url), "utf8");
   const snake = (name) => name.replace(/\B[A-Z]/g, (letter) => `_${letter}`).toLowerCase();
   const variants = (text, name) => {
     const body = new RegExp(`pub enum ${name} \\{([\\s\\S]*?)\\n\\}`).exec(text)[1];
@@ -56,6 +57,13 @@ test("every kind of event, outcome, failure and next attempt of the runtime has 
   for (const kind of variants(chat, "FailureKind")) assert.ok(`failure.${kind}` in en, kind);
   const contact = readFileSync(new URL("../../../crates/society/src/contact.rs", import.meta.url), "utf8");
   for (const how of variants(contact, "Source")) assert.ok(`source.${how}` in en, how);
+});
+
+test("an event without artifacts has no chips", () => {
+  const withArtifacts = ["message_accepted", "model_answered", "artifact_stored"];
+  for (const event of Object.values(GROUPS).flat().filter((kind) => !withArtifacts.includes(kind))) {
+    assert.deepEqual(chipsOf({}, { event, agent: "root", message: "m000000001" }), [], event);
+  }
 });
 
 test("every code of an error has its text", () => {
@@ -77,7 +85,7 @@ test("every code of an error has its text", () => {
 test("nothing makes markup or code out of text, nothing has a style or a handler in markup", () => {
   for (const [name, text] of scripts()) {
     for (const danger of ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "DOMParser", "eval(", "new Function", "setAttribute(\"style\"", "createContextualFragment", "http://", "https://"]) {
-      // The name of SVG is no address.
+      // The namespace of SVG looks like an address but is none.
       if (danger === "http://" && name === "dom.js") continue;
       assert.ok(!text.includes(danger), `${name} has ${danger}`);
     }
@@ -104,7 +112,7 @@ test("every file that a script or the page names is there", () => {
 
 test("every script can be read, and uses what it imports", async () => {
   for (const [name, text] of scripts()) {
-    // That one begins to work when it is read.
+    // `main.js` starts the page as soon as it is imported.
     if (name !== "main.js") await import(new URL(name, ASSETS));
     for (const [statement, names] of text.matchAll(/^import (?:\{([^}]+)\}|\w+) from .*$/gm)) {
       const rest = text.replace(statement, "");
@@ -172,7 +180,7 @@ test("of a long text only what is shown is held", () => {
   const entry = { seq: 1, event: "message_accepted", text: long, objective: "short", problems: Array(50).fill(long) };
   const held = brief(entry);
   assert.ok(held.text.length > 590 && held.text.length <= 600);
-  assert.ok(held.text.isWellFormed(), "no character is cut in two");
+  assert.ok(held.text.isWellFormed(), "a character was cut in two");
   assert.equal(held.objective, "short");
   assert.ok(JSON.stringify(held.problems).length < 8 * 700);
   assert.equal(entry.text, long);
@@ -294,7 +302,7 @@ test("a draft keeps its key through every attempt, and gets another when it is c
   assert.deepEqual(letter(draft), { to: "root", text: "hello", attachments: ["artifact:x"] });
   draft = sending(changed(failed(draft, "no"), { text: "hello!" }), "k3");
   assert.equal(draft.key, "k3");
-  assert.equal(draft.files[0].reference, "artifact:x", "what is stored stays stored");
+  assert.equal(draft.files[0].reference, "artifact:x", "the draft has lost its stored file");
 });
 
 test("only what may pass is tried again", () => {

@@ -5,11 +5,11 @@ import { BOUND, PAGE, empty, live, newer, newest, older, oldest } from "../../..
 const range = (first, last) => Array.from({ length: Math.max(0, last - first + 1) }, (_, at) => ({ seq: first + at }));
 const ends = (window) => [window.entries[0]?.seq, window.entries.at(-1)?.seq];
 
-/** What holds for every window: no gap, no double, no more than the bound. */
+/** Checks what holds for every window: no gaps, no duplicates, and no more entries than the bound. */
 function check(window) {
   assert.ok(window.entries.length <= BOUND);
   window.entries.forEach((entry, at) => {
-    if (at > 0) assert.equal(entry.seq, window.entries[at - 1].seq + 1, "no gap, no double");
+    if (at > 0) assert.equal(entry.seq, window.entries[at - 1].seq + 1, "the window has a gap or a duplicate");
   });
 }
 
@@ -66,8 +66,8 @@ test("invariant: whatever one does in 100,000 events, there is no gap, no double
     } else if (does === 3 && step % 50 === 0) window = newest(empty(), range(total - PAGE + 1, total));
     else if (does === 4) window = oldest(empty(), range(1, PAGE));
     check(window);
-    if (window.tail) assert.equal(ends(window)[1], total, "a tail reaches up to now");
-    if (window.head) assert.equal(ends(window)[0], 1, "a head reaches back to the first");
+    if (window.tail) assert.equal(ends(window)[1], total, "a window with `tail` must end at the newest event");
+    if (window.head) assert.equal(ends(window)[0], 1, "a window with `head` must begin at the first event");
   }
 });
 
@@ -76,7 +76,7 @@ test("a page that was asked for before the newest event does not reach up to it"
   const asked = window.heard;
   window = live(window, range(4, 4), "middle");
   window = newer(window, range(3, 3), asked);
-  assert.equal(window.tail, false, "event 4 is known, and not held");
+  assert.equal(window.tail, false, "the window does not hold event 4, which the stream has brought");
   window = live(window, range(5, 5), "middle");
   assert.deepEqual(ends(window), [1, 3]);
   window = newer(window, range(4, 5), window.heard);
@@ -135,6 +135,6 @@ test("invariant: pages and the stream in any order, each as late as it likes: no
       if (window.head) assert.equal(ends(window)[0] ?? 1, 1);
     }
     for (let turn = 0; turn < 100 && !(window.tail && !window.loading); turn += 1) (asked ?? ask())?.(), asked = null;
-    assert.ok(window.tail, "reading on arrives");
+    assert.ok(window.tail, "reading on must reach the newest event");
   }
 });

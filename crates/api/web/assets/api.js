@@ -1,9 +1,9 @@
-// The HTTP API, as far as the page needs it. Each failure is an `ApiError`; where the session is gone the page is left,
-// because the server shows the form for the token there.
+// The part of the HTTP API that the page uses. Every failure becomes an `ApiError`. When the session is gone, the page
+// loads `/`, where the server shows the form for the token.
 
 const PATIENCE_MS = 20_000;
 
-/** Why a request brought nothing. `status` is 0 where no answer came at all. */
+/** The failure of a request. `status` is 0 if there was no answer at all. */
 export class ApiError extends Error {
   constructor(status, code, detail) {
     super(detail);
@@ -11,7 +11,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Says that an answer is no success. `leave` is called where there is no session any more. */
+/** Turns an answer without success into an error. Calls `leave` if the session is gone. */
 export async function refusal(response, leave) {
   if (response.status === 401) leave();
   const problem = await response.json().catch(() => ({}));
@@ -19,7 +19,7 @@ export async function refusal(response, leave) {
   return new ApiError(response.status, problem.error ?? "unknown", detail);
 }
 
-/** A path with what is known of its parameters; lists become several of the same name. */
+/** Adds query parameters to a path. Empty values are left out; a list becomes several parameters of the same name. */
 export function address(path, parameters = {}) {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters)) {
@@ -30,12 +30,12 @@ export function address(path, parameters = {}) {
   return text ? `${path}?${text}` : path;
 }
 
-/** Puts ids into a path: `` path`/api/agents/${id}` ``. */
+/** Inserts ids into a path, percent-encoded: `` path`/api/agents/${id}` ``. */
 export function path(parts, ...ids) {
   return parts.reduce((all, part, at) => all + encodeURIComponent(ids[at - 1]) + part);
 }
 
-/** The routes. `leave` is called when the session is gone. */
+/** Returns a function for each route. Calls `leave` when the session is gone. */
 export function connect(leave) {
   async function send(method, target, options = {}) {
     let response;
@@ -58,7 +58,7 @@ export function connect(leave) {
     return text === "" ? null : JSON.parse(text);
   };
 
-  /** All agents, page by page; each carries up to which event it is known. */
+  /** Reads all agents, page by page. The `asOf` of each is the last event that its data includes. */
   async function agents() {
     const all = new Map();
     let asOf = Infinity;
@@ -98,18 +98,18 @@ export function connect(leave) {
       body: file,
       patience: 600_000,
     }),
-    /** The beginning of a text artifact, and whether there is more. */
+    /** Reads the first bytes of a text artifact. `whole` is true if these are all bytes. */
     beginning: async (id, bytes) => {
       const response = await send("GET", contentOf(id), { headers: { Accept: "*/*", Range: `bytes=0-${bytes - 1}` } });
       const buffer = await response.arrayBuffer();
       const whole = response.status === 200 || Number(response.headers.get("Content-Range")?.split("/")[1]) <= bytes;
-      // A character may be cut in the middle; what is left of it is not shown.
+      // The last character may be cut in the middle; then the decoder leaves it out.
       return { text: new TextDecoder("utf-8").decode(buffer, { stream: !whole }), whole };
     },
   };
 }
 
-/** Where the bytes of an artifact are. */
+/** Returns the path of an artifact's bytes. */
 export function contentOf(id) {
   return path`/api/artifacts/${id}/content`;
 }

@@ -1,8 +1,8 @@
-// Elements from plain calls. What comes from outside becomes text, never markup: nothing here parses HTML.
+// Creates elements by function calls. Text from models becomes text nodes, never markup: nothing here parses HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An element: `h("p.note", {title: "…", onclick: f}, "text", child, [more])`. */
+/** Creates an element: `h("p.note", {title: "…", onclick: f}, "text", child, [more])`. */
 export function h(selector, properties, ...children) {
   const [tag, ...classes] = selector.split(".");
   const element = document.createElement(tag || "div");
@@ -20,7 +20,8 @@ function set(element, name, value) {
   else element.setAttribute(name, value === true ? "" : String(value));
 }
 
-// What elements do. One listener looks here, so an element that stays can be told to do something else.
+// The current event handlers of elements. Each listener looks its handler up here.
+// So `morph` can replace the handler of an existing element.
 const HANDLERS = new WeakMap();
 
 function listen(element, type, handler) {
@@ -30,7 +31,7 @@ function listen(element, type, handler) {
   known[type] = handler;
 }
 
-/** What an element made by `h` does, by types of events; with `handlers`, it does that from now on. */
+/** Returns the handlers of an element made by `h`, by event type. If `handlers` is given, replaces them first. */
 export function handlersOf(element, handlers) {
   if (handlers) {
     for (const type of Object.keys(HANDLERS.get(element) ?? {})) if (!handlers[type]) HANDLERS.get(element)[type] = null;
@@ -39,7 +40,7 @@ export function handlersOf(element, handlers) {
   return HANDLERS.get(element) ?? {};
 }
 
-/** Adds children; `null`, `undefined` and `false` are nothing, arrays are their members. */
+/** Appends children. Skips `null`, `undefined` and `false`; flattens arrays. */
 export function append(element, children) {
   for (const child of children) {
     if (child === null || child === undefined || child === false) continue;
@@ -49,13 +50,13 @@ export function append(element, children) {
   return element;
 }
 
-/** Puts other children into an element. */
+/** Replaces the children of an element. */
 export function fill(element, ...children) {
   element.replaceChildren();
   return append(element, children);
 }
 
-/** A drawing from the list of shapes below; only for the eye, so it is hidden from screen readers. */
+/** Creates an icon from the shapes below. It is decoration only, so it is hidden from screen readers. */
 export function icon(name) {
   const drawing = document.createElementNS(SVG, "svg");
   drawing.setAttribute("viewBox", "0 0 16 16");
@@ -70,9 +71,9 @@ export function icon(name) {
   return drawing;
 }
 
-// Paths on a grid of 16; one that begins with `!` is filled, the others are strokes.
+// SVG paths on a grid of 16 by 16. A path that begins with `!` is filled, the others are strokes.
 const SHAPES = {
-  // States: each has a shape of its own, so that none needs its colour.
+  // States. All shapes differ, so that a person can recognize a state without its colour.
   thinking: ["M8 2a6 6 0 1 1-6 6", "!M8 6.3a1.7 1.7 0 1 1 0 3.4a1.7 1.7 0 1 1 0-3.4"],
   queued: ["M2 4h12v8.5H2z", "M2.3 4.5L8 9l5.7-4.5"],
   waiting: ["M4.5 2h7M4.5 14h7", "M5.5 2v2.5L8 8l2.5-3.5V2M5.5 14v-2.5L8 8l2.5 3.5V14"],
@@ -88,7 +89,7 @@ const SHAPES = {
   document: ["M3.5 2h6l3 3v9h-9z", "M9 2.5V6h3"],
   other: ["M8 2l5.5 3v6L8 14l-5.5-3V5z", "M2.7 5.2L8 8l5.3-2.8M8 8v5.7"],
   described: ["M2 3h12v7.5H7.5L4.5 13.5v-3H2z", "M5 6.7h6"],
-  // Things to do.
+  // Actions.
   send: ["M2 8l12-5.5-4 11-2.7-4.2z", "M7.3 9.3L14 2.5"],
   attach: ["M11 5L6.2 9.8a1.5 1.5 0 0 0 2.1 2.1l4.5-4.5a3 3 0 0 0-4.2-4.2L4 7.7a4.3 4.3 0 0 0 6.1 6.1l2.7-2.7"],
   close: ["M4 4l8 8M12 4l-8 8"],

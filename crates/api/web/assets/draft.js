@@ -1,39 +1,40 @@
-// A message that the person is writing. Pure, but for the key that the caller brings.
+// A message that the person is writing. Pure functions; the caller supplies the random key.
 //
-// A draft that was sent keeps its key until it is known to have arrived or is changed: so sending it again, after a
-// broken connection or a restart of the daemon, doubles nothing. A file that was stored keeps its reference likewise.
+// A sent draft keeps its key until the page knows that it has arrived, or until the person changes it. So the page can
+// send it again after a broken connection or a restart of the daemon, and it still arrives once. In the same way, a
+// file that was stored keeps its reference.
 
-/** An empty draft to somebody. */
+/** Returns an empty draft to an agent. */
 export function fresh(to = "root", task = null) {
   return { to, task, service: null, text: "", files: [], key: null, state: "writing", problem: null };
 }
 
-/** A change by the person: it is another message now, so the key is gone. */
+/** Applies a change by the person. The result is another message, so the key is removed. */
 export function changed(draft, change) {
   return { ...draft, ...change, key: null, state: "writing", problem: null };
 }
 
-/** It is being sent; the key of an attempt before counts on. */
+/** Marks the draft as being sent. Keeps the key of an earlier attempt. */
 export function sending(draft, key) {
   return { ...draft, key: draft.key ?? key, state: "sending", problem: null };
 }
 
-/** A file of it is stored. */
+/** Records the reference of a file that was stored. */
 export function stored(draft, id, reference) {
   return { ...draft, files: draft.files.map((file) => (file.id === id ? { ...file, reference } : file)) };
 }
 
-/** It could not be sent: everything is kept. */
+/** Marks the draft as failed and keeps everything in it. */
 export function failed(draft, problem) {
   return { ...draft, state: "failed", problem };
 }
 
-/** Whether there is something to send. */
+/** Whether the draft can be sent: it has a text or files, and is not being sent already. */
 export function sendable(draft) {
   return draft.state !== "sending" && (draft.text.trim() !== "" || draft.files.length > 0);
 }
 
-/** What the server is told. */
+/** Returns the body of the request that sends the draft. */
 export function letter(draft) {
   const attachments = draft.files.map((file) => file.reference);
   return {
@@ -45,7 +46,7 @@ export function letter(draft) {
   };
 }
 
-/** Whether it is worth trying again by itself: nothing that the server has refused. */
+/** Whether an automatic retry makes sense: only if the server did not answer or is unavailable. */
 export function passes(error) {
   return error.status === 0 || error.status === 503;
 }

@@ -1,6 +1,6 @@
-// What events are about. The kinds and their fields are those of `crates/runtime/src/event.rs`.
+// Groups and filters events. Their kinds and fields are defined in `crates/view/src/event.rs`.
 
-/** The kinds of events, by what they are about: the filter of the timeline offers these groups. */
+/** The kinds of events, in the groups that the filter of the timeline offers. */
 export const GROUPS = {
   messages: ["message_accepted", "message_due", "message_bounced", "answer_settled"],
   models: ["model_answered", "model_failed", "service_skipped", "context_compacted"],
@@ -18,15 +18,15 @@ const GROUP_OF = new Map(
   Object.entries(GROUPS).flatMap(([group, kinds]) => kinds.map((kind) => [kind, group])),
 );
 
-/** The group of an event; a kind that is not known here belongs to none. */
+/** Returns the group of an event; `null` for a kind that this page does not know. */
 export function groupOf(entry) {
   return GROUP_OF.get(entry.event) ?? null;
 }
 
-/** How much of a text the timeline shows, in characters: more of it is not kept. */
+/** Maximum number of characters of a text that the timeline keeps and shows. */
 const SHOWN = 600;
 
-/** An event as far as it is shown. It may be held for long, so no long text hangs on it. */
+/** Shortens the texts of an event to what the timeline shows, because the page may keep the event for long. */
 export function brief(entry) {
   const next = { ...entry };
   for (const field of ["text", "objective", "reason", "failure"]) {
@@ -38,17 +38,17 @@ export function brief(entry) {
   return next;
 }
 
-/** The beginning of a text, as a text of its own: a slice would keep all of it in memory. */
+/** Copies the beginning of a text. A mere slice would keep the whole text in memory. */
 function cut(text) {
   return text.length <= SHOWN ? text : JSON.parse(JSON.stringify(Array.from(text.slice(0, SHOWN + 1)).slice(0, -1).join("")));
 }
 
-/** The kinds of the groups that were chosen. Where none was, all count, also those not known here: an empty list. */
+/** Returns the kinds of the selected groups. If no group is selected, the list is empty, which means all kinds. */
 export function kindsOf(groups) {
   return Object.keys(GROUPS).filter((group) => groups.has(group)).flatMap((group) => GROUPS[group]);
 }
 
-/** The agent that an event is about: as the server files it. */
+/** Returns the agent that an event is about, by the same rule as the server. */
 export function about(entry) {
   if (entry.event === "role_created") return entry.creator;
   if (entry.event === "contact_added" || entry.event === "artifact_stored") return entry.owner;
@@ -57,8 +57,8 @@ export function about(entry) {
 }
 
 /**
- * Whether a filter lets an event through: as the server does when it is asked for a page with this filter. An event
- * without a task belongs to the one that its agent was hired for, which `taskOf` says.
+ * Whether an event matches a filter, by the same rule as the server's. An event without a task belongs to the task that
+ * its agent was hired for, which `taskOf` returns.
  */
 export function matches(filter, entry, taskOf) {
   if (filter.task && (entry.task ?? taskOf(about(entry))) !== filter.task) return false;

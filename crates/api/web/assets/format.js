@@ -1,6 +1,6 @@
-// Numbers, sizes and times as people read them.
+// Formats numbers, sizes and times for people.
 
-/** A count in at most four characters or so: 950, 1.2k, 34k, 5.1M. */
+/** Formats a count in about four characters: 950, 1.2k, 34k, 5.1M. */
 export function short(count) {
   if (count < 1000) return String(count);
   if (count < 9950) return `${(count / 1000).toFixed(1)}k`;
@@ -9,7 +9,7 @@ export function short(count) {
   return `${Math.round(count / 1000000)}M`;
 }
 
-/** A size in bytes. */
+/** Formats a number of bytes. */
 export function size(bytes) {
   if (bytes < 1000) return `${bytes} B`;
   if (bytes < 999500) return `${trim(bytes / 1000)} kB`;
@@ -21,13 +21,13 @@ function trim(value) {
   return value < 9.95 ? value.toFixed(1) : String(Math.round(value));
 }
 
-/** A sum of money without a currency: the configuration does not name one. */
+/** Formats an amount of money without a currency, because the configuration does not name one. */
 export function cost(amount) {
   if (amount === 0) return "0";
   return amount < 0.01 ? amount.toPrecision(2) : amount.toFixed(2);
 }
 
-/** What stands for a time that is none. */
+/** The text for an invalid time. */
 const NO_TIME = "—";
 
 const formats = new Map();
@@ -38,12 +38,12 @@ function format(language, options) {
   return formats.get(key);
 }
 
-/** Whether a number is a time that a calendar knows. */
+/** Whether a number is a valid time in milliseconds. */
 export function isTime(at) {
   return !Number.isNaN(new Date(at).getTime());
 }
 
-/** The time of day with seconds. */
+/** Formats the time of day with seconds. */
 export function clock(at) {
   if (!isTime(at)) return NO_TIME;
   const date = new Date(at);
@@ -51,7 +51,7 @@ export function clock(at) {
   return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
 }
 
-/** The time of day if it was today, else the day with it. */
+/** Formats the time of day, with the date unless it is today. */
 export function moment(at, now, language) {
   if (!isTime(at)) return NO_TIME;
   if (new Date(at).toDateString() === new Date(now).toDateString()) return clock(at).slice(0, 5);
@@ -59,13 +59,13 @@ export function moment(at, now, language) {
     .format(at);
 }
 
-/** Everything about a time. */
+/** Formats the full date and time. */
 export function whole(at, language) {
   if (!isTime(at)) return NO_TIME;
   return format(language, { dateStyle: "long", timeStyle: "medium" }).format(at);
 }
 
-/** The first line of a text, at most so many characters long. */
+/** Returns the first line of a text, cut to `limit` characters. */
 export function firstLine(text, limit) {
   const line = text.split("\n", 1)[0];
   const characters = Array.from(line);

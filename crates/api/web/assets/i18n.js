@@ -1,12 +1,12 @@
-// Texts in the language of the person. One file per language; a test compares their keys.
+// The texts of the page in the person's language. There is one file per language; a test compares their keys.
 
 import en from "./i18n/en.js";
 import zh from "./i18n/zh.js";
 
-/** The languages, by their tags. */
+/** The available languages, by their tags. */
 export const LANGUAGES = { en, zh };
 
-/** The language for what a browser prefers. */
+/** Returns the first available language among those that a browser prefers; English by default. */
 export function preferred(tags) {
   for (const tag of tags) {
     const language = tag.toLowerCase().split("-")[0];
@@ -16,8 +16,8 @@ export function preferred(tags) {
 }
 
 /**
- * The pieces of a text: strings, and `{name}` places as what `values` has for them. Of `one|many`, `values.n` says
- * which; a language that makes no difference writes one form.
+ * Splits a text into pieces: strings, and the value from `values` for each `{name}`. In `one|many`, `values.n` selects
+ * the form; a language without plural forms has only one.
  */
 export function pieces(text, values = {}) {
   const forms = text.split("|");
@@ -25,10 +25,10 @@ export function pieces(text, values = {}) {
   return form.split(/\{(\w+)\}/).map((part, at) => (at % 2 === 1 ? values[part] ?? "" : part));
 }
 
-/** The texts of a language: `t(key, values)` gives a string, `t.parts` what may contain elements. */
+/** Returns the texts of a language: `t(key, values)` returns a string, `t.parts` a list that may contain elements. */
 export function texts(language) {
   const table = LANGUAGES[language];
-  // What has no text is shown by its key: less than a text, but more than nothing at all.
+  // If a key has no text, the page shows the key, which is better than nothing.
   const find = (key) => (Object.hasOwn(table, key) ? table[key] : key);
   const t = (key, values) => pieces(find(key), values).join("");
   t.parts = (key, values) => pieces(find(key), values).filter((part) => part !== "");

@@ -1,6 +1,6 @@
-// Keys that do something wherever one is. None counts while one writes, but for Escape.
+// Keyboard shortcuts that work on every page. While the person writes, only Escape works.
 
-/** All of them, as the help lists them; `does` names the action and its text. */
+/** All shortcuts, in the order of the help. `does` names the action and the key of its text. */
 export const SHORTCUTS = [
   { keys: ["1", "…", "5"], does: "page" },
   { keys: ["t"], does: "tree" },
@@ -20,8 +20,8 @@ export const SHORTCUTS = [
 const ACTIONS = { t: "tree", "/": "find", w: "write", p: "pause", x: "stop", q: "question", d: "theme", l: "language", "?": "help" };
 
 /**
- * What a key press means: the name of an action and perhaps the number of a page; nothing while one writes, and nothing
- * for a key that is held down. `letters` says whether keys of one character do something at all.
+ * Returns the action of a key press, and for `page` its number. Returns `null` while the person writes, and for a key
+ * that is held down. `letters` specifies whether single-character keys are shortcuts at all.
  */
 export function meaning(event, letters = true) {
   if (event.repeat || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return null;
@@ -31,7 +31,7 @@ export function meaning(event, letters = true) {
   return Object.hasOwn(ACTIONS, event.key) ? { does: ACTIONS[event.key] } : null;
 }
 
-/** Whether what has the focus takes letters. */
+/** Whether the focused element accepts typed letters. */
 export function takesLetters(element) {
   return Boolean(element) && (["TEXTAREA", "SELECT"].includes(element.tagName)
     || (element.tagName === "INPUT" && !["checkbox", "radio", "button", "file"].includes(element.type)));

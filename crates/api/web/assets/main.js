@@ -1,4 +1,4 @@
-// Puts the page together: reads what there is, follows what happens, and shows both.
+// Starts the page: reads the state of the society, follows its events, and shows both.
 
 import { connect } from "./api.js";
 import { brief } from "./events.js";
@@ -22,7 +22,7 @@ import { mountTasks } from "./views/tasks.js";
 import { mountTimeline } from "./views/timeline.js";
 import { mountTree } from "./views/tree.js";
 
-/** How many names of artifacts are remembered, so that an event can name what it only has the id of. */
+/** Maximum number of artifact names to remember. Many events contain only the id of an artifact, not its name. */
 const NAMES = 5000;
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 5000;
@@ -45,7 +45,7 @@ let app = null;
 let views = {};
 let built = new AbortController();
 
-/** Builds all views, in the language that is chosen; what they show they read again. */
+/** Builds all views in the chosen language. Each view then reads its data again. */
 function build() {
   built.abort();
   built = new AbortController();
@@ -75,16 +75,16 @@ function keepName(id, name) {
   if (names.size > NAMES) names.delete(names.keys().next().value);
 }
 
-/** What views may ask for. */
+/** The actions that views may call. */
 const actions = {
   nameOf: (id) => nameOf(app, id),
   nameOfArtifact: (id) => names.get(id) ?? id,
   knowArtifact: (artifact) => keepName(artifact.id, artifact.filename ?? artifact.id),
-  /** Learns from events what later ones do not repeat. */
+  /** Remembers the names of artifacts, because later events contain only their ids. */
   learn(entries) {
     for (const entry of entries) if (entry.event === "artifact_stored") keepName(entry.artifact, entry.filename ?? entry.artifact);
   },
-  /** What went wrong, for a person. */
+  /** Returns the text of an error for the person. */
   explain(error) {
     const key = `error.${error.code}`;
     if (app.t.has(key)) return app.t(key, { detail: error.message });
@@ -162,7 +162,7 @@ const actions = {
     else document.documentElement.dataset.theme = preferences.theme;
     keep(preferences);
   },
-  /** Does what a shortcut names. */
+  /** Performs the action of a shortcut. */
   act({ does, number }) {
     const agent = store.ui.route.detail?.kind === "agent" ? store.ui.route.detail.id : views.tree.current();
     const known = store.model.agents.get(agent);

@@ -1,18 +1,18 @@
-// Shows something else in an element, and leaves what stays the same where it is: it keeps the focus, the selection, what
-// is open, and where it is scrolled to.
+// Updates the content of an element and keeps the unchanged children in place. So they keep the focus, the selection,
+// their open state and their scroll position.
 
 import { append, handlersOf } from "./dom.js";
 
-/** What the person changes: only a view that means it changes it. */
+/** Attributes that the person changes. `morph` leaves them alone; a view sets them explicitly. */
 const OWN = new Set(["open", "value"]);
 
-/** Puts these children into an element, keeping those that are there already and are still meant. */
+/** Gives an element these children, and reuses existing ones that correspond. */
 export function refill(element, ...children) {
   const wanted = append(document.createDocumentFragment(), children);
   return morphChildren(element, [...wanted.childNodes]);
 }
 
-/** Makes exactly these nodes the children of an element; those that stay are not touched. */
+/** Makes exactly these nodes the children of an element. Does not move those that are already in place. */
 export function arrange(element, wanted) {
   const stay = new Set(wanted);
   for (const child of [...element.childNodes]) if (!stay.has(child)) child.remove();
@@ -47,7 +47,7 @@ function morphChildren(element, wanted) {
   return element;
 }
 
-/** What makes a child the same whatever has become of it. */
+/** Returns the key by which a child is recognized, however much its content has changed. */
 function keyOf(node) {
   if (node.nodeType !== Node.ELEMENT_NODE) return null;
   if (node.dataset.key) return node.dataset.key;
@@ -59,7 +59,7 @@ function alike(before, after) {
     && (before.nodeType !== Node.ELEMENT_NODE || before.type === after.type);
 }
 
-/** Makes what is there look and act like another. */
+/** Makes an existing node look and act like another one. */
 export function morph(before, after) {
   if (before.nodeType === Node.TEXT_NODE) {
     if (before.data !== after.data) before.data = after.data;
@@ -69,7 +69,7 @@ export function morph(before, after) {
     if (!after.hasAttribute(name) && !OWN.has(name)) before.removeAttribute(name);
   }
   for (const { name, value } of after.attributes) {
-    // The policy of the page lets no attribute bring a style; what a script sets is no such.
+    // The content security policy forbids `style` attributes, but a script may set `cssText`.
     if (name === "style") before.style.cssText = value;
     else if (before.getAttribute(name) !== value && !OWN.has(name)) before.setAttribute(name, value);
   }

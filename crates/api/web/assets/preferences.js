@@ -1,9 +1,9 @@
-// What the person has chosen for this browser: light or dark, the language, whether letters are shortcuts. Kept where the browser keeps such things, if
-// it does.
+// The person's preferences in this browser: theme, language, and whether letters are shortcuts. They are in the local
+// storage, if the browser allows it.
 
 const NAME = "polity-preferences";
 
-/** The preferences; what is not chosen is `auto` or empty. */
+/** Reads the preferences. An unset theme is `auto`, an unset language is empty. */
 export function read() {
   try {
     const kept = JSON.parse(localStorage.getItem(NAME) ?? "{}");
@@ -17,11 +17,11 @@ export function read() {
   }
 }
 
-/** Keeps them; a browser that keeps nothing forgets them with the page. */
+/** Stores the preferences. If the browser has no storage, they last as long as the page. */
 export function keep(preferences) {
   try {
     localStorage.setItem(NAME, JSON.stringify(preferences));
   } catch {
-    // Nothing depends on it.
+    // The page works without stored preferences.
   }
 }

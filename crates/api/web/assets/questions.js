@@ -1,10 +1,10 @@
-// The questions to the person that have no answer yet, however long ago they were asked.
+// Finds the unanswered questions to the person, however old they are.
 
 import { isOpenQuestion } from "./state.js";
 
 const PAGE = 200;
 
-/** All of them, the newest first. Most are among the newest messages; the tasks say where there are more. */
+/** Returns all open questions, newest first. Most are on the newest page; `waitingForUser` of a task reveals more. */
 export async function openQuestions(api) {
   const found = new Map();
   const learn = (messages) => {
@@ -18,7 +18,7 @@ export async function openQuestions(api) {
   return [...found.values()].sort((a, b) => (a.id < b.id ? 1 : -1));
 }
 
-/** The tasks in which something is asked. */
+/** Yields the tasks with open questions. */
 async function* waiting(api) {
   let after;
   do {
@@ -28,7 +28,7 @@ async function* waiting(api) {
   } while (after);
 }
 
-/** Pages back in a task until as many are found as it has. */
+/** Reads the messages of a task backwards, page by page, until all its open questions are found. */
 async function search(api, task, found, learn) {
   const missing = () => [...found.values()].filter((message) => message.task === task.id).length < task.waitingForUser;
   let before;

@@ -1,11 +1,12 @@
-// A reading that has to succeed: what could not be read stays wanted, and is tried again.
+// A read that is retried until it succeeds.
 
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 3_000;
 
 /**
- * Makes a function that asks for a reading: at once the first time, then a while after the first of several wishes; never
- * two at a time, and again whenever somebody wished for it meanwhile or it has failed. Ends with `signal`.
+ * Returns a function that requests a read. The first request reads at once; later ones wait for `delay`, so that
+ * several requests cause one read. Two reads never overlap. A request during a read causes another read afterwards, and
+ * so does a failure. `signal` ends everything.
  */
 export function kept(read, { delay = 100, signal, later = setTimeout } = {}) {
   let first = true;
@@ -28,7 +29,7 @@ export function kept(read, { delay = 100, signal, later = setTimeout } = {}) {
       done = goal;
       pause = FIRST_PAUSE_MS;
     } catch {
-      // Whether the daemon is there at all is told by the stream.
+      // The event stream reports whether the daemon is reachable at all.
       next = pause;
       pause = Math.min(LONGEST_PAUSE_MS, pause * 2);
     }

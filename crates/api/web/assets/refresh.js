@@ -1,11 +1,11 @@
-// Reads again what events have made stale: a while after the first of them, so that a burst is one reading, and never
-// twice at a time.
+// Rereads the parts of the model that events have made stale. It waits a moment after the first event, so that a burst
+// of events causes one read, and never runs two reads of a part at the same time.
 
 import { openQuestions } from "./questions.js";
 
 const DELAY_MS = { agents: 400, tasks: 700, services: 1500, config: 100, questions: 300 };
 
-/** Readings of each part of the model: what to ask, and what the model is told. */
+/** Returns a read function for each part of the model. Each one resolves to an action for the store. */
 function readings(api) {
   return {
     agents: async () => ({ type: "agents", ...(await api.agents()) }),
@@ -16,7 +16,7 @@ function readings(api) {
   };
 }
 
-/** Keeps the model of a store fresh. Gives a function that reads a part now. */
+/** Keeps the model of a store fresh. Returns a function that reads a part at once. */
 export function keepFresh(store, api) {
   const read = readings(api);
   const known = { agents: 0, tasks: 0, services: 0, config: 0, questions: 0 };
@@ -28,13 +28,13 @@ export function keepFresh(store, api) {
     const { begins } = store.model;
     try {
       const action = await read[part]();
-      // What was asked for before a new beginning says nothing now.
+      // If a reset happened during the read, the result is outdated.
       if (begins === store.model.begins) store.dispatch(action);
       known[part] = stale;
     } catch {
-      // The next try follows below; whether the daemon is there at all is told by the stream.
+      // The code below retries. The event stream reports whether the daemon is reachable at all.
     }
-    // A large society is read less often: what takes long is not done all the time.
+    // The pause grows with the duration of the read, so that reads of a large society do not keep the daemon busy.
     const rest = Math.min(10_000, DELAY_MS[part] + 4 * (performance.now() - before));
     setTimeout(() => {
       busy.delete(part);
@@ -56,10 +56,10 @@ export function keepFresh(store, api) {
   return async (part) => store.dispatch(await read[part]());
 }
 
-/** Reads everything for the first time; gives the event up to which it is known. */
+/** Reads everything for the first time. Returns the number of the last event that the data includes. */
 export async function readAll(store, api) {
   const read = readings(api);
-  // The agents first: what happens while the rest is read arrives again with the events.
+  // Reads the agents first and follows from their `asOf`, so that later changes arrive again as events.
   const agents = await read.agents();
   const rest = await Promise.all([read.tasks(), read.services(), read.config(), read.questions()]);
   for (const action of [agents, ...rest]) store.dispatch(action);

@@ -1,11 +1,11 @@
-// Where one is, as it stands in the address: `#/timeline`, `#/timeline/agent/reader-7k2f`.
+// The current page and detail in the address: `#/timeline`, `#/timeline/agent/reader-7k2f`.
 
-/** The pages of the main column; `society` is the tree, which has a column of its own where there is room. */
+/** The pages of the main column. `society` is the tree, which has a separate column on wide screens. */
 export const PAGES = ["conversation", "timeline", "tasks", "artifacts", "services", "society"];
 
 const DETAILS = ["agent", "message", "artifact"];
 
-/** Reads the part of an address behind the `#`. What it does not know is the first page. */
+/** Parses the part of an address after the `#`. An unknown page becomes the first page. */
 export function parse(hash) {
   const parts = hash.replace(/^#?\/?/, "").split("/");
   const page = PAGES.includes(parts[0]) ? parts[0] : PAGES[0];
@@ -21,7 +21,7 @@ function decoded(text) {
   }
 }
 
-/** Writes what `parse` reads. */
+/** Formats a page and its detail for the address; the reverse of `parse`. */
 export function write({ page, detail }) {
   return detail ? `#/${page}/${detail.kind}/${encodeURIComponent(detail.id)}` : `#/${page}`;
 }

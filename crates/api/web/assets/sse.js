@@ -1,6 +1,6 @@
-// Server-sent events, as they come in pieces.
+// An incremental parser of server-sent events.
 
-/** Reads a piece of a stream. `rest` is what the piece before left unfinished; gives the blocks and the new rest. */
+/** Parses the next piece of a stream. `rest` is the unparsed end of the piece before. Returns blocks and a new rest. */
 export function parse(rest, piece) {
   const text = rest + piece;
   const lines = text.split(/\r\n|\n|\r(?!$)/);
@@ -33,6 +33,6 @@ function read(lines) {
     else if (field === "id") id = value;
     else if (field === "event") event = value;
   }
-  // A stream may begin anew without saying anything else.
+  // A `reset` counts even without data.
   return data.length > 0 || event === "reset" ? { id, event, data: data.join("\n") } : null;
 }

@@ -1,20 +1,21 @@
-// What the page knows of the society: what was read from the server, and the events since. Pure: a model and what has
-// happened give the next model.
+// The page's model of the society: data read from the server, and the events since. Pure: a reducer computes the next
+// model from the current one and an action.
 //
-// Each agent carries `asOf`, the number of the event up to which it is known. So an event that came before an agent was
-// read changes nothing, and what was read before an event that is already here does not undo it. What an event does not
-// say (who waits for whom, what a call cost) makes a part of the model stale; `refresh.js` reads that again. `stale` counts
-// how often, and `returns` how often the connection came back: then nobody knows what was missed, and all is read again.
+// Each agent has `asOf`, the number of the last event that its data includes. So an event from before the read changes
+// nothing, and a read that started before an event does not undo that event. An event does not contain everything that
+// it changes (who waits for whom, the cost of a call). So it marks a part of the model as outdated by a counter in
+// `stale`, and `refresh.js` rereads that part. `returns` counts how often the connection came back. The page may have
+// missed events then, so it rereads everything.
 
-/** The states of an agent, in the order in which the first that holds counts. */
+/** The states of an agent, in order of precedence: if several apply, the first one counts. */
 export const STATES = ["thinking", "queued", "waiting", "parked", "paused", "idle", "ended"];
 
-/** How many roles are remembered, for the names of agents that are hired next. */
+/** Maximum number of roles to remember, for the names of newly hired agents. */
 const ROLES = 2000;
 
 const NOTHING_SPENT = { calls: 0, promptTokens: 0, completionTokens: 0 };
 
-/** A model that knows nothing yet. */
+/** Returns an empty model. */
 export function initial() {
   return {
     agents: new Map(),
@@ -32,7 +33,7 @@ export function initial() {
   };
 }
 
-/** The model after something has happened. */
+/** Returns the model after an action. */
 export function reduce(model, action) {
   switch (action.type) {
     case "connection":
@@ -65,13 +66,13 @@ function connected(model, connection) {
   return { ...model, connection, stale, returns: model.returns + 1 };
 }
 
-/** The events do not go on from where they were: nothing that is known counts any more. */
+/** The events do not continue from the last known one, so all data is discarded. */
 function begunAnew(model) {
   const { connection, stale, returns, begins } = model;
   return { ...initial(), connection, stale, returns: returns + 1, begins: begins + 1 };
 }
 
-/** All agents as they were read, each with its `asOf`; those of which more is known already stay as they are. */
+/** Merges the agents of a read into the known ones. An agent with newer data keeps that data. */
 function agentsRead(known, read) {
   const agents = new Map();
   for (const agent of read) {
@@ -96,7 +97,7 @@ function happened(model, entries) {
   return next;
 }
 
-/** Sets something in a part of the next model, which is copied at the first change: what stays the same is the same. */
+/** Returns functions that change parts of the next model. Copies a part at its first change; others stay identical. */
 function changes(model, next) {
   const own = (part) => {
     if (next[part] === model[part]) next[part] = part === "stale" ? { ...model.stale } : new Map(model[part]);
@@ -111,7 +112,7 @@ function changes(model, next) {
 
 function apply(next, change, entry) {
   const stale = (...parts) => parts.forEach(change.stale);
-  /** Changes an agent, unless it was read after this event. */
+  /** Changes an agent, unless its data already includes this event. */
   const touch = (id, changed) => {
     const agent = next.agents.get(id);
     if (!agent || agent.asOf >= entry.seq) return;
@@ -188,7 +189,7 @@ function halted(agent) {
   return agent.state === "ended" || agent.state === "paused" || agent.state === "parked";
 }
 
-/** The state of an agent whose turn is over. */
+/** Returns the state of an agent after its turn. */
 function resting(agent) {
   if (agent.waiting > 0) return "queued";
   return agent.waitsFor.length > 0 ? "waiting" : "idle";
@@ -218,20 +219,20 @@ function newTask(entry) {
   };
 }
 
-/** The title of a task is the first line of its prompt. */
+/** Returns the title of a task, which is the first line of its prompt, if this message is the prompt. */
 function titled(next, entry) {
   const first = entry.from === "user" && entry.to === "root" && next.tasks.get(entry.task)?.title === "";
   return first ? { title: entry.text.split("\n", 1)[0].slice(0, 120) } : {};
 }
 
-/** How many agents there are in each state; the person is not counted. */
+/** Counts the agents in each state, without the person. */
 export function counts(agents) {
   const all = Object.fromEntries(STATES.map((state) => [state, 0]));
   for (const agent of agents.values()) if (agent.id !== "user") all[agent.state] += 1;
   return all;
 }
 
-/** Whether a message asks the person something and has no answer yet. */
+/** Whether a message is an unanswered question to the person. */
 export function isOpenQuestion(message) {
   return message.to === "user" && message.expects === "answer" && !message.answeredBy
     && message.state !== "bounced" && message.state !== "failed";

@@ -1,9 +1,9 @@
-// Holds the model and what the person looks at; tells the views once per frame, however much has happened.
+// Holds the model and the state of the user interface. Notifies the views of changes, at most once per frame.
 
 import { fresh } from "./draft.js";
 import { initial, reduce } from "./state.js";
 
-/** How long a frame is waited for: a page that nobody sees gets none, also if it was asked for before. */
+/** Longest wait for a frame, in milliseconds: browsers give no frames to a hidden page. */
 const FRAME_MS = 250;
 
 export class Store {
@@ -16,33 +16,33 @@ export class Store {
     this.cancel = null;
   }
 
-  /** Something has happened to the model. */
+  /** Applies an action to the model. */
   dispatch(action) {
-    // Events from before a new beginning do not count.
+    // Events from before a reset are outdated.
     if (action.type === "reset") this.waiting = [];
     this.model = reduce(this.model, action);
     this.ask();
   }
 
-  /** Events have happened: they are taken together, at the next frame. */
+  /** Queues events; the next frame applies them together. */
   events(entries) {
     for (const entry of entries) this.waiting.push(entry);
     this.ask();
   }
 
-  /** The person looks at something else. */
+  /** Changes the state of the user interface. */
   look(change) {
     this.ui = { ...this.ui, ...change };
     this.ask();
   }
 
-  /** The person writes. The draft is kept here, so that no view that is built anew loses it. */
+  /** Stores the person's draft. It is kept here, so that rebuilding the views does not lose it. */
   write(draft) {
     this.draft = draft;
     this.ask();
   }
 
-  /** Calls a view now, and whenever something has changed; gives what ends that. */
+  /** Calls a view now and after every change. Returns a function that ends the subscription. */
   subscribe(view) {
     this.views.add(view);
     call(view, this.model, this.ui, []);
@@ -70,7 +70,7 @@ export class Store {
   }
 }
 
-/** A view that fails does not keep the others from being told. */
+/** Calls a view and logs its failure, so that the other views are still notified. */
 function call(view, ...what) {
   try {
     view(...what);

@@ -1,20 +1,20 @@
-// Follows the events without a gap and without a double, also when the connection or the daemon goes away meanwhile.
+// Follows the events without gaps and duplicates, even if the connection or the daemon fails meanwhile.
 //
-// The stream is read with `fetch`, not with `EventSource`: it tells a session that is gone from a daemon that is gone,
-// and gives events of every kind. `arrange` decides what arrives in its place and what does not.
+// It uses `fetch` instead of `EventSource`, because `fetch` distinguishes a lost session from a lost daemon and
+// delivers events of every kind. `arrange` decides which events are next in order.
 
 import { ApiError, address, refusal } from "./api.js";
 import { parse } from "./sse.js";
 
-/** The server says something at least every 15 seconds; what is silent for longer is not there any more. */
+/** Longest silence of a stream. The server sends a keep-alive every 15 seconds, so after that it must be gone. */
 const SILENCE_MS = 45_000;
 const FIRST_PAUSE_MS = 300;
 const LONGEST_PAUSE_MS = 5_000;
 const PAGE = 500;
-/** How often a page that nobody looks at asks what has happened: it holds no connection, of which a browser has few. */
+/** Polling interval of a hidden page. It holds no stream, because a browser allows few connections per host. */
 const AWAY_MS = 30_000;
 
-/** Whether somebody looks at the page, as far as the browser tells. */
+/** Tells whether the page is hidden, as far as the browser knows. */
 export const presence = {
   away: () => document.hidden,
   watch(listener) {
@@ -24,8 +24,8 @@ export const presence = {
 };
 
 /**
- * What arrives after the event `last`: `taken` is next in line; with `asks`, numbers are missing, and a page must say
- * whether they were given to anything; what came before is dropped.
+ * Sorts out the entries that arrive after the event `last`. `taken` are the next ones in order; earlier ones are
+ * dropped. `asks` means that numbers are missing. The caller must read a page, because events may have these numbers.
  */
 export function arrange(last, entries) {
   const taken = [];
@@ -39,7 +39,7 @@ export function arrange(last, entries) {
   return { taken, asks: false };
 }
 
-/** Resolves when somebody comes back to the page, after a time, or when it is to stop. */
+/** Resolves when the page becomes visible, after `patience` milliseconds, or when `signal` aborts. */
 function comesBack(presence, signal, patience) {
   return new Promise((resolve) => {
     const look = () => { if (!presence.away()) done(); };
@@ -56,8 +56,8 @@ function comesBack(presence, signal, patience) {
 }
 
 /**
- * Follows from the event `last` on, until `signal` says to stop. `onreset` is called where the events do not go on from
- * there: it reads everything, and gives the event from which on to follow, or nothing to end.
+ * Follows the events after `last` until `signal` aborts. If the events do not continue from there, calls `onreset`,
+ * which rereads everything and returns the event to follow from, or `null` to stop.
  */
 export async function follow({ last, page, leave, onentries, onstate, onreset, signal, presence }) {
   let at = last;
@@ -76,7 +76,7 @@ export async function follow({ last, page, leave, onentries, onstate, onreset, s
     }
   };
 
-  /** Where nobody looks no stream is held; now and then a page says what has happened. */
+  /** While the page is hidden, reads new events from time to time instead of holding a stream. */
   const whileAway = async () => {
     while (presence.away() && !signal.aborted) {
       await comesBack(presence, signal, AWAY_MS);
@@ -86,7 +86,7 @@ export async function follow({ last, page, leave, onentries, onstate, onreset, s
     }
   };
 
-  /** Takes what a stream brings until it ends; says whether the events begin anew. */
+  /** Reads a stream until it ends. Returns `true` if it ended with a reset. */
   const listen = async (stop, heard) => {
     const response = await fetch(address("/api/events", { after: at }), {
       headers: { Accept: "text/event-stream", "Last-Event-ID": String(at) }, signal: stop, cache: "no-store",
@@ -107,7 +107,7 @@ export async function follow({ last, page, leave, onentries, onstate, onreset, s
       const { taken, asks } = arrange(at, blocks.map((block) => JSON.parse(block.data)));
       take(taken);
       if (anew >= 0) return true;
-      // What arrived with the hole is in the page too.
+      // The page also contains the events after the gap.
       if (asks) await catchUp();
     }
   };
@@ -140,7 +140,7 @@ export async function follow({ last, page, leave, onentries, onstate, onreset, s
     } catch (error) {
       if (signal.aborted) return;
       if (error instanceof ApiError && error.status === 401) return;
-      // Nobody looks: that the stream was let go is no loss.
+      // The stream was closed because the page is hidden; this is not a failure.
       if (parted) continue;
       onstate("lost");
     } finally {

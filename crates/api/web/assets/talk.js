@@ -1,22 +1,22 @@
-// The stretch of a conversation that is held: without a gap, and never beyond a bound. Pure. Messages are in the order in
-// which they were accepted, and so are their ids.
+// The part of a conversation that the page holds: contiguous, and of limited length. Pure functions. Messages are in
+// the order in which the society accepted them; their ids sort in the same order.
 
-/** How many messages are held; what is older is read again when it is asked for. */
+/** Maximum number of messages to hold; others are read again on demand. */
 export const BOUND = 200;
 
-/** Nothing yet. `next`: where older ones are; `behind`: whether newer ones are not held. */
+/** Returns an empty part. `next` is the cursor for older messages; `behind` means that newer messages are not held. */
 export function nothingSaid() {
   return { messages: [], next: undefined, behind: false };
 }
 
-/** The newest page was read, and counts alone. */
+/** Returns the part that consists of the newest page only. */
 export function newestOf(page) {
   return { messages: page.messages, next: page.next, behind: false };
 }
 
 /**
- * The newest page was read again. Where it does not join what is held, somebody at the end sees the page; somebody who
- * reads far back keeps what is there, and is `behind`.
+ * Merges a new read of the newest page. If there is a gap between it and the held messages: at the end of the list the
+ * page replaces them; further back they stay, and the part is `behind`.
  */
 export function caughtUp(held, page, atEnd) {
   if (held.messages.length === 0 && !held.behind) return newestOf(page);
@@ -24,7 +24,7 @@ export function caughtUp(held, page, atEnd) {
   const first = page.messages[0]?.id;
   const joined = !page.next || held.messages.some((message) => fresh.has(message.id));
   if (!joined) return atEnd ? newestOf(page) : { ...held, behind: true };
-  // What should be in the page and is not there any more was removed.
+  // Held messages that belong in this page but are missing there were deleted, so they are dropped.
   const older = page.next ? held.messages.filter((message) => message.id < first) : [];
   const messages = [...older, ...page.messages];
   const next = older.length > 0 ? held.next : page.next;
@@ -34,7 +34,7 @@ export function caughtUp(held, page, atEnd) {
   return { messages: kept, next: kept[0].id, behind: false };
 }
 
-/** The page before the oldest that is held was read: what no longer fits goes at the new end. */
+/** Adds the page before the oldest held message. If there are too many messages, the newest ones are dropped. */
 export function furtherBack(held, page) {
   const messages = [...page.messages, ...held.messages];
   return { messages: messages.slice(0, BOUND), next: page.next, behind: held.behind || messages.length > BOUND };

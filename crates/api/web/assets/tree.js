@@ -1,6 +1,6 @@
-// The society as rows of a tree. Pure.
+// The agents as rows of a tree. Pure functions.
 
-/** Of each agent its children, in the order in which they were hired. `""` has those whose parent is not known. */
+/** Maps each agent to its children, in the order of hiring. The key `""` has the agents without a known parent. */
 export function childrenOf(agents) {
   const children = new Map();
   for (const agent of agents.values()) {
@@ -18,8 +18,8 @@ function order(agent) {
 }
 
 /**
- * The rows that are to be seen. `view` has the ids that are `closed`, the `states` to show, a `text` to look for and
- * perhaps a `task`. Whoever has somebody to show below stays as the way there, marked `faint`.
+ * Returns the visible rows. `view` has the `closed` ids, the `states` to show, a `text` to search for and perhaps a
+ * `task`. An agent that does not match but has a matching descendant stays in the tree, marked `faint`.
  */
 export function rowsOf(agents, view) {
   const children = childrenOf(agents);
@@ -48,7 +48,7 @@ function says(agent, text) {
     .some((field) => field?.toLowerCase().includes(needle));
 }
 
-/** Each row with its place among its siblings and the place of its parent, as screen readers and keys want it. */
+/** Adds to each row its place among its siblings and the index of its parent, for screen readers and arrow keys. */
 function numbered(rows) {
   const path = [];
   const sizes = new Map();
@@ -63,7 +63,7 @@ function numbered(rows) {
   return rows;
 }
 
-/** Where a key leads in a tree: to another row, or to `open` or `close` this one. */
+/** Returns the effect of a key in the tree: another row, or to `open` or `close` the current one. */
 export function step(rows, at, key) {
   const row = rows[at];
   if (!row) return rows.length > 0 ? { at: 0 } : null;

@@ -1,19 +1,19 @@
-// Lists of any length with few elements: only the rows in sight, and some beside them, exist.
+// Lists of any length with few elements: only the visible rows, and some above and below them, have elements.
 
 import { h } from "./dom.js";
 import { morph } from "./morph.js";
 
-/** How far beyond the sight rows are made, in pixels. */
+/** Pixels above and below the visible area in which rows get elements too. */
 const MARGIN = 400;
 
-/** Where each row begins; one more number than rows, the last is where the list ends. */
+/** Returns the vertical position of each row, and as one more number the end of the list. */
 export function offsets(rows, heightOf) {
   const starts = new Float64Array(rows.length + 1);
   for (let at = 0; at < rows.length; at += 1) starts[at + 1] = starts[at] + heightOf(rows[at]);
   return starts;
 }
 
-/** The row at a height: the last that begins at or above it. */
+/** Returns the index of the row at a vertical position. */
 export function rowAt(starts, top) {
   let low = 0;
   let high = Math.max(0, starts.length - 2);
@@ -25,7 +25,7 @@ export function rowAt(starts, top) {
   return low;
 }
 
-/** The first row in sight and the one after the last. */
+/** Returns the index of the first visible row, and of the row after the last one. */
 export function inSight(starts, top, height, margin = MARGIN) {
   const count = starts.length - 1;
   if (count === 0) return { first: 0, end: 0 };
@@ -35,8 +35,8 @@ export function inSight(starts, top, height, margin = MARGIN) {
 }
 
 /**
- * A list that scrolls. `keyOf(row)` names a row, `heightOf(row)` says how high it is without measuring, `draw(row, at)`
- * makes its element, and `same(before, after)` says whether that still shows the row.
+ * A scrolling list. `keyOf(row)` returns the row's key, `heightOf(row)` computes its height without measuring,
+ * `draw(row, at)` creates its element, and `same(before, after)` tells whether the element can stay unchanged.
  */
 export class VirtualList {
   constructor({ keyOf, heightOf, draw, same = Object.is, onscroll = () => {} }) {
@@ -50,7 +50,7 @@ export class VirtualList {
     this.stuck = false;
   }
 
-  /** Whether the end of the list is in sight. */
+  /** Whether the end of the list is visible. */
   atEnd() {
     return this.element.scrollTop + this.element.clientHeight >= this.starts[this.rows.length] - 24;
   }
@@ -59,7 +59,7 @@ export class VirtualList {
     this.element.scrollTop = this.starts[this.rows.length];
   }
 
-  /** Other rows. `hold` says what stays where it is: `"top"` the number of pixels, `"row"` the row in sight, `"end"` the end. */
+  /** Replaces the rows. `hold` is what stays in place: the pixel offset (`"top"`), the first visible row or the end. */
   replace(rows, hold = "top") {
     const { element } = this;
     const first = this.rows.length > 0 ? rowAt(this.starts, element.scrollTop) : -1;
@@ -77,7 +77,7 @@ export class VirtualList {
     this.paint();
   }
 
-  /** Scrolls as little as needed to have a row in sight. */
+  /** Scrolls as little as needed to make a row visible. */
   reveal(at) {
     if (at < 0 || at >= this.rows.length) return;
     const { element } = this;
@@ -87,7 +87,7 @@ export class VirtualList {
     this.paint();
   }
 
-  /** Makes the rows in sight, keeps those that still are, removes the others. */
+  /** Creates elements for the visible rows, keeps existing ones, and removes all others. */
   paint() {
     const { first, end } = inSight(this.starts, this.element.scrollTop, this.element.clientHeight);
     const kept = new Map();
@@ -97,7 +97,7 @@ export class VirtualList {
       const key = this.keyOf(row);
       let drawn = this.shown.get(key);
       if (!drawn || !this.same(drawn.row, row)) {
-        // The element stays: a press on it that has not been let go yet becomes a click.
+        // Keeps the element, so that a mouse press that began on it still becomes a click.
         const element = this.drawn(row, at);
         drawn = { row, element: drawn ? morph(drawn.element, element) : element };
       }
@@ -113,7 +113,7 @@ export class VirtualList {
     this.shown = kept;
   }
 
-  /** The element of a row; one that cannot be drawn is empty, so that the others are there. */
+  /** Creates the element of a row. If that fails, the row is empty, so that the other rows still appear. */
   drawn(row, at) {
     try {
       return this.draw(row, at);
@@ -123,7 +123,7 @@ export class VirtualList {
     }
   }
 
-  /** Draws all again, because something that rows show beside themselves has changed. */
+  /** Redraws all rows, because data outside the rows has changed. */
   redraw() {
     for (const { element } of this.shown.values()) element.remove();
     this.shown = new Map();

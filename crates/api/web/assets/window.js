@@ -1,26 +1,26 @@
-// The part of the events that the timeline holds: a stretch without gaps that grows at both ends by pages, at the new
-// end by what happens, and never beyond a bound. Pure.
+// The window of events that the timeline holds. It is contiguous and of limited length. Pages extend it at both ends,
+// and live events extend it at the new end. Pure functions.
 
-/** How many events are held at most, and how many are read at a time. */
+/** Maximum number of events to hold, and events per read. */
 export const BOUND = 3000;
 export const PAGE = 250;
 
 /**
- * Nothing yet. `tail`: whether it reaches up to now; `head`: whether it reaches back to the oldest there is. `heard`: the
- * newest event known to exist that may lie behind the stretch.
+ * Returns an empty window. `tail`: whether it reaches up to now. `head`: whether it reaches back to the oldest event.
+ * `heard`: the newest event known to exist, which may be newer than the window.
  */
 export function empty() {
   return { entries: [], head: false, tail: true, missed: 0, heard: 0, loading: true, meanwhile: [] };
 }
 
-/** The newest page was read. */
+/** Returns the window after a read of the newest page. */
 export function newest(window, page) {
   const { kept, cut } = bounded([...page, ...cameAfter(window, page)], "old");
   const heard = Math.max(window.heard, seqOf(kept));
   return { ...empty(), loading: false, head: page.length < PAGE && !cut, tail: seqOf(kept) >= heard, heard, entries: kept };
 }
 
-/** The oldest page was read. */
+/** Returns the window after a read of the oldest page. */
 export function oldest(window, page) {
   const came = cameAfter(window, page);
   const { kept } = bounded(page.length < PAGE ? [...page, ...came] : page, "new");
@@ -29,7 +29,7 @@ export function oldest(window, page) {
   return { ...empty(), loading: false, head: true, tail, heard, entries: kept, missed: tail ? 0 : came.length };
 }
 
-/** The page before the oldest that is held was read. What no longer fits goes at the new end. */
+/** Adds the page before the oldest held event. If there are too many events, the newest ones are dropped. */
 export function older(window, page) {
   const first = window.entries[0]?.seq ?? Infinity;
   const { kept, cut } = bounded([...page.filter((entry) => entry.seq < first), ...window.entries], "new");
@@ -40,9 +40,9 @@ export function older(window, page) {
 }
 
 /**
- * The page after the newest that is held was read; `asked` is what was heard of when it was asked for. A short page has
- * all there was then, but not what was heard of since: only without such does the stretch reach up to now. What no longer
- * fits goes at the old end.
+ * Adds the page after the newest held event. `asked` is the value of `heard` when the page was requested. A short page
+ * has all events up to that time but none since, so the window reaches up to now only if nothing newer was heard of. If
+ * there are too many events, the oldest ones are dropped.
  */
 export function newer(window, page, asked) {
   const last = seqOf(window.entries);
@@ -56,8 +56,8 @@ export function newer(window, page, asked) {
 }
 
 /**
- * Events happened. They belong to the stretch if it reaches up to now; else they are counted, and read later. `watching`
- * says which end may be cut: `end` where one looks at the newest, `middle` where one reads further up.
+ * Adds live events if the window reaches up to now; otherwise counts them, to be read later. `watching` decides which
+ * end may be cut: the old one for `end` (the person looks at the newest events), the new one for `middle`.
  */
 export function live(window, entries, watching) {
   if (entries.length === 0) return window;
@@ -79,12 +79,12 @@ export function live(window, entries, watching) {
   return { ...window, entries: kept, heard, tail: !cut, missed: window.missed + all.length - kept.length };
 }
 
-/** What happened while a page was read, and is not in it. */
+/** Returns the live events that arrived during a read and are not in its page. */
 function cameAfter(window, page) {
   return window.meanwhile.filter((entry) => entry.seq > seqOf(page));
 }
 
-/** The number of the last of some events. */
+/** Returns the number of the last event in a list, 0 for an empty one. */
 function seqOf(entries) {
   return entries.at(-1)?.seq ?? 0;
 }

@@ -1,4 +1,4 @@
-// The page of an agent: what it is for, whom it knows, what it has said and heard, and what its model would be sent now.
+// The detail view of an agent: its brief, contacts and history, and the request that would go to its model now.
 
 import { h, fill, append } from "../dom.js";
 import { passes } from "../draft.js";
@@ -27,7 +27,7 @@ export function showAgent(app, id, title, body, signal) {
   fill(title, app.nameOf(id));
 
   const head = h("div.agent-head");
-  // The person has one part only, and so no tabs.
+  // The person has only an overview, so there are no tabs.
   const tabs = offered.length === 0 ? null : h("div.tabs", { role: "tablist", "aria-label": t("agent.parts"), onkeydown: ontabkey });
   const panel = h("div.panel", tabs ? { role: "tabpanel", id: "agent-panel", tabindex: "0" } : {});
   append(fill(body), [head, tabs, panel]);
@@ -37,7 +37,7 @@ export function showAgent(app, id, title, body, signal) {
       detail = await api.agent(id);
       task ??= store.ui.task && detail.tasks.includes(store.ui.task) ? store.ui.task : detail.tasks[0] ?? null;
       drawHead();
-      // The other parts are read when they are chosen: what one reads must not move away under one's eyes.
+      // The other tabs are read only when selected, so that their content does not move while the person reads it.
       if (tab === "overview" || !panel.hasChildNodes()) await drawPanel();
     } catch (error) {
       if (!detail || !passes(error)) fill(panel, trouble(app, error, load));
@@ -95,7 +95,7 @@ export function showAgent(app, id, title, body, signal) {
     }
   }
 
-  /** The overview is drawn again and again while one reads it; the other parts only when one asks. */
+  /** Shows the content of a tab. Updates the overview in place, because it changes often; replaces the other tabs. */
   function show(part, content) {
     if (part === "overview" && shown === part) refill(panel, content);
     else fill(panel, content);
@@ -218,7 +218,7 @@ export function showAgent(app, id, title, body, signal) {
       ...requestBody(found.request)];
   }
 
-  /** The body of a request: message by message, and all of it as JSON. */
+  /** Shows the body of a request: message by message, and the whole as JSON. */
   function requestBody(body) {
     const messages = Array.isArray(body?.messages) ? body.messages : [];
     return [section(t("request.messages", { n: messages.length }), h("div.history", {}, messages.map((message) =>

@@ -1,4 +1,4 @@
-// An artifact, shown as far as a browser can show it safely. Text becomes text, never markup.
+// The detail view of an artifact, as far as a browser can show it safely. Text stays text and never becomes markup.
 
 import { contentOf } from "../api.js";
 import { h, fill } from "../dom.js";

@@ -1,4 +1,4 @@
-// All artifacts, pictures as pictures.
+// The page with all artifacts; images appear as pictures.
 
 import { contentOf } from "../api.js";
 import { h, fill, icon } from "../dom.js";
@@ -34,7 +34,7 @@ export function mountArtifacts(app) {
     }, icon(one), t(`kind.${one}`))));
   }
 
-  /** The newest are read; `more` reads on behind them. */
+  /** Reads the newest artifacts; `more` reads older ones. */
   const load = kept(async () => {
     generation += 1;
     const mine = generation;

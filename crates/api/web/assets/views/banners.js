@@ -1,4 +1,4 @@
-// What must not be overlooked: the connection is gone, agents wait for the person, the configuration is not as it should be.
+// Banners for what the person must not miss: a lost connection, open questions, and problems in the configuration.
 
 import { h, icon } from "../dom.js";
 import { firstLine } from "../format.js";
@@ -7,7 +7,7 @@ import { button, iconButton, who } from "./shared.js";
 
 const QUESTIONS = 3;
 
-/** Problems of the configuration, each with its place, and what was done about it. */
+/** Lists the problems of the configuration, each with its place and with what the daemon did about it. */
 export function problemList(app, problems) {
   const { t } = app;
   return h("ul.problems", {}, problems.map((problem) => h("li", { class: `problem-${problem.severity}` },
@@ -59,7 +59,7 @@ export function mountBanners(app) {
 
   return {
     element,
-    /** Says something for a while. */
+    /** Shows a notice for a few seconds. */
     say(text, sort = "fine") {
       const one = h("div", { class: `toast ${sort}` }, text, iconButton(t("close"), "close", () => one.remove()));
       said.append(one);

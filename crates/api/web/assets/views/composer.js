@@ -1,4 +1,4 @@
-// The box in which the person writes: to root or to any agent, with files by drop, paste or button.
+// The message box: the person writes to root or to any agent, and adds files by drop, paste or button.
 
 import { h, fill, icon } from "../dom.js";
 import { changed, failed, fresh, letter, passes, sendable, sending, stored } from "../draft.js";
@@ -9,7 +9,7 @@ import { button, iconButton } from "./shared.js";
 const FOUND = 12;
 const ATTEMPTS = 5;
 const PAUSE_MS = 700;
-/** How many files have been attached since the page was opened: each has a number of its own. */
+/** Counts the files attached since the page was opened; the count is also the next file's id. */
 let files = 0;
 
 export function mountComposer(app) {
@@ -24,7 +24,7 @@ export function mountComposer(app) {
       grow();
     },
     onkeydown: (event) => {
-      // While an input method is composing, Enter belongs to it.
+      // While an input method composes a character, Enter confirms its choice and must not send.
       if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
         event.preventDefault();
         send();
@@ -73,7 +73,7 @@ export function mountComposer(app) {
   attached,
   h("div.write-body", {}, text, iconButton(t("attach"), "attach", () => picker.click()), picker, sendButton));
 
-  // Files may be dropped anywhere on the page: elsewhere the browser would leave the page for them.
+  // Accepts dropped files anywhere on the page. Otherwise the browser would leave the page and open the file.
   document.addEventListener("dragover", (event) => {
     event.preventDefault();
     document.body.classList.add("dropping");
@@ -95,7 +95,7 @@ export function mountComposer(app) {
     if (store.draft.state !== "sending") put(changed(store.draft, change));
   }
 
-  /** Another draft, shown at once. */
+  /** Stores a draft and shows it at once. */
   function put(draft) {
     store.write(draft);
     draw();
@@ -121,7 +121,7 @@ export function mountComposer(app) {
     text.style.height = `${Math.min(text.scrollHeight + 2, 260)}px`;
   }
 
-  /** Says it, at most once: every attempt has the same key, and what is stored already is not stored again. */
+  /** Sends the draft. Every attempt has the same key and keeps stored files, so retries send nothing twice. */
   async function send() {
     if (!sendable(store.draft)) return;
     put(sending(store.draft, key()));
@@ -147,7 +147,7 @@ export function mountComposer(app) {
     }
   }
 
-  /** A key that nobody has used. */
+  /** Generates a random key. */
   function key() {
     return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
   }
@@ -254,7 +254,7 @@ export function mountComposer(app) {
     choices(task, draft.task, [h("option", { value: "" }, t("task.new")), offered]);
   }
 
-  /** What may be chosen; a list that is open stays open while nothing in it changes. */
+  /** Updates the options of a select. An open list stays open if its options do not change. */
   function choices(select, chosen, options) {
     refill(select, options);
     if (select.value !== (chosen ?? "")) select.value = chosen ?? "";
@@ -263,7 +263,7 @@ export function mountComposer(app) {
   return {
     element,
     focus: () => text.focus(),
-    /** Begins a message to somebody; what was written stays. */
+    /** Sets the receiver of the draft and keeps its text. */
     address(to, inTask) {
       edit({ to, task: to === "root" ? inTask ?? null : null });
       text.focus();

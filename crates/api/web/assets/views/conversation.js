@@ -1,4 +1,4 @@
-// What the person and the society have said to each other, whole and with its pictures.
+// The page with the messages between the person and the society, in full and with pictures.
 
 import { h, fill } from "../dom.js";
 import { arrange, refill } from "../morph.js";
@@ -13,7 +13,7 @@ const LONG = 6000;
 export function mountConversation(app) {
   const { store, t, api } = app;
   let held = nothingSaid();
-  // Not read yet: `null` would be all tasks.
+  // `undefined` means that nothing was read yet; `null` means all tasks.
   let task;
   let generation = 0;
   let anew = true;
@@ -25,7 +25,7 @@ export function mountConversation(app) {
   const start = h("div.conversation-start");
   const list = h("div.messages", { role: "log", "aria-label": t("page.conversation") });
   const scroll = h("div.scroll", { tabindex: "0" }, start, list);
-  // Pictures come later than the text around them, and the box below grows: whoever was at the end stays there.
+  // Pictures load later than the text, and the message box can grow. If the end was visible, it stays visible.
   let stuck = true;
   scroll.addEventListener("scroll", () => {
     if (scroll.clientHeight === 0) return;
@@ -44,7 +44,7 @@ export function mountConversation(app) {
   const element = h("section.page.page-conversation", { "aria-label": t("page.conversation") }, chosen,
     h("div.scroll-holder", {}, scroll, toNow));
 
-  /** Something was said to the person or by the person: the newest are read again, because events hold no files. */
+  /** Rereads the newest page after a new message, because events do not contain attachments. */
   const catchUp = kept(async () => {
     const mine = generation;
     try {
@@ -64,7 +64,7 @@ export function mountConversation(app) {
     }
   }, { delay: 80, signal: app.signal });
 
-  /** Reads the newest, and forgets what was there. */
+  /** Discards the held messages and reads the newest page. */
   function load() {
     generation += 1;
     anew = true;
@@ -124,7 +124,7 @@ export function mountConversation(app) {
       const version = `${message.id} ${message.state} ${message.answeredBy ?? ""}`;
       wanted.push(drawn.get(version) ?? versioned(version, bubble(message)));
     }
-    // What is there stays: it is not announced again, and what plays goes on.
+    // Keeps existing elements, so that screen readers do not announce them again and playing media continues.
     arrange(list, wanted);
     markShown();
   }
@@ -174,7 +174,7 @@ export function mountConversation(app) {
     return [body, more];
   }
 
-  /** The person has seen what is on a page that is being looked at. */
+  /** Records that the person has seen the held messages, if this page is visible. */
   function markShown() {
     if (document.hidden || store.ui.route.page !== "conversation") return;
     for (const message of held.messages) {

@@ -1,4 +1,4 @@
-// The column beside the page: an agent, a message or an artifact.
+// The detail column next to the page: an agent, a message or an artifact.
 
 import { h, fill } from "../dom.js";
 import { showAgent } from "./agent.js";
@@ -12,7 +12,7 @@ export function mountDetail(app) {
   const { t } = app;
   let shown = null;
   let view = null;
-  // Ends what reads for the one that was open before.
+  // Aborted to end the reads of the previous detail view.
   let open = new AbortController();
 
   const title = h("h2", { tabindex: "-1" });

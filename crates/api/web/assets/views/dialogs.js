@@ -1,10 +1,10 @@
-// Questions and help that stand above the page.
+// Dialogs on top of the page: confirmations and help.
 
 import { append, h } from "../dom.js";
 import { SHORTCUTS } from "../keys.js";
 import { button, iconButton } from "./shared.js";
 
-/** Opens a dialog; gives what the person chose, or an empty text. */
+/** Opens a dialog and resolves to the person's choice; an empty string if the person cancels. */
 function ask(element) {
   document.body.append(element);
   return new Promise((resolve) => {
@@ -16,7 +16,7 @@ function ask(element) {
   });
 }
 
-/** Asks before an agent is paused, resumed or stopped: it alone, or all below it too. Gives the scope, or nothing. */
+/** Asks for confirmation before steering an agent, and for the scope. Resolves to the scope, or to an empty string. */
 export async function askScope(app, id, verb, below) {
   const { t } = app;
   const choice = (value, checked) => h("label.choice", {}, h("input", { type: "radio", name: "scope", value, checked }), h("span", {}, t(`scope.${value}`, { n: below })));
@@ -33,7 +33,7 @@ export async function askScope(app, id, verb, below) {
   return ask(dialog);
 }
 
-/** Asks before a task is stopped. Gives whether it is to be. */
+/** Asks for confirmation before a task is stopped. Resolves to whether to stop it. */
 export async function askStopTask(app, title) {
   const { t } = app;
   const dialog = h("dialog", { "aria-labelledby": "ask-title" });
@@ -47,7 +47,7 @@ export async function askStopTask(app, title) {
   return (await ask(dialog)) === "stop";
 }
 
-/** Lists the shortcuts. */
+/** Shows the list of keyboard shortcuts. */
 export function showHelp(app) {
   const { t } = app;
   if (document.querySelector("dialog.help")) return;

@@ -1,4 +1,4 @@
-// The frame around everything: where one is, whether the daemon is there, light or dark, the language.
+// The frame around all pages: navigation, state of the connection, theme and language.
 
 import { h, fill, icon } from "../dom.js";
 import { PAGES, write } from "../route.js";
@@ -13,7 +13,7 @@ export function mountFrame(app, { banners, tree, pages, composer, detail }) {
   const links = Object.fromEntries(PAGES.map((page) => [page, h("a", {
     href: write({ page, detail: null }), class: `to-${page}`,
     onclick: (event) => {
-      // On a wide page what is open beside stays open.
+      // A click on the bare link would close the detail column; `go` keeps it open on wide screens.
       event.preventDefault();
       app.go(page);
     },

@@ -1,4 +1,4 @@
-// A message, whole.
+// The detail view of a message, with its full text.
 
 import { h, fill } from "../dom.js";
 import { passes } from "../draft.js";

@@ -1,10 +1,10 @@
-// What an event says, in words with links.
+// Describes events in sentences with links.
 
 import { h } from "../dom.js";
 import { firstLine } from "../format.js";
 import { routingChip, artifactIdChip, artifactChip, spent, titleOf, who, detailLink } from "./shared.js";
 
-/** Events that say something by themselves: a text stands below their first line. */
+/** Returns the text that stands below the first line of an event; empty for most kinds. */
 export function textOf(entry) {
   switch (entry.event) {
     case "message_accepted":
@@ -24,15 +24,13 @@ export function textOf(entry) {
   }
 }
 
-/** Artifacts that an event is about, as chips: attachments, or how each was shown to a model. */
+/** Returns chips for the artifacts of an event: its attachments, or how each artifact was shown to a model. */
 export function chipsOf(app, entry) {
   switch (entry.event) {
     case "message_accepted":
       return (entry.attachments ?? []).map((id) => artifactIdChip(app, id));
     case "model_answered":
       return (entry.content ?? []).map((shown) => routingChip(app, shown));
-    case "answer_settled":
-      return t.parts(key, { agent: who(app, entry.agent), message: detailLink(app, "message", entry.message, {}, entry.message) });
     case "artifact_stored":
       return [artifactChip(app, artifactOf(entry))];
     default:
@@ -40,18 +38,18 @@ export function chipsOf(app, entry) {
   }
 }
 
-/** How many chips it has, without making them. */
+/** Counts the chips of an event without creating them. */
 export function chipCount(entry) {
   return entry.attachments?.length ?? (entry.event === "model_answered" ? entry.content?.length ?? 0 : 0);
 }
 
-/** Whether something went wrong. */
+/** Whether an event reports a failure. */
 export function isTrouble(entry) {
   return ["model_failed", "agent_parked", "deadlock_found", "message_bounced", "limit_reached", "config_refused",
     "artifact_unreadable"].includes(entry.event) || Boolean(entry.failure) || Boolean(entry.error);
 }
 
-/** What a stored artifact is, as far as its event tells. */
+/** Builds the description of a stored artifact from its event. */
 export function artifactOf(entry) {
   return {
     id: entry.artifact, kind: entry.kind, filename: entry.filename, size: entry.size, mimeType: entry.mimeType,
@@ -59,7 +57,7 @@ export function artifactOf(entry) {
   };
 }
 
-/** The first line of an event. */
+/** Returns the first line of an event as text and links. */
 export function sentence(app, entry) {
   const { t } = app;
   const key = `event.${entry.event}`;
@@ -126,7 +124,7 @@ export function sentence(app, entry) {
   }
 }
 
-/** The type of a message, in words. */
+/** Returns the name of a message type; the type itself if it has no text. */
 export function typeName(app, type) {
   return app.t.has(`type.${type}`) ? app.t(`type.${type}`) : type;
 }

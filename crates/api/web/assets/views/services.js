@@ -1,4 +1,4 @@
-// The models: what each can do, how it is doing, what it has cost; and the configuration that they stand in.
+// The page with the services: capabilities, state and cost of each. It also shows the configuration.
 
 import { h, fill, icon } from "../dom.js";
 import { refill } from "../morph.js";

@@ -1,24 +1,24 @@
-// Pieces that several views show.
+// Elements that several views use.
 
 import { contentOf } from "../api.js";
 import { h, icon } from "../dom.js";
 import { cost, isTime, moment, short, size, whole } from "../format.js";
 import { write } from "../route.js";
 
-/** A link to the page of an agent, a message or an artifact, beside the page one is on. */
+/** Creates a link that opens an agent, a message or an artifact in the detail column, next to the current page. */
 export function detailLink(app, kind, id, properties, ...children) {
   const href = write({ page: app.store.ui.route.page, detail: { kind, id } });
   return h("a", {
     href,
     onclick: (event) => {
-      // The page may have changed since this link was made.
+      // The current page may have changed since the link was created.
       event.currentTarget.href = write({ page: app.store.ui.route.page, detail: { kind, id } });
     },
     ...properties,
   }, ...children);
 }
 
-/** What somebody is called: a name of its own, else its role; the person and the system in words. */
+/** Returns the name to show for an id: the agent's name or else its role; a word for the person and the system. */
 export function nameOf(app, id) {
   if (id === "user") return app.t("you");
   if (id === "system") return app.t("system");
@@ -26,25 +26,25 @@ export function nameOf(app, id) {
   return agent ? agent.name ?? agent.role : id;
 }
 
-/** Somebody, as a link to the page of that agent; with the id, because names need not be unique. */
+/** Creates a link to an agent. It includes the id, because several agents may have the same name. */
 export function who(app, id) {
   const name = nameOf(app, id);
   if (id === "user" || id === "system") return h(`span.who.who-${id}`, {}, name);
   return detailLink(app, "agent", id, { class: "who" }, name, name === id ? null : h("span.id", {}, id));
 }
 
-/** The state of an agent: a shape, and its word. */
+/** Shows the state of an agent as an icon and a word. */
 export function stateMark(app, state) {
   return h("span", { class: `state state-${state}` }, icon(state), app.t(`state.${state}`));
 }
 
-/** A moment, in short; in full where one points at it. */
+/** Shows a time in short form, and in full as a tooltip. */
 export function time(app, at, text) {
   return h("time", { datetime: isTime(at) ? new Date(at).toISOString() : null, title: whole(at, app.t.language) },
     text ?? moment(at, Date.now(), app.t.language));
 }
 
-/** How an artifact was shown to a model: what the model got, and of which artifact. */
+/** Shows how a model got an artifact: as text, as a picture, as sound, as a file, or as a description. */
 export function routingChip(app, shown) {
   const shape = { text: "text", image_url: "image", input_audio: "audio", file: "document", described: "described" };
   const words = app.t.has(`routing.${shown.routing}`) ? app.t(`routing.${shown.routing}`) : shown.routing;
@@ -54,20 +54,20 @@ export function routingChip(app, shown) {
     h("span.chip-note", {}, words));
 }
 
-/** An artifact, named. */
+/** Shows an artifact as a chip with its name and size. */
 export function artifactChip(app, artifact) {
   app.knowArtifact(artifact);
   return detailLink(app, "artifact", artifact.id, { class: "chip" }, icon(artifact.kind),
     h("span.chip-name", {}, artifact.filename ?? artifact.id), h("span.chip-note", {}, size(artifact.size)));
 }
 
-/** An artifact of which only the id is known here. */
+/** Shows an artifact as a chip if only its id is known. */
 export function artifactIdChip(app, id) {
   return detailLink(app, "artifact", id, { class: "chip" }, icon("attach"),
     h("span.chip-name", {}, app.nameOfArtifact(id)));
 }
 
-/** An artifact in small: a picture is shown, sound and video can be played, anything else is named. */
+/** Shows a preview of an artifact: a picture, a player for sound or video, or for other kinds a chip. */
 export function preview(app, artifact) {
   app.knowArtifact(artifact);
   const name = artifact.filename ?? artifact.id;
@@ -86,27 +86,27 @@ export function preview(app, artifact) {
   return artifactChip(app, artifact);
 }
 
-/** Tokens in and out, and what they cost where that is known. */
+/** Shows the tokens in and out, and their cost if it is known. */
 export function spent(app, usage) {
   const tokens = app.t("tokens", { in: short(usage.promptTokens), out: short(usage.completionTokens) });
   return h("span.spent", { title: app.t("tokens.title", usage) },
     usage.cost === undefined ? tokens : `${tokens} · ${app.t("cost", { amount: cost(usage.cost) })}`);
 }
 
-/** The title of a task. */
+/** Returns the title of a task, or its id if the title is not known. */
 export function titleOf(app, id) {
   const task = app.store.model.tasks.get(id);
   return task?.title || id;
 }
 
-/** Names with values, as a list of definitions; what has no value is left out. */
+/** Creates a definition list of names and values. Leaves out pairs without a value. */
 export function facts(...pairs) {
   return h("dl.facts", {}, pairs
     .filter(([, value]) => value !== undefined && value !== null && value !== "" && value !== false)
     .map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
 }
 
-/** A value that may be a text or a structure. */
+/** Shows a value that may be a text, a list of texts, or any JSON. */
 export function value(what) {
   if (typeof what === "string") return h("div.prose", {}, what);
   if (Array.isArray(what) && what.every((one) => typeof one === "string")) {
@@ -115,12 +115,12 @@ export function value(what) {
   return code(what);
 }
 
-/** JSON as it is. */
+/** Shows a text or formatted JSON in a code block. */
 export function code(what) {
   return h("pre.code", { tabindex: "0" }, typeof what === "string" ? what : JSON.stringify(what, null, 2));
 }
 
-/** Capabilities, what a model takes and what it gives. */
+/** Shows the input and output capabilities of a model. */
 export function capabilities(app, have) {
   if (!have) return null;
   const list = (name, all) => h("span.capabilities", {}, h("span.dim", {}, name),
@@ -129,35 +129,35 @@ export function capabilities(app, have) {
     list(app.t("capability.output"), have.output ?? []));
 }
 
-/** A button. */
+/** Creates a button with a label, and with an icon if `shape` names one. */
 export function button(label, onclick, properties = {}, shape = null) {
   return h("button", { type: "button", onclick, ...properties }, shape ? icon(shape) : null,
     label ? h("span.label", {}, label) : null);
 }
 
-/** A button that only shows a shape; its name is for those who point at it or cannot see it. */
+/** Creates a button with an icon only. Its name is the tooltip, and the label for screen readers. */
 export function iconButton(name, shape, onclick, properties = {}) {
   return h("button.bare", { type: "button", title: name, "aria-label": name, onclick, ...properties }, icon(shape));
 }
 
-/** That something could not be read, and why. */
+/** Shows why something could not be read, with a button to try again. */
 export function trouble(app, error, again) {
   return h("div.trouble", { role: "alert" }, icon("parked"), h("span", {}, app.explain(error)),
     again ? button(app.t("again"), again) : null);
 }
 
-/** A filter that counts, with what takes it away. */
+/** Shows an active filter; a click removes it. */
 export function filterChip(app, text, remove) {
   return h("button.chip.on", { type: "button", title: app.t("filter.remove"), onclick: remove },
     h("span.name", {}, text), icon("close"));
 }
 
-/** A place where nothing is. */
+/** Shows a text in place of an empty list. */
 export function nothing(text, ...more) {
   return h("div.nothing", {}, h("p", {}, text), more);
 }
 
-/** A part with a heading. */
+/** Creates a section with a heading. */
 export function section(title, ...content) {
   return h("section.part", {}, h("h3", {}, title), ...content);
 }

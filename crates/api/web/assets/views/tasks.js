@@ -1,4 +1,4 @@
-// What the person has asked for, and how each stands.
+// The page with the tasks and the state of each.
 
 import { h, icon } from "../dom.js";
 import { short } from "../format.js";

@@ -1,4 +1,4 @@
-// Who said what to whom, and what else happened: any number of events, of which only a stretch is held.
+// The page with all messages and other events. It holds only a window of them, see `window.js`.
 
 import { h, fill } from "../dom.js";
 import { GROUPS, brief, groupOf, kindsOf, matches } from "../events.js";
@@ -12,9 +12,9 @@ import { button, filterChip, iconButton, nothing, time, titleOf, trouble } from 
 const LINE = 30;
 const TEXT_LINE = 20;
 const CHIPS = 30;
-/** What stands beside a text: the time, and the margins. */
+/** Pixels next to a text: the column of the time, and the margins. */
 const BESIDE = 110;
-/** Before any number that an event can have. */
+/** A number above that of every event, to read the newest page. */
 const END = Number.MAX_SAFE_INTEGER;
 
 export function mountTimeline(app) {
@@ -106,7 +106,7 @@ export function mountTimeline(app) {
 
   const filtered = () => Boolean(filter.task || filter.agent || filter.kinds.length > 0);
 
-  /** Reads on where the person comes near an end of what is held. */
+  /** Reads another page when the person scrolls near an end of the window. */
   async function extend() {
     if (reading || window.loading || window.entries.length === 0) return;
     const { scrollTop, clientHeight } = list.element;
@@ -123,10 +123,10 @@ export function mountTimeline(app) {
       if (mine !== generation) return;
       window = up ? older(window, events) : newer(window, events, heard);
       show("row");
-      // A page that says less than was heard of since is not the end.
+      // Live events arrived during the read, so the page is not the end.
       more = down && !window.tail;
     } catch {
-      // Scrolling on asks again; whether the daemon is there is told elsewhere.
+      // Further scrolling retries. The banner reports whether the daemon is reachable.
     } finally {
       reading = false;
       if (more) extend();
@@ -191,7 +191,7 @@ export function mountTimeline(app) {
   };
 }
 
-/** Whether a text fits one line: estimated, because measuring would make the browser lay out what is not in sight. */
+/** Estimates whether a text fits one line. Measuring would make the browser lay out rows that are not visible. */
 function fitsOneLine(text, width) {
   if (text.length > 200 || text.includes("\n")) return false;
   let needs = 0;

@@ -1,4 +1,4 @@
-// The society as a tree that lives.
+// The tree of all agents, updated live.
 
 import { h, icon } from "../dom.js";
 import { refill } from "../morph.js";
@@ -118,7 +118,7 @@ export function mountTree(app) {
     }
   }
 
-  /** Which row the keys act on, and which one is open beside. */
+  /** Marks the row that the keys act on, and the row whose agent is open in the detail column. */
   function mark() {
     const at = rows.length > 0 ? rows[selected()].agent.id : null;
     const open = store.ui.route.detail?.kind === "agent" ? store.ui.route.detail.id : null;
