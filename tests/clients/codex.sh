@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Codex, unmodified, talks to a society through /v1/responses: a task, and the same session gone on with.
-# POLITY_BIN names the program [default: target/debug/polity]. Codex is installed into CLIENTS_CACHE
+# Tests unmodified Codex with a society through /v1/responses: a task, then another prompt in the same session.
+# POLITY_BIN names the polity program [default: target/debug/polity]. Codex is installed into CLIENTS_CACHE
 # [default: target/clients].
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
@@ -57,7 +57,7 @@ check() {
 ask "say hello"
 check "asked"
 ask resume --last "and once more"
-check "gone on"
+check "resumed"
 tasks="$("$polity" tasks --json --config "$work/config" --data "$work/data" | grep -c '"id"')"
 [ "$tasks" = 1 ] || { echo "the session became $tasks tasks"; exit 1; }
-echo "codex: all good, in one task"
+echo "codex: all checks passed, in one task"

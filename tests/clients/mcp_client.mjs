@@ -1,4 +1,4 @@
-// MCP's client for JavaScript, unmodified, drives a society: over HTTP, or over a process's standard streams.
+// Tests the unmodified MCP client for JavaScript with a society, over HTTP or over standard input and output.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
@@ -25,7 +25,7 @@ for (const name of ["give_task", "follow_task", "answer_question", "list_agents"
   assert(names.includes(name), name);
 }
 
-// With a schema of what comes out, the client checks each result against it.
+// The tools have output schemas, so the client checks each result against its schema.
 const call = async (name, args, options) => {
   const result = await client.callTool({ name, arguments: args }, undefined, options);
   assert(!result.isError, JSON.stringify(result));
@@ -40,7 +40,7 @@ const { task } = given.structuredContent;
 const progress = [];
 let [next, said, finished] = [0, [], false];
 for (let round = 0; !finished; round += 1) {
-  assert(round < 50, "the task comes to its end");
+  assert(round < 50, "the task has not ended after 50 calls of follow_task");
   const followed = await call("follow_task", { task, after: next, waitSeconds: 20 }, {
     onprogress: (told) => progress.push(told.message),
   });

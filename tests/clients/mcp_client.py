@@ -1,5 +1,6 @@
-"""MCP's client for Python, unmodified, drives a society: over HTTP, or over a process's standard streams; as clients
-began until 2025, with a handshake, and as they do since, without."""
+"""Tests the unmodified MCP client for Python with a society, over HTTP or over standard input and output.
+
+It does so twice: with the handshake that clients used until 2025, and without it, as clients connect since then."""
 
 import asyncio
 import base64
@@ -21,7 +22,7 @@ async def drive(client):
     for name in ["give_task", "follow_task", "answer_question", "list_agents", "read_artifact", "stop"]:
         assert tools[name].output_schema, name
 
-    # With a schema of what comes out, the client checks each result against it.
+    # The tools have output schemas, so the client checks each result against its schema.
     async def call(name, arguments, progress=None):
         result = await client.call_tool(name, arguments, progress_callback=progress)
         assert not result.is_error, result

@@ -1,4 +1,4 @@
-// OpenAI's client for JavaScript, unmodified, talks to a society: chat, streaming, a picture, errors.
+// Tests the unmodified OpenAI client for JavaScript with a society: chat, streaming, a picture, errors.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -16,7 +16,7 @@ for await (const one of client.models.list()) models.push(one.id);
 assert(models.includes("polity"), models.join());
 assert.equal((await client.models.retrieve("polity")).object, "model");
 
-// Chat, and the same conversation goes on with the same task.
+// Chat. The second request of a conversation continues the same task.
 const question = user(`介绍一下你自己 ${run}`);
 const first = await client.chat.completions.create({ model, messages: [question] }).withResponse();
 const [choice] = first.data.choices;
@@ -51,11 +51,11 @@ assert.match(reasoning, /root/);
 assert.equal(finish, "stop");
 assert(usage.total_tokens > 0);
 
-// The helper that puts a stream together.
+// The client's helper that assembles a stream.
 const helper = client.chat.completions.stream({ model, messages: [user(`帮手 ${run}`)] });
 assert(await helper.finalContent());
 
-// A picture: its bytes reach a model that sees.
+// A picture: its bytes reach a model with vision.
 const data = `data:image/png;base64,${readFileSync(picture).toString("base64")}`;
 const shown = await client.chat.completions.create({
   model,

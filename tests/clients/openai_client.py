@@ -1,4 +1,4 @@
-"""OpenAI's client for Python, unmodified, talks to a society: chat, streaming, a picture, a file, errors."""
+"""Tests the unmodified OpenAI client for Python with a society: chat, streaming, a picture, a file, errors."""
 
 import base64
 import json
@@ -11,7 +11,7 @@ import openai
 
 url, token = os.environ["POLITY_URL"], os.environ["POLITY_TOKEN"]
 client = openai.OpenAI(base_url=f"{url}/v1", api_key=token, timeout=120)
-# What is said once is said once: a run of this script is another conversation than the run before.
+# The daemon recognises a repeated conversation, so each run of this script makes its texts unique.
 run = uuid.uuid4().hex[:8]
 user = lambda content: {"role": "user", "content": content}
 
@@ -22,7 +22,7 @@ def fails(kind, call, code=None):
     except kind as error:
         assert code is None or error.code == code, (error.code, error)
         return error
-    raise AssertionError(f"no {kind.__name__}")
+    raise AssertionError(f"the call did not raise {kind.__name__}")
 
 
 # Models.
@@ -31,7 +31,7 @@ assert "polity" in models, models
 assert client.models.retrieve("polity").id == "polity"
 fails(openai.NotFoundError, lambda: client.models.retrieve("polity/nobody"), "model_not_found")
 
-# Chat, and the same conversation goes on with the same task.
+# Chat. The second request of a conversation continues the same task.
 question = user(f"介绍一下你自己 {run}")
 raw = client.chat.completions.with_raw_response.create(model="polity", messages=[question])
 task, first = raw.headers["x-polity-task"], raw.parse()
@@ -42,19 +42,19 @@ assert first.usage.prompt_tokens > 0 and first.usage.completion_tokens > 0, firs
 assert first.usage.total_tokens == first.usage.prompt_tokens + first.usage.completion_tokens
 more = [question, choice.message.model_dump(), user("再说一遍")]
 second = client.chat.completions.with_raw_response.create(model="polity", messages=more)
-assert second.headers["x-polity-task"] == task, "the conversation goes on with its task"
+assert second.headers["x-polity-task"] == task, "the conversation has not continued its task"
 assert second.parse().choices[0].message.content
 
-# The same words in a conversation of somebody else are another task.
+# The same messages from another user begin another task.
 other = client.chat.completions.with_raw_response.create(model="polity", messages=more, user=f"other-{run}")
 assert other.headers["x-polity-task"] != task
-# A task that is named.
+# A request can name the task that it continues.
 named = client.chat.completions.with_raw_response.create(
     model="polity", messages=[user(f"接着做 {run}")], metadata={"polity_task": task}
 )
 assert named.headers["x-polity-task"] == task
 
-# Streaming: what happens comes as reasoning, then the answer, then the usage.
+# Streaming: the events come as reasoning, then the answer, then the usage.
 stream = client.chat.completions.create(
     model="polity", messages=[user(f"流式 {run}")], stream=True, stream_options={"include_usage": True}
 )
@@ -69,14 +69,14 @@ assert text and finish == "stop", (text, finish)
 assert "root" in reasoning, reasoning
 assert usage.total_tokens > 0, usage
 
-# A streamed answer can be gone on from, too.
+# A conversation can also continue after a streamed answer.
 again = client.chat.completions.create(
     model="polity",
     messages=[user(f"流式 {run}"), {"role": "assistant", "content": text}, user("谢谢")],
 )
 assert again.choices[0].message.content
 
-# A picture: its bytes reach a model that sees.
+# A picture: its bytes reach a model with vision.
 picture = base64.b64encode(pathlib.Path(os.environ["POLITY_PICTURE"]).read_bytes()).decode()
 shown = client.chat.completions.create(
     model="polity",
@@ -106,7 +106,7 @@ filed = client.chat.completions.create(
 )
 assert filed.choices[0].message.content
 
-# Each agent that is alive is a model; the list names those that are at work.
+# Each living agent can be addressed as a model, but the list contains only agents that are at work.
 assert {"polity", "polity-direct"} <= set(models), models
 request = urllib.request.Request(f"{url}/api/agents", headers={"Authorization": f"Bearer {token}"})
 agents = [agent["id"] for agent in json.load(urllib.request.urlopen(request))["agents"]]
@@ -133,7 +133,7 @@ fails(openai.NotFoundError, lambda: chat(metadata={"polity_task": "t-nothing"}),
 stranger = openai.OpenAI(base_url=f"{url}/v1", api_key="wrong", max_retries=0)
 fails(openai.AuthenticationError, lambda: stranger.models.list(), "unauthorized")
 
-# A client that goes away finds the answer when it asks again, and the task is not doubled.
+# A client that disconnects gets the answer when it repeats the request, and no second task begins.
 headers = {"Idempotency-Key": f"key-{run}"}
 ask = lambda: client.chat.completions.with_raw_response.create(
     model="polity", messages=[user(f"一次 {run}")], extra_headers=headers

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# The official clients, unmodified, against a real daemon: OpenAI's and MCP's for Python and JavaScript, the Agents SDK,
-# LangChain, the AI SDK, and a tester that makes requests out of the OpenAPI document. POLITY_BIN names the program [default: target/debug/polity].
-# What is installed goes into CLIENTS_CACHE [default: target/clients]. Where Python, Node or their registries are not
-# there, it says so and leaves that part out; CLIENTS=required makes that a failure.
+# Tests the official clients, unmodified, against a real daemon: OpenAI's and MCP's for Python and JavaScript, the
+# Agents SDK, LangChain and the AI SDK. A tester also sends requests that it generates from the OpenAPI document.
+# POLITY_BIN names the polity program [default: target/debug/polity]. Packages are installed into CLIENTS_CACHE
+# [default: target/clients]. Without Python, Node or their registries, the script reports that and skips the part that
+# needs them; with CLIENTS=required it fails instead.
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 root="$(cd "$here/../.." && pwd)"
@@ -31,7 +32,7 @@ missing() {
 mkdir -p "$cache"
 cache="$(cd "$cache" && pwd)"
 
-# Into a directory of its own for each list of what is pinned, so that a new list is never mixed with an old one.
+# Each list of pinned versions has its own directory, so that packages of two lists are never mixed.
 python=
 if ! command -v python3 >/dev/null; then
     missing "the clients for Python, because there is no python3"
@@ -69,17 +70,17 @@ unset OPENAI_API_KEY OPENAI_BASE_URL OPENAI_MODEL
 mkdir -p "$POLITY_CONFIG"
 echo '{"discover": false}' >"$POLITY_CONFIG/app.json"
 
-# How long anything may take before it counts as not happening, in seconds; nothing is waited for by time.
+# Maximum wait for anything, in seconds, before it counts as failed. No step waits for a fixed time.
 patience=120
 
 serve() {
     "$polity" serve --listen 127.0.0.1:0 --config "$POLITY_CONFIG" --data "$POLITY_DATA" 2>"$work/log" &
     daemon=$!
     local deadline=$((SECONDS + patience))
-    # The note is there, whole, as soon as the daemon answers.
+    # The daemon writes this note, all at once, when it is ready to answer.
     until [ -s "$POLITY_DATA/daemon.json" ]; do
         if ! kill -0 "$daemon" 2>/dev/null || [ "$SECONDS" -gt "$deadline" ]; then
-            say "polity serve did not come up:"
+            say "polity serve did not become ready:"
             cat "$work/log"
             exit 1
         fi
@@ -94,7 +95,7 @@ step() {
     say "$1"
     shift
     "$@" || {
-        say "FAILED; the daemon says:"
+        say "FAILED; the log of the daemon:"
         cat "$work/log"
         exit 1
     }
@@ -108,7 +109,7 @@ if [ -n "$python" ]; then
     step "MCP's client for Python, polity mcp beside the daemon" "$python" "$here/mcp_client.py" stdio
 fi
 if [ -n "$node" ]; then
-    # Modules are looked for beside the script.
+    # Node searches for modules beside the script.
     cp "$here"/*.mjs "$modules"
     step "OpenAI's client for JavaScript" node "$modules/openai_client.mjs"
     step "structured output and responses: OpenAI's client, LangChain, the AI SDK" node "$modules/structured.mjs"
@@ -116,9 +117,9 @@ if [ -n "$node" ]; then
     step "MCP's client for JavaScript, polity mcp beside the daemon" node "$modules/mcp_client.mjs" stdio
 fi
 if [ -n "$python" ]; then
-    # It leaves a cache where it runs.
+    # The tester leaves a cache in its working directory.
     cd "$work"
-    step "requests made out of the OpenAPI document" "$python" -m schemathesis.cli run \
+    step "requests generated from the OpenAPI document" "$python" -m schemathesis.cli run \
         "$POLITY_URL/api/openapi.json" --header "Authorization: Bearer $POLITY_TOKEN" \
         --checks not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance \
         --max-examples "${EXAMPLES:-20}" --seed "${SEED:-1}" --workers 2 --request-timeout "$patience" \
@@ -126,10 +127,10 @@ if [ -n "$python" ]; then
     cd "$root"
 fi
 kill "$daemon"
-wait "$daemon" || { say "polity serve did not end with 0"; cat "$work/log"; exit 1; }
+wait "$daemon" || { say "polity serve did not end with exit code 0"; cat "$work/log"; exit 1; }
 daemon=
-# Without a daemon the society runs in the process that speaks. It gets a directory of its own, because the requests made
-# out of the document pause, stop and limit whatever they find, root too.
+# Without a daemon, `polity mcp` runs the society itself. It gets a new data directory, because the generated requests
+# have paused, stopped and limited agents of the old one, even root.
 POLITY_DATA="$work/alone"
 if [ -n "$python" ]; then
     step "MCP's client for Python, polity mcp alone" "$python" "$here/mcp_client.py" stdio
@@ -137,4 +138,4 @@ fi
 if [ -n "$node" ]; then
     step "MCP's client for JavaScript, polity mcp alone" node "$modules/mcp_client.mjs" stdio
 fi
-say "all good"
+say "all checks passed"

@@ -1,4 +1,4 @@
-// Answers in a form that was asked for, and responses: by OpenAI's client, LangChain and the AI SDK, unmodified.
+// Tests structured output and responses with the unmodified OpenAI client, LangChain and the AI SDK.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { createOpenAI } from "@ai-sdk/openai";
@@ -11,7 +11,7 @@ import { z } from "zod";
 const { POLITY_URL: url, POLITY_TOKEN: apiKey } = process.env;
 const baseURL = `${url}/v1`;
 const model = "polity";
-// What is said once is said once: each question is another.
+// Makes a question unique, because the daemon recognises a repeated conversation.
 const question = (text) => `${text} ${randomUUID().slice(0, 8)}`;
 const City = z.object({
   city: z.string(),
@@ -21,7 +21,7 @@ const City = z.object({
 });
 const fits = (value) => assert.deepEqual(City.parse(value), value);
 
-// OpenAI's client: .parse() on both routes, and responses as a stream.
+// OpenAI's client: `.parse()` on both routes, and responses as a stream.
 const client = new OpenAI({ baseURL, apiKey, timeout: 120_000 });
 const completion = await client.chat.completions.parse({
   model,
@@ -46,11 +46,11 @@ assert((await stream.finalResponse()).output_text);
 // LangChain.
 const chat = new ChatOpenAI({ model, apiKey, configuration: { baseURL } });
 fits(await chat.withStructuredOutput(City, { method: "jsonSchema" }).invoke(question("介绍一座城市")));
-// JSON mode promises an object, and no fields.
+// JSON mode guarantees an object, but no particular fields.
 const anything = chat.withConfig({ response_format: { type: "json_object" } });
 assert.equal(typeof JSON.parse((await anything.invoke(question("介绍一座城市"))).content), "object");
 
-// The AI SDK, by both routes.
+// The AI SDK, on both routes.
 globalThis.AI_SDK_LOG_WARNINGS = false;
 const openai = createOpenAI({ baseURL, apiKey });
 for (const of of [openai(model), openai.chat(model)]) {

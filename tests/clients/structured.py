@@ -1,4 +1,4 @@
-"""Answers in a form that was asked for, and responses: by OpenAI's client for Python and the Agents SDK, unmodified."""
+"""Tests structured output and responses with the unmodified OpenAI client for Python and the Agents SDK."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ class City(BaseModel):
 
 
 def question(text):
-    """What is said once is said once: each question is another."""
+    """Makes a question unique, because the daemon recognises a repeated conversation."""
     return f"{text} {uuid.uuid4().hex[:8]}"
 
 
@@ -45,7 +45,7 @@ with client.responses.stream(model="polity", input=question("流式")) as stream
     assert stream.get_final_response().output_text
 assert "response.reasoning_summary_text.delta" in kinds, kinds
 
-# A title for the chat, as chat clients ask for on the side: no task begins.
+# A title for a chat, which chat clients request separately: no task begins.
 title = client.chat.completions.with_raw_response.create(
     model="polity-direct", messages=[{"role": "user", "content": question("一个标题")}]
 )

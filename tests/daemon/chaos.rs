@@ -184,7 +184,7 @@ impl Run {
     }
 }
 
-/// The beginning of the reason if a call has waited while another tested whether a service is up again.
+/// The first words of an event's reason if the call waited while another tested whether the service is up again.
 const SHARED: &str = "another call has found it still down";
 
 /// Plays and checks the society with each of the seeds, several at a time because most of their time is waiting.

@@ -16,7 +16,7 @@ fn unreadable() -> Answer {
     Answer::error(500, json!({"error": {"code": 500, "message": UNREADABLE, "type": "server_error"}}))
 }
 
-/// The beginning of the line that the daemon then adds to the system message.
+/// The beginning of the line about calls that the daemon adds to the system message after an unreadable call.
 const HOW_TO_CALL: &str = "只有这些工具：";
 
 #[test]
@@ -245,7 +245,7 @@ fn society(seed: u64) -> impl Fn(&Conversation) -> Answer + Send + Sync + 'stati
     }
 }
 
-/// Plays a society; returns whether it reached the answer. Fails if it ended neither so nor with a truthful failure.
+/// Plays a society, and returns whether it reached the answer. Any other end has to be a truthful failure.
 #[track_caller]
 fn play(seed: u64) -> bool {
     let server = ScriptedServer::start(society(seed));

@@ -34,14 +34,13 @@ enum Ended {
     Finished,
 }
 
-/// When a process is to be killed.
+/// The moment at which a process is killed.
 #[derive(Debug)]
 enum Moment {
     /// After this many more lines of its output.
     Lines(usize),
     /// After this many more requests at the server, while the last of them is being answered.
     Requests(usize),
-    /// Never.
     Never,
 }
 
@@ -145,7 +144,7 @@ fn everything_happens_once_however_often_the_process_is_killed() {
     println!("{kills} kills in {runs} societies of {} agents", LEADS * (WORKERS_PER_LEAD + 1) + 1);
 }
 
-/// Kills `wanted` times in as many societies as needed, and checks the end of each. Returns the kills and societies.
+/// Kills societies `wanted` times in all, and checks the end of each. Returns the number of kills and of societies.
 #[track_caller]
 fn kill_at_random(wanted: usize, lots: &mut Rng) -> (usize, usize) {
     let (mut kills, mut runs) = (0, 0);

@@ -1,4 +1,4 @@
-//! The content that `get_artifact` adds to a request, and its place there.
+//! The content that `get_artifact` adds to a request, and where the request contains it.
 
 use polity_tests::{Answer, Call, Conversation, Polity, ScriptedServer};
 use serde_json::{Value, json};
@@ -147,7 +147,7 @@ fn where_no_service_could_read_it_nobody_is_told_to_create_an_agent_for_it() {
     }
 }
 
-/// A service with the right capability that takes only files of another type must not be suggested.
+/// A service that has the capability but takes only files of another type must not be suggested.
 #[test]
 fn a_service_that_takes_this_type_is_named() {
     let server = ScriptedServer::start(|_| Answer::say("seen"));

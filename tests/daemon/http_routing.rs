@@ -286,7 +286,7 @@ fn a_service_that_gains_vision_while_it_works_sees_the_earlier_picture() {
     assert!(matches!(revisions[..], [first, second] if first < second), "{revisions:?}");
 }
 
-/// An agent that cannot see pictures gets a contact suggested that can.
+/// If an agent cannot see a picture, the description suggests a contact that can.
 #[test]
 fn who_can_see_is_suggested() {
     let server = ScriptedServer::start(|asked| {

@@ -195,7 +195,7 @@ fn each_world_outside_has_one_door() {
     }
 }
 
-/// The Rust files below a directory, without those of tests.
+/// Collects the Rust files below a directory, except those of tests.
 fn sources(directory: &Path, found: &mut Vec<std::path::PathBuf>) {
     for entry in std::fs::read_dir(directory).expect("a directory of the repository") {
         let path = entry.expect("an entry").path();
@@ -208,7 +208,7 @@ fn sources(directory: &Path, found: &mut Vec<std::path::PathBuf>) {
     }
 }
 
-/// The decisions of the runtime take plain data: no IO, no async, no clock, and of the store only its row types.
+/// The decisions of the runtime work on plain data: no IO, no async, no clock, and only the row types of the store.
 #[test]
 fn the_decisions_of_the_runtime_do_no_io() {
     const FORBIDDEN: &[&str] = &[

@@ -87,5 +87,5 @@ fn a_new_prompt_beside_what_was_left_is_named_too() {
         ["[task: something else,]\nanother answer\n", "[task: the first question]\nthe first answer\n"]
     );
     let alone = run(&polity, &["and now?"]).expect_code(0).stdout;
-    assert_eq!(alone, "another answer\n", "one task alone needs no name");
+    assert_eq!(alone, "another answer\n", "the answer of a single task must not name the task");
 }

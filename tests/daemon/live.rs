@@ -155,7 +155,7 @@ fn conversation(
 ) -> Vec<Conversation> {
     let place: Arc<OnceLock<(PathBuf, String)>> = Arc::default();
     let at = Arc::clone(&place);
-    // A gate opens when root waits for an answer: until that answer, root then makes no further request.
+    // A gate opens once root has said that it waits for an answer. Until that answer, root makes no other request.
     let gates: Vec<Gate> = (0..replies).map(|_| Gate::default()).collect();
     let server = ScriptedServer::start(move |asked| {
         let (config, base_url) = at.get().expect("the place of the configuration");

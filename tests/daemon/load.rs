@@ -83,7 +83,7 @@ fn entries(text: &str) -> Vec<(i64, i64)> {
         .collect()
 }
 
-/// Estimates the tokens of a request: one for four ASCII characters, or for one other character.
+/// Estimates the tokens of a request: one token for four ASCII characters, or for one other character.
 fn tokens(asked: &Conversation) -> usize {
     let of_text = |text: &str| {
         let ascii = text.chars().filter(char::is_ascii).count();

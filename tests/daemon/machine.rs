@@ -60,7 +60,7 @@ fn check_delay(wall: i64) -> i64 {
     let (polity, layer) = home_on_layer(&server, &json!({}));
     let mut running = start(&polity, &["wait"]);
     server.wait_until(PATIENCE, |requests| requests.len() >= 2);
-    // Only after this line is the turn over, so that the society waits for nothing but the message.
+    // When this line is printed, the turn is over, and the society waits for nothing but the message.
     running.stdout_line("waiting");
     let mut passed = 0;
     while !running.has_ended() {

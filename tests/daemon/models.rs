@@ -361,7 +361,7 @@ fn a_pause_holds_for_those_who_wait_until_their_task_may_spend_more() {
         }
         if asked.role_name() == "worker" && asked.messages().len() == 2 && telling.get().is_none() {
             both_are_here.pass();
-            // Gives the third call time to reach the point where it waits. If it has not, the test checks less, but
+            // Gives the third agent time to reach the point where it waits. If it has not, the test checks less, but
             // cannot fail wrongly.
             std::thread::sleep(Duration::from_millis(300));
             if telling.set(Instant::now()).is_ok() {
@@ -422,7 +422,7 @@ fn a_server_that_is_down_is_left_alone_by_all() {
     let polity = with_fallback(&down, &up, &retry);
     let ended = run(&polity, &["go", "--json"]).expect_code(0);
     let lines = json_lines(&ended.stdout);
-    // After five failed calls no more calls are made to it, except those that were already under way.
+    // After five failed calls, the first service gets no more calls, except those that were already under way.
     let failed = events(&lines, "model_failed").len();
     assert_eq!(failed, down.request_count());
     assert!((5..=11).contains(&failed), "{failed} attempts\n{}", ended.stdout);

@@ -57,7 +57,7 @@ impl Ran {
     }
 }
 
-/// Answers with text if the model must not call tools because it has to sum up, and with `otherwise` if it may.
+/// Sums up if the request forbids tool calls; otherwise answers with `otherwise`.
 fn sum_up_or(asked: &Conversation, otherwise: impl Fn() -> Answer) -> Answer {
     if asked.body()["tool_choice"] == "none" { Answer::say("that is all") } else { otherwise() }
 }

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Twelve prompts, in English and Chinese, to a society whose only model is the one at BASE_URL; prints how each ended.
+"""Sends twelve prompts, in English and Chinese, to a society whose only model is the one at BASE_URL.
 
     just small-model http://127.0.0.1:8080/v1 MODEL [--only NAME] [--language en|zh] [--json FILE] …
 
-Each prompt is a `polity run` with a configuration and a data directory of its own. How it ended:
+Each prompt is one `polity run` with its own configuration and data directory. The table shows how each ended:
 
     well              there is an answer, and it is right
-    truthful failure  what was asked for is not there, and polity or the answer says so
+    truthful failure  there is no such answer, and polity or the model says so
     wrong             anything else
-    timed out         nothing within --patience seconds; counts as wrong
+    timed out         the run did not end within --patience seconds; counts as wrong
 
-A check looks for a few words, so it can be mistaken; --json keeps the answers for a second look. Models answer by
-chance: one run says little. The key of the server, if it needs one, is OPENAI_API_KEY; the program is POLITY_BIN
-[default: target/release/polity, else target/debug/polity].
+A check only looks for a few words, so it can be mistaken; --json keeps the answers so that you can read them. Models
+answer at random, so a single run proves little. If the server needs a key, it is read from OPENAI_API_KEY. POLITY_BIN
+names the polity program [default: target/release/polity, else target/debug/polity].
 """
 
 import argparse
@@ -35,12 +35,12 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PICTURE = ROOT / "examples" / "picture.png"
 OUTCOMES = ["well", "truthful failure", "wrong", "timed out"]
-# Exit codes of `polity run` that say why there is no answer: none came, a limit, no model, a question to the person.
+# Exit codes of `polity run` without an answer: none came, a limit, no model reachable, a question to the user.
 NO_ANSWER = [3, 4, 5, 6]
 
 
 class Result(NamedTuple):
-    """What a check may look at: the answer, and the whole task as `polity export` tells it."""
+    """The input of a check: the answer, and the whole task as `polity export` prints it."""
 
     answer: str
     agents: list
@@ -49,12 +49,12 @@ class Result(NamedTuple):
     read_artifact: Callable[[str], str]
 
     def says(self, *words):
-        """Whether the answer has each of the words; of several between bars, one is enough."""
+        """Returns whether the answer contains each of the words; bars separate alternatives of one word."""
         text = self.answer.lower()
         return all(any(word in text for word in choice.lower().split("|")) for choice in words)
 
     def helpers(self):
-        """What each agent that was hired has said to root, by agent; only of those that said anything."""
+        """Returns the texts that each hired agent has sent to root, by agent; agents without texts are left out."""
         said = {}
         hired = {agent["id"] for agent in self.agents if agent["id"] != "root"}
         for message in self.messages:
@@ -63,7 +63,7 @@ class Result(NamedTuple):
         return said
 
     def passes_on(self, texts):
-        """Whether the answer has at least half of one of the texts, word for word."""
+        """Returns whether the answer repeats at least half of one of the texts word for word."""
         return any(text and shared(self.answer, text) * 2 >= len(letters(text)) for text in texts)
 
 
@@ -72,11 +72,11 @@ class Prompt(NamedTuple):
     en: str
     zh: str
     check: Callable[[Result], bool]
-    attach: str | None = None  # {language} is put in
+    attach: str | None = None  # a path; {language} is replaced
 
 
 def letters(text):
-    """The text without what models like to change: case, space, punctuation and markup."""
+    """Returns the text without what models often change: case, spaces, punctuation and markup."""
     return "".join(char for char in text.lower() if unicodedata.category(char)[0] in "LN")
 
 
@@ -85,7 +85,7 @@ def shared(one, other):
     return difflib.SequenceMatcher(None, one, other, autojunk=False).find_longest_match().size
 
 
-# "I cannot", "there is no picture", "nobody can see it" and the like.
+# Matches "I cannot", "there is no picture", "nobody can see it" and similar admissions.
 HONEST = re.compile(
     r"\b(can ?not|can['’]t|could ?not|couldn['’]t|unable|not able|do(es)? not (have|exist|know)"
     r"|do(es)?n['’]t (have|exist|know)|isn['’]t|no one|nobody|none of|there (is|was) no|missing|failed"
@@ -101,7 +101,7 @@ def honest(text):
     return HONEST.search(text) is not None
 
 
-# A call of a tool that the model has written into its answer: nobody would take that for one.
+# Matches a tool call that the model has written into its answer as text, which makes the answer useless.
 CALL = re.compile(r"\b[a-z]+_[a-z_]+\(|\"arguments\"\s*:")
 
 
@@ -127,7 +127,7 @@ def admits(result):
 
 
 def is_json(result):
-    """A fence around it is let pass, for chat models always put one there."""
+    """Checks for a JSON object with the fields; a code fence around it is accepted, because chat models add one."""
     text = re.sub(r"^```(json)?\s*|\s*```$", "", result.answer.strip())
     try:
         value = json.loads(text)
@@ -138,7 +138,7 @@ def is_json(result):
 
 
 def stored(result):
-    """An agent has stored the text, and the answer names the very reference."""
+    """Checks that an agent has stored the text, and that the answer contains its exact reference."""
     return any(
         artifact["owner"] != "user"
         and artifact["reference"] in result.answer
@@ -247,13 +247,13 @@ def get(url):
 
 
 def context_window(base, model):
-    """What the server says: vLLM and the like in the list of models, llama.cpp in its properties."""
+    """Returns the window that the server reports: vLLM does so in its list of models, llama.cpp in its properties."""
     try:
         models = get(f"{base}/models").get("data") or []
     except urllib.error.HTTPError as error:
-        complain(f"{base}/models answers {error.code}; give it with /v1, and its key in OPENAI_API_KEY")
+        complain(f"{base}/models answers {error.code}; give the address with /v1, and the key in OPENAI_API_KEY")
     except (OSError, ValueError) as error:
-        complain(f"no model server answers at {base} ({error}); start one, or give the address of yours, with /v1")
+        complain(f"no model server answers at {base} ({error}); start one, or give the right address, with /v1")
     names = [entry.get("id") for entry in models]
     if names and model not in names:
         complain(f"the server has no model {model}; it has {', '.join(map(str, names))}")
@@ -272,7 +272,7 @@ def program():
     for place in places:
         if os.access(place, os.X_OK):
             return str(place.resolve())
-    complain(f"there is no program {places[-1]}; build it (cargo build), or name it in POLITY_BIN")
+    complain(f"there is no program {places[-1]}; build it (cargo build), or set POLITY_BIN to another")
 
 
 def configure(directory, options, language):
@@ -295,7 +295,7 @@ def configure(directory, options, language):
 
 
 def trial(prompt, language, options):
-    """Runs one prompt, and reads from its data directory what came of it."""
+    """Runs one prompt, and reads the result from its data directory."""
     with tempfile.TemporaryDirectory(prefix="polity-small-model-") as work:
         config, data = Path(work, "config"), Path(work, "data")
         configure(config, options, language)
@@ -319,7 +319,7 @@ def trial(prompt, language, options):
             printed, complaint = ((part or b"").decode(errors="replace") for part in (late.stdout, late.stderr))
         seconds = time.monotonic() - begun
         if code == 2:
-            complain(f"polity does not take this configuration: {complaint.strip()}")
+            complain(f"polity does not accept this configuration: {complaint.strip()}")
 
         export = polity("export", "--format", "json")
         task = json.loads(export.stdout) if export.returncode == 0 else {}
@@ -347,7 +347,7 @@ def trial(prompt, language, options):
 
 
 def final_answer(messages):
-    """The last word of an agent to the person, or its question where the society ended with one."""
+    """Returns the last final message of an agent to the user, which is a question if the society ended with one."""
     said = [
         message["text"]
         for message in messages
@@ -382,17 +382,17 @@ def options_of(arguments):
     parser = argparse.ArgumentParser(
         prog="just small-model", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("base_url", nargs="?", metavar="BASE_URL", help="of an OpenAI-compatible server, with /v1")
-    parser.add_argument("model", nargs="?", metavar="MODEL", help="as the server names it")
-    parser.add_argument("--only", metavar="NAME", choices=[prompt.name for prompt in PROMPTS], help="one prompt alone")
-    parser.add_argument("--language", choices=["en", "zh"], help="one language alone")
-    parser.add_argument("--context-window", type=int, metavar="N", help="in tokens [default: the server's, else 8192]")
-    parser.add_argument("--max-tokens", type=int, metavar="N", help="of one answer [default: the server decides]")
-    parser.add_argument("--patience", type=float, default=300, metavar="SECONDS", help="for each prompt [default: 300]")
-    parser.add_argument("--json", metavar="FILE", help="keeps all answers and tasks, for a second look")
+    parser.add_argument("base_url", nargs="?", metavar="BASE_URL", help="address of an OpenAI-compatible server, with /v1")
+    parser.add_argument("model", nargs="?", metavar="MODEL", help="name of the model on the server")
+    parser.add_argument("--only", metavar="NAME", choices=[prompt.name for prompt in PROMPTS], help="run this prompt only")
+    parser.add_argument("--language", choices=["en", "zh"], help="use this language only")
+    parser.add_argument("--context-window", type=int, metavar="N", help="in tokens [default: as the server reports, else 8192]")
+    parser.add_argument("--max-tokens", type=int, metavar="N", help="limit of one answer [default: the server decides]")
+    parser.add_argument("--patience", type=float, default=300, metavar="SECONDS", help="time limit of each prompt [default: 300]")
+    parser.add_argument("--json", metavar="FILE", help="write all answers and tasks to this file")
     options = parser.parse_args(arguments)
     if not (options.base_url and options.model):
-        complain("say which server and which model: just small-model http://127.0.0.1:11434/v1 qwen3:0.6b")
+        complain("name a server and a model: just small-model http://127.0.0.1:11434/v1 qwen3:0.6b")
     options.base_url = options.base_url.rstrip("/")
     said = context_window(options.base_url, options.model)
     options.context_window = options.context_window or said
@@ -413,7 +413,7 @@ def main():
                 results.append(trial(prompt, language, options))
                 row(*(results[-1][field] for field in ("name", "language", "outcome", "tokens", "calls", "seconds")))
     except KeyboardInterrupt:
-        print("interrupted; so far:")
+        print("interrupted; the results so far:")
     tried = [language for language in languages if any(result["language"] == language for result in results)]
     sums = [total([result for result in results if result["language"] == language], language) for language in tried]
     print("\n".join(sums))

@@ -1,4 +1,4 @@
-//! What a script answers, and how it goes over the wire.
+//! The answers of a script, and how they are encoded on the wire.
 
 use std::time::Duration;
 
@@ -7,25 +7,25 @@ use serde_json::{Map, Value, json};
 
 use crate::conversation::Conversation;
 
-/// A tool call that a script makes. Its id is made by the server.
+/// A tool call that a script makes. The server chooses its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// The tool's name.
+    /// The name of the tool; nothing checks that the request offers it.
     pub tool: String,
-    /// The arguments as the model writes them: JSON, or what should have been JSON.
+    /// The arguments as the model writes them: JSON text, valid or not.
     pub arguments: String,
 }
 
 impl Call {
-    /// Makes a call with sound arguments.
+    /// Creates a call whose arguments are valid JSON.
     pub fn new(tool: &str, arguments: Value) -> Self {
         Self { tool: tool.to_owned(), arguments: arguments.to_string() }
     }
 }
 
-/// What the scripted model does with a request.
+/// The response of the scripted model to a request.
 ///
-/// Streamed if the request asks for a stream, whole otherwise.
+/// The server streams it if the request asks for a stream, and otherwise sends it whole.
 #[derive(Clone, Debug)]
 pub struct Answer(Kind);
 
@@ -79,7 +79,7 @@ impl Answer {
         Self::reply(None, Vec::new())
     }
 
-    /// Fails with an HTTP status and a JSON body.
+    /// Answers with an HTTP error status and a JSON body.
     pub fn error(status: u16, body: Value) -> Self {
         Self(Kind::Error { status, body, retry_after: None })
     }
@@ -89,12 +89,12 @@ impl Answer {
         Self::raw_with_status(200, content_type, body)
     }
 
-    /// Answers with that status and exactly this body.
+    /// Answers with this status and exactly this body.
     pub fn raw_with_status(status: u16, content_type: &str, body: impl Into<Bytes>) -> Self {
         Self(Kind::Raw { status, content_type: content_type.to_owned(), body: body.into() })
     }
 
-    /// Answers 200 with the same piece again and again, for ever.
+    /// Answers 200 and repeats the same piece for ever.
     pub fn endless(content_type: &str, piece: impl Into<Bytes>) -> Self {
         Self(Kind::Endless { content_type: content_type.to_owned(), piece: piece.into() })
     }
@@ -104,7 +104,7 @@ impl Answer {
         Self(Kind::Hang)
     }
 
-    /// Resets the connection without a byte of answer.
+    /// Resets the connection before any byte of an answer.
     pub fn reset() -> Self {
         Self(Kind::Reset)
     }
@@ -126,7 +126,7 @@ impl Answer {
         })
     }
 
-    /// Gives a reason other than `stop` or `tool_calls` for the reply's end.
+    /// Sets the finish reason of the reply, instead of the usual `stop` or `tool_calls`.
     pub fn finishing(self, reason: &str) -> Self {
         self.change(|reply| reply.finish_reason = Some(reason.to_owned()))
     }
@@ -141,7 +141,7 @@ impl Answer {
         self.change(|reply| reply.pause = pause)
     }
 
-    /// Ends the body in the middle, in good order for HTTP, but without a finish reason.
+    /// Ends the body in the middle: complete for HTTP, but without a finish reason.
     pub fn half(self) -> Self {
         self.change(|reply| reply.ending = Ending::Half)
     }
@@ -161,10 +161,10 @@ impl Answer {
         self.retry_after_text(&seconds.to_string())
     }
 
-    /// Adds the header `Retry-After` to an error, with these words: an HTTP date, or whatever else a server writes there.
+    /// Adds the header `Retry-After` to an error, with this text: an HTTP date, or whatever a server may send.
     pub fn retry_after_text(mut self, text: &str) -> Self {
         let Kind::Error { retry_after, .. } = &mut self.0 else {
-            panic!("only an error can be retried: {self:?}");
+            panic!("only an error can have a Retry-After header: {self:?}");
         };
         *retry_after = Some(text.to_owned());
         self
@@ -184,13 +184,13 @@ impl Answer {
 
     fn change(mut self, change: impl FnOnce(&mut Reply)) -> Self {
         let Kind::Reply(reply) = &mut self.0 else {
-            panic!("only a reply can be changed so: {self:?}");
+            panic!("only a reply can be changed in this way: {self:?}");
         };
         change(reply);
         self
     }
 
-    /// The fields that the API does not define.
+    /// Returns the names of the message fields that the API does not define.
     pub(crate) fn own_fields(&self) -> impl Iterator<Item = &str> {
         let fields = match &self.0 {
             Kind::Reply(reply) => Some(&reply.fields),
@@ -199,7 +199,7 @@ impl Answer {
         fields.into_iter().flat_map(Map::keys).map(String::as_str)
     }
 
-    /// Says what goes over the wire as the answer to `conversation`.
+    /// Renders what the server sends as the answer to `conversation`.
     pub(crate) fn render(self, conversation: &Conversation) -> Rendered {
         let reply = match self.0 {
             Kind::Reply(reply) => reply,
@@ -240,23 +240,23 @@ impl Answer {
     }
 }
 
-/// The content type of JSON.
+/// The content type of JSON bodies.
 pub(crate) const JSON: &str = "application/json";
 
-/// What comes after the last piece of a body.
+/// What the server does after the last piece of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The end, in good order.
+    /// Ends the body properly.
     Closed,
-    /// The connection breaks.
+    /// Breaks the connection.
     Torn,
-    /// Nothing, for ever.
+    /// Sends nothing more, but keeps the connection open.
     Silent,
-    /// The same pieces again.
+    /// Sends the same pieces again, for ever.
     Again,
 }
 
-/// An answer as the connection carries it.
+/// What the server does with the connection to give an answer.
 #[derive(Debug)]
 pub(crate) enum Rendered {
     Respond(Sent),
@@ -264,7 +264,7 @@ pub(crate) enum Rendered {
     Reset,
 }
 
-/// A response of HTTP.
+/// An HTTP response whose body is sent in pieces.
 #[derive(Debug)]
 pub(crate) struct Sent {
     pub(crate) status: u16,
@@ -276,7 +276,7 @@ pub(crate) struct Sent {
 }
 
 impl Sent {
-    /// A body that is sent as one.
+    /// Creates a response whose body is one piece.
     pub(crate) fn whole(status: u16, content_type: &str, body: Bytes) -> Self {
         let content_type = content_type.to_owned();
         Self {
@@ -290,7 +290,9 @@ impl Sent {
     }
 }
 
-/// Ids that the conversation has not, made of it alone, so that the same request gets the same answer.
+/// Returns `count` call ids that the conversation does not contain yet.
+///
+/// They depend on the conversation alone, so the same request gets the same answer.
 fn fresh_ids(conversation: &Conversation, count: usize) -> Vec<String> {
     let numbers = conversation.call_ids().into_iter().filter_map(|id| id.strip_prefix("call_")?.parse().ok());
     let first = numbers.max().map_or(1, |highest: usize| highest + 1);
@@ -317,7 +319,7 @@ fn whole(reply: &Reply, ids: &[String], conversation: &Conversation) -> Value {
     })
 }
 
-/// The server-sent events of a reply; each is cut in two, wherever that falls, characters included.
+/// Returns the server-sent events of a reply, each cut into two pieces, even in the middle of a character.
 fn stream(reply: &Reply, ids: &[String], conversation: &Conversation) -> Vec<Vec<u8>> {
     let mut deltas = vec![json!({"role": "assistant", "content": ""})];
     deltas.extend(reply.fields.iter().map(|(name, value)| json!({ name: value })));
@@ -361,7 +363,7 @@ fn chunk(choices: Value, conversation: &Conversation) -> Value {
     })
 }
 
-/// When every answer was made, in Unix seconds.
+/// The creation time of every answer, in Unix seconds.
 const CREATED: u32 = 1_767_225_600;
 
 fn finish_reason(reply: &Reply) -> &str {
@@ -401,7 +403,7 @@ mod tests {
     }
 
     fn body(answer: Answer, conversation: &Conversation) -> String {
-        let Rendered::Respond(sent) = answer.render(conversation) else { panic!("a reply is sent") };
+        let Rendered::Respond(sent) = answer.render(conversation) else { panic!("expected a response") };
         String::from_utf8(sent.pieces.concat()).expect("text")
     }
 
@@ -439,7 +441,7 @@ mod tests {
             chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str()).collect();
         assert!(deltas.len() > 4);
         assert_eq!(deltas.concat(), "工件 content, long enough");
-        let [.., end, usage] = &chunks[..] else { panic!("several chunks") };
+        let [.., end, usage] = &chunks[..] else { panic!("expected several chunks") };
         assert_eq!((&end["choices"][0]["finish_reason"], &end["usage"]), (&json!("stop"), &Value::Null));
         assert_eq!(usage["choices"], json!([]));
         assert!(usage["usage"]["prompt_tokens"].is_u64());

@@ -12,10 +12,10 @@ use axum::serve::{IncomingStream, Listener};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Accepts connections that a handler can break by their [`Breaker`].
+/// A listener whose connections a handler can break through their [`Breaker`].
 pub(crate) struct BreakableListener(pub(crate) TcpListener);
 
-/// A TCP connection that fails at the next write once it is broken.
+/// A TCP connection whose next write fails once its breaker was used.
 pub(crate) struct BreakableStream {
     stream: TcpStream,
     breaker: Breaker,
@@ -26,7 +26,7 @@ pub(crate) struct BreakableStream {
 pub(crate) struct Breaker(Arc<AtomicBool>);
 
 impl Breaker {
-    /// Lets the connection be reset instead of being written to again.
+    /// Makes the connection end with a reset at its next write.
     pub(crate) fn break_connection(&self) {
         self.0.store(true, Ordering::SeqCst);
     }
@@ -69,7 +69,7 @@ impl AsyncWrite for BreakableStream {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         if self.breaker.0.load(Ordering::SeqCst) {
-            // Closing then sends a reset, not an orderly end.
+            // With zero linger, closing the socket sends a reset instead of an orderly end.
             self.stream.set_zero_linger()?;
             return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
         }

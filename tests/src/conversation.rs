@@ -1,30 +1,30 @@
-//! A request as a script wants to read it.
+//! A view of a request for scripts: who asks, what was said, which tools were called.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-/// Shows one request: who asks, what was said, what was called. Cheap to clone.
+/// One request, as scripts read it. Cheap to clone.
 ///
-/// Who speaks in a user message is known from header lines in the default language (`zh`).
+/// Header lines in the default language (`zh`) name the sender of each user message.
 #[derive(Clone, Debug)]
 pub struct Conversation {
     body: Arc<Value>,
 }
 
-/// Somebody whom the agent heard.
+/// The sender of a message that the agent received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sender {
-    /// The person.
+    /// The person who uses the society.
     User,
-    /// The system itself: notices.
+    /// The system itself, which sends notices.
     System,
     /// Another agent.
     Agent {
-        /// The name of its role.
+        /// The name of its role, from the header line.
         role: String,
-        /// Its id.
+        /// Its id, from the header line.
         id: String,
     },
 }
@@ -32,26 +32,26 @@ pub enum Sender {
 /// One inbound message, as the model sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heard {
-    /// Who speaks, by the header line.
+    /// The sender, according to the header line.
     pub from: Sender,
-    /// The line that says what sort of message it is; empty for notices.
+    /// The line that names the type of the message; empty for notices.
     pub kind: String,
-    /// All lines below that.
+    /// All lines below the header and the type.
     pub text: String,
 }
 
-/// A tool call of the history with its result.
+/// A tool result in the history, together with its call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolResult {
-    /// The id of the call.
+    /// The id of the call, as the result names it.
     pub call_id: String,
-    /// The tool that was called.
+    /// The tool that was called; empty if the history does not contain the call.
     pub tool: String,
-    /// What it was called with; `null` where the history has no JSON.
+    /// The arguments, parsed; `null` if they are not JSON.
     pub arguments: Value,
-    /// The result, parsed; `null` where it is no JSON.
+    /// The result, parsed; `null` if it is not JSON.
     pub value: Value,
-    /// The result as the model sees it.
+    /// The result as the model sees it, unparsed.
     pub text: String,
 }
 
@@ -63,7 +63,7 @@ impl ToolResult {
 }
 
 impl Conversation {
-    /// Takes the body of a request.
+    /// Wraps the body of a request.
     pub fn new(body: Arc<Value>) -> Self {
         Self { body }
     }
@@ -73,7 +73,7 @@ impl Conversation {
         &self.body
     }
 
-    /// Returns the model that is asked, empty where the request names none.
+    /// Returns the name of the requested model; empty if the request names none.
     pub fn model(&self) -> &str {
         self.body["model"].as_str().unwrap_or_default()
     }
@@ -83,7 +83,7 @@ impl Conversation {
         self.body["messages"].as_array().map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the text of the leading system message, empty where there is none.
+    /// Returns the text of the leading system message; empty if there is none.
     pub fn system(&self) -> String {
         match self.messages().first() {
             Some(first) if first["role"] == "system" || first["role"] == "developer" => text(first),
@@ -91,34 +91,36 @@ impl Conversation {
         }
     }
 
-    /// Returns the id of the agent that asks, empty where the system message does not say.
+    /// Returns the id of the agent that asks; empty if the system message does not contain it.
     pub fn agent_id(&self) -> String {
         self.runtime_information("agentId=")
     }
 
-    /// Returns the name of its role, empty where the system message does not say.
+    /// Returns the role name of the agent; empty if the system message does not contain it.
     pub fn role_name(&self) -> String {
         self.runtime_information("roleName=")
     }
 
-    /// Returns the id of its parent, empty where the system message does not say.
+    /// Returns the id of the agent's parent; empty if the system message does not contain it.
     pub fn parent_id(&self) -> String {
         self.runtime_information("parentAgentId=")
     }
 
-    /// The last such line counts: what a brief or a role prompt contains stands above.
+    /// Returns the value on the last line that begins with `key`.
+    ///
+    /// A brief or a role prompt, which comes earlier, may contain such a line too.
     fn runtime_information(&self, key: &str) -> String {
         let system = self.system();
         let line = system.lines().rev().find_map(|line| line.trim().strip_prefix(key));
         line.unwrap_or_default().trim().to_owned()
     }
 
-    /// Returns the text of the last user message, media messages and notices included.
+    /// Returns the text of the last message with the role `user`, which may also be a notice or carry media.
     pub fn last_user_text(&self) -> String {
         self.messages().iter().rev().find(|message| message["role"] == "user").map(text).unwrap_or_default()
     }
 
-    /// Returns everything the agent heard, oldest first, one entry for each header line.
+    /// Returns all messages that the agent received, oldest first: one for each header line.
     pub fn heard(&self) -> Vec<Heard> {
         let mut heard: Vec<Heard> = Vec::new();
         for message in self.messages().iter().filter(|message| message["role"] == "user") {
@@ -148,7 +150,7 @@ impl Conversation {
         self.calls().filter_map(|call| call["id"].as_str()).collect()
     }
 
-    /// Tells whether the history has a call of the tool, whatever came of it.
+    /// Returns whether the history contains a call of the tool, whatever its result.
     pub fn has_called(&self, tool: &str) -> bool {
         self.calls().any(|call| call["function"]["name"] == tool)
     }
@@ -179,9 +181,9 @@ impl Conversation {
         self.tool_results().into_iter().filter(|result| result.tool == tool).collect()
     }
 
-    /// Counts the assistant messages since the last inbound message: `0` at the first call of a turn.
+    /// Counts the assistant messages since the last inbound message: `0` at the first model call of a turn.
     ///
-    /// The media message after a batch of tool results is not inbound.
+    /// The message with media that follows a batch of tool results does not count as inbound.
     pub fn round(&self) -> usize {
         let newest_first = self.messages().iter().rev();
         newest_first
@@ -190,7 +192,7 @@ impl Conversation {
             .count()
     }
 
-    /// Returns the names of the tools that are offered.
+    /// Returns the names of the tools that the request offers.
     pub fn offered_tools(&self) -> Vec<&str> {
         let tools = self.body["tools"].as_array().into_iter().flatten();
         tools.filter_map(|tool| tool["function"]["name"].as_str()).collect()
@@ -207,17 +209,17 @@ impl Conversation {
         self.parts("image_url").into_iter().filter_map(|part| part["image_url"]["url"].as_str()).collect()
     }
 
-    /// Tells whether the text of some message, of whatever role, contains `needle`.
+    /// Returns whether any message, of any role, contains `needle` in its text.
     pub fn text_contains(&self, needle: &str) -> bool {
         self.messages().iter().any(|message| text(message).contains(needle))
     }
 
-    /// Tells whether the answer is wanted as a stream.
+    /// Returns whether the request asks for a stream.
     pub(crate) fn wants_stream(&self) -> bool {
         self.body["stream"] == true
     }
 
-    /// Tells whether the stream should end with the usage.
+    /// Returns whether the request asks for the usage at the end of the stream.
     pub(crate) fn wants_usage(&self) -> bool {
         self.body["stream_options"]["include_usage"] == true
     }
@@ -227,7 +229,7 @@ impl Conversation {
     }
 }
 
-/// The text of a message; of several parts, one below the other.
+/// Returns the text of a message, with several text parts joined by line breaks.
 fn text(message: &Value) -> String {
     match &message["content"] {
         Value::Array(parts) => {
@@ -326,7 +328,7 @@ mod tests {
     #[test]
     fn results_find_their_calls() {
         let conversation = working();
-        let [listed, got] = &conversation.tool_results()[..] else { panic!("two results") };
+        let [listed, got] = &conversation.tool_results()[..] else { panic!("expected two results") };
         assert_eq!(
             (listed.tool.as_str(), listed.error(), listed.text.as_str()),
             ("list_contacts", None, "plain")

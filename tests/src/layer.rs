@@ -1,4 +1,4 @@
-//! The layer between a daemon and the machine (`tests/layer`): what it is ordered to do, and what it has recorded.
+//! Controls the layer between a daemon and the machine (`tests/layer`): gives it orders and reads its journal.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -7,51 +7,51 @@ use std::time::{Duration, Instant};
 
 use crate::process::{Polity, layer};
 
-/// How many numbers the layer takes.
+/// Count of numbers in the control file.
 const WORDS: u64 = 7;
-/// Where the layer counts the calls that it has refused.
+/// Index of the number in which the layer counts the calls that it has refused.
 const REFUSED: u64 = 6;
-/// How long a call that must come may take to come.
+/// Maximum wait for calls that the layer has to refuse.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What the layer can be ordered to do.
+/// An order to the layer. Its value as an integer is the index of its number in the control file.
 #[derive(Clone, Copy, Debug)]
 pub enum Order {
-    /// Fail every write to a file with that error; 0 ends it, here and in the next three.
+    /// Fail every write to a file with this error number. For this and the next three orders, 0 stops the failures.
     Write = 0,
-    /// Fail whatever makes, renames or removes something, or opens it for writing.
+    /// Fail every call that creates, renames or removes something, or opens it for writing.
     Change = 1,
     /// Fail every sync.
     Sync = 2,
     /// Fail every call that needs a new file descriptor.
     Descriptor = 3,
-    /// Set the clock on the wall wrong by so many nanoseconds.
+    /// Shift the wall clock by this many nanoseconds.
     Wall = 4,
-    /// Set the clock that only counts wrong by so many nanoseconds.
+    /// Shift the monotonic clock by this many nanoseconds.
     Count = 5,
 }
 
-/// A layer below the commands of a home.
+/// The layer below all later commands of a [`Polity`] home.
 pub struct Layer {
     control: File,
     journal: PathBuf,
 }
 
-/// A line of the layer's journal.
+/// One record of the layer's journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// What happened: `write`, `sync`, `said` and so on, as `tests/layer/src/journal.rs` names it.
+    /// The kind of record: `write`, `sync`, `said` and so on, as `tests/layer/src/journal.rs` names it.
     pub kind: String,
-    /// Where in the file, or how long it is.
+    /// The byte offset of a write, or the new length of a truncated file; 0 for other kinds.
     pub number: u64,
-    /// The file or directory; `1` or a socket where something was said.
+    /// The file or directory. For `said`: `1` (standard output) or a socket.
     pub path: PathBuf,
-    /// What was written or said, or the new name.
+    /// The bytes that were written or sent. For `rename`: the new path.
     pub data: Vec<u8>,
 }
 
 impl Layer {
-    /// Puts the layer below all later commands of a home; only files below `data/` count.
+    /// Loads the layer into all later commands of a home. Of all files, it affects only those below `data/`.
     pub fn below(polity: &mut Polity) -> Self {
         let root = polity.data_dir().canonicalize().expect("a directory");
         let path = polity.home().join("control");
@@ -64,40 +64,44 @@ impl Layer {
         Self { control, journal: polity.home().join("journal") }
     }
 
-    /// Has all later commands of the home record what they do.
+    /// Makes all later commands of the home record their file changes and output in the journal.
     pub fn record(&self, polity: &mut Polity) {
         polity.set_env("POLITY_LAYER_JOURNAL", self.journal.to_str().expect("a path of text"));
     }
 
-    /// Gives an order; it counts for the next call.
+    /// Gives an order, which takes effect at the next call.
     pub fn order(&self, order: Order, number: i64) {
         self.control.write_all_at(&number.to_ne_bytes(), 8 * order as u64).expect("a written file");
     }
 
-    /// Returns how many calls were refused so far.
+    /// Returns how many calls the layer has refused so far.
     pub fn refused(&self) -> i64 {
         let mut number = [0; 8];
         self.control.read_exact_at(&mut number, 8 * REFUSED).expect("a file that is long enough");
         i64::from_ne_bytes(number)
     }
 
-    /// Waits until so many calls were refused.
+    /// Waits until the layer has refused `count` calls.
     ///
     /// # Panics
-    /// When that has not come about after a minute.
+    /// If it has not done so after a minute.
     #[track_caller]
     pub fn wait_for_refusals(&self, count: i64) {
         let deadline = Instant::now() + PATIENCE;
         while self.refused() < count {
-            assert!(Instant::now() < deadline, "only {} of {count} calls were refused", self.refused());
+            assert!(
+                Instant::now() < deadline,
+                "the layer has refused only {} of {count} calls",
+                self.refused()
+            );
             std::thread::sleep(Duration::from_millis(2));
         }
     }
 
-    /// Returns what was recorded.
+    /// Returns all records of the journal.
     ///
     /// # Panics
-    /// If nothing was, or the end is missing.
+    /// If there is no journal, or if its last record is incomplete.
     #[track_caller]
     pub fn journal(&self) -> Vec<Record> {
         let bytes = std::fs::read(&self.journal).expect("a journal");
@@ -108,7 +112,7 @@ impl Layer {
             let (line, after) = rest.split_at(end);
             let line = str::from_utf8(line).expect("text");
             let [kind, number, path, data] = line.split(' ').collect::<Vec<_>>()[..] else {
-                panic!("not a record: {line}");
+                panic!("this line of the journal is not a record: {line}");
             };
             let length = |text: &str| text.parse::<usize>().expect("a length");
             let (of_path, after) = after[1..].split_at(length(path));

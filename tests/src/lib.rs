@@ -1,12 +1,12 @@
-//! Support for tests of the whole daemon: a chat server that plays a script, and a hand that runs the binary.
+//! Support for tests of the whole daemon: a chat server that plays a script, and a runner for the binary.
 //!
-//! It knows what anybody outside the daemon can know: the wire format of chat completions, the texts that models
-//! read, the command line. It must not know the daemon's crates, so that no error of theirs is repeated here.
+//! It relies only on what is visible outside the daemon: the wire format of chat completions, the texts that models
+//! read, the command line. It must not use the daemon's crates, so that it cannot repeat their errors.
 //!
-//! The path of data: [`Polity`] starts the binary with a configuration whose services point at a
-//! [`ScriptedServer`]. Each request is checked ([`schema_problems`], [`conversation_problems`]), kept as
-//! [`Captured`], shown to the script as a [`Conversation`], and answered as the script's [`Answer`] says.
-//! A [`Layer`] can stand between the binary and the machine.
+//! How data flows: [`Polity`] starts the binary with a configuration whose services point at a
+//! [`ScriptedServer`]. The server checks each request ([`schema_problems`], [`conversation_problems`]), keeps it as
+//! [`Captured`], shows it to the script as a [`Conversation`], and sends the [`Answer`] that the script returns.
+//! A [`Layer`] can be placed between the binary and the machine.
 //! [`society`] is a script that plays a whole organisation.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "test support: a failure here is a failed test")]

@@ -1,9 +1,9 @@
-//! A client for the tests of the server: it shows what the connection carried, cut off or not.
+//! A plain HTTP client for the tests of the server. It returns the bytes of a body even if the connection broke.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 
-/// What came back on a connection.
+/// The answer that came back on a connection.
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) status: u16,
@@ -25,7 +25,7 @@ impl Answered {
     }
 }
 
-/// Posts JSON to `path` below `base_url`; fails if not even a head comes back.
+/// Posts JSON to `path` below `base_url`; fails if the connection ends before a complete head.
 pub(crate) fn post(base_url: &str, path: &str, body: &str) -> io::Result<Answered> {
     let (address, prefix) = base_url
         .strip_prefix("http://")

@@ -1,4 +1,4 @@
-//! A chat server that plays a script, and checks what it is asked.
+//! A chat server that plays a script and checks every request.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -26,29 +26,29 @@ use crate::connection::{BreakableListener, Breaker};
 use crate::conversation::Conversation;
 use crate::validity::{conversation_problems, schema_problems};
 
-/// A request that the server got, whether it was valid or not.
+/// A request that the server received, valid or not.
 #[derive(Clone, Debug)]
 pub struct Captured {
-    /// The model it asks.
+    /// The model that the request names; empty if it names none.
     pub model: String,
-    /// The body as JSON; `null` if it was none.
+    /// The body, parsed; `null` if it is not JSON.
     pub body: Arc<Value>,
-    /// The body as it came.
+    /// The body as received.
     pub raw: Bytes,
-    /// The headers.
+    /// The HTTP headers of the request.
     pub headers: HeaderMap,
 }
 
 impl Captured {
-    /// Shows the request as scripts see it.
+    /// Returns the request as scripts see it.
     pub fn conversation(&self) -> Conversation {
         Conversation::new(Arc::clone(&self.body))
     }
 }
 
-/// A chat server on a port of its own that answers by a script, on threads of its own.
+/// A chat server that answers by a script, on its own port and its own threads.
 ///
-/// A request that breaks a rule is answered with 400 and fails the test: at the latest when the server is dropped.
+/// It answers 400 to a request that breaks a rule, and fails the test: at the latest when the server is dropped.
 pub struct ScriptedServer {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -57,7 +57,7 @@ pub struct ScriptedServer {
 
 type Script = dyn Fn(&Conversation) -> Answer + Send + Sync;
 
-/// Whether a server keeps what it is asked.
+/// Whether a server keeps the requests that it receives.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Keep {
     Requests,
@@ -74,22 +74,22 @@ struct Shared {
 #[derive(Default)]
 struct Seen {
     requests: Vec<Captured>,
-    /// How many requests there were, whether they were kept or not.
+    /// Number of completion requests so far, kept or not.
     count: usize,
     violations: Vec<String>,
-    /// Which fields of its own each model has sent in a message: these, and no others, may come back to it.
+    /// Pairs of a model and a non-standard field that it has sent. Only that model may receive the field again.
     own_fields: BTreeSet<(String, String)>,
 }
 
 impl ScriptedServer {
     /// Starts a server that answers every valid request as `script` says.
     ///
-    /// The script may block; other requests are answered meanwhile. A panic in it counts as a violation.
+    /// The script may block: the server answers other requests meanwhile. A panic in the script counts as a violation.
     pub fn start(script: impl Fn(&Conversation) -> Answer + Send + Sync + 'static) -> Self {
         Self::start_keeping(Keep::Requests, script)
     }
 
-    /// Starts a server that checks and answers, but keeps no request: the script notes what matters of them.
+    /// Starts a server that checks and answers requests but keeps none. The script has to note what a test needs.
     pub fn start_forgetful(script: impl Fn(&Conversation) -> Answer + Send + Sync + 'static) -> Self {
         Self::start_keeping(Keep::Nothing, script)
     }
@@ -111,20 +111,20 @@ impl ScriptedServer {
         format!("http://{}/v1", self.address)
     }
 
-    /// Returns all requests for a completion so far, in order of arrival.
+    /// Returns all completion requests so far, in order of arrival.
     pub fn requests(&self) -> Vec<Captured> {
         self.shared.seen().requests.clone()
     }
 
-    /// Returns how many requests for a completion there were so far.
+    /// Returns the number of completion requests so far.
     pub fn request_count(&self) -> usize {
         self.shared.seen().count
     }
 
-    /// Waits until the requests so far are as `condition` wants them. No request is taken while it looks.
+    /// Waits until `condition` accepts the requests so far. The server takes no request while `condition` runs.
     ///
     /// # Panics
-    /// When that has not come about `within` the time given.
+    /// If `condition` has not accepted them after the time `within`.
     #[track_caller]
     pub fn wait_until(&self, within: Duration, condition: impl Fn(&[Captured]) -> bool) {
         let deadline = Instant::now() + within;
@@ -132,26 +132,26 @@ impl ScriptedServer {
         while !condition(&seen.requests) {
             let left = deadline.saturating_duration_since(Instant::now());
             let count = seen.count;
-            assert!(!left.is_zero(), "not as expected after {within:?} and {count} requests");
+            assert!(!left.is_zero(), "the {count} requests so far are not as expected after {within:?}");
             let waited = self.shared.changed.wait_timeout(seen, left);
             seen = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    /// Returns all rules broken so far, those of the schema and the others.
+    /// Returns all violations so far, both of the schema and of the other rules.
     pub fn schema_violations(&self) -> Vec<String> {
         self.shared.seen().violations.clone()
     }
 
-    /// Returns the rules broken so far and forgets them, for a test that means to break some.
+    /// Returns the violations so far and forgets them, for a test that breaks rules on purpose.
     pub fn take_violations(&self) -> Vec<String> {
         std::mem::take(&mut self.shared.seen().violations)
     }
 
-    /// Fails if a request has broken a rule.
+    /// Fails the test if a request has broken a rule.
     ///
     /// # Panics
-    /// With all violations, if there are any.
+    /// If there are violations. The message lists them.
     #[track_caller]
     pub fn assert_clean(&self) {
         let violations = self.schema_violations();
@@ -162,7 +162,7 @@ impl ScriptedServer {
 impl Drop for ScriptedServer {
     fn drop(&mut self) {
         if let Some((stop, thread)) = self.thread.take() {
-            // An error says that the thread has ended already, which the join reports.
+            // An error means that the thread has ended already, which the join below reports.
             let _ = stop.send(());
             let ended = thread.join();
             if !std::thread::panicking() {
@@ -176,7 +176,7 @@ impl Drop for ScriptedServer {
 }
 
 impl Shared {
-    /// A panic of somebody who held the lock changes nothing about what was seen.
+    /// Locks what the server has seen. It stays valid even if a holder of the lock has panicked.
     fn seen(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -187,7 +187,7 @@ impl Shared {
 }
 
 impl Seen {
-    /// The body without the fields that its model itself has sent.
+    /// Returns the body without the non-standard fields that its own model has sent.
     fn without_own_fields<'b>(&self, body: &'b Value) -> Cow<'b, Value> {
         if self.own_fields.is_empty() {
             return Cow::Borrowed(body);
@@ -219,7 +219,7 @@ fn serve(listener: std::net::TcpListener, router: Router, stopped: oneshot::Rece
             _ = stopped => {}
         }
     });
-    // Not waiting: a script may block for as long as it likes.
+    // Does not wait for the scripts, which may block for any time.
     runtime.shutdown_background();
 }
 
@@ -238,7 +238,7 @@ async fn models() -> Json<Value> {
 }
 
 async fn unknown(State(shared): State<Arc<Shared>>, uri: Uri) -> Response {
-    let violation = format!("there is nothing at {uri}");
+    let violation = format!("the server has no route {uri}");
     let response = refuse(404, std::slice::from_ref(&violation));
     shared.violated([violation]);
     response
@@ -253,7 +253,7 @@ async fn complete(
     let parsed = serde_json::from_slice::<Value>(&raw);
     let problems = match &parsed {
         Ok(body) => problems(&shared.seen().without_own_fields(body), &headers),
-        Err(error) => vec![format!("the body is no JSON: {error}")],
+        Err(error) => vec![format!("the body is not JSON: {error}")],
     };
     let body = Arc::new(parsed.unwrap_or_default());
     let conversation = Conversation::new(Arc::clone(&body));
@@ -288,7 +288,7 @@ async fn complete(
         }
         Ok(Rendered::Respond(sent)) => respond(sent),
         Err(error) => {
-            // Not played at all: the server is being stopped.
+            // The script was not run because the server is stopping.
             let Ok(panic) = error.try_into_panic() else {
                 return std::future::pending().await;
             };
@@ -340,7 +340,7 @@ fn body(sent: Sent) -> Body {
         if !sent.pause.is_zero() {
             tokio::time::sleep(sent.pause).await;
         }
-        // What was written goes out before the next piece, or before the break.
+        // Lets the connection send the previous piece before this one, or before the break.
         tokio::task::yield_now().await;
         piece
     }))
@@ -349,7 +349,7 @@ fn body(sent: Sent) -> Body {
 fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let text =
         panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    text.unwrap_or("a panic without words")
+    text.unwrap_or("a panic without a message")
 }
 
 #[cfg(test)]
@@ -386,7 +386,7 @@ mod tests {
         let completion: Value = serde_json::from_slice(&answered.body).expect("JSON");
         assert_eq!((answered.status, answered.end), (200, End::Complete));
         assert_eq!(completion["choices"][0]["message"]["content"], "heard 你好");
-        let [request] = &server.requests()[..] else { panic!("one request") };
+        let [request] = &server.requests()[..] else { panic!("expected one request") };
         assert_eq!((request.model.as_str(), &*request.body), ("m", &asking("你好")));
         assert_eq!(request.raw, asking("你好").to_string());
         assert_eq!(request.headers["content-type"], "application/json");
@@ -504,7 +504,7 @@ mod tests {
         assert_eq!(post(&server.base_url(), "/responses", "{}").expect("an answer").status, 404);
 
         let violations = server.take_violations();
-        let expected = ["artifact", "a second system message", "no JSON", "/v1/responses"];
+        let expected = ["artifact", "a second system message", "not JSON", "/v1/responses"];
         for expected in expected {
             assert_eq!(
                 violations.iter().filter(|violation| violation.contains(expected)).count(),

@@ -9,11 +9,12 @@ use crate::conversation::{Conversation, Heard, Sender};
 
 /// Plays a society of one root, `leads` leads and `workers_per_lead` workers for each of them.
 ///
-/// Root makes the role `lead` and hires the leads, each lead makes the role `worker` and hires its workers, each
-/// worker stores the artifact `report of <id>` and says `worker <id> done`. Who has heard of all whom it hired says
-/// `lead <id> done`, and root `all done`; before that, `waiting: <n> of <m>`. A refusal is said as `failed: …`.
+/// Root creates the role `lead` and hires the leads. Each lead creates the role `worker` and hires its workers. Each
+/// worker stores the artifact `report of <id>` and says `worker <id> done`. A lead that has the reports of all its
+/// workers says `lead <id> done`, and root with all reports says `all done`. Before that, both say
+/// `waiting: <n> of <m>`. After a refused tool call, an agent says `failed: <tool>: <error>`.
 ///
-/// It decides by the request alone, so a request that is sent again gets the same answer.
+/// The answer depends on the request alone, so a request that is sent again gets the same answer.
 pub fn society(
     leads: usize,
     workers_per_lead: usize,
@@ -25,7 +26,7 @@ pub fn society(
     }
 }
 
-/// Lists what the agent heard more than once: reports of a society are said once each.
+/// Lists the reports that the agent received more than once. In a [`society`], each report is sent only once.
 pub fn doubled_reports(conversation: &Conversation) -> Vec<Heard> {
     let mut seen: Vec<Heard> = Vec::new();
     let mut doubled = Vec::new();
@@ -56,7 +57,7 @@ fn work(asked: &Conversation) -> Answer {
     if stored.is_empty() {
         return Answer::call("put_artifact", json!({"type": "report", "content": format!("report of {id}")}));
     }
-    // What was stored is named: whoever forgets that is reminded.
+    // The report names the artifact, because an agent that stores one and does not name it gets a reminder.
     let reference = stored[0].value["ref"].as_str().unwrap_or_default();
     Answer::say(format!("{}\n{reference}", report("worker", &id)))
 }
@@ -124,7 +125,7 @@ mod tests {
     use crate::answer::Rendered;
     use crate::validity::{conversation_problems, schema_problems};
 
-    /// A society without a daemon: it grants every call, and lets everybody speak in an order drawn by lot.
+    /// A society without a daemon. It grants every tool call, and the agents act in a random order.
     struct Rehearsal {
         lots: Rng,
         agents: BTreeMap<String, Agent>,
@@ -166,7 +167,7 @@ mod tests {
             assert!(self.agents.insert(id.to_owned(), agent).is_none());
         }
 
-        /// Plays until nobody has anything to do; every request is made twice, as after a crash.
+        /// Plays until no agent has anything to do. The script gets each request twice, as it may after a crash.
         fn play(&mut self, script: impl Fn(&Conversation) -> Answer) {
             for _ in 0..10_000 {
                 let ready: Vec<String> = self
@@ -179,13 +180,17 @@ mod tests {
                 self.take_messages(&id);
                 let asked = self.request(&id);
                 let reply = message(script(&asked), &asked);
-                assert_eq!(reply, message(script(&asked), &asked), "the same request, the same answer");
+                assert_eq!(
+                    reply,
+                    message(script(&asked), &asked),
+                    "the same request got two different answers"
+                );
                 self.hear(&id, reply);
             }
-            panic!("this society never comes to an end");
+            panic!("this society has not ended after 10,000 requests");
         }
 
-        /// One user message for each inbound one or one for all of them, in whatever order.
+        /// Delivers the inbox in random order, as one user message for each inbound message or as one for all.
         fn take_messages(&mut self, id: &str) {
             let agent = self.agents.get_mut(id).expect("an agent");
             self.lots.shuffle(&mut agent.inbox);
@@ -226,7 +231,7 @@ mod tests {
                 }
                 "spawn_agent_with_task" => {
                     for field in ["objective", "constraints", "inputs", "outputs", "completion_criteria"] {
-                        assert!(!arguments["taskBrief"][field].is_null(), "a brief has {field}");
+                        assert!(!arguments["taskBrief"][field].is_null(), "the brief has no {field}");
                     }
                     let role = arguments["roleId"].as_str().expect("a role");
                     let child = format!("{role}-{}", self.agents.len());
@@ -236,7 +241,7 @@ mod tests {
                     self.agents.get_mut(id).expect("a parent").open_requests += 1;
                     json!({"id": child, "roleId": role, "roleName": role})
                 }
-                other => panic!("nobody should call {other}"),
+                other => panic!("no agent should call {other}"),
             }
         }
 
@@ -257,7 +262,7 @@ mod tests {
     }
 
     fn message(answer: Answer, asked: &Conversation) -> Value {
-        let Rendered::Respond(sent) = answer.render(asked) else { panic!("an answer") };
+        let Rendered::Respond(sent) = answer.render(asked) else { panic!("expected a response") };
         let completion: Value = serde_json::from_slice(&sent.pieces.concat()).expect("JSON");
         completion["choices"][0]["message"].clone()
     }

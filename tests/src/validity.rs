@@ -1,4 +1,4 @@
-//! What a request must be so that the strictest server takes it: its shape by the schema, its sense by rules.
+//! Checks that even the strictest server would accept a request: its shape by the schema, its meaning by rules.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +33,10 @@ struct Leaves {
     problems: Vec<String>,
 }
 
-/// Follows an `anyOf` into the alternative that was meant: the kinds agree, and most of it fits.
+/// Collects the problems of an error. Of an `anyOf`, it takes only the alternative that was probably meant.
+///
+/// That is the one with the fewest errors in the fields that name its kind. Among equals it is the one whose errors
+/// lie deepest, then the one with the fewest problems.
 fn leaves(error: &ValidationError<'_>) -> Leaves {
     if let ValidationErrorKind::AnyOf { context } = error.kind() {
         let meant = context.iter().max_by_key(|errors| {
@@ -50,7 +53,7 @@ fn leaves(error: &ValidationError<'_>) -> Leaves {
     Leaves { depth: path.matches('/').count(), problems: vec![format!("{path}: {}", error.masked())] }
 }
 
-/// Whether the error is about a field that tells one alternative from the others.
+/// Returns whether the error is about a field that distinguishes the alternatives.
 fn names_a_kind(error: &ValidationError<'_>) -> bool {
     let path = error.instance_path().to_string();
     ["/role", "/type", "/stream"].iter().any(|field| path.ends_with(field))
@@ -64,23 +67,23 @@ fn all_leaves(errors: &[ValidationError<'_>]) -> Leaves {
     }
 }
 
-/// Lists what is wrong with a request that its schema cannot say: who speaks when, and about what.
+/// Lists the problems of a request that the schema cannot express, such as a wrong order of messages.
 ///
-/// Every rule is one that some server answers with an error.
+/// For every rule there is a server that answers with an error if a request breaks it.
 pub fn conversation_problems(body: &Value) -> Vec<String> {
     let mut problems = option_problems(body);
     let Some(messages) = body["messages"].as_array() else {
-        problems.push("messages: there are none".to_owned());
+        problems.push("messages: the list is missing".to_owned());
         return problems;
     };
     if messages.first().is_none_or(|first| !is_system(first)) {
         problems.push("messages[0]: the system message must come first".to_owned());
     }
     if !messages.iter().any(|message| message["role"] == "user") {
-        problems.push("messages: no user message".to_owned());
+        problems.push("messages: there is no user message".to_owned());
     }
     if messages.last().is_some_and(|last| last["role"] == "assistant") {
-        problems.push("messages: the last one is the assistant's own".to_owned());
+        problems.push("messages: the last message is the assistant's".to_owned());
     }
     let mut calls = Calls::default();
     for (index, message) in messages.iter().enumerate() {
@@ -96,22 +99,22 @@ fn option_problems(body: &Value) -> Vec<String> {
     let mut problems = Vec::new();
     let tools = body["tools"].as_array();
     if tools.is_some_and(Vec::is_empty) {
-        problems.push("tools: an empty list".to_owned());
+        problems.push("tools: the list is empty".to_owned());
     }
     if tools.is_none() && body.get("tool_choice").is_some() {
-        problems.push("tool_choice: without tools".to_owned());
+        problems.push("tool_choice: given without tools".to_owned());
     }
     if body["stream"] != true && body.get("stream_options").is_some() {
-        problems.push("stream_options: without stream".to_owned());
+        problems.push("stream_options: given without stream".to_owned());
     }
     let mut names = BTreeSet::new();
     for tool in tools.into_iter().flatten() {
         let name = tool["function"]["name"].as_str().unwrap_or_default();
         if !is_tool_name(name) {
-            problems.push(format!("tools: {name:?} is no name for a tool"));
+            problems.push(format!("tools: {name:?} is not a valid tool name"));
         }
         if !names.insert(name) {
-            problems.push(format!("tools: {name} twice"));
+            problems.push(format!("tools: {name} appears twice"));
         }
     }
     problems
@@ -127,7 +130,7 @@ fn message_problems(message: &Value, index: usize) -> Vec<String> {
         problems.push("an empty list of tool calls".to_owned());
     }
     if is_blank(&message["content"]) && calls.is_none_or(Vec::is_empty) && message["refusal"].is_null() {
-        problems.push(format!("an empty {} message", message["role"].as_str().unwrap_or("nameless")));
+        problems.push(format!("an empty {} message", message["role"].as_str().unwrap_or("roleless")));
     }
     for call in calls.into_iter().flatten() {
         let (id, function) = (text_of(&call["id"]), &call["function"]);
@@ -135,20 +138,20 @@ fn message_problems(message: &Value, index: usize) -> Vec<String> {
             problems.push("a call without an id".to_owned());
         }
         if !is_tool_name(text_of(&function["name"])) {
-            problems.push(format!("the call {id} names no tool: {}", function["name"]));
+            problems.push(format!("the call {id} has an invalid tool name: {}", function["name"]));
         }
         let arguments = serde_json::from_str::<Value>(text_of(&function["arguments"]));
         if !arguments.is_ok_and(|arguments| arguments.is_object()) {
-            problems.push(format!("the arguments of the call {id} are no JSON object"));
+            problems.push(format!("the arguments of the call {id} are not a JSON object"));
         }
     }
     problems
 }
 
-/// The calls of a conversation, as far as it has been read.
+/// The tool calls in the messages that were read so far.
 #[derive(Default)]
 struct Calls {
-    /// Whether each call waits for its result: a late one no longer counts.
+    /// For each call id, whether the call still waits for its result. Any message that is not a result ends the wait.
     waiting: BTreeMap<String, bool>,
 }
 
@@ -162,19 +165,19 @@ impl Calls {
                 Some(_) => {
                     problems.push(format!("a result for the call {id}, which no longer waits for one"))
                 }
-                None => problems.push(format!("a result without its call {id}")),
+                None => problems.push(format!("a result for the call {id}, which does not exist")),
             }
             return problems;
         }
         for (id, waiting) in self.waiting.iter_mut().filter(|(_, waiting)| **waiting) {
             *waiting = false;
-            let role = message["role"].as_str().unwrap_or("nobody");
+            let role = message["role"].as_str().unwrap_or("a message without a role");
             problems.push(format!("{role} speaks before the call {id} is answered"));
         }
         for call in message["tool_calls"].as_array().into_iter().flatten() {
             let id = text_of(&call["id"]);
             if self.waiting.insert(id.to_owned(), true).is_some() {
-                problems.push(format!("the id {id} of a call twice"));
+                problems.push(format!("two calls have the id {id}"));
             }
         }
         problems
@@ -306,7 +309,10 @@ mod tests {
 
     #[test]
     fn every_result_has_its_call_and_every_call_one_result() {
-        check(json!([system(), user("u"), result("a")]), &["messages[2]: a result without its call a"]);
+        check(
+            json!([system(), user("u"), result("a")]),
+            &["messages[2]: a result for the call a, which does not exist"],
+        );
         check(
             json!([system(), user("u"), calls(&["a"]), result("a"), result("a")]),
             &["messages[4]: a result for the call a, which no longer waits for one"],
@@ -317,24 +323,24 @@ mod tests {
     fn ids_are_unique() {
         check(
             json!([system(), user("u"), calls(&["a"]), result("a"), calls(&["a"]), result("a")]),
-            &["messages[4]: the id a of a call twice"],
+            &["messages[4]: two calls have the id a"],
         );
         check(
             json!([system(), user("u"), calls(&["a", "a"]), result("a")]),
-            &["messages[2]: the id a of a call twice"],
+            &["messages[2]: two calls have the id a"],
         );
         check(json!([system(), user("u"), calls(&[""]), result("")]), &["messages[2]: a call without an id"]);
     }
 
     #[test]
     fn arguments_are_objects_and_names_are_names() {
-        let no_object = &["messages[2]: the arguments of the call a are no JSON object"];
+        let no_object = &["messages[2]: the arguments of the call a are not a JSON object"];
         for arguments in ["", "{", "[]", "null", "1", "{} x"] {
             check(json!([system(), user("u"), call_with("t", arguments), result("a")]), no_object);
         }
         check(
             json!([system(), user("u"), call_with("a tool", "{}"), result("a")]),
-            &["messages[2]: the call a names no tool: \"a tool\""],
+            &["messages[2]: the call a has an invalid tool name: \"a tool\""],
         );
     }
 
@@ -358,10 +364,10 @@ mod tests {
 
     #[test]
     fn somebody_has_asked() {
-        check(json!([system()]), &["messages: no user message"]);
+        check(json!([system()]), &["messages: there is no user message"]);
         check(
             json!([system(), user("u"), assistant("a")]),
-            &["messages: the last one is the assistant's own"],
+            &["messages: the last message is the assistant's"],
         );
     }
 
@@ -369,14 +375,14 @@ mod tests {
     fn options_fit_together() {
         let tool = |name: &str| json!({"type": "function", "function": {"name": name}});
         check_options(json!({"tools": [tool("t")], "tool_choice": "none"}), &[]);
-        check_options(json!({"tools": []}), &["tools: an empty list"]);
-        check_options(json!({"tool_choice": "auto"}), &["tool_choice: without tools"]);
-        check_options(json!({"tools": [tool("t"), tool("t")]}), &["tools: t twice"]);
-        check_options(json!({"tools": [tool("工具")]}), &["tools: \"工具\" is no name for a tool"]);
+        check_options(json!({"tools": []}), &["tools: the list is empty"]);
+        check_options(json!({"tool_choice": "auto"}), &["tool_choice: given without tools"]);
+        check_options(json!({"tools": [tool("t"), tool("t")]}), &["tools: t appears twice"]);
+        check_options(json!({"tools": [tool("工具")]}), &["tools: \"工具\" is not a valid tool name"]);
         check_options(json!({"stream": true, "stream_options": {"include_usage": true}}), &[]);
         check_options(
             json!({"stream_options": {"include_usage": true}}),
-            &["stream_options: without stream"],
+            &["stream_options: given without stream"],
         );
     }
 

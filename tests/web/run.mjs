@@ -1,9 +1,11 @@
-// The live view in a real browser, on a real daemon with the rehearsal models.
+// Tests the live view in a real browser, on a real daemon with the rehearsal models.
 //
-// POLITY_BIN names the program (default: target/debug/polity of the checkout); CHROMIUM the browser, where it is not in
-// its usual place; POLITY_SCREENSHOT a file to write a picture of the view to. With POLITY_ASSETS=checkout the scripts and
-// styles of the checkout stand in for those in the program, so that a change can be looked at without building it. With
-// POLITY_LATE_MS=200 the page draws and is answered that much later: a check that does not wait for what it checks fails.
+// Environment variables:
+// - POLITY_BIN: the polity program (default: target/debug/polity of the checkout).
+// - CHROMIUM: the browser, if it is not in a usual place.
+// - POLITY_SCREENSHOT: the file for a screenshot of the view.
+// - POLITY_ASSETS=checkout: uses the scripts and styles of the checkout, to test a change without a build.
+// - POLITY_LATE_MS=200: delays drawings and answers by that time. A check that does not wait for its condition fails.
 
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
@@ -21,11 +23,11 @@ const BINARY = process.env.POLITY_BIN ?? fileURLToPath(new URL("../../target/deb
 
 const chromium = whereChromium();
 if (!chromium) {
-  console.log("SKIPPED: no Chromium is here; the live view was not looked at (Debian: apt-get install chromium)");
+  console.log("SKIPPED: Chromium is not installed, so the live view was not tested (Debian: apt-get install chromium)");
   process.exit(0);
 }
 if (!existsSync(BINARY)) {
-  console.error(`no program at ${BINARY}: build it first, or name it by POLITY_BIN`);
+  console.error(`no program at ${BINARY}: build it first, or set POLITY_BIN`);
   process.exit(1);
 }
 
@@ -36,7 +38,7 @@ const says = (text) => {
 };
 
 async function prompts(page, daemon) {
-  says("the form takes the token, and nothing else");
+  says("the login form accepts only the right token");
   const { page: stranger, context } = await open(page.context().browser());
   const answer = await stranger.goto(daemon.url);
   assert.equal(answer.status(), 401);
@@ -49,20 +51,20 @@ async function prompts(page, daemon) {
   await page.locator("button").click();
   await live(page);
 
-  says("a prompt with a picture: the tree grows, the picture is shown, the answer comes");
+  says("a prompt with a picture: the tree grows, the page shows the picture and the answer");
   await page.locator("input[type=file]").setInputFiles(PICTURE);
   await page.locator(".attached-file img").waitFor();
   await send(page, "看看这张图片");
   const shown = page.locator(".message.mine .picture img");
   await shown.waitFor();
   await until("the picture is decoded", () => shown.evaluate((image) => image.complete && image.naturalWidth === 480));
-  await until("two were hired", async () => (await page.locator(".tree-row").count()) >= 3);
+  await until("two agents are hired", async () => (await page.locator(".tree-row").count()) >= 3);
   await page.locator(".message:not(.mine):not(.interim)", { hasText: "最终结果" }).waitFor();
   await idle(daemon);
   await conversationIsWhole(page, daemon);
   assert.equal(await page.locator(".message.mine").count(), 1);
 
-  says("the timeline tells who said what to whom, and how the picture was routed");
+  says("the timeline shows the messages, and how the picture was routed");
   await timelineIsWhole(page, daemon);
   const filter = (group) => page.locator(`.timeline-head button.group-${group}`);
   await filter("models").click();
@@ -79,7 +81,7 @@ async function prompts(page, daemon) {
 }
 
 async function looksAtAgents(page, daemon) {
-  says("an agent's page: brief, contacts, conversation as stored, the next request");
+  says("an agent's page: brief, contacts, the stored conversation, the next request");
   const { agents } = await daemon.get("/api/agents");
   const reader = agents.find((agent) => agent.depth === 2);
   const lead = agents.find((agent) => agent.depth === 1);
@@ -95,11 +97,11 @@ async function looksAtAgents(page, daemon) {
   await detail.locator(".routing-image_url").waitFor();
   await detail.locator("#tab-overview").click();
 
-  says("keys: move in the tree, open, close, help");
+  says("keys: move in the tree, open, close, show help");
   const tree = page.locator("[role=tree]");
   const at = (id) => until(`the keys act on ${id}`, async () => (await tree.getAttribute("aria-activedescendant")) === `tree-${id}`);
   await page.keyboard.press("t");
-  await until("the tree has the keys", () => isFocused(tree));
+  await until("the tree has the focus", () => isFocused(tree));
   await page.keyboard.press("Home");
   await at("root");
   await page.keyboard.press("ArrowDown");
@@ -112,7 +114,7 @@ async function looksAtAgents(page, daemon) {
   await at(lead.id);
   await page.keyboard.press("Enter");
   await showsAgent(page, lead.id);
-  await until("the keys act beside the page", () => isFocused(detail.locator("h2")));
+  await until("the column beside the page has the focus", () => isFocused(detail.locator("h2")));
   await page.keyboard.press("Escape");
   await detail.waitFor({ state: "hidden" });
   await page.keyboard.press("?");
@@ -121,7 +123,7 @@ async function looksAtAgents(page, daemon) {
   return { lead, reader };
 }
 
-/** Presses on something, lets it be drawn anew, and lets go. */
+/** Presses the mouse on an element, runs `happens`, which redraws the element, and releases the mouse. */
 async function pressWhile(page, locator, happens) {
   await locator.hover();
   await page.mouse.down();
@@ -130,11 +132,11 @@ async function pressWhile(page, locator, happens) {
 }
 
 async function clicks(page, daemon) {
-  says("what is drawn anew while one presses on it is clicked all the same");
+  says("an element that is redrawn while the mouse is pressed on it still gets the click");
   await go(page, "conversation");
   await pressWhile(page, row(page, "root"), async () => {
     await daemon.write("先别急");
-    // The message is read after the tree was told of it.
+    // The page reads the message after the tree has got its event.
     await page.locator(".message.mine", { hasText: "先别急" }).waitFor();
   });
   await showsAgent(page, "root");
@@ -144,7 +146,7 @@ async function clicks(page, daemon) {
 }
 
 async function writes(page, daemon, reader) {
-  says("written to another agent, with a pasted and a dropped file");
+  says("a message to another agent, with a pasted and a dropped file");
   await row(page, reader.id).click();
   await page.locator("aside.detail .actions button.primary").click();
   await until("the box is addressed", async () => (await page.locator(".receiver").inputValue()).includes(reader.id));
@@ -162,20 +164,20 @@ async function writes(page, daemon, reader) {
   await page.locator(".attached-file", { hasText: "drop.md" }).waitFor({ state: "detached" });
   await send(page, "请读这份文件");
   await go(page, "conversation");
-  // It is drawn as it will stay, so that it does not move when it is clicked.
+  // Waits until the bubble is drawn in its final form, so that it does not move when it is clicked.
   const bubble = page.locator(".message.mine", { hasText: "请读这份文件" });
   await bubble.waitFor();
   await idle(daemon);
   const written = (await daemon.get("/api/messages?from=user&limit=1000")).messages.find((message) => message.text === "请读这份文件");
   const version = `${written.id} ${written.state} ${written.answeredBy ?? ""}`;
-  await until("the message is drawn as it stands", async () => (await bubble.getAttribute("data-version")) === version);
+  await until("the message is drawn in its final form", async () => (await bubble.getAttribute("data-version")) === version);
   await bubble.locator(".chip", { hasText: "paste.md" }).click();
   const text = page.locator("aside.detail .artifact-text");
   await until("the text is shown as text", async () => (await text.textContent()).includes("<b>not bold</b>"));
   assert.equal(await page.locator("aside.detail b").count(), 0);
   await page.locator(".message:not(.mine)", { has: page.locator(".who", { hasText: reader.id }) }).first().waitFor();
 
-  says("an answer that was lost on its way: the message is sent again and arrives once");
+  says("the response to a message is lost: the page sends the message again, and it arrives once");
   let attempts = 0;
   const keys = new Set();
   await page.route("**/api/messages", async (route) => {
@@ -200,7 +202,7 @@ async function writes(page, daemon, reader) {
 }
 
 async function steers(page, daemon, { lead, reader }) {
-  says("paused with all below, resumed, stopped");
+  says("an agent is paused with its descendants, resumed and stopped");
   const stateOf = async (id) => (await daemon.get(`/api/agents/${id}`)).state;
   const detail = page.locator("aside.detail");
   await row(page, lead.id).click();
@@ -224,7 +226,7 @@ async function steers(page, daemon, { lead, reader }) {
 }
 
 async function stopsATask(page, daemon) {
-  says("a task that does not get on is stopped in the list of tasks");
+  says("a task that makes no progress is stopped in the list of tasks");
   await daemon.post("/api/agents/root/pause?scope=agent");
   const { task } = await daemon.write("这个任务会被停止");
   await go(page, "tasks");
@@ -239,7 +241,7 @@ async function stopsATask(page, daemon) {
 }
 
 async function configures(page, daemon) {
-  says("a mistake in the configuration is where one sees it, and goes when it is mended");
+  says("the page shows a mistake in the configuration, and removes it once it is fixed");
   daemon.configure("app.json", { discover: false, language: "zh", limits: { maxDepth: "deep" } });
   await page.locator(".problems-banner", { hasText: "/limits/maxDepth" }).waitFor();
   await go(page, "services");
@@ -256,7 +258,7 @@ async function configures(page, daemon) {
 }
 
 async function answers(page, daemon) {
-  says("another model is swapped in, asks the person, and gets its answer");
+  says("another model replaces the old one, asks the user, and gets an answer");
   const model = await asker();
   try {
     daemon.configure("llmservices.json", { services: [{ id: "asker", name: "asker", baseURL: model.url, model: "asker", dialect: { stream: false }, price: { input: 1, output: 2 } }] });
@@ -279,7 +281,7 @@ async function answers(page, daemon) {
     await page.locator("#tree-root .badge.ask").waitFor({ state: "detached" });
     await go(page, "services");
     await page.locator(".card[data-service=asker] .spent", { hasText: "cost" }).waitFor();
-    // Nobody asks this model any more when it goes.
+    // No agent uses this model any more when it stops.
     await idle(daemon);
     daemon.configure("llmservices.json", { services: [] });
     await page.locator(".card[data-service=rehearsal-text]").waitFor();
@@ -288,10 +290,10 @@ async function answers(page, daemon) {
   }
 }
 
-/** The readings of messages. */
+/** Matches requests that read messages. */
 const messagesRead = /\/api\/messages\?/;
 
-/** Whether the element that was marked is still there and still has the focus. */
+/** Returns whether the marked element still exists and still has the focus. */
 const hasFocus = (page) => page.evaluate(() => document.activeElement === globalThis.marked);
 
 async function staysPut(page, daemon) {
@@ -299,7 +301,7 @@ async function staysPut(page, daemon) {
   page.on("request", (request) => { if (messagesRead.test(request.url())) underway.add(request); });
   for (const end of ["requestfinished", "requestfailed"]) page.on(end, (request) => underway.delete(request));
 
-  says("what has the focus keeps it, a list of choices stays, whatever happens meanwhile");
+  says("while events come, an element keeps the focus and a list keeps its choices");
   await page.evaluate(() => {
     globalThis.choice = document.querySelector(".task-choice");
     globalThis.options = [...globalThis.choice.options];
@@ -312,11 +314,11 @@ async function staysPut(page, daemon) {
   await page.locator(".message.mine", { hasText: "顺便看看" }).waitFor();
   await idle(daemon);
   await until("the new task can be chosen", () => page.evaluate(() => globalThis.choice.isConnected && [...globalThis.choice.options].some((one) => one.text === "顺便看看")));
-  assert.ok(await page.evaluate(() => globalThis.options.every((one) => one.isConnected)), "the choices that were there are the same");
-  assert.ok(await hasFocus(page), "the legend keeps the focus");
+  assert.ok(await page.evaluate(() => globalThis.options.every((one) => one.isConnected)), "an old choice was replaced");
+  assert.ok(await hasFocus(page), "the legend has lost the focus");
 
-  says("a message whose reading fails is there as soon as it can be read");
-  // Until the message is written none is read, so that no reading from before brings it; then three fail.
+  says("a message that could not be read appears as soon as it can be read");
+  // All reads fail until the message is written, so that no earlier read brings it. After that, three more reads fail.
   let failures = -Infinity;
   await page.route(messagesRead, (route) => {
     failures += 1;
@@ -329,7 +331,7 @@ async function staysPut(page, daemon) {
   assert.ok(failures > 3);
   await page.unroute(messagesRead);
 
-  says("while nobody looks no stream is held; whoever comes back sees all of it");
+  says("a hidden page holds no stream, and shows everything when it is visible again");
   const look = (hidden) => page.evaluate((now) => {
     Object.defineProperty(document, "hidden", { value: now, configurable: true });
     document.dispatchEvent(new Event("visibilitychange"));
@@ -346,7 +348,7 @@ async function staysPut(page, daemon) {
   assert.ok(await page.locator(".banner.lost").isHidden());
   await idle(daemon);
 
-  says("a draft survives another language, and a file that is dropped is attached once");
+  says("a draft survives a change of language, and a dropped file is attached once");
   const field = page.locator("textarea[name=text]");
   await field.fill("half a thought");
   for (const name of ["时间线", "Timeline"]) {
@@ -366,7 +368,7 @@ async function staysPut(page, daemon) {
   await page.locator(".attached-file").waitFor({ state: "detached" });
   await field.fill("");
 
-  says("pausing by a key asks first, and keys of one letter can be switched off");
+  says("the key for pausing asks first, and keys of one letter can be switched off");
   const steered = [];
   page.on("request", (request) => { if (/\/api\/agents\/[^/]+\/(pause|resume|stop)/.test(request.url())) steered.push(request.url()); });
   await page.locator("[role=tree]").focus();
@@ -379,20 +381,20 @@ async function staysPut(page, daemon) {
   const place = await page.evaluate(() => location.hash);
   await page.keyboard.press("?");
   await page.keyboard.press("2");
-  // A key does what it does before the next one: a dialog is there, a place is taken.
+  // The page handles each key before the next: an opened dialog or a changed address would be visible by now.
   assert.equal(await page.locator("dialog").count(), 0);
   assert.equal(await page.evaluate(() => location.hash), place);
   await page.locator(".top-end button").first().click();
   await page.locator("dialog.help input[name=letters]").check();
   await closeDialog(page);
-  // What is asked now comes after whatever those keys could have asked or shown.
+  // The next requests come after any request or dialog that those keys could have caused.
   await go(page, "tasks");
   await page.evaluate(() => fetch("/api/tasks"));
   assert.deepEqual(steered, []);
   assert.notEqual((await daemon.get("/api/agents/root")).state, "paused");
   await go(page, "conversation");
 
-  says("tabs name what they show; the person has none");
+  says("each tab names its panel, and the user's page has no tabs");
   await row(page, "root").click();
   await showsAgent(page, "root");
   const tab = page.locator("aside.detail [role=tab][aria-selected=true]");
@@ -407,7 +409,7 @@ async function staysPut(page, daemon) {
 }
 
 async function survives(page, daemon, quietly) {
-  says("the daemon is killed and started again under the page: it goes on without a gap and without a double");
+  says("the daemon is killed and restarted: the page goes on without gaps and duplicates");
   await timelineIsWhole(page, daemon);
   for (let round = 1; round <= 3; round += 1) {
     await go(page, "conversation");
@@ -428,14 +430,14 @@ async function survives(page, daemon, quietly) {
   }
 }
 
-/** What each page shows when it shows something. */
+/** For each page, a selector that matches once it shows its content. */
 const CONTENTS = {
   society: ".tree-row", conversation: ".message", timeline: ".page-timeline .event", tasks: ".tasks tbody tr",
   artifacts: ".tile", services: ".card",
 };
 
 async function looks(browser, page, daemon) {
-  says("Chinese and English, light and dark, less motion, a phone");
+  says("Chinese and English, light and dark, reduced motion, a phone");
   const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   const light = await ground();
   await page.locator("[role=tree]").focus();
@@ -443,7 +445,7 @@ async function looks(browser, page, daemon) {
   await until("it is dark", async () => (await ground()) !== light);
   await page.reload();
   await live(page);
-  assert.notEqual(await ground(), light, "it is remembered");
+  assert.notEqual(await ground(), light, "the colour scheme was not remembered");
   await page.keyboard.press("d");
   await until("it is light", async () => (await ground()) === light);
   await page.locator("button.language").click();
@@ -466,12 +468,12 @@ async function looks(browser, page, daemon) {
     await go(phone.page, name);
     await phone.page.locator(content).first().waitFor();
     const width = await phone.page.evaluate(() => document.documentElement.scrollWidth);
-    assert.ok(width <= 390, `${name} is ${width} wide`);
+    assert.ok(width <= 390, `${name} is ${width} pixels wide`);
   }
   await go(phone.page, "society");
   await row(phone.page, "root").click();
   await phone.page.locator("aside.detail .tabs").waitFor();
-  assert.deepEqual(await phone.page.evaluate(() => globalThis.observed.motions), [], "nothing has moved where less motion is wanted");
+  assert.deepEqual(await phone.page.evaluate(() => globalThis.observed.motions), [], "something has moved although reduced motion is wanted");
   assert.equal(await phone.page.evaluate(() => document.getAnimations().length), 0);
   assert.deepEqual(await phone.complaints(), []);
   await phone.context.close();
@@ -486,7 +488,7 @@ async function bears(browser, page, daemon) {
     const request = route.request();
     if (request.headers().accept === "text/event-stream") {
       streams += 1;
-      // The second stream never says anything, so the state of the connection stays.
+      // The second stream never gets an answer, so the state of the connection does not change.
       if (streams > 1) return undefined;
       const blocks = Array.from({ length: 5000 }, (_, at) => society.entry(100_001 + at));
       return route.fulfill({ contentType: "text/event-stream", body: blocks.map((entry) => `id: ${entry.seq}\nevent: ${entry.event}\ndata: ${JSON.stringify(entry)}\n\n`).join("") });
@@ -496,7 +498,7 @@ async function bears(browser, page, daemon) {
     return route.fulfill(answer ? { json: answer } : { status: 404, json: {} });
   });
   await big.page.goto(`${daemon.url}/#/timeline`);
-  await until("all events are here", async () => Number(await timeline(big.page).getAttribute("data-last")) === 105_000);
+  await until("the page holds all events", async () => Number(await timeline(big.page).getAttribute("data-last")) === 105_000);
   await big.page.locator(".questions", { hasText: "the one of May" }).waitFor();
   await big.page.locator(".badge.ask").first().waitFor();
   const elements = () => big.page.evaluate(() => document.querySelectorAll("*").length);
@@ -513,7 +515,7 @@ async function bears(browser, page, daemon) {
   assert.ok(Number(await timeline(big.page).getAttribute("data-held")) <= 3000);
   assert.ok(await rows() < 150, `${await rows()} rows`);
   await big.page.locator(".timeline-head > button").first().click();
-  await until("the oldest are here", async () => (await timeline(big.page).getAttribute("data-first")) === "1");
+  await until("the page holds the oldest events", async () => (await timeline(big.page).getAttribute("data-first")) === "1");
   for (let page_ = 0; page_ < 20; page_ += 1) {
     const last = await timeline(big.page).getAttribute("data-last");
     await timeline(big.page).evaluate((element) => { element.scrollTop = element.scrollHeight; });
@@ -537,7 +539,7 @@ async function bears(browser, page, daemon) {
 }
 
 async function screenshot(page, file) {
-  says(`a picture of it: ${file}`);
+  says(`a screenshot: ${file}`);
   await page.setViewportSize({ width: 1440, height: 900 });
   await go(page, "timeline");
   const picture = page.locator(".event.group-messages").first();
@@ -555,7 +557,7 @@ try {
   await daemon.start();
   browser = await launch(chromium);
   const { page, complaints, quietly } = await open(browser);
-  // Without a token there is a form, and the code that says so.
+  // Without a token the daemon answers 401 with the login form, and the browser logs that as an error.
   await quietly(() => page.goto(daemon.url));
   await prompts(page, daemon);
   const agents = await looksAtAgents(page, daemon);
@@ -570,12 +572,12 @@ try {
   await survives(page, daemon, quietly);
   await looks(browser, page, daemon);
   await bears(browser, page, daemon);
-  says("nothing was complained about, and nobody else was asked");
+  says("the page has logged no error and contacted no other server");
   assert.deepEqual((await complaints()).filter((one) => !one.includes("net::ERR_FAILED")), []);
-  console.log("all of it holds");
+  console.log("all checks passed");
 } catch (error) {
   failed = true;
-  console.error(`\nFAILED at: ${step}\n${error.stack}\n\nthe daemon said:\n${daemon.said.slice(-4000)}`);
+  console.error(`\nFAILED at: ${step}\n${error.stack}\n\nthe log of the daemon:\n${daemon.said.slice(-4000)}`);
   if (process.env.POLITY_FAILURE_PICTURE && browser) {
     const page = browser.contexts().at(-1)?.pages()[0];
     await page?.screenshot({ path: process.env.POLITY_FAILURE_PICTURE }).catch(() => {});

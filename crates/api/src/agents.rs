@@ -37,7 +37,6 @@ struct RequestQuery {
     full: bool,
 }
 
-/// Declares the routes.
 pub(crate) fn routes(routes: &mut Routes) {
     routes.add(Verb::Get, "/api/agents", "listAgents", list, |operation| {
         operation

@@ -32,7 +32,6 @@ struct UploadQuery {
     task: Option<TaskId>,
 }
 
-/// Declares the routes.
 pub(crate) fn routes(routes: &mut Routes) {
     routes.add(Verb::Get, "/api/artifacts", "listArtifacts", list, |operation| {
         operation

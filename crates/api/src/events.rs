@@ -41,7 +41,6 @@ pub(crate) struct EventsQuery {
     kind: Option<String>,
 }
 
-/// Declares the routes.
 pub(crate) fn routes(routes: &mut Routes) {
     routes.add(Verb::Get, "/api/events", "listEvents", events, |operation| {
         let number = json!({"type": "string", "pattern": "^[0-9]*$"});

@@ -41,7 +41,6 @@ impl Readiness {
     }
 }
 
-/// Declares the routes.
 pub(crate) fn routes(routes: &mut Routes) {
     let text = || json!({"type": "string"});
     routes.add(

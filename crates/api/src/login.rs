@@ -51,7 +51,6 @@ struct Session {
     url: String,
 }
 
-/// Declares the routes.
 pub(crate) fn routes(routes: &mut Routes) {
     let html = || json!({"type": "string"});
     routes.add(Verb::Get, "/login", "loginByTicket", by_ticket, |operation| {
@@ -139,7 +138,7 @@ fn guard(shared: &Shared) -> Result<&Guard, Problem> {
     shared.guard.as_deref().ok_or_else(|| Problem::not_found("this process serves no browsers"))
 }
 
-/// Sends the browser to the page, with a cookie.
+/// Redirects the browser to the page and sets the cookie.
 fn welcome(guard: &Guard, headers: &HeaderMap) -> Result<Response, Problem> {
     let (name, value) = (guard.cookie_name(), guard.token().session());
     let secure = secure(headers);

@@ -13,7 +13,6 @@ use polity_society::id::MessageId;
 use polity_view::{MessageFilter, MessagePage, MessageView};
 use std::sync::Arc;
 
-/// Declares the routes.
 pub(crate) fn routes(routes: &mut Routes) {
     routes.add(Verb::Get, "/api/messages", "listMessages", list, |operation| {
         operation

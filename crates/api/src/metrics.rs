@@ -18,7 +18,6 @@ use std::time::Duration;
 
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Declares the route.
 pub(crate) fn routes(routes: &mut Routes) {
     routes.add(Verb::Get, "/metrics", "metrics", metrics, |operation| {
         operation.summary("Metrics for Prometheus.").gives_content(

@@ -74,7 +74,7 @@ impl Problem {
         Self::new(StatusCode::RANGE_NOT_SATISFIABLE, "invalid_range", detail)
     }
 
-    /// The body arrives too slowly, or no longer.
+    /// The body arrives too slowly, or stops arriving.
     pub(crate) fn too_slow() -> Self {
         Self::new(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body arrived too slowly, or stopped arriving")
     }

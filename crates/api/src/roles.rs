@@ -13,7 +13,6 @@ use std::sync::Arc;
 /// Largest body that changes a role, in bytes.
 const LARGEST_PATCH: usize = 1024 * 1024;
 
-/// Declares the routes.
 pub(crate) fn routes(routes: &mut Routes) {
     routes.add(Verb::Get, "/api/roles/{id}", "getRole", get, |operation| {
         operation.summary("One role.").gives::<RoleView>(200, "The role.").refuses(&[404])

@@ -1,6 +1,5 @@
-//! Serves HTTP on a socket. Slow, silent or numerous clients must not block others. So the server limits the time for
-//! the head of a request, the pauses in a body, the time that a client may leave an answer unread, and the number of
-//! connections.
+//! Serves HTTP on a socket. Slow, silent or numerous clients must not block others. So the server limits the number of
+//! connections, the time for the head of a request, the pauses in a body, and the time that an answer stays unread.
 
 mod stalled;
 mod watched;
@@ -25,7 +24,7 @@ use tower::ServiceExt;
 use tower_http::timeout::RequestBodyTimeoutLayer;
 use watched::{Watched, rest_is_late};
 
-/// Most connections that are open at the same time; further ones wait.
+/// Maximum number of open connections; further ones wait.
 const MOST_CONNECTIONS: usize = 512;
 /// Time limit for the head of a request, and for the silence between two requests on a connection.
 const HEAD_WITHIN: Duration = Duration::from_secs(30);

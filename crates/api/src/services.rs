@@ -10,7 +10,6 @@ use polity_society::id::ServiceId;
 use polity_view::{ConfigView, ServiceView, UsageFilter, UsageView};
 use std::sync::Arc;
 
-/// Declares the routes.
 pub(crate) fn routes(routes: &mut Routes) {
     routes.add(Verb::Get, "/api/services", "listServices", list, |operation| {
         operation

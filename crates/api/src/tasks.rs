@@ -11,7 +11,6 @@ use polity_society::id::TaskId;
 use polity_view::{Steered, TaskFilter, TaskPage, TaskView};
 use std::sync::Arc;
 
-/// Declares the routes.
 pub(crate) fn routes(routes: &mut Routes) {
     routes.add(Verb::Get, "/api/tasks", "listTasks", list, |operation| {
         operation

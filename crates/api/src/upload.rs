@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
-/// Concurrent uploads; further requests with files wait.
+/// Maximum number of concurrent uploads; further requests with files wait.
 pub(crate) const AT_ONCE: usize = 8;
 /// How long a request waits for a place.
 const PLACE_WITHIN: Duration = Duration::from_secs(10);
@@ -25,7 +25,7 @@ const UNHURRIED: Duration = Duration::from_secs(30);
 const LEAST_RATE: u64 = 32 * 1024;
 /// Bytes that a form may have in addition to its files: text fields and multipart framing.
 const FORM_EXTRA: u64 = 1024 * 1024;
-/// Most fields of a form.
+/// Maximum number of fields in a form.
 const MOST_FIELDS: usize = 64;
 
 /// An uploaded file.

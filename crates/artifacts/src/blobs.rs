@@ -1,4 +1,4 @@
-//! Bytes in files, each under the hash of its content.
+//! Stores bytes in files, each named by the hash of its content.
 
 use crate::verified::{Look, Verified};
 use bytes::Bytes;
@@ -15,18 +15,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct BlobHash(String);
 
 impl BlobHash {
-    /// Wraps what was written down as the hash of a blob. A text that is no hash names no blob: reading it says
-    /// [`BlobError::Missing`].
+    /// Wraps the text of a hash, such as one from a database row. The text is not checked: if it is not a hash, no blob
+    /// has this name, and reading it fails with [`BlobError::Missing`].
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The hash of these bytes.
+    /// Hashes these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(blake3::hash(bytes).to_hex().to_string())
     }
 
-    /// The hexadecimal digits.
+    /// Returns the hash as text: 64 hexadecimal digits, unless [`new`](Self::new) was called with another text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -44,24 +44,24 @@ impl fmt::Debug for BlobHash {
     }
 }
 
-/// A blob that is in the store.
+/// The name and size of a blob in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blob {
-    /// Its name.
+    /// The blob's name, which is the hash of its bytes.
     pub hash: BlobHash,
-    /// How many bytes.
+    /// Size in bytes.
     pub size: u64,
 }
 
-/// What can go wrong with the files.
+/// An error of the blob store.
 #[derive(Debug, thiserror::Error)]
 pub enum BlobError {
-    /// The directories could not be made, or what a crash left in them could not be removed.
+    /// The store's directories could not be created or synced, or leftovers of a crash could not be removed.
     #[error("failed to open the blob store at {}", path.display())]
     Open {
-        /// What could not be made or removed.
+        /// The directory on which it failed.
         path: PathBuf,
-        /// Why.
+        /// The error of the file system.
         source: io::Error,
     },
     /// The bytes could not be stored.
@@ -69,62 +69,63 @@ pub enum BlobError {
     Put {
         /// The hash of the bytes.
         hash: BlobHash,
-        /// Why.
+        /// The error of the file system.
         source: io::Error,
     },
-    /// There is no such blob.
+    /// The store has no such blob.
     #[error("blob {hash} is missing")]
     Missing {
-        /// The name.
+        /// The hash that the caller asked for.
         hash: BlobHash,
     },
-    /// The file holds other bytes than were stored.
+    /// The file no longer holds the bytes that were stored.
     #[error("blob {hash} is damaged: its bytes now hash to {found}")]
     Damaged {
-        /// The name.
+        /// The hash that the caller asked for.
         hash: BlobHash,
-        /// The hash of what the file holds.
+        /// The hash of the bytes that the file holds now.
         found: BlobHash,
     },
-    /// The work was cut off, because the process is ending.
-    #[error("the work on the blob store was cut off")]
+    /// The blocking task did not finish, usually because the process is ending.
+    #[error("the blob store's task was cut off before it finished")]
     CutOff(#[source] tokio::task::JoinError),
-    /// The file is there and could not be read.
+    /// The file exists but could not be read.
     #[error("failed to read blob {hash}")]
     Read {
-        /// The name.
+        /// The hash that the caller asked for.
         hash: BlobHash,
-        /// Why.
+        /// The error of the file system.
         source: io::Error,
     },
-    /// What is in the store could not be listed.
+    /// The blobs in the store could not be listed.
     #[error("failed to list the blobs in {}", path.display())]
     List {
-        /// The directory.
+        /// The root directory of the store.
         path: PathBuf,
-        /// Why.
+        /// The error of the file system.
         source: io::Error,
     },
-    /// A blob could not be removed.
+    /// A blob's file exists but could not be removed.
     #[error("failed to remove blob {hash}")]
     Remove {
-        /// The name.
+        /// The hash that the caller asked for.
         hash: BlobHash,
-        /// Why.
+        /// The error of the file system.
         source: io::Error,
     },
 }
 
-/// A blob that is open for reading, at its beginning.
+/// A blob's open file, positioned at its beginning.
 #[derive(Debug)]
 pub struct BlobFile {
-    /// The file.
+    /// Open for reading only.
     pub file: std::fs::File,
-    /// How many bytes it has.
+    /// Size in bytes.
     pub size: u64,
 }
 
-/// A directory of blobs: `ab/cdef…`, and `tmp/` for what is being written. One process uses it at a time. Clones share it.
+/// A directory of blobs: `ab/cdef…` for each blob, and `tmp/` for files that are being written. Only one process at a
+/// time may write to it. Clones share one store.
 #[derive(Clone, Debug)]
 pub struct BlobStore {
     root: Arc<Path>,
@@ -134,8 +135,8 @@ pub struct BlobStore {
 const TEMPORARY: &str = "tmp";
 
 impl BlobStore {
-    /// Opens the store, makes the directories that it lacks (for the owner alone), and removes what a crash left half
-    /// written.
+    /// Opens the store, creates missing directories (readable by the owner alone), and removes files that a crash left
+    /// half written.
     pub async fn open(directory: impl Into<PathBuf>) -> Result<Self, BlobError> {
         let root: PathBuf = directory.into();
         let failed = |path: &Path| {
@@ -148,13 +149,13 @@ impl BlobStore {
             make_directory(&temporary).map_err(failed(&temporary))?;
             sweep(&temporary).map_err(failed(&temporary))?;
             polity_points::point!("blobs::swept");
-            // All at once and now, so that storing a blob makes and syncs no directory but its own.
+            // Create all 256 directories now, so that storing a blob only has to sync the one directory it is in.
             for shard in 0..=u8::MAX {
                 let shard = root.join(format!("{shard:02x}"));
                 make_directory(&shard).map_err(failed(&shard))?;
             }
             sync(&root).map_err(failed(&root))?;
-            // The store's own entry, too, where it has just been made.
+            // Sync the parent directory too, in case the store's own directory was just created in it.
             if let Some(parent) = root.parent().filter(|parent| !parent.as_os_str().is_empty()) {
                 sync(parent).map_err(failed(parent))?;
             }
@@ -163,14 +164,13 @@ impl BlobStore {
         tokio::task::spawn_blocking(work).await.map_err(BlobError::CutOff)?
     }
 
-    /// The store in a directory as it is. Nothing is made there and nothing is swept away, so another process may be
-    /// writing to it: this is for looking, not for [`put`](Self::put).
+    /// Opens the store for reading, not for [`put`](Self::put). Opening it this way creates and removes nothing, so
+    /// another process may be writing to the same directory.
     pub fn as_it_is(directory: impl Into<PathBuf>) -> Self {
         Self { root: directory.into().into(), verified: Arc::default() }
     }
 
-    /// Stores bytes. When this returns, they are there even after a power cut. Bytes that are there already are not
-    /// written again.
+    /// Stores bytes. Once this returns, they survive a power cut. Bytes that are already stored are not written again.
     pub async fn put(&self, bytes: Bytes) -> Result<Blob, BlobError> {
         let root = Arc::clone(&self.root);
         let work = move || {
@@ -183,7 +183,7 @@ impl BlobStore {
         tokio::task::spawn_blocking(work).await.map_err(BlobError::CutOff)?
     }
 
-    /// Reads a blob, and makes sure that its bytes are those that were stored.
+    /// Reads a blob and checks its bytes against its hash.
     pub async fn read(&self, hash: &BlobHash) -> Result<Bytes, BlobError> {
         let Some(path) = path_of(&self.root, hash) else {
             return Err(BlobError::Missing { hash: hash.clone() });
@@ -206,8 +206,8 @@ impl BlobStore {
         tokio::task::spawn_blocking(work).await.map_err(BlobError::CutOff)?
     }
 
-    /// Opens a blob to be read piece by piece, once it is certain that its bytes are those that were stored. A file that
-    /// was looked at before, and has the size and the time that it had then, is not read again.
+    /// Checks a blob's bytes against its hash, and opens it to be read piece by piece. A file that was checked before
+    /// and still has the same size and modification time is not checked again.
     pub async fn file(&self, hash: &BlobHash) -> Result<BlobFile, BlobError> {
         let Some(path) = path_of(&self.root, hash) else {
             return Err(BlobError::Missing { hash: hash.clone() });
@@ -220,7 +220,7 @@ impl BlobStore {
                 _ => BlobError::Read { hash: wanted.clone(), source },
             };
             let mut file = std::fs::File::open(&path).map_err(failed)?;
-            // Before it is read: what is changed meanwhile is read again the next time.
+            // Taken before the file is read: if it changes during the reading, the next call checks it again.
             let metadata = file.metadata().map_err(failed)?;
             let look = Look::of(&metadata);
             if verified.is_known(&wanted, look) {
@@ -239,15 +239,15 @@ impl BlobStore {
         tokio::task::spawn_blocking(work).await.map_err(BlobError::CutOff)?
     }
 
-    /// All blobs, by name. What is no blob is passed over; where there is no directory, there are none.
+    /// Lists all blobs, sorted by hash. Files that are not blobs are skipped; a missing directory counts as empty.
     pub async fn list(&self) -> Result<Vec<Blob>, BlobError> {
         let root = Arc::clone(&self.root);
         let work = move || list(&root).map_err(|source| BlobError::List { path: root.to_path_buf(), source });
         tokio::task::spawn_blocking(work).await.map_err(BlobError::CutOff)?
     }
 
-    /// Removes a blob; nothing happens where there is none. The caller sees to it that nobody needs it any more and
-    /// that nobody is storing the same bytes at this moment.
+    /// Removes a blob; does nothing if it does not exist. The caller must make sure that nobody needs the blob any more
+    /// and that nobody is storing the same bytes at this moment.
     pub async fn remove(&self, hash: &BlobHash) -> Result<(), BlobError> {
         let Some(path) = path_of(&self.root, hash) else { return Ok(()) };
         let hash = hash.clone();
@@ -281,7 +281,7 @@ fn list(root: &Path) -> io::Result<Vec<Blob>> {
             match file.metadata() {
                 Ok(found) if found.is_file() => blobs.push(Blob { hash, size: found.len() }),
                 Ok(_) => {}
-                // Removed since the directory was read.
+                // Somebody removed it after the directory was read.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
@@ -291,7 +291,7 @@ fn list(root: &Path) -> io::Result<Vec<Blob>> {
     Ok(blobs)
 }
 
-/// Where a blob lies; `None` for a text that is no hash, so that none can lead out of the store.
+/// Returns the path of a blob; `None` if the text is not a hash. So the path is always inside the store's directory.
 fn path_of(root: &Path, hash: &BlobHash) -> Option<PathBuf> {
     let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     let is_hash = hash.0.len() == 2 * blake3::OUT_LEN && hash.0.bytes().all(is_digit);
@@ -318,7 +318,7 @@ fn write_once(root: &Path, hash: &BlobHash, bytes: &[u8]) -> io::Result<()> {
     let Some((path, directory)) =
         path_of(root, hash).and_then(|path| Some((path.clone(), path.parent()?.to_owned())))
     else {
-        return Err(io::Error::other("a hash that is none"));
+        return Err(io::Error::other("the name of the blob is not a BLAKE3 hash"));
     };
     let is_there =
         std::fs::metadata(&path).is_ok_and(|file| file.is_file() && file.len() == bytes.len() as u64);
@@ -327,12 +327,12 @@ fn write_once(root: &Path, hash: &BlobHash, bytes: &[u8]) -> io::Result<()> {
         let written = write_file(&temporary, bytes).and_then(|()| std::fs::rename(&temporary, &path));
         polity_points::point!("blobs::renamed");
         if let Err(error) = written {
-            // The failure to write is the one to tell; what is left goes at the next opening at the latest.
+            // Report the failed write, not a failed removal. `open` removes what is left here.
             let _ = std::fs::remove_file(&temporary);
             return Err(error);
         }
     }
-    // Also where it was there: whoever put it there may not have come this far yet.
+    // Sync even if the file was already there: the writer that put it there may not have synced the directory yet.
     sync(&directory)?;
     polity_points::point!("blobs::stored");
     Ok(())
@@ -351,7 +351,7 @@ fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// A name that no other writer has: numbered within the process, and the store has one process.
+/// Returns a path that no other writer uses: the names are numbered, and only one process writes to the store.
 fn temporary_path(root: &Path) -> PathBuf {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -394,7 +394,7 @@ mod tests {
             File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
         };
         assert_eq!(store.file(&blob.hash).await.unwrap().size, 5);
-        // Nobody can tell that it is another one, so it is not looked at.
+        // Size and time are those of the first file, so the store does not notice the change.
         change(b"wrong", time);
         assert_eq!(store.file(&blob.hash).await.unwrap().size, 5);
         let later = time + std::time::Duration::from_secs(1);
@@ -463,7 +463,7 @@ mod tests {
         );
         assert!(error.to_string().contains(blob.hash.as_str()));
 
-        // Too short: the same bytes, stored again, repair it.
+        // The file is too short. Storing the same bytes again repairs it.
         std::fs::write(file_of(&store, &blob.hash), b"prec").unwrap();
         assert!(matches!(store.read(&blob.hash).await, Err(BlobError::Damaged { .. })));
         store.put(Bytes::from_static(b"precious")).await.unwrap();
@@ -523,11 +523,14 @@ mod tests {
         }
         stored.sort_by(|a, b| a.hash.cmp(&b.hash));
         std::fs::write(store.root.join(TEMPORARY).join("1-0"), "half").unwrap();
-        std::fs::write(store.root.join("00").join("notes.txt"), "no blob").unwrap();
-        std::fs::write(store.root.join("notes.txt"), "no blob").unwrap();
+        std::fs::write(store.root.join("00").join("notes.txt"), "not a blob").unwrap();
+        std::fs::write(store.root.join("notes.txt"), "not a blob").unwrap();
         let looking = BlobStore::as_it_is(&*store.root);
         assert_eq!(looking.list().await.unwrap(), stored);
-        assert!(store.root.join(TEMPORARY).join("1-0").exists(), "looking sweeps nothing away");
+        assert!(
+            store.root.join(TEMPORARY).join("1-0").exists(),
+            "a store opened for reading removes nothing"
+        );
         store.remove(&stored[0].hash).await.unwrap();
         store.remove(&stored[0].hash).await.unwrap();
         store.remove(&BlobHash::new("../../x")).await.unwrap();

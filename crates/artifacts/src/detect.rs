@@ -1,4 +1,4 @@
-//! What bytes are: first what was said about them, then what they themselves give away.
+//! Detects what bytes are: from their metadata, checked against the bytes themselves.
 
 use crate::mime::{self, kind_of};
 use crate::signature::{self, OLE, ZIP, is_package_of};
@@ -6,43 +6,44 @@ use crate::text_test::Looks;
 use polity_society::content::Kind;
 use serde::Serialize;
 
-/// What is assumed of bytes that nothing is known about.
+/// The MIME type of bytes that nothing is known about.
 pub(crate) const UNKNOWN: &str = "application/octet-stream";
 
-/// Whether the bytes to look at are all there are.
+/// Whether the bytes at hand are the whole content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// They are the whole content.
+    /// The bytes are the whole content.
     Whole,
-    /// They are its beginning; it may end within a character.
+    /// The bytes are only the beginning, which may end in the middle of a character.
     Head,
 }
 
-/// What bytes are.
+/// The result of a detection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Detected {
-    /// The kind of content.
+    /// The kind of content; [`Kind::Other`] if it is unknown.
     pub kind: Kind,
     /// The MIME type, in lower case and without parameters.
     pub mime_type: String,
-    /// Set where the bytes are not what was said about them.
+    /// Set if the bytes contradict the metadata.
     pub contradiction: Option<Contradiction>,
 }
 
-/// Metadata and content that do not go together.
+/// A declared type that the content contradicts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Contradiction {
-    /// The MIME type that the metadata stands for.
+    /// The MIME type from the metadata: the declared type, or the one for the file name's extension.
     pub declared: String,
-    /// The MIME type that the bytes stand for.
+    /// The MIME type that was detected instead.
     pub found: String,
 }
 
-/// Finds out what bytes are, from a declared MIME type, a file name, and the bytes.
+/// Detects what bytes are, from a declared MIME type, a file name, and the bytes.
 ///
-/// The declared type comes first, then the file name's extension; a type that is corrupt or says nothing counts as
-/// missing. The bytes decide where nothing was said, and where they carry a signature that what was said cannot have.
-/// Text is what is UTF-8; whatever is called text and is not UTF-8 is [`Kind::Other`]. Nothing is ever an error.
+/// The declared type comes first, then the file name's extension; a type that is malformed or carries no information
+/// counts as missing. The bytes decide if there is no metadata, or if they have a signature that content of the
+/// declared type cannot have. Only UTF-8 is text: bytes that are declared as text and are not UTF-8 are
+/// [`Kind::Other`]. Detection never fails.
 #[doc(alias = "detectBinaryType")]
 pub fn detect(declared_mime: Option<&str>, filename: Option<&str>, bytes: &[u8], extent: Extent) -> Detected {
     let looks = Looks::of(bytes, extent);
@@ -63,7 +64,8 @@ pub fn detect(declared_mime: Option<&str>, filename: Option<&str>, bytes: &[u8],
         (None, None) => settled(Kind::Other, UNKNOWN.to_owned(), None),
         (None, Some(found)) => settled(kind_of(&found).unwrap_or(Kind::Other), found, None),
         (Some(said), Some(found)) if !goes_with(&said, &found) => {
-            // A plain archive that turns out to be a document was not called anything wrong.
+            // A document may be declared as the archive format that it uses, and sound or video as its container.
+            // That is no contradiction.
             let is_general = is_package_of(&said, bytes) || general_name_of(&found) == Some(said.as_str());
             let contradiction = (!is_general).then_some(said);
             settled(kind_of(&found).unwrap_or(Kind::Other), found, contradiction)
@@ -84,13 +86,13 @@ fn settled(kind: Kind, mime_type: String, declared: Option<String>) -> Detected 
     Detected { kind, mime_type, contradiction }
 }
 
-/// What a file name says.
+/// The MIME type for a file name's extension.
 enum NameSays {
-    /// That the file is text of this type, and the bytes agree.
+    /// A type of text, and the bytes are text.
     Text(String),
-    /// This type.
+    /// A type that was not compared with the bytes.
     Type(String),
-    /// Nothing.
+    /// There is no extension, or it is unknown.
     Nothing,
 }
 
@@ -102,17 +104,17 @@ impl NameSays {
     }
 }
 
-/// What the metadata says, taken together.
+/// The MIME type that follows from the declared type and the file name together.
 struct Said {
     mime_type: Option<String>,
-    /// The declared type, where the file name and the bytes together speak against it.
+    /// The declared type, if the file name and the bytes together contradict it.
     outvoted: Option<String>,
 }
 
 fn what_was_said(declared: Option<String>, name: NameSays, found: Option<&str>) -> Said {
     match (declared, name) {
-        // A `.ts` called MPEG or a `.csv` called Excel, as systems do that look at the extension alone: the bytes are
-        // text. But a PDF that happens to be all letters is what it is declared to be, under any name.
+        // Systems that look at the extension alone declare a `.ts` file as MPEG or a `.csv` file as Excel, although the
+        // bytes are text. But a PDF that happens to be readable text is what it is declared to be, under any name.
         (Some(declared), NameSays::Text(mime_type))
             if kind_of(&declared) != Some(Kind::Text) && found != Some(declared.as_str()) =>
         {
@@ -127,7 +129,8 @@ fn what_was_said(declared: Option<String>, name: NameSays, found: Option<&str>) 
     }
 }
 
-/// A plain archive under a file name that stands for a document made of one is that document.
+/// Returns the type of document for the file name's extension, if the bytes are a plain archive that can be such a
+/// document; otherwise `found`.
 fn named_container(found: String, filename: Option<&str>) -> String {
     if found != ZIP && found != OLE {
         return found;
@@ -137,7 +140,7 @@ fn named_container(found: String, filename: Option<&str>) -> String {
     by_name.filter(fits).unwrap_or(found)
 }
 
-/// A name that stands for sound and pictures alike, where the type has one.
+/// Returns the general MIME type of a container, for sound and video alike, if there is one.
 fn general_name_of(mime_type: &str) -> Option<&'static str> {
     match mime_type {
         "audio/ogg" | "video/ogg" | "audio/opus" => Some("application/ogg"),
@@ -146,7 +149,7 @@ fn general_name_of(mime_type: &str) -> Option<&'static str> {
     }
 }
 
-/// Formats that are always what their signature says, so that another type of the same kind is wrong too.
+/// Formats with an unambiguous signature: another declared type is wrong even if it is of the same kind.
 const EXACT: &[&str] = &[
     "image/png",
     "image/jpeg",
@@ -160,7 +163,7 @@ const EXACT: &[&str] = &[
     "application/rtf",
 ];
 
-/// Documents that are no zip archive.
+/// Types of documents that are never zip archives.
 const NEVER_ZIP: &[&str] = &[
     "application/pdf",
     "application/rtf",
@@ -172,7 +175,7 @@ const NEVER_ZIP: &[&str] = &[
     "image/vnd.djvu",
 ];
 
-/// Whether bytes with the signature of `found` can be content of the type `said`.
+/// Whether bytes with the signature of `found` can have the type `said`.
 fn goes_with(said: &str, found: &str) -> bool {
     if said == found || (found == "audio/mpeg" && said.starts_with("audio/aac")) {
         return true;
@@ -184,7 +187,7 @@ fn goes_with(said: &str, found: &str) -> bool {
         Some(Kind::Text) => found_kind == Kind::Text,
         Some(Kind::Document) if found == ZIP => !NEVER_ZIP.contains(&said),
         Some(Kind::Document) if found == OLE => true,
-        // Both are said to be documents: what is packed as an archive is none of those that never are.
+        // Both types are documents. But these bytes are a zip archive, and documents of the type `said` never are.
         Some(Kind::Document) if NEVER_ZIP.contains(&said) && is_zip_document(found) => false,
         Some(said_kind) => said_kind == found_kind && !EXACT.contains(&said) && !EXACT.contains(&found),
     }

@@ -1,6 +1,6 @@
-//! The rows of artifacts: what is known about each, where its bytes are, and who may open it.
+//! The database rows of artifacts: the metadata and the blob of each, and the agents that may open it.
 //!
-//! Free functions over a connection, so that any of them can be part of any transaction.
+//! These are free functions over a connection, so that a caller can use any of them within any transaction.
 
 use crate::blobs::BlobHash;
 use crate::detect::UNKNOWN;
@@ -12,25 +12,25 @@ use sqlx::Row as _;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use std::collections::HashSet;
 
-/// An artifact as it is written down.
+/// An artifact's row in the database.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stored {
-    /// What is known about it.
+    /// Id, kind, MIME type and other metadata.
     pub artifact: Artifact,
-    /// Where its bytes are.
+    /// The blob that holds its bytes.
     pub blob: BlobHash,
-    /// Who stored it.
+    /// The agent that stored it, or the user.
     pub owner: AgentId,
-    /// The task that it belongs to.
+    /// The task that it belongs to, or [`NO_TASK`].
     pub task: TaskId,
-    /// What is wrong with the row; nothing of a damaged one is relied on to send its bytes.
+    /// What is wrong with the row, if it is damaged. Callers must not send the bytes of a damaged row.
     pub damage: Option<String>,
 }
 
-/// Every statement of this module, for a test that prepares them on the real schema.
+/// Every SQL statement of this module, for a test that prepares them on the real schema.
 pub const STATEMENTS: &[&str] = &[INSERT, GET, GET_MANY, GRANT, MAY_OPEN, LIST, ADOPT];
 
-/// The task of artifacts that belong to none yet. No id of a task is empty.
+/// Stands for the task of an artifact that belongs to no task yet. A real task id is never empty.
 pub const NO_TASK: &str = "";
 
 const INSERT: &str = "INSERT INTO artifacts \
@@ -54,7 +54,7 @@ const LIST: &str = "SELECT a.id, a.task, a.owner, a.blob, a.kind, a.mime_type, a
 
 const ADOPT: &str = "UPDATE artifacts SET task = ?2 WHERE id = ?1 AND task = ''";
 
-/// Writes an artifact down, and that its owner may open it. Fails where the id is taken.
+/// Inserts an artifact and the grant for its owner. Fails if the id is taken.
 pub async fn insert(conn: &mut SqliteConnection, stored: &Stored) -> Result<(), sqlx::Error> {
     let Stored { artifact, blob, owner, task, damage: _ } = stored;
     sqlx::query(INSERT)
@@ -66,7 +66,7 @@ pub async fn insert(conn: &mut SqliteConnection, stored: &Stored) -> Result<(), 
         .bind(&artifact.mime_type)
         .bind(&artifact.filename)
         .bind(&artifact.label)
-        // No file comes near the bound.
+        // No file is as large as `i64::MAX` bytes.
         .bind(i64::try_from(artifact.size).unwrap_or(i64::MAX))
         .bind(Value::Object(artifact.meta.clone()).to_string())
         .bind(artifact.created_at)
@@ -76,22 +76,22 @@ pub async fn insert(conn: &mut SqliteConnection, stored: &Stored) -> Result<(), 
     grant(conn, owner, &artifact.id).await
 }
 
-/// The artifact of that id, whoever asks.
+/// Returns the artifact with this id, without checking any grant.
 ///
-/// A row that is damaged still names an artifact: what cannot be read of it is replaced by what says least
-/// ([`Kind::Other`], no `meta`), and [`Stored::damage`] tells.
+/// A damaged row still yields an artifact: unreadable columns get neutral values ([`Kind::Other`], no `meta`, size 0),
+/// and [`Stored::damage`] describes the damage.
 pub async fn get(conn: &mut SqliteConnection, id: &ArtifactId) -> Result<Option<Stored>, sqlx::Error> {
     let row = sqlx::query(GET).bind(id.as_str()).fetch_optional(conn).await?;
     row.as_ref().map(read).transpose()
 }
 
-/// The artifacts of those ids, in that order, without those that are not there.
+/// Returns the artifacts with these ids, in the given order, and skips ids that do not exist.
 pub async fn get_many(conn: &mut SqliteConnection, ids: &[ArtifactId]) -> Result<Vec<Stored>, sqlx::Error> {
     let rows = sqlx::query(GET_MANY).bind(json!(ids).to_string()).fetch_all(conn).await?;
     rows.iter().map(read).collect()
 }
 
-/// Lets an agent open an artifact; nothing changes where it could already. Fails where there is no such artifact.
+/// Lets an agent open an artifact. Does nothing if it already may; fails if the artifact does not exist.
 pub async fn grant(
     conn: &mut SqliteConnection,
     agent: &AgentId,
@@ -102,7 +102,7 @@ pub async fn grant(
     Ok(())
 }
 
-/// Gives an artifact that belongs to no task yet to one.
+/// Assigns an artifact to a task, unless it already belongs to one.
 pub async fn adopt(
     conn: &mut SqliteConnection,
     artifact: &ArtifactId,
@@ -113,7 +113,7 @@ pub async fn adopt(
     Ok(())
 }
 
-/// Those of the artifacts that the agent may open, in the order in which they were asked about.
+/// Returns the ids of the given artifacts that the agent may open, in the given order.
 pub async fn may_open(
     conn: &mut SqliteConnection,
     agent: &AgentId,
@@ -128,7 +128,7 @@ pub async fn may_open(
     Ok(artifacts.iter().filter(|id| granted.contains(id.as_str())).cloned().collect())
 }
 
-/// The artifacts of a task that the agent may open, the newest first, `limit` at most.
+/// Lists the artifacts of a task that the agent may open, newest first, `limit` at most.
 pub async fn list(
     conn: &mut SqliteConnection,
     agent: &AgentId,
@@ -139,7 +139,7 @@ pub async fn list(
     rows.iter().map(read).collect()
 }
 
-/// Reads a row that has every column of the table. [`get`] says what becomes of a damaged one.
+/// Reads a row that has every column of the table. [`get`] describes how a damaged row is read.
 pub fn read(row: &SqliteRow) -> Result<Stored, sqlx::Error> {
     let mut damage: Vec<String> = Vec::new();
     let kind_name: String = row.try_get("kind")?;
@@ -153,7 +153,7 @@ pub fn read(row: &SqliteRow) -> Result<Stored, sqlx::Error> {
     }
     let meta: String = row.try_get("meta")?;
     let meta: Map<String, Value> = serde_json::from_str(&meta).unwrap_or_else(|error| {
-        damage.push(format!("meta is no JSON object: {error}"));
+        damage.push(format!("meta is not a JSON object: {error}"));
         Map::new()
     });
     let size: i64 = row.try_get("size")?;
@@ -242,7 +242,7 @@ mod tests {
         let expect = vec![other.clone(), one.clone(), other];
         assert_eq!(get_many(&mut conn, &wanted).await.unwrap(), expect);
         assert_eq!(get_many(&mut conn, &[]).await.unwrap(), []);
-        assert!(insert(&mut conn, &one).await.is_err(), "an id is given once");
+        assert!(insert(&mut conn, &one).await.is_err(), "the id is already taken");
     }
 
     #[tokio::test]
@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(read.damage.as_deref(), Some("kind is \"sculpture\""));
         let read = check(&mut conn, "UPDATE artifacts SET kind = 'document', meta = '{\"page\":'").await;
         assert_eq!((&read.artifact.meta, &read.blob), (&Map::new(), &sound.blob));
-        assert!(read.damage.unwrap().contains("meta is no JSON object"));
+        assert!(read.damage.unwrap().contains("meta is not a JSON object"));
         let read = check(&mut conn, "UPDATE artifacts SET meta = '{}', size = -5, blob = '../../x'").await;
         assert_eq!((read.artifact.size, read.blob.as_str()), (0, "../../x"));
         assert_eq!(read.damage.as_deref(), Some("size is -5"));

@@ -1,14 +1,15 @@
-//! Artifacts 工件: immutable bytes, each under the hash of its content, and what is known about them.
+//! Artifacts 工件: immutable bytes, each stored under the hash of its content, and their metadata.
 //!
-//! It must not know agents' rules, turns, models or base64: who may open what is a row that somebody else decided on, and
-//! bytes go in and out as bytes.
+//! This crate must not know agents' rules, turns, models or base64. A grant is a row that another crate decided on, and
+//! content goes in and out as plain bytes.
 //!
-//! The path of data: bytes come in with what was said about them ([`NewArtifact`]); [`prepare()`] finds out what they are
-//! ([`detect()`], which is pure), puts them into the [`BlobStore`] — file and directory synced, equal bytes once — and
-//! gives back what is to be written down ([`Prepared`]). The caller inserts the row and the grants with the functions of
-//! [`index`] in the transaction of its own choice, so that a row never speaks of bytes that are not there. Bytes without
-//! a row may remain after a crash; they harm nobody, and the next equal bytes use them. On the way out [`index`] says
-//! where the bytes are and [`BlobStore::read`] gives them only if their hash still fits.
+//! The path of data: a caller hands in bytes and metadata ([`NewArtifact`]). [`prepare()`] detects what the bytes are
+//! ([`detect()`], which is pure), puts them into the [`BlobStore`] and returns the row to write ([`Prepared`]). The
+//! store syncs file and directory, and keeps equal bytes only once. The caller inserts the row and the grants with the
+//! functions of [`index`], in a transaction of its choice; by then the bytes are stored, so no row refers to bytes that
+//! do not exist. A crash may leave bytes without a row: they are harmless, and the next artifact with equal bytes uses
+//! them. To read an artifact, the caller gets its hash from [`index`]; [`BlobStore::read`] returns the bytes only if
+//! they still have that hash.
 
 mod mime;
 

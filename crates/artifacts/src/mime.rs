@@ -1,8 +1,8 @@
-//! What MIME types and file name extensions say.
+//! Interprets MIME types and file name extensions.
 
 use polity_society::content::Kind;
 
-/// Names in use for the same thing, and the one that is kept.
+/// Aliases of MIME types, each with the name that is used here.
 const ALIASES: &[(&str, &str)] = &[
     ("image/jpg", "image/jpeg"),
     ("image/pjpeg", "image/jpeg"),
@@ -40,7 +40,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("application/x-mach-binary", "application/x-executable"),
 ];
 
-/// Types that say nothing.
+/// Types that carry no information.
 const MEANINGLESS: &[&str] = &[
     "application/octet-stream",
     "binary/octet-stream",
@@ -53,8 +53,8 @@ const MEANINGLESS: &[&str] = &[
     "unknown/unknown",
 ];
 
-/// Reads a declared MIME type: lower case, without parameters, under its usual name. `None` where it is missing,
-/// corrupt, or says nothing.
+/// Parses a declared MIME type: returns it in lower case, without parameters, under its usual name. `None` if it is
+/// empty, malformed or carries no information.
 pub(crate) fn parse(declared: &str) -> Option<String> {
     let (essence, _) = declared.split_once(';').unwrap_or((declared, ""));
     let essence = essence.trim().to_ascii_lowercase();
@@ -67,7 +67,7 @@ pub(crate) fn parse(declared: &str) -> Option<String> {
     known.then(|| canonical(&essence).to_owned())
 }
 
-/// The usual name of a type.
+/// Replaces an alias by the usual name of its type.
 pub(crate) fn canonical(mime_type: &str) -> &str {
     ALIASES.iter().find(|(alias, _)| *alias == mime_type).map_or(mime_type, |(_, name)| name)
 }
@@ -121,7 +121,7 @@ const TEXT: &[&str] = &[
     "x-web-app-manifest",
 ];
 
-/// `application/…` types that are documents with a layout, by their beginning.
+/// Prefixes of the `application/…` types that are documents with a layout.
 const DOCUMENTS: &[&str] = &[
     "pdf",
     "msword",
@@ -160,7 +160,7 @@ const DOCUMENTS: &[&str] = &[
     "x-abiword",
 ];
 
-/// `application/…` types that are known to be binary and nothing in particular.
+/// `application/…` types that are binary and have no kind of their own, such as archives and programs.
 const OTHER: &[&str] = &[
     "zip",
     "gzip",
@@ -214,7 +214,7 @@ const OTHER: &[&str] = &[
     "vnd.apache.arrow.file",
 ];
 
-/// The kind that a MIME type stands for; `None` where only the content can tell.
+/// Returns the kind of content with this MIME type; `None` if only the content can tell.
 pub(crate) fn kind_of(mime_type: &str) -> Option<Kind> {
     let (family, subtype) = mime_type.split_once('/')?;
     let is_text_by_suffix = ["+json", "+xml", "+yaml"].iter().any(|suffix| subtype.ends_with(suffix));
@@ -236,8 +236,8 @@ pub(crate) fn kind_of(mime_type: &str) -> Option<Kind> {
     }
 }
 
-/// Extensions of text files, where the general table has none or something else in mind. They hold only for content
-/// that is text: a `.ts` that is not is a video.
+/// Extensions of text files that the general table (of `mime_guess`) lacks or assigns to another format. They apply
+/// only if the content is text: a `.ts` file that is not text is a video.
 const TEXT_EXTENSIONS: &[(&str, &str)] = &[
     ("adoc", "text/asciidoc"),
     ("bash", "text/x-shellscript"),
@@ -326,7 +326,7 @@ const TEXT_EXTENSIONS: &[(&str, &str)] = &[
     ("zsh", "text/x-shellscript"),
 ];
 
-/// Other extensions that the general table lacks or has under an unusual type.
+/// Other extensions that the general table lacks or assigns to an unusual type.
 const MORE_EXTENSIONS: &[(&str, &str)] = &[
     ("caf", "audio/x-caf"),
     ("cur", "image/x-icon"),
@@ -346,7 +346,7 @@ const MORE_EXTENSIONS: &[(&str, &str)] = &[
     ("zst", "application/zstd"),
 ];
 
-/// What the extension of a file name says about content that is text.
+/// Returns the MIME type for the extension of a file whose content is text.
 pub(crate) fn of_text_file(filename: &str) -> Option<String> {
     let extension = extension(filename)?;
     let ours = TEXT_EXTENSIONS.iter().find(|(name, _)| *name == extension).map(|(_, mime_type)| *mime_type);
@@ -356,7 +356,7 @@ pub(crate) fn of_text_file(filename: &str) -> Option<String> {
     }
 }
 
-/// What the extension of a file name says.
+/// Returns the MIME type for the extension of a file, whatever its content is.
 pub(crate) fn of_file(filename: &str) -> Option<String> {
     let extension = extension(filename)?;
     let ours = MORE_EXTENSIONS.iter().find(|(name, _)| *name == extension).map(|(_, mime_type)| *mime_type);

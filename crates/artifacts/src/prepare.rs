@@ -1,4 +1,4 @@
-//! From bytes and what was said about them to what is written down.
+//! Stores the bytes of a new artifact and builds its row from the bytes and their metadata.
 
 use crate::blobs::{Blob, BlobError, BlobStore};
 use crate::detect::{Detected, Extent, detect};
@@ -7,39 +7,39 @@ use polity_society::content::Artifact;
 use polity_society::id::ArtifactId;
 use serde_json::{Map, Value, json};
 
-/// Something to store, and what is said about it.
+/// Bytes to store, with the metadata that came with them.
 #[derive(Clone, Debug, Default)]
 pub struct NewArtifact {
-    /// The content.
+    /// The content; any bytes are accepted.
     pub bytes: Bytes,
-    /// The MIME type that was declared, as it was declared.
+    /// The declared MIME type, exactly as received; it may be malformed or wrong.
     pub declared_mime: Option<String>,
-    /// The name of the file, perhaps with a path.
+    /// The file's name as received, perhaps with a path.
     pub filename: Option<String>,
     /// A label, such as `report`.
     pub label: Option<String>,
-    /// What else is to be kept about it.
+    /// Further metadata to keep. [`prepare()`] may add what detection found.
     pub meta: Map<String, Value>,
 }
 
 /// An artifact whose bytes are stored and whose row is not yet written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prepared {
-    /// What is known about it.
+    /// The metadata for the row.
     pub artifact: Artifact,
-    /// Where its bytes are.
+    /// The blob that holds its bytes.
     pub blob: Blob,
 }
 
-/// The longest file name that is kept, in characters.
+/// Longest file name that is kept, in characters.
 const MAX_FILENAME_CHARS: usize = 255;
 
-/// Under this name a contradiction between what was said and what was found is kept in an artifact's `meta`.
+/// The key in an artifact's `meta` under which a contradiction between declared and found type is kept.
 const CONTRADICTION: &str = "contradiction";
 
-/// Finds out what the bytes are and stores them. `created_at` is in milliseconds since 1970.
+/// Detects what the bytes are and stores them. `created_at` is in milliseconds since 1970.
 ///
-/// Fails only where the bytes cannot be stored; what they are is never an error.
+/// Fails only if the bytes cannot be stored. Bytes of an unknown type are not an error.
 pub async fn prepare(
     store: &BlobStore,
     new: NewArtifact,
@@ -49,7 +49,7 @@ pub async fn prepare(
     let NewArtifact { bytes, declared_mime, filename, label, mut meta } = new;
     let filename = filename.as_deref().and_then(plain_filename);
     let (looked_at, name) = (bytes.clone(), filename.clone());
-    // Looking for a bad byte in 64 MiB of text takes long enough to do it elsewhere.
+    // Searching 64 MiB of text for an invalid byte takes too long for an async thread.
     let look = move || detect(declared_mime.as_deref(), name.as_deref(), &looked_at, Extent::Whole);
     let detected = tokio::task::spawn_blocking(look).await.map_err(BlobError::CutOff)?;
     let blob = store.put(bytes).await?;
@@ -57,14 +57,14 @@ pub async fn prepare(
     let Detected { kind, mime_type, contradiction } = detected;
     if let Some(contradiction) = contradiction {
         let (declared, found) = (&contradiction.declared, &contradiction.found);
-        tracing::warn!(artifact = %id, declared, found, "an artifact is not what it was said to be");
+        tracing::warn!(artifact = %id, declared, found, "the bytes of an artifact contradict its declared type");
         meta.insert(CONTRADICTION.to_owned(), json!(contradiction));
     }
     let size = blob.size;
     Ok(Prepared { artifact: Artifact { id, kind, mime_type, filename, label, size, created_at, meta }, blob })
 }
 
-/// The last component of a path, without control characters and not too long; `None` where nothing is left.
+/// Returns the last component of a path, shortened and without control characters; `None` if nothing is left.
 fn plain_filename(filename: &str) -> Option<String> {
     let (_, last) = filename.rsplit_once(['/', '\\']).unwrap_or(("", filename));
     let plain: String = last.chars().filter(|character| !character.is_control()).collect();
@@ -75,7 +75,7 @@ fn plain_filename(filename: &str) -> Option<String> {
     Some(shortened(plain))
 }
 
-/// The name with its end cut off, but for an extension.
+/// Cuts a name that is too long, but keeps its extension.
 fn shortened(name: &str) -> String {
     if name.chars().count() <= MAX_FILENAME_CHARS {
         return name.to_owned();

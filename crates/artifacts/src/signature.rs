@@ -1,4 +1,4 @@
-//! What the first bytes of a file give away.
+//! Recognises formats by their signatures, the characteristic bytes near the beginning of a file.
 
 mod easy;
 
@@ -16,14 +16,14 @@ use polity_society::content::Kind;
 
 pub(crate) use packages::{OLE, ZIP, is_package_of};
 
-/// How far into a file signatures are looked for, in bytes.
+/// Bytes at the beginning of a file that are searched for signatures.
 const HEAD: usize = 64 * 1024;
 
-/// Formats that can be text throughout, and still are what their first line says.
+/// Formats that their first line identifies even if the whole file is readable text.
 const TEXTUAL: &[&str] = &["application/pdf", "application/rtf", "application/postscript"];
 
-/// The MIME type that the bytes carry the signature of. `said` is the kind that metadata stands for: it settles what
-/// a container for sound and pictures is called whose tracks cannot be seen.
+/// Returns the MIME type whose signature the bytes carry. `said` is the kind according to the metadata. It decides
+/// between sound and video for a container whose tracks cannot be seen.
 pub(crate) fn of(bytes: &[u8], looks: Looks, said: Option<Kind>) -> Option<String> {
     let head = bytes.get(..HEAD).unwrap_or(bytes);
     let found = packages::inside_ole(bytes)
@@ -36,8 +36,8 @@ pub(crate) fn of(bytes: &[u8], looks: Looks, said: Option<Kind>) -> Option<Strin
     };
     let is_text = kind_of(&found) == Some(Kind::Text);
     let believable = match looks {
-        // "BMW", "MZ", "GIF": readable text is text, whatever letters it begins with. Every format that is not text has
-        // bytes near its beginning that readable text has not.
+        // Readable text is text even if it begins with "BMW", "MZ" or "GIF". Every binary format has bytes near its
+        // beginning that do not occur in readable text.
         Looks::Text => is_text || TEXTUAL.contains(&found.as_str()),
         Looks::Utf8 => true,
         Looks::Binary => !is_text,
@@ -45,14 +45,14 @@ pub(crate) fn of(bytes: &[u8], looks: Looks, said: Option<Kind>) -> Option<Strin
     believable.then_some(found)
 }
 
-/// Signatures from the library, under the usual names.
+/// Asks the library `infer`, and returns its answer under the usual name of the type.
 fn known(head: &[u8]) -> Option<String> {
-    // A mark that says UTF-8 hides HTML from the library.
+    // `infer` does not recognise HTML after a UTF-8 byte order mark.
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
     let mut found = infer::get(head)?;
     if found.mime_type() == "application/pdf" {
-        // The library takes the four letters anywhere in the first kilobyte for a PDF, and then looks no further: a note
-        // about PDF is none, and an archive with one inside is an archive. Those that are one were seen before.
+        // `infer` reports a PDF if the letters `%PDF` are anywhere in the first kilobyte, even for a note about PDF or
+        // an archive that contains a PDF. `ours` has already recognised every real PDF.
         found = infer::get(head.get(..position(head, b"%PDF")?)?)?;
     }
     if !easy::holds(found, head) {
@@ -74,8 +74,8 @@ fn known(head: &[u8]) -> Option<String> {
     Some(mime::canonical(mime_type).to_owned())
 }
 
-/// A script by the program that its first line names, such as `/bin/sh` or `/usr/bin/env python3`. The library takes
-/// every script for one of a shell.
+/// Returns the type of a script by the program in its first line, such as `/bin/sh` or `/usr/bin/env python3`. `infer`
+/// reports a shell script for any program.
 fn of_script(head: &[u8]) -> &'static str {
     let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let has = |is: fn(&[u8]) -> bool| line.split(|byte| b" \t\r/".contains(byte)).any(is);

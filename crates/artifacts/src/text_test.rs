@@ -1,13 +1,13 @@
-//! Whether bytes are text.
+//! Tells text from binary data.
 
 use crate::detect::Extent;
 
 /// What bytes look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Looks {
-    /// UTF-8 that a person could read.
+    /// UTF-8 without unusual control characters: a person could read it.
     Text,
-    /// UTF-8 with control characters that text does not have.
+    /// UTF-8 with control characters that do not occur in text.
     Utf8,
     /// Not UTF-8.
     Binary,
@@ -17,14 +17,14 @@ impl Looks {
     pub(crate) fn of(bytes: &[u8], extent: Extent) -> Self {
         let text = match std::str::from_utf8(bytes) {
             Ok(text) => text,
-            // A head may end within a character.
+            // A head may end in the middle of a character.
             Err(error) if extent == Extent::Head && error.error_len().is_none() => {
                 let (complete, _) = bytes.split_at(error.valid_up_to());
                 std::str::from_utf8(complete).unwrap_or_default()
             }
             Err(_) => return Self::Binary,
         };
-        // Tab, line feed, vertical tab, form feed, carriage return, and the escape of terminal colours.
+        // Text may have tab, line feed, vertical tab, form feed, carriage return, and the escape of terminal colours.
         let is_odd = |byte: u8| byte < 0x20 && !matches!(byte, 0x09..=0x0d | 0x1b) || byte == 0x7f;
         if text.bytes().any(is_odd) { Self::Utf8 } else { Self::Text }
     }

@@ -1,4 +1,5 @@
-//! Which blobs were found to be what they are called, so that not every reading of a part reads all.
+//! Remembers the blobs whose bytes were checked against their hash, so that reading one part of a blob does not read
+//! the whole file each time.
 
 use crate::BlobHash;
 use lru::LruCache;
@@ -6,10 +7,10 @@ use std::fs::Metadata;
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
-/// How many blobs are remembered; the least recently used is forgotten first.
+/// Blobs to remember; the least recently used one is forgotten first.
 const PLACES: usize = 1024;
 
-/// What a file was like when it was read as a whole.
+/// A file's size and modification time, to notice that it has changed since it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Look {
     size: u64,
@@ -17,13 +18,13 @@ pub(crate) struct Look {
 }
 
 impl Look {
-    /// What a file is like now.
+    /// Takes the size and the modification time from a file's current metadata.
     pub(crate) fn of(file: &Metadata) -> Self {
         Self { size: file.len(), changed: file.modified().ok() }
     }
 }
 
-/// The blobs that were found to be sound, and what their files were like then.
+/// The blobs whose bytes matched their hash, each with its file's size and time at that moment.
 #[derive(Debug)]
 pub(crate) struct Verified(Mutex<LruCache<BlobHash, Look>>);
 
@@ -34,13 +35,13 @@ impl Default for Verified {
 }
 
 impl Verified {
-    /// Whether the blob was sound when its file was like this.
+    /// Whether the blob was found sound when its file had this size and time.
     pub(crate) fn is_known(&self, hash: &BlobHash, look: Look) -> bool {
-        // Without a time nothing tells whether the file has changed.
+        // Without a modification time, a change of the file could go unnoticed.
         look.changed.is_some() && self.blobs().get(hash) == Some(&look)
     }
 
-    /// Notes that the blob was sound when its file was like this.
+    /// Remembers that the blob is sound as long as its file has this size and time.
     pub(crate) fn note(&self, hash: &BlobHash, look: Look) {
         let mut blobs = self.blobs();
         blobs.put(hash.clone(), look);
@@ -50,7 +51,7 @@ impl Verified {
     }
 
     fn blobs(&self) -> std::sync::MutexGuard<'_, LruCache<BlobHash, Look>> {
-        // Nothing that can panic happens while it is held.
+        // The lock is never poisoned: no code that holds it can panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

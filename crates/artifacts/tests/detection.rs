@@ -1,11 +1,11 @@
-//! Real files of many formats, and what each is taken for under metadata that is right, missing, wrong or lying.
+//! Real files of many formats, each detected with metadata that is right, missing, damaged or wrong.
 //!
-//! The rules are those of contract section 2. Metadata comes first. Bytes that carry a known signature of another
-//! family win, and the contradiction is kept. Where bytes carry no signature, what was said stands, with one limit:
-//! text is UTF-8, so what is called text and is not UTF-8 is `other`. A readable text whose own name says that it is
-//! text is text, whatever its type was declared to be.
+//! The rules are those of contract section 2. Metadata comes first. If the bytes carry a known signature of another
+//! family, the signature wins and the contradiction is kept. If they carry no signature, the metadata stands, with one
+//! limit: text is UTF-8, so bytes that are declared as text and are not UTF-8 are `other`. A readable text whose file
+//! name has an extension of text is text, whatever its declared type is.
 
-#![expect(clippy::expect_used, reason = "a file that cannot be read is a failed test")]
+#![expect(clippy::expect_used, reason = "a file that cannot be read fails the test")]
 
 use Bytes::{Foreign, Mute, Speak, Words};
 use Kind::{Audio, Document, Image, Other, Text, Video};
@@ -15,16 +15,16 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What the bytes of a file give away by themselves.
+/// What the bytes of a file reveal without metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bytes {
-    /// The signature of the type that the file is.
+    /// They carry the signature of the file's type.
     Speak,
-    /// Readable text that could be of any type.
+    /// They are readable text, which could be of any type.
     Words,
-    /// UTF-8 that is not readable text (it has control characters), or binary without a signature.
+    /// They are UTF-8 with control characters, so not readable text, or binary without a signature.
     Mute,
-    /// Text in another encoding than UTF-8, which is binary here.
+    /// They are text in an encoding other than UTF-8, which counts as binary.
     Foreign,
 }
 
@@ -37,7 +37,7 @@ const ODS: &str = "application/vnd.oasis.opendocument.spreadsheet";
 const ODP: &str = "application/vnd.oasis.opendocument.presentation";
 const EXE: &str = "application/vnd.microsoft.portable-executable";
 
-/// File, kind, type, and what its bytes give away.
+/// Each file with its kind, its type, and what its bytes reveal.
 #[rustfmt::skip]
 const FILES: &[(&str, Kind, &str, Bytes)] = &[
     // Pictures.
@@ -163,7 +163,7 @@ const FILES: &[(&str, Kind, &str, Bytes)] = &[
     ("box.otf",              Other,    "font/otf",                           Speak),
     ("box.woff",             Other,    "font/woff",                          Speak),
     ("box.woff2",            Other,    "font/woff2",                         Speak),
-    // Text that says what it is.
+    // Text that its first line identifies.
     ("drawing.svg",          Text,     "image/svg+xml",                      Speak),
     ("bare.svg",             Text,     "image/svg+xml",                      Speak),
     ("page.html",            Text,     "text/html",                          Speak),
@@ -197,7 +197,7 @@ const FILES: &[(&str, Kind, &str, Bytes)] = &[
     ("chinese.txt",          Text,     "text/plain",                         Words),
     ("base64.txt",           Text,     "text/plain",                         Words),
     ("empty.txt",            Text,     "text/plain",                         Words),
-    // Text that begins with, or is about, what marks other formats.
+    // Text that begins with the signature of another format, or mentions it.
     ("about-bmw.txt",        Text,     "text/plain",                         Words),
     ("about-ftyp.txt",       Text,     "text/plain",                         Words),
     ("about-gif.txt",        Text,     "text/plain",                         Words),
@@ -207,10 +207,10 @@ const FILES: &[(&str, Kind, &str, Bytes)] = &[
     ("riff-wave.txt",        Text,     "text/plain",                         Words),
     ("use-the-webp.txt",     Text,     "text/plain",                         Words),
     ("good-news.txt",        Text,     "text/plain",                         Words),
-    // UTF-8, but with a NUL: text where it is called text, otherwise nothing in particular.
+    // UTF-8 with a NUL: text if the metadata declares it so, otherwise of unknown type.
     ("with-nul.txt",         Text,     "text/plain",                         Mute),
     ("nul-and-letters.txt",  Text,     "text/plain",                         Mute),
-    // Not UTF-8, and so not text, though it is called that; some begin with what marks other formats.
+    // Not UTF-8, so not text, although declared as text. Some begin with the signature of another format.
     ("utf-16-le.txt",        Other,    "text/plain",                         Foreign),
     ("utf-16-be.txt",        Other,    "text/plain",                         Foreign),
     ("gbk.txt",              Other,    "text/plain",                         Foreign),
@@ -223,7 +223,7 @@ const FILES: &[(&str, Kind, &str, Bytes)] = &[
     ("latin-1-webp.txt",     Other,    "text/plain",                         Foreign),
 ];
 
-/// One type and one extension of each kind, and a type of sound that nobody knows.
+/// One type and one extension for each kind, and an unknown type of sound.
 const CLAIMS: &[(Kind, &str, &str)] = &[
     (Text, "text/plain", "txt"),
     (Image, "image/png", "png"),
@@ -266,17 +266,17 @@ impl Case {
         self.bytes.starts_with(b"PK")
     }
 
-    /// What is expected where the metadata makes this claim, of another kind than the file is of.
+    /// Returns the expected result if the metadata claims this type, whose kind differs from the file's.
     fn under_claim(&self, kind: Kind, claim: &str) -> Detected {
         match self.gives_away {
-            // The signature wins. A document that is a zip archive was not called anything wrong as a zip archive.
+            // The signature wins. But a document that is a zip archive may be declared as `application/zip`.
             Speak if claim == "application/zip" && self.is_zip() => plain(self.kind, self.mime_type),
             Speak => against(self.kind, self.mime_type, claim),
-            // What is called text is UTF-8 or not text.
+            // Bytes that are declared as text must be UTF-8.
             Foreign | Mute if kind == Text && std::str::from_utf8(&self.bytes).is_err() => {
                 against(Other, OCTETS, claim)
             }
-            // No signature speaks against the claim.
+            // No signature contradicts the claim.
             Words | Mute | Foreign => plain(kind, claim),
         }
     }
@@ -331,7 +331,7 @@ fn without_metadata_the_bytes_decide() {
         };
         case.check(None, None, expect.clone());
         case.check(Some("application/octet-stream"), Some("download"), expect.clone());
-        // A beginning may end within a character, or within anything else.
+        // The beginning of a file may end in the middle of a character, or of anything else.
         let head = case.bytes.split_last().map_or(case.bytes.as_slice(), |(_, head)| head);
         let kind_of_head = detect(None, None, head, Extent::Head).kind;
         assert_eq!(kind_of_head, expect.kind, "the beginning of {}", case.file);
@@ -343,7 +343,7 @@ fn a_name_alone_gives_the_kind() {
     for case in cases().into_iter().filter(|case| case.gives_away != Foreign) {
         let found = detect(None, Some(case.file), &case.bytes, Extent::Whole);
         assert_eq!(found.kind, case.kind, "{}", case.file);
-        // Its extension says that it is a video.
+        // Its extension means a video, but it holds only sound.
         let is_contradicted = case.file == "sound-only.mp4";
         assert_eq!(found.contradiction.is_some(), is_contradicted, "{}", case.file);
     }
@@ -355,7 +355,7 @@ fn a_wrong_type_is_believed_only_of_bytes_without_a_signature() {
         for (kind, claim, _) in CLAIMS.iter().filter(|(kind, ..)| *kind != case.kind) {
             case.check(Some(claim), None, case.under_claim(*kind, claim));
             if case.gives_away == Words {
-                // The name and the bytes say text: two against one.
+                // The name and the bytes both mean text, and outvote the declared type.
                 let found = detect(Some(claim), Some(case.file), &case.bytes, Extent::Whole);
                 let expect = Contradiction { declared: (*claim).to_owned(), found: found.mime_type.clone() };
                 assert_eq!((found.kind, found.contradiction), (Text, Some(expect)), "{}, {claim}", case.file);
@@ -417,7 +417,7 @@ fn damaged_metadata_counts_as_none() {
         for (at, declared) in damaged.iter().enumerate() {
             case.check(Some(declared), None, expect.clone());
             case.check(Some(declared), names.get(at % names.len()).copied(), expect.clone());
-            // A name that is whole still helps.
+            // An undamaged name still helps.
             let by_name = detect(None, Some(case.file), &case.bytes, Extent::Whole);
             case.check(Some(declared), Some(case.file), by_name);
         }

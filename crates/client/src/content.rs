@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// Bytes of a file that one read takes.
+/// Bytes of a file per read.
 const PIECE: usize = 256 * 1024;
 
 /// Time limit for the daemon's answer once it has received the whole file.

@@ -19,7 +19,7 @@ const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 /// How long a stream may be silent. The daemon sends a keep-alive every 15 seconds.
 const SILENCE: Duration = Duration::from_secs(45);
 
-/// Events that may wait for the reader: one page of the daemon. A slow reader slows the stream down.
+/// Maximum number of events that wait for the reader: one page of the daemon. A slow reader slows the stream down.
 const AHEAD: usize = 1_000;
 
 /// What a [`Follow`] yields.
@@ -146,7 +146,7 @@ impl Follower {
                 Ok(Ok(None)) => return Ok(()),
                 Ok(Err(error)) => return Err(End::Broken(transport.broken(&door, &error))),
                 Err(_) => {
-                    let reason = format!("the stream was silent for {} seconds", SILENCE.as_secs());
+                    let reason = "the stream was silent for too long".to_owned();
                     return Err(End::Broken(Error::Lost { url: door.url.to_string(), reason }));
                 }
             };

@@ -30,7 +30,7 @@ const INSTRUCTIONS: &str = "A society of LLM agents. Give its root agent a task 
 /// Resources per page.
 const RESOURCES: u32 = 200;
 
-/// Progress lines that may wait to be sent; when the queue is full, newer lines are dropped.
+/// Maximum number of progress lines that wait to be sent; when the queue is full, newer lines are dropped.
 const LINES: usize = 256;
 
 /// Largest request, in bytes: room for a file in base64 and some text.

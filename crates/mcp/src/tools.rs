@@ -298,8 +298,8 @@ fn data<T: Serialize>(result: T) -> Result<Outcome, Refusal> {
     Ok(Outcome { data, blocks: Vec::new() })
 }
 
-/// Prefixes the client's key, so that it cannot collide with keys from other interfaces. An empty key counts as none,
-/// because some models write it so.
+/// Prefixes the client's key, so that it cannot collide with keys from other interfaces. An empty key counts as no key,
+/// because some models send an empty string for it.
 fn own(key: Option<String>) -> Option<String> {
     key.filter(|key| !key.is_empty()).map(|key| format!("mcp {key}"))
 }

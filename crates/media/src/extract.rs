@@ -1,7 +1,7 @@
-//! Text out of documents.
+//! Extracts the text of documents.
 //!
-//! What parses (`pdf`, `office`, `epub`, `sheets`, `rtf`, and what they share: `archive`, `xml`, `sink`) is called by
-//! [`child_main`] alone; the parent's side is [`run_child`].
+//! The parsers (`pdf`, `office`, `epub`, `sheets`, `rtf`, and the modules they share: `archive`, `xml`, `sink`) run
+//! only in the child process, which [`child_main`] implements. The parent's side is [`run_child`].
 
 mod sink;
 
@@ -30,13 +30,13 @@ pub use self::child::child_main;
 pub use self::parent::{ChildBounds, run_child};
 use self::sink::Sink;
 
-/// The first argument of a process that is to extract text and do nothing else; what follows it is for [`child_main`].
+/// The first argument of a process that only extracts text. The arguments after it are for [`child_main`].
 pub const EXTRACT_ARGUMENT: &str = "__extract-text";
 
-/// A kind of document that text can be taken from.
+/// A document format from which text can be extracted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DocumentFormat {
-    /// PDF.
+    /// PDF, also if it is encrypted with an empty password.
     Pdf,
     /// DOCX.
     Word,
@@ -46,9 +46,9 @@ pub enum DocumentFormat {
     Workbook,
     /// ODT and ODP.
     OpenDocument,
-    /// EPUB.
+    /// EPUB, a book of XHTML chapters.
     Epub,
-    /// RTF.
+    /// RTF, the format of word processors before DOCX.
     Rtf,
 }
 
@@ -56,7 +56,7 @@ impl DocumentFormat {
     const ALL: [Self; 7] =
         [Self::Pdf, Self::Word, Self::Slides, Self::Workbook, Self::OpenDocument, Self::Epub, Self::Rtf];
 
-    /// Tells the format of a MIME type, whatever its letter case and parameters; nothing if no text can be taken from it.
+    /// Returns the format of a MIME type, whatever its letter case and parameters; `None` if no text can be extracted.
     pub fn of(mime_type: &str) -> Option<Self> {
         let essence = mime_type.split(';').next().unwrap_or_default().trim();
         Self::ALL
@@ -64,7 +64,7 @@ impl DocumentFormat {
             .find(|format| format.mime_types().iter().any(|known| known.eq_ignore_ascii_case(essence)))
     }
 
-    /// The first is the one that the child is told.
+    /// The first type is the one that the parent passes to the child.
     fn mime_types(self) -> &'static [&'static str] {
         match self {
             Self::Pdf => &["application/pdf", "application/x-pdf"],
@@ -100,82 +100,83 @@ impl DocumentFormat {
 /// The text of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extracted {
-    /// Lines end with a line feed, cells are parted by tabs, notes to a slide stand between `<notes>` and `</notes>`. Empty for a document that holds pictures of text.
+    /// Lines end with a line feed, tabs separate cells, and the notes to a slide are between `<notes>` and `</notes>`.
+    /// Empty if the document holds only pictures of text.
     pub text: String,
-    /// Whether that is all of it.
+    /// Whether this is all of the document's text.
     pub completeness: Completeness,
 }
 
-/// Whether all of a document's text is there.
+/// Whether all of a document's text was extracted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Completeness {
-    /// All that was found.
+    /// All the text that was found.
     Whole,
-    /// It was cut at the number of characters that was asked for.
+    /// The text was cut at the number of characters that the caller asked for.
     Cut,
-    /// Some pages or parts could not be read and are left out.
+    /// Some pages or parts could not be read and are missing.
     PartsUnreadable,
 }
 
-/// Why there is no text.
+/// Why no text was extracted.
 #[derive(Debug, thiserror::Error)]
 pub enum ExtractError {
-    /// No text can be taken from such files.
-    #[error("no text can be taken from {mime_type}")]
+    /// Files of this type are not supported.
+    #[error("no text can be extracted from files of type {mime_type}")]
     Unsupported {
-        /// What was asked for.
+        /// The declared type of the document.
         mime_type: String,
     },
     /// The file is too large to be read within the memory that the child may use.
-    #[error("a document of {bytes} bytes is too large, {max_bytes} are read")]
+    #[error("a document of {bytes} bytes is too large: the limit is {max_bytes} bytes")]
     TooLarge {
-        /// The file's size.
+        /// Size of the file.
         bytes: usize,
-        /// The greatest that is accepted.
+        /// Greatest size that is accepted.
         max_bytes: u64,
     },
-    /// The document is protected by a password.
+    /// The document can only be opened with a password.
     #[error("the document is protected by a password")]
     Encrypted,
-    /// The document unpacks to more than is read.
-    #[error("the document unpacks to more than is read")]
+    /// The document unpacks to too many bytes, or to too many files.
+    #[error("the document unpacks to more than the limit")]
     InflatesTooMuch,
     /// The document is damaged, or is not what it was declared to be.
     #[error("the document cannot be read: {reason}")]
     Unreadable {
-        /// What the parser says, in a few words.
+        /// The parser's message, cut after a few hundred bytes.
         reason: String,
     },
     /// Reading it took too long.
     #[error("reading the document took longer than {} ms", .time.as_millis())]
     TimedOut {
-        /// How long was waited.
+        /// The time limit, [`ChildBounds::time`].
         time: Duration,
     },
-    /// The child ended as it should not: it ran out of memory or processor time, panicked, or overflowed its stack.
-    #[error("the document broke its reader ({status})")]
+    /// The child ended abnormally: it ran out of memory or processor time, panicked, or overflowed its stack.
+    #[error("the process that read the document crashed ({status})")]
     Crashed {
-        /// How the child ended.
+        /// Exit code or signal of the child.
         status: String,
     },
-    /// The child answered something that is not text, or more than it was asked for.
-    #[error("the reader of documents gave no proper answer")]
+    /// The child's output is not UTF-8, or longer than the parent asked for.
+    #[error("the process that read the document returned no valid text")]
     Garbled,
-    /// The child did not start.
-    #[error("failed to start the reader of documents")]
+    /// The child could not be started.
+    #[error("failed to start the process that reads documents")]
     Start(#[source] io::Error),
-    /// The child could not be spoken with.
-    #[error("failed to hear from the reader of documents")]
+    /// Reading from the child, waiting for it or killing it failed.
+    #[error("failed to communicate with the process that reads documents")]
     Talk(#[source] io::Error),
-    /// The process is stopping.
-    #[error("the document was given up because the process is stopping")]
+    /// The runtime is stopping, so the document was not read.
+    #[error("the document was not read because the process is stopping")]
     Stopping,
 }
 
-/// Why the parsers stopped before the end.
+/// Why a parser stopped before the end of the document.
 #[derive(Debug, PartialEq, Eq)]
 enum Stop {
-    /// As many characters were found as were asked for.
+    /// The sink is full: it has as many characters as the parent asked for.
     Full,
     Encrypted,
     InflatesTooMuch,
@@ -188,16 +189,16 @@ impl Stop {
     }
 }
 
-/// Only a full [`Sink`] gives this error.
+/// Only a full [`Sink`] returns this error.
 impl From<std::fmt::Error> for Stop {
     fn from(_: std::fmt::Error) -> Self {
         Self::Full
     }
 }
 
-/// Takes the text out of a document, up to a number of characters.
+/// Extracts the text of a document, up to `max_chars` characters.
 ///
-/// May panic, overflow the stack or run for ever on a crafted file: for the child only.
+/// A crafted file may make this panic, overflow the stack or run for ever, so only the child may call it.
 fn extract_text(bytes: &[u8], format: DocumentFormat, max_chars: usize) -> Result<Extracted, Stop> {
     let mut sink = Sink::new(max_chars);
     let outcome = match format {

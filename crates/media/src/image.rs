@@ -1,4 +1,4 @@
-//! Pictures: within bounds they stay as they are if they can be decoded, else they are made to fit.
+//! Makes pictures fit their bounds. A picture that already fits and can be decoded stays as it is.
 
 mod formats;
 
@@ -20,88 +20,89 @@ use self::encode::{Coding, encode_within};
 use self::open::Source;
 use self::strip::{Stripped, without_metadata};
 
-/// What a picture may measure.
+/// The bounds of a picture, and what to do with its metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ImageBounds {
-    /// The greatest size of the file, in bytes before base64.
+    /// Largest size of the file, in bytes before base64.
     pub max_bytes: u64,
-    /// The greatest length of the longer side, in pixels; 0 counts as 1.
+    /// Greatest length of the longer side, in pixels; 0 counts as 1.
     pub max_edge: u32,
-    /// What happens to what a file says besides its pixels.
+    /// Whether metadata is kept or removed.
     pub metadata: Metadata,
 }
 
 impl Default for ImageBounds {
     fn default() -> Self {
         Self {
-            // The strictest limit that a server states is 5 MB, and it is counted on the base64: three quarters of that.
+            // The strictest limit of any server is 5 MB for the base64 text, and the file is three quarters as long.
             max_bytes: 3_750_000,
-            // Models scale down by themselves to between 1,500 and 2,048 pixels, so that more is sent for nothing; and
-            // requests with many pictures are refused by some servers if one of them is beyond 2,000.
+            // Models scale pictures down to between 1,500 and 2,048 pixels, so more pixels would be wasted. Some
+            // servers refuse requests with many pictures if one of them is larger than 2,000.
             max_edge: 2_000,
             metadata: Metadata::Keep,
         }
     }
 }
 
-/// What happens to EXIF, GPS, XMP, comments and the like in a picture that needs no other change.
+/// What to do with EXIF, GPS, XMP, comments and the like in a picture that needs no other change.
 ///
-/// A picture that is encoded anew loses them in any case. A colour profile is part of how a picture looks, and stays.
+/// A picture that is encoded again loses them in any case. A colour profile does not count as metadata, because it
+/// affects how the picture looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Metadata {
-    /// They stay.
+    /// Leave metadata in the file.
     Keep,
-    /// They are taken out, without touching the pixels where that is possible.
+    /// Remove metadata, without encoding the pixels again if possible.
     Strip,
 }
 
 /// A picture that is within its bounds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fitted {
-    /// The bytes that came in.
+    /// The bytes that came in, unchanged.
     AsItIs(Bytes),
-    /// Something had to be changed.
+    /// A new file, since something had to be changed.
     Changed {
-        /// The whole file.
+        /// The whole new file.
         bytes: Bytes,
-        /// What the file is now.
+        /// The MIME type of the new file.
         mime_type: &'static str,
-        /// What was done, in order; never empty.
+        /// The changes, in the order in which they were made; never empty.
         what: Vec<Change>,
     },
 }
 
-/// One thing that was done to a picture.
+/// One change that was made to a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// It had several frames; only the first is there.
+    /// The picture had several frames; only the first was kept.
     FirstFrameOnly,
-    /// It was turned or mirrored as its metadata asked for.
+    /// It was rotated or mirrored as its metadata required.
     Oriented,
-    /// It has fewer pixels.
+    /// It was scaled down.
     Scaled {
-        /// Before, upright.
+        /// The size before scaling, of the upright picture.
         from: Size,
-        /// After.
+        /// The size after scaling.
         to: Size,
     },
-    /// Its pixels were encoded anew, in another format or with more loss.
+    /// Its pixels were encoded again, in another format or with more loss.
     Reencoded {
-        /// The MIME type before.
+        /// The MIME type before the change.
         from: &'static str,
     },
-    /// What it said besides its pixels is gone.
+    /// Its metadata was removed.
     MetadataRemoved,
-    /// Its bytes are as they were, but they are of another type than was declared, and the declared one would be refused.
+    /// Its bytes are unchanged, but the declared type was wrong, and servers would refuse it.
     TypeCorrected,
 }
 
 /// Width and height in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// From left to right.
+    /// Pixels in a row.
     pub width: u32,
-    /// From top to bottom.
+    /// Number of rows.
     pub height: u32,
 }
 
@@ -114,70 +115,72 @@ impl Size {
 /// Why a picture could not be made to fit.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
-    /// It is no picture, or of a format that is not read here, whole or broken. Servers do not take it either.
-    #[error("no picture format that can be read ({mime_type})")]
+    /// The file is not a picture, or its format is not supported here, whether it is damaged or not. Servers do not
+    /// accept it either.
+    #[error("a file of type {mime_type} cannot be read as a picture")]
     Unsupported {
-        /// What it was said to be.
+        /// The declared type, or that of the recognised format.
         mime_type: String,
     },
-    /// It is of a format that servers take, in a variant that is not read here: others may know more.
-    #[error("a variant of {mime_type} that cannot be read here")]
+    /// The format is one that servers accept, in a variant that is not supported here. A server may be able to read it.
+    #[error("this variant of {mime_type} cannot be read here")]
     UnknownVariant {
-        /// What it is.
+        /// The type of the recognised format.
         mime_type: &'static str,
     },
-    /// It is damaged or ends too early: whoever it is sent to will not read it either.
+    /// The picture is damaged or ends too early, so no server would be able to read it either.
     #[error("the picture is damaged")]
     Damaged(#[source] ::image::ImageError),
-    /// It has more pixels than are decoded here.
+    /// Its size is beyond [`MAX_DECODED_BYTES`] or [`MAX_DECODED_EDGE`].
     #[error("a picture of {} by {} pixels is too large to decode", .0.width, .0.height)]
     TooManyPixels(Size),
-    /// Decoding it takes more memory than is given to it.
+    /// Decoding the picture takes more memory than is allowed.
     #[error("the picture takes too much memory to decode")]
     TooMuchMemory(#[source] ::image::ImageError),
-    /// It could not be scaled.
+    /// The pixels could not be scaled.
     #[error("failed to scale the picture")]
     Scale(#[source] fast_image_resize::ResizeError),
-    /// It could not be written.
+    /// The pixels could not be encoded as PNG or JPEG.
     #[error("failed to encode the picture")]
     Encode(#[source] ::image::ImageError),
-    /// Not even a tiny version has so few bytes.
+    /// Even a tiny version of the picture has too many bytes.
     #[error("the picture cannot be made to fit into {max_bytes} bytes")]
     CannotFit {
-        /// What was asked for.
+        /// The limit from [`ImageBounds::max_bytes`].
         max_bytes: u64,
     },
-    /// A decoder panicked, which only a crafted file should bring about.
-    #[error("the picture broke its decoder")]
+    /// A decoder panicked, which only a crafted file should be able to cause.
+    #[error("the picture made its decoder panic")]
     DecoderPanicked,
-    /// The process is stopping.
-    #[error("the picture was given up because the process is stopping")]
+    /// The runtime is stopping, so the work was not done.
+    #[error("the picture was not processed because the process is stopping")]
     Stopping,
 }
 
-/// Makes a picture fit: gives it back as it is, byte for byte, if it is within the bounds, of a format that servers take,
-/// and not damaged.
+/// Makes a picture fit its bounds. Returns the bytes unchanged if the picture is within the bounds, in a format that
+/// servers accept, and not damaged.
 ///
-/// To see that, it is decoded once, or its first frame is if it moves; what is wrong with a few pixels, and programs
-/// commonly overlook, is overlooked. The declared type only counts where the content has no signature. Needs processor time (up to seconds) and memory (up
-/// to a gigabyte for the largest pictures that are decoded at all), so it has no place on an async thread.
+/// To check this, it decodes the picture once, or only the first frame of an animation. It overlooks small damage to
+/// the pixels, as common programs do. The declared type counts only if the content has no signature.
+/// This takes processor time (up to seconds) and memory (up to a gigabyte for the largest pictures), so do not call it
+/// on an async thread.
 ///
 /// # Errors
 ///
-/// If the bytes are no picture that can be read, are damaged, or decode into too much.
+/// If the bytes are not a picture that can be read, are damaged, decode into too many pixels, or cannot be made to fit.
 pub fn fit_image(bytes: Bytes, mime_type: &str, bounds: &ImageBounds) -> Result<Fitted, ImageError> {
-    // The last line of defence: the decoders are written never to panic, but they read what strangers made. Nothing is
-    // shared with the closure that could be left half changed.
+    // The last line of defence: the decoders should never panic, but they read files from strangers. A panic cannot
+    // leave any state half changed, since the closure shares none.
     catch_unwind(AssertUnwindSafe(|| fit(bytes, mime_type, bounds)))
         .unwrap_or(Err(ImageError::DecoderPanicked))
 }
 
-/// How many pictures are worked on at once: each may need hundreds of megabytes.
+/// Pictures that are processed at the same time: each may need hundreds of megabytes.
 const AT_ONCE: usize = 2;
 
 static PLACES: Semaphore = Semaphore::const_new(AT_ONCE);
 
-/// Does what [`fit_image`] does, on a thread for blocking work, a few pictures at a time.
+/// Runs [`fit_image`] on a thread for blocking work. Only a few pictures are processed at the same time.
 ///
 /// # Errors
 ///
@@ -189,7 +192,7 @@ pub async fn fit_image_in_background(
 ) -> Result<Fitted, ImageError> {
     let place = PLACES.acquire().await.map_err(|_| ImageError::Stopping)?;
     let work = move || {
-        // Held by the thread, since the work goes on even if nobody waits for it any more.
+        // The thread holds the permit, since the work goes on even if the caller stops waiting.
         let _place = place;
         fit_image(bytes, &mime_type, &bounds)
     };
@@ -220,7 +223,7 @@ fn fit(bytes: Bytes, mime_type: &str, bounds: &ImageBounds) -> Result<Fitted, Im
     Ok(Fitted::Changed { bytes: encoded.bytes.into(), mime_type: encoded.mime_type, what })
 }
 
-/// Gives nothing if the pixels have to be encoded anew.
+/// Returns `None` if the pixels have to be encoded again.
 fn fit_without_encoding(
     bytes: &Bytes,
     mime_type: &str,
@@ -230,7 +233,8 @@ fn fit_without_encoding(
     let fits = |length: usize| u64::try_from(length).is_ok_and(|length| length <= bounds.max_bytes);
     let (bytes, stripped) = match bounds.metadata {
         Metadata::Keep => (bytes.clone(), None),
-        // Few viewers on the servers' side look at the orientation, and without it the picture would lie on its side.
+        // Stripping would also remove the orientation, and the picture would be shown on its side. Few servers look at
+        // the orientation anyway.
         Metadata::Strip if source.is_turned() => return None,
         Metadata::Strip => match without_metadata(bytes, source.format) {
             Stripped::NothingToRemove => (bytes.clone(), None),

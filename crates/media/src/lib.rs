@@ -1,16 +1,18 @@
-//! Media: makes pictures fit for a model, and gets the text out of documents, whatever the file was made to do.
+//! Media: makes pictures fit for a model, and extracts the text of documents, even if the file is crafted to do harm.
 //!
-//! Bytes come in, bytes or text go out. It must not know agents, services, the store, or how a request is written: the
-//! caller says what the bounds are and what to do with the result.
+//! Bytes come in, bytes or text go out. This crate must not know agents, services, the store, or how a request is
+//! written: the caller sets the bounds and decides what to do with the result.
 //!
-//! The path of data. A picture: [`fit_image`] reads its header, and gives it back untouched if it is within the
-//! [`ImageBounds`] and can be decoded; else it is decoded within limits of memory, turned upright, scaled, and written as PNG or JPEG until
-//! it fits ([`fit_image_in_background`] does so off the async threads). A document: [`DocumentFormat`] says whether there
-//! is text to be had; [`run_child`] starts the given program with [`EXTRACT_ARGUMENT`] and hands it the bytes;
-//! that program calls [`child_main`], which gives up memory, processor time and the right to open files before it looks
-//! at the first byte, and writes the text; the parent reads no more than it asked for, and kills what takes too long.
-//! Parsers of documents run in that child and nowhere else, since a crafted file may make them panic, overflow the
-//! stack, or run for ever: all of that is then an [`ExtractError`].
+//! The path of a picture: [`fit_image`] reads its header, and returns it unchanged if it is within the [`ImageBounds`]
+//! and can be decoded. Otherwise it decodes the picture within limits of memory, turns it upright, scales it, and
+//! encodes it as PNG or JPEG until it fits. [`fit_image_in_background`] does the same off the async threads.
+//!
+//! The path of a document: [`DocumentFormat`] tells whether text can be extracted. [`run_child`] starts the given
+//! program with [`EXTRACT_ARGUMENT`] and sends it the bytes. That program calls [`child_main`], which limits its own
+//! memory and processor time and gives up the right to open files before it reads the first byte; then it writes the
+//! text. The parent reads no more than it asked for, and kills a child that takes too long. The parsers of documents
+//! run only in that child, since a crafted file may make them panic, overflow the stack, or run for ever. The parent
+//! then reports an [`ExtractError`].
 
 mod image;
 

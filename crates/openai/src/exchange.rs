@@ -217,7 +217,7 @@ async fn send(
     }
     let mut payload = Map::new();
     payload.insert("text".to_owned(), Value::String(conversation.question()));
-    // In a new task root does not know the earlier conversation, so it gets it with all attachments.
+    // In a new task root does not know the earlier conversation, so the message contains it, with all attachments.
     let begins = task.is_none() && agent.is_root();
     if begins {
         payload.extend(conversation.background());
@@ -240,8 +240,7 @@ async fn send(
     let exchanges = society.exchanges();
     let (task, message) = match society.write(post).await {
         Ok(posted) => (posted.task, posted.id),
-        // The message was sent before with other instructions, because clients write the date into them. The first one
-        // counts.
+        // The message was sent before with other instructions: clients write the date into them. The sent one counts.
         Err(error @ WriteError::KeyReused) => {
             let posted = exchanges.posted(&post_key(&key)).await.map_err(of_store)?;
             posted.ok_or_else(|| refused(&error))?

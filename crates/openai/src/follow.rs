@@ -13,7 +13,7 @@ use polity_view::{EventFilter, MessageFilter, MessageView, TaskState};
 use std::collections::VecDeque;
 use tokio::sync::watch;
 
-/// Events that one read fetches.
+/// Events per read.
 const PAGE: u32 = 500;
 
 /// Tokens spent on a request.
@@ -25,7 +25,7 @@ pub(crate) struct Usage {
     pub(crate) completion: u64,
 }
 
-/// News for a client that waits.
+/// An update for a client that waits.
 #[derive(Debug)]
 pub(crate) enum Update {
     /// Progress before the answer.
@@ -86,7 +86,7 @@ impl<'a> Follower<'a> {
         self.usage
     }
 
-    /// Waits for the next news. Callers may drop the future at any time; after an answer or a failure they must stop.
+    /// Waits for the next update. Callers may drop the future at any time; after an answer or a failure they must stop.
     pub(crate) async fn next(&mut self) -> Result<Update, Problem> {
         loop {
             if let Some(line) = self.told.pop_front() {

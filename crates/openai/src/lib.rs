@@ -30,7 +30,7 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-/// Bodies that may be read and decoded at the same time. Decoding may hold several copies of a file in memory.
+/// Maximum number of bodies to read and decode at the same time: decoding may hold several copies of a file in memory.
 const BODIES_AT_ONCE: usize = 4;
 
 /// The state that all routes share.

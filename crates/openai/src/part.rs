@@ -20,7 +20,7 @@ pub(crate) enum Attached {
     },
     /// An existing artifact.
     Stored(ArtifactId),
-    /// The hash of either, which replaces it once the message was sent.
+    /// The hash of the bytes or of the reference. It replaces them once the message was sent.
     Fingerprint([u8; 32]),
 }
 

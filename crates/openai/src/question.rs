@@ -40,8 +40,8 @@ pub(crate) enum UsageChunk {
     Unwanted,
 }
 
-/// The fields that mean the same on both routes. All others (temperature, seed, …) have no meaning for a society and
-/// are ignored.
+/// The fields that mean the same on both routes. All others are ignored, because they have no meaning for a society
+/// (temperature, seed, …).
 #[derive(Debug, Deserialize)]
 pub(crate) struct Common {
     /// `polity`, `polity-direct`, or an agent.
@@ -89,7 +89,7 @@ pub(crate) fn check_choice(param: &str, choice: Option<&Value>) -> Result<(), Pr
     Err(unsupported(param, message))
 }
 
-/// Reports a parameter that cannot be ignored without misleading the client.
+/// Builds the error for an unsupported parameter that the endpoint cannot ignore without misleading the client.
 pub(crate) fn unsupported(param: &str, message: &str) -> Problem {
     Problem::invalid("unsupported_parameter", param, message)
 }

@@ -35,7 +35,7 @@ const ROOM_FOR_WORDS: usize = 8 << 20;
 /// Longest silence of a stream before it sends a keep-alive comment.
 const SILENCE: Duration = Duration::from_secs(15);
 
-/// Pieces that may wait for a slow client; when the queue is full, the follower waits.
+/// Maximum number of pieces that wait for a slow client; when the queue is full, the follower waits.
 const PIECES: usize = 64;
 
 /// The header with the id of the task, in requests and in answers.
@@ -333,7 +333,7 @@ fn refused(error: &DirectError) -> Problem {
     }
 }
 
-/// Waits for the next news; fails when the daemon shuts down.
+/// Waits for the next update; fails when the daemon shuts down.
 async fn next(shared: &Shared, follower: &mut Follower<'_>) -> Result<Update, Problem> {
     tokio::select! {
         update = follower.next() => update,
@@ -369,8 +369,7 @@ fn event(frame: Frame) -> Result<SseEvent, Infallible> {
     })
 }
 
-/// Streams the progress as reasoning, and then the answer. If the client disconnects, the stream ends but the task
-/// continues.
+/// Streams the progress as reasoning, and then the answer. If the client disconnects, the task continues without it.
 fn streamed(shared: Arc<Shared>, asked: Asked, sent: Sent, mut writer: Writer) -> Response {
     let (pieces, receiver) = mpsc::channel::<Frame>(PIECES);
     tokio::spawn(async move {

@@ -1,31 +1,31 @@
-//! What of a declaration is to be written anew.
+//! Derives corrections of a declaration from the facts that the server reports.
 
 use crate::facts::{Facts, Support};
 use polity_registry::{Declaration, Service};
 use polity_society::content::{Capability, Direction};
 use std::collections::BTreeMap;
 
-/// Changes of one service in `llmservices.json`. What is absent stays.
+/// Changes to one service in `llmservices.json`. An absent field stays unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Correction {
-    /// The service's id.
+    /// Id of the service.
     pub service: String,
-    /// What `capabilities.input` is to hold.
+    /// The new list for `capabilities.input`.
     pub input: Option<Vec<String>>,
-    /// What `capabilities.output` is to hold.
+    /// The new list for `capabilities.output`.
     pub output: Option<Vec<String>>,
-    /// The `contextWindow` that is set; where the service declares one, that stays.
+    /// The new `contextWindow`; always absent if the service already declares one.
     pub context_window: Option<u64>,
 }
 
-/// What a server says and the declaration does not. Nothing where nothing is to be changed.
+/// Returns the changes that make a declaration agree with its server's facts; `None` if it already does.
 pub fn corrections(service: &Service, facts: &Facts) -> Option<Correction> {
     let declared = &service.capabilities;
     let input = with(&declared.input, &facts.input);
     let output = with(&declared.output, &facts.output);
     let tools = facts.told(&Capability::TOOL_CALLING, Direction::Output);
-    // A declared output without tools means that none are sent; so where none is declared, it is written only where
-    // that is known.
+    // A declared output without `tool_calling` means that no tools are sent. So if no output is declared, one is
+    // written only if the server reports whether the model calls tools.
     let (is_input, is_output) = match service.declared {
         Declaration::Declared => (input != names(&declared.input), output != names(&declared.output)),
         Declaration::InputOnly => (input != names(&declared.input), tools.is_some()),
@@ -45,7 +45,8 @@ fn names(capabilities: &[Capability]) -> Vec<String> {
     capabilities.iter().map(Capability::to_string).collect()
 }
 
-/// A list of capabilities with what the model has and without what it has not. Text stays: a chat without it is none.
+/// Returns the declared list with what the model has and without what it does not have. Text always stays, since a chat
+/// needs it.
 fn with(declared: &[Capability], told: &BTreeMap<Capability, Support>) -> Vec<String> {
     let is_denied = |capability: &Capability| {
         *capability != Capability::TEXT && told.get(capability) == Some(&Support::HasNot)
@@ -79,7 +80,7 @@ mod tests {
         Facts { input: side(input), output: side(output), ..Facts::default() }
     }
 
-    /// What is written, in short; `=` where nothing is.
+    /// Checks a correction, written as `input | output | window`, with `=` for a field that stays.
     fn check(service: &Service, facts: &Facts, expect: &str) {
         let Some(Correction { input, output, context_window, .. }) = corrections(service, facts) else {
             assert_eq!("=", expect);

@@ -1,6 +1,6 @@
 //! Writes corrections into the text of `llmservices.json`, and leaves everything else as it is, byte for byte.
 //!
-//! The text is parsed to find where things stand; then a few pieces of it are replaced.
+//! The text is parsed to find the positions of values. Then a few pieces of it are replaced.
 
 mod list;
 
@@ -11,51 +11,51 @@ use jsonc_parser::{CollectOptions, CommentCollectionStrategy, ParseOptions, pars
 use polity_registry::{Service, parse_services};
 use std::ops::Range;
 
-/// Why a text was left as it is.
+/// Why a text was not edited.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum EditError {
-    /// It is not what the registry reads.
+    /// The text is not JSON with comments, as the registry reads it.
     #[error("the file cannot be read as JSON with comments")]
     Unreadable,
-    /// What came out would say something else than was meant.
+    /// The registry would read something other than intended from the edited text.
     #[error("the file is laid out in a way that cannot be edited safely")]
     Unsafe,
 }
 
-/// A text with corrections in it.
+/// A text with corrections written into it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edited {
-    /// The whole text.
+    /// The whole edited text.
     pub text: String,
-    /// What was changed.
+    /// The changes that were made; empty if the text is the same as before.
     pub changes: Vec<Change>,
 }
 
-/// What was changed of one service.
+/// A change to one field of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// The service.
+    /// Id of the service.
     pub service: String,
     /// The field, such as `capabilities.input`.
     pub field: &'static str,
-    /// Its value before, as JSON.
+    /// The value before, as JSON; absent if the field is new.
     pub before: Option<String>,
-    /// Its value now.
+    /// The value now, as JSON.
     pub after: String,
 }
 
-/// A piece of the text that is replaced.
+/// A replacement for a piece of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Splice {
     pub(crate) range: Range<usize>,
     pub(crate) text: String,
 }
 
-/// Writes the corrections. What cannot be corrected without doubt stays as it is.
+/// Writes the corrections into the text. A field that cannot be corrected safely stays as it is.
 ///
 /// # Errors
 ///
-/// Where the text cannot be read, or what comes out would not say exactly what was meant.
+/// If the text cannot be read, or if the registry would read something other than intended from the edited text.
 pub fn edit(text: &str, corrections: &[Correction]) -> Result<Edited, EditError> {
     let (splices, changes) = plan(text, corrections)?;
     let edited = spliced(text, splices);
@@ -63,9 +63,8 @@ pub fn edit(text: &str, corrections: &[Correction]) -> Result<Edited, EditError>
     is_meant.then_some(Edited { text: edited, changes }).ok_or(EditError::Unsafe)
 }
 
-/// What is to be replaced.
+/// Determines the replacements for the corrections, and the changes that they make.
 fn plan(text: &str, corrections: &[Correction]) -> Result<(Vec<Splice>, Vec<Change>), EditError> {
-    // The registry does not take one as a part of the text, and ranges count it.
     let options = ParseOptions {
         allow_comments: true,
         allow_loose_object_property_names: false,
@@ -79,6 +78,7 @@ fn plan(text: &str, corrections: &[Correction]) -> Result<(Vec<Splice>, Vec<Chan
         allow_extended_string_escapes: false,
     };
     let collect = CollectOptions { comments: CommentCollectionStrategy::Off, tokens: false };
+    // The registry ignores a byte order mark. The ranges of the parser do not count it, so they are shifted below.
     let without_mark = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mark = text.len() - without_mark.len();
     let parsed = parse_to_ast(without_mark, &collect, &options).map_err(|_| EditError::Unreadable)?;
@@ -90,7 +90,7 @@ fn plan(text: &str, corrections: &[Correction]) -> Result<(Vec<Splice>, Vec<Chan
             let id = value_of(object, "id").and_then(Value::as_string_lit);
             id.is_some_and(|id| id.value.trim() == correction.service)
         });
-        // Of two with one id the first counts for the registry.
+        // If two services have the same id, the registry uses the first.
         let Some(object) = named.next() else { continue };
         correct(without_mark, object, correction, &mut splices, &mut changes);
     }
@@ -100,7 +100,7 @@ fn plan(text: &str, corrections: &[Correction]) -> Result<(Vec<Splice>, Vec<Chan
     Ok((splices, changes))
 }
 
-/// The value of a field; nothing where it is there twice, because then it is not clear which counts.
+/// Returns the value of a field; `None` if the field occurs twice, because then it is not clear which one counts.
 fn value_of<'o, 't>(object: &'o Object<'t>, name: &str) -> Option<&'o Value<'t>> {
     let mut named = object.properties.iter().filter(|property| property.name.as_str() == name);
     let first = named.next()?;
@@ -166,7 +166,7 @@ fn correct(
     splices.extend(append(text, object, &fields));
 }
 
-/// Puts fields behind the last one, laid out as that one is.
+/// Adds fields after the last one, with the same layout.
 fn append(text: &str, object: &Object<'_>, fields: &[(&str, String)]) -> Vec<Splice> {
     let written = |(name, value): &(&str, String)| format!("{name:?}: {value}");
     if fields.is_empty() {
@@ -178,7 +178,7 @@ fn append(text: &str, object: &Object<'_>, fields: &[(&str, String)]) -> Vec<Spl
         return vec![Splice { range: at..at, text: all.join(", ") }];
     };
     let end = last.end();
-    // A comment beside the last field stays beside it.
+    // A comment on the line of the last field stays on that line.
     let place = end + comment_beside(text.get(end..object.range.end).unwrap_or_default());
     let is_after_comment = text.get(end..place).is_some_and(|comment| comment.contains("//"));
     let mut gap = gap_before(text, object, last);
@@ -196,7 +196,7 @@ fn append(text: &str, object: &Object<'_>, fields: &[(&str, String)]) -> Vec<Spl
     vec![Splice { range: end..end, text: ",".to_owned() }, Splice { range: place..place, text: added }]
 }
 
-/// The white space that stands before a field, or one space.
+/// Returns the white space before a field, or one space if there is none.
 fn gap_before(text: &str, object: &Object<'_>, property: &ObjectProp<'_>) -> String {
     let from = match object.properties.iter().rev().nth(1) {
         Some(before) => before.end(),
@@ -205,7 +205,7 @@ fn gap_before(text: &str, object: &Object<'_>, property: &ObjectProp<'_>) -> Str
     let between = text.get(from..property.start()).unwrap_or_default();
     let space = between.rsplit(|character: char| !character.is_whitespace()).next().unwrap_or_default();
     let space = match space.rfind('\n') {
-        // An empty line sets fields apart; the new one belongs to the last.
+        // Leave out empty lines, which would separate the new field from the last one.
         Some(at) => {
             let line = space.get(at..).unwrap_or_default();
             if space.contains("\r\n") { format!("\r{line}") } else { line.to_owned() }
@@ -215,7 +215,7 @@ fn gap_before(text: &str, object: &Object<'_>, property: &ObjectProp<'_>) -> Str
     if space.is_empty() { " ".to_owned() } else { space }
 }
 
-/// How long the comment is that stands in the same line, with the white space before it; zero where there is none.
+/// Returns the length of the comments on the same line, with the white space before them; 0 if there are none.
 fn comment_beside(rest: &str) -> usize {
     let mut at = 0;
     loop {
@@ -233,9 +233,9 @@ fn comment_beside(rest: &str) -> usize {
     }
 }
 
-/// The text with its pieces replaced.
+/// Returns the text with the replacements made.
 fn spliced(text: &str, mut splices: Vec<Splice>) -> String {
-    // What is put in before what begins there and goes; two that are put in stay in their order.
+    // At the same position, an insertion comes before a replacement. Several insertions keep their order.
     splices.sort_by_key(|splice| (splice.range.start, splice.range.end));
     let (mut edited, mut at) = (String::with_capacity(text.len()), 0);
     for Splice { range, text: with } in splices {
@@ -247,7 +247,7 @@ fn spliced(text: &str, mut splices: Vec<Splice>) -> String {
     edited
 }
 
-/// Whether the registry reads the same services from both, but for what was changed.
+/// Whether the registry reads the same services from both texts, except for the changes.
 fn is_meant(before: &str, after: &str, changes: &[Change]) -> bool {
     let (Ok((before, _)), Ok((after, _))) = (parse_services(before), parse_services(after)) else {
         return false;

@@ -1,4 +1,4 @@
-//! Looks at one service: what its server says, and a trial.
+//! Examines one service: asks its server for facts, and makes a trial call.
 
 use crate::answers::{list, llama_cpp, lm_studio, ollama};
 use crate::facts::{Facts, Server, Support};
@@ -13,27 +13,27 @@ use std::net::IpAddr;
 use std::time::Duration;
 use url::{Host, Url};
 
-/// How long may be waited, so that a server that hangs costs no more.
+/// Time limits, so that a server that hangs does not block the examination.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
-    /// For each answer of a server about itself.
+    /// Limit for each question to a server about itself.
     pub question: Duration,
-    /// For each trial call: a server may have to load the model first.
+    /// Limit for each trial call, including the time in which the server loads the model.
     pub call: Duration,
 }
 
-/// What was found out about a service.
+/// The result of an examination.
 #[derive(Debug)]
 pub struct Examination {
-    /// What its server says.
+    /// The facts that the server reports.
     pub facts: Facts,
-    /// What came of the trial.
+    /// The result of the trial call.
     pub trial: Trial,
-    /// What there is to say about it.
+    /// All findings about the service, including those with [`Severity::Ok`](crate::Severity::Ok).
     pub findings: Vec<Finding>,
 }
 
-/// Looks at a service. Takes no longer than a few times what `times` allows.
+/// Examines a service. It takes at most a few times as long as `times` allows.
 pub async fn examine(
     inquirer: &Inquirer,
     model: &dyn ChatModel,
@@ -49,7 +49,7 @@ pub async fn examine(
             let findings = judge(service, &facts, &trial);
             return Examination { facts, trial, findings };
         }
-        // Some servers have no list, and some keys may not see it.
+        // Go on without the list: some servers have none, and some keys may not read it.
         Err(_) => {}
     }
     let is_told = facts.told(&Capability::TOOL_CALLING, Direction::Output).is_some();
@@ -62,8 +62,8 @@ pub async fn examine(
     Examination { facts, trial, findings }
 }
 
-/// The context window that a service has, as far as its server says without a call; what its server gives a model where
-/// it is told nothing else, if that is known. Each of the two questions may take as long as `question`.
+/// Returns the context window of a service, as far as its server reports it without a call; otherwise the default of
+/// the server, if that is known. There are two questions, and each may take as long as `question`.
 pub async fn window(inquirer: &Inquirer, service: &Service, question: Duration) -> Option<u64> {
     let examined = Examined { inquirer, service, times: Times { question, call: question } };
     let mut facts = Facts::default();
@@ -78,7 +78,7 @@ pub async fn window(inquirer: &Inquirer, service: &Service, question: Duration) 
     }
 }
 
-/// Whether nothing else would come of a call.
+/// Whether a trial call would only fail in the same way.
 fn is_in_vain(error: &CallError) -> bool {
     matches!(error.kind, FailureKind::Unreachable | FailureKind::Misconfigured)
 }
@@ -94,7 +94,8 @@ impl Examined<'_> {
         self.inquirer.ask(&self.service.endpoint, question, self.times.question).await
     }
 
-    /// Asks for the list of models and, where the server is a near one, whatever each kind of server would say more.
+    /// Asks for the list of models. If the server is near, also asks on the paths that only certain kinds of servers
+    /// have.
     async fn survey(&self, facts: &mut Facts) -> Result<(), CallError> {
         let model = self.service.endpoint.model.as_str();
         let listed = self.ask(Question::OfBase("models"));
@@ -113,21 +114,21 @@ impl Examined<'_> {
         let alone =
             listed.as_ref().ok().and_then(|facts| facts.models.as_ref()).is_some_and(|all| all.len() == 1);
         facts.add(listed.as_ref().cloned().unwrap_or_default());
-        // What is said of a model says nothing of another one.
+        // `props` describes the model that the server runs, so it counts only if there is no other.
         let properties = properties.ok().filter(|_| alone);
         let native = [
             shown.ok().and_then(|body| ollama::show(&body)),
             kinds.ok().and_then(|body| lm_studio::read(&body, model)),
             properties.and_then(|body| llama_cpp::read(&body)),
         ];
-        // One server is of one kind.
+        // A server is of one kind only, so at most one answer counts.
         for native in native.into_iter().flatten().take(1) {
             facts.add(native);
         }
         listed.map(|_| ())
     }
 
-    /// A window may be known only once the model is loaded.
+    /// Asks for the context window of the loaded model. Some servers do not know it before the model is loaded.
     async fn look_at_loaded(&self, facts: &mut Facts) {
         if facts.window.in_force.is_some() {
             return;
@@ -147,7 +148,7 @@ impl Examined<'_> {
     }
 }
 
-/// Whether a server is on this machine or network, where one may knock at more doors than one.
+/// Whether a server is on this machine or network, so that it is acceptable to try several of its paths.
 fn is_near(base_url: &str) -> bool {
     match Url::parse(base_url).ok().and_then(|url| url.host().map(|host| host.to_owned())) {
         Some(Host::Domain(name)) => {
@@ -173,7 +174,7 @@ fn is_private(address: IpAddr) -> bool {
 }
 
 impl Examination {
-    /// Whether what the server says is surely about the model that answers.
+    /// Whether the facts are certainly about the model that answered the trial call.
     pub fn is_sure(&self) -> bool {
         let speaks = self.facts.told(&Capability::TEXT, Direction::Output) != Some(Support::HasNot);
         self.trial.answer.is_ok() && speaks

@@ -1,23 +1,23 @@
-//! What a server says about itself and one model of it.
+//! The facts that a server reports about itself and one of its models.
 
 use polity_society::content::{Capability, Direction};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The servers that say more than which models they have.
+/// The kinds of servers that report more than a list of models.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Server {
-    /// Ollama.
+    /// Ollama, which answers `api/show` and `api/ps`.
     Ollama,
-    /// LM Studio.
+    /// LM Studio, which answers `api/v0/models`.
     LmStudio,
-    /// The server of llama.cpp.
+    /// The server of llama.cpp, which answers `props`.
     LlamaCpp,
-    /// vLLM.
+    /// vLLM, which adds context windows to its list of models.
     Vllm,
-    /// OpenRouter.
+    /// OpenRouter, which adds context windows and capabilities to its list of models.
     OpenRouter,
-    /// Any other.
+    /// Any other server, which reports at most a list of models.
     #[default]
     Other,
 }
@@ -35,12 +35,12 @@ impl fmt::Display for Server {
     }
 }
 
-/// Whether a model can do something.
+/// Whether a model has a capability, according to its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Support {
-    /// It can.
+    /// The model has it.
     Has,
-    /// It cannot.
+    /// The model does not have it.
     HasNot,
 }
 
@@ -50,32 +50,32 @@ impl Support {
     }
 }
 
-/// How many tokens a model can have in view.
+/// The context window of a model, in tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
-    /// As the server has set it up now.
+    /// The window that the server gives the model now.
     pub in_force: Option<u64>,
-    /// What the model could have at most.
+    /// The largest window that the model supports.
     pub largest: Option<u64>,
 }
 
-/// What a server says. Whatever it does not say is not there.
+/// The facts that a server reports. An absent value means that the server does not report it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// What server it is.
+    /// The kind of server.
     pub server: Server,
-    /// The models that it lists.
+    /// Names of the models that the server lists.
     pub models: Option<Vec<String>>,
-    /// What the model takes, and what it does not.
+    /// Input capabilities that the model has or does not have.
     pub input: BTreeMap<Capability, Support>,
-    /// What it gives, and what it does not.
+    /// Output capabilities that the model has or does not have.
     pub output: BTreeMap<Capability, Support>,
-    /// Its context window.
+    /// The model's context window, as far as the server reports it.
     pub window: Window,
 }
 
 impl Facts {
-    /// What is said of a capability.
+    /// Returns what the server reports about a capability; always `None` for [`Direction::Both`].
     pub fn told(&self, capability: &Capability, direction: Direction) -> Option<Support> {
         let side = match direction {
             Direction::Input => &self.input,
@@ -85,7 +85,7 @@ impl Facts {
         side.get(capability).copied()
     }
 
-    /// Adds what another answer says. Where both say something, the other counts.
+    /// Adds the facts of another answer, which override those that are already here.
     pub(crate) fn add(&mut self, other: Self) {
         if other.server != Server::Other {
             self.server = other.server;
@@ -97,21 +97,21 @@ impl Facts {
         self.window.largest = other.window.largest.or(self.window.largest);
     }
 
-    /// The name under which the server lists a model.
+    /// Returns the name under which the server lists a model.
     pub(crate) fn listed<'f>(&'f self, model: &str) -> Option<&'f str> {
         find(self.models.as_deref()?, self.server, model)
     }
 }
 
-/// The name under which a model is listed.
+/// Finds the name under which a model is listed.
 pub(crate) fn find<'m>(models: &'m [String], server: Server, model: &str) -> Option<&'m str> {
     let named = |name: &str| models.iter().find(|listed| *listed == name).map(String::as_str);
     let as_it_is = || named(model);
     // `qwen3` is short for `qwen3:latest`.
     let latest = || (!model.contains(':')).then(|| named(&format!("{model}:latest"))).flatten();
-    // `:nitro` and the like choose among those who serve a model; they are not listed.
+    // Suffixes such as `:nitro` choose among the providers of a model; the list does not contain them.
     let variant = || named(model.rsplit_once(':')?.0).filter(|_| server == Server::OpenRouter);
-    // Gemini lists `models/…` and takes the name alone.
+    // Gemini lists names with the prefix `models/`, but also accepts them without it.
     let prefixed = || named(&format!("models/{model}"));
     as_it_is().or_else(latest).or_else(variant).or_else(prefixed)
 }

@@ -1,17 +1,17 @@
-//! What was found, and what to do about it.
+//! The findings of an examination, with advice.
 
 use serde::Serialize;
 use std::fmt;
 
-/// How bad something is that was found. In this order, the worst last.
+/// How bad a finding is, ordered from harmless to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// All is well.
     Ok,
-    /// It could be better.
+    /// It works, but could be better.
     Hint,
-    /// It works, but not as it seems to be meant.
+    /// It works, but probably not as intended.
     Warning,
     /// It does not work.
     Problem,
@@ -28,37 +28,37 @@ impl fmt::Display for Severity {
     }
 }
 
-/// One thing that was found. It never holds a key.
+/// One result of an examination. It never contains an API key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// How bad it is.
+    /// How bad it is; callers may derive colours and exit codes from this.
     pub severity: Severity,
-    /// A word for programs that says what sort of finding it is.
+    /// The kind of finding as a word for programs, such as `model_missing`.
     pub code: &'static str,
-    /// What was found.
+    /// What was found, as a text for people.
     pub what: String,
-    /// What to do; nothing where all is well.
+    /// What to do about it, as a text for people; absent if all is well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
 }
 
 impl Finding {
-    /// Something that is as it should be.
+    /// Reports something that is as it should be.
     pub fn ok(code: &'static str, what: impl Into<String>) -> Self {
         Self { severity: Severity::Ok, code, what: what.into(), advice: None }
     }
 
-    /// Something that could be better.
+    /// Reports something that could be better.
     pub fn hint(code: &'static str, what: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { severity: Severity::Hint, code, what: what.into(), advice: Some(advice.into()) }
     }
 
-    /// Something that is not as it seems to be meant.
+    /// Reports something that is probably not as intended.
     pub fn warning(code: &'static str, what: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, code, what: what.into(), advice: Some(advice.into()) }
     }
 
-    /// Something that does not work.
+    /// Reports something that does not work.
     pub fn problem(code: &'static str, what: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { severity: Severity::Problem, code, what: what.into(), advice: Some(advice.into()) }
     }

@@ -1,4 +1,4 @@
-//! What was declared, against what there is.
+//! Compares the declaration of a service with the server's facts and with the trial.
 
 use crate::facts::{Facts, Server, Support};
 use crate::finding::Finding;
@@ -10,16 +10,16 @@ use polity_society::id::ServiceId;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A smaller context window is soon full: the rules, a brief and a few messages are thousands of tokens.
+/// A context window of fewer tokens than this is small: the rules, a brief and a few messages take thousands.
 const SMALL_WINDOW: u64 = 8_192;
-/// An answer of a few tokens that takes longer is slow.
+/// A service is slow if a short answer takes longer than this.
 const SLOW: Duration = Duration::from_secs(20);
-/// How many models are named that could be meant.
+/// Number of models that are suggested in place of a missing one.
 const GUESSES: usize = 3;
-/// How much of a name must be right for it to be a guess.
+/// Least similarity of a suggested name to the missing one, between 0 and 1.
 const NEAR: f64 = 0.5;
 
-/// Everything there is to say about a service.
+/// Returns all findings about a service.
 pub(crate) fn judge(service: &Service, facts: &Facts, trial: &Trial) -> Vec<Finding> {
     let mut findings = of_answer(service, facts, trial);
     findings.extend(of_tools(service, facts, &trial.tools));
@@ -28,7 +28,7 @@ pub(crate) fn judge(service: &Service, facts: &Facts, trial: &Trial) -> Vec<Find
     findings
 }
 
-/// What can be said of a service without asking its server.
+/// Returns the findings about a service that need no question to its server.
 pub fn of_declaration(service: &Service) -> Vec<Finding> {
     of_window(service, &Facts::default()).into_iter().chain(without_tools(service)).collect()
 }
@@ -44,20 +44,20 @@ fn of_answer(service: &Service, facts: &Facts, trial: &Trial) -> Vec<Finding> {
                     "model_not_listed",
                     format!("{} answers, but does not list the model {model:?}", facts.server),
                     format!(
-                        "if another model answers than you mean, name one of the list{}",
+                        "if another model answers than the one you want, set \"model\" to a name from the list{}",
                         guesses(facts, model)
                     ),
                 ));
             }
             findings
         }
-        // That the server does not know the model is all that is behind it.
+        // The call failed only because the server does not have the model.
         Err(error) if is_missing && blames_request(error) => vec![Finding::problem(
             "model_missing",
             format!("there is no model {model:?} on this server ({})", error.message),
             match facts.server {
                 Server::Ollama => {
-                    format!("`ollama pull {model}`, or change \"model\"{}", guesses(facts, model))
+                    format!("run `ollama pull {model}`, or change \"model\"{}", guesses(facts, model))
                 }
                 _ => format!("change \"model\"{}", guesses(facts, model)),
             },
@@ -79,11 +79,11 @@ fn answered(took: Duration) -> Finding {
         return Finding::ok("answers", what);
     }
     let advice =
-        "the first call may have to load the model: try again; where it stays slow, use a smaller model";
+        "the first call may have to load the model, so try again; if it stays slow, use a smaller model";
     Finding::hint("slow", what, advice)
 }
 
-/// The models whose names are nearest, as the end of a sentence.
+/// Suggests the models with the most similar names, as the end of a sentence.
 fn guesses(facts: &Facts, model: &str) -> String {
     let models = facts.models.iter().flatten();
     let mut scored: Vec<(f64, &String)> = models
@@ -96,10 +96,10 @@ fn guesses(facts: &Facts, model: &str) -> String {
     let near: Vec<String> = scored.iter().take(GUESSES).map(|(_, listed)| format!("{listed:?}")).collect();
     let all = facts.models.as_deref().unwrap_or_default();
     match (near.as_slice(), all) {
-        ([], []) => "; it lists none".to_owned(),
-        ([], [first, ..]) if all.len() == 1 => format!("; it has {first:?}"),
+        ([], []) => "; the server lists no models".to_owned(),
+        ([], [first, ..]) if all.len() == 1 => format!("; the server has {first:?}"),
         ([], _) => String::new(),
-        (near, _) => format!("; perhaps {} is meant", near.join(" or ")),
+        (near, _) => format!("; perhaps you mean {}", near.join(" or ")),
     }
 }
 
@@ -111,34 +111,34 @@ fn failed(service: &Service, server: Server, error: &CallError) -> Finding {
             ("unreachable", "start the server, or correct the port in \"baseURL\"")
         }
         FailureKind::Unreachable => {
-            ("unreachable", "look at \"baseURL\", and whether this machine reaches it")
+            ("unreachable", "check \"baseURL\", and whether this machine can reach it")
         }
         FailureKind::TimedOut => (
             "timed_out",
-            "look whether the server is busy or stuck; where it only has to load the model, try again with a longer --timeout",
+            "check whether the server is busy or stuck; if it only has to load the model, try again with a longer --timeout",
         ),
         FailureKind::RateLimited => ("rate_limited", "wait, or raise the limits of your account"),
         FailureKind::Passing => {
-            ("server_error", "look into the server's log; if it is overloaded, try again later")
+            ("server_error", "check the server's log; if the server is overloaded, try again later")
         }
         FailureKind::Unauthorized => {
             ("key_refused", "correct \"apiKey\", or the environment variable that it names")
         }
         FailureKind::ContextOverflow => {
-            ("context_overflow", "give the model a larger context: not even a short question fits")
+            ("context_overflow", "give the model a larger context window: even a short question does not fit")
         }
         FailureKind::CallNotParsed => (
             "call_not_parsed",
-            "the model writes tool calls that its server cannot read: use the chat template that belongs to the model",
+            "the server cannot read the tool calls that the model writes: use the chat template that belongs to the model",
         ),
         FailureKind::MediaRefused | FailureKind::Refused => (
             "refused",
-            "look at \"model\", \"extraBody\" and \"dialect\": the server does not take the request",
+            "check \"model\", \"extraBody\" and \"dialect\": the server does not accept the request",
         ),
-        FailureKind::BrokenOff => ("broken_off", "look into the server's log: it closed the connection"),
+        FailureKind::BrokenOff => ("broken_off", "check the server's log: the server closed the connection"),
         FailureKind::NotAnAnswer => (
             "not_an_answer",
-            "look at \"baseURL\": what is there does not speak Chat Completions (most want a path such as /v1)",
+            "check \"baseURL\": this address does not offer Chat Completions (most servers need a path such as /v1)",
         ),
         FailureKind::Misconfigured => {
             ("misconfigured", "correct this in llmservices.json or in the environment")
@@ -149,36 +149,37 @@ fn failed(service: &Service, server: Server, error: &CallError) -> Finding {
 }
 
 fn of_tools(service: &Service, facts: &Facts, trial: &ToolTrial) -> Option<Finding> {
-    let advice = "agents work by calling tools: use another model, or declare an output without \"tool_calling\" so that none are sent";
+    let advice = "agents work by calling tools: use another model, or declare an output without \"tool_calling\", so that the model gets no tools";
     if !service.tools_allowed() {
         return without_tools(service);
     }
     match (facts.told(&Capability::TOOL_CALLING, Direction::Output), trial) {
         (Some(Support::HasNot), _) => {
-            let what = format!("the model does not call tools, says {}", facts.server);
+            let what = format!("{} reports that the model does not call tools", facts.server);
             Some(Finding::warning("no_tools", what, advice))
         }
         (_, ToolTrial::Refused(error)) => {
-            let what = format!("does not call tools: a call with one was refused ({})", error.message);
+            let what =
+                format!("does not accept tools: the server refused a call with a tool ({})", error.message);
             Some(Finding::warning("no_tools", what, advice))
         }
         (Some(Support::Has), _) => Some(Finding::ok("tools", "calls tools")),
-        (None, ToolTrial::Taken) => Some(Finding::ok("tools", "takes tools")),
+        (None, ToolTrial::Taken) => Some(Finding::ok("tools", "accepts tools")),
         (None, ToolTrial::NotTried | ToolTrial::Unclear) => None,
     }
 }
 
 fn without_tools(service: &Service) -> Option<Finding> {
-    let what = "is given no tools, because its declared output has no \"tool_calling\"";
-    let advice = "agents on it can only answer; add \"tool_calling\" if the model calls tools";
+    let what = "gets no tools, because its declared output has no \"tool_calling\"";
+    let advice = "agents on this service can only answer; add \"tool_calling\" if the model can call tools";
     (!service.tools_allowed()).then(|| Finding::hint("tools_not_declared", what, advice))
 }
 
 fn of_capabilities(service: &Service, facts: &Facts) -> Vec<Finding> {
     let server = facts.server;
     if facts.told(&Capability::TEXT, Direction::Output) == Some(Support::HasNot) {
-        let what = format!("the model does not write text, says {server}");
-        return vec![Finding::problem("not_a_chat_model", what, "name a chat model in \"model\"")];
+        let what = format!("{server} reports that the model does not write text");
+        return vec![Finding::problem("not_a_chat_model", what, "set \"model\" to a chat model")];
     }
     let sides = [(Direction::Input, &facts.input, "input"), (Direction::Output, &facts.output, "output")];
     let mut findings = Vec::new();
@@ -189,15 +190,15 @@ fn of_capabilities(service: &Service, facts: &Facts) -> Vec<Finding> {
             match support {
                 Support::Has if !is_declared => findings.push(Finding::hint(
                     "not_declared",
-                    format!("the model has {name:?}, says {server}, and it is not declared"),
+                    format!("{server} reports that the model has {name:?}, but it is not declared"),
                     format!("add {name:?} to capabilities.{side}, or run `polity doctor --fix`"),
                 )),
-                // Tools have a finding of their own.
+                // `of_tools` reports this one.
                 Support::HasNot if is_declared && *capability != Capability::TOOL_CALLING => {
                     findings.push(Finding::warning(
                         "not_there",
-                        format!("{name:?} is declared, and the model does not have it, says {server}"),
-                        format!("take {name:?} out of capabilities.{side}, or run `polity doctor --fix`"),
+                        format!("{name:?} is declared, but {server} reports that the model does not have it"),
+                        format!("remove {name:?} from capabilities.{side}, or run `polity doctor --fix`"),
                     ));
                 }
                 Support::Has | Support::HasNot => {}
@@ -207,7 +208,8 @@ fn of_capabilities(service: &Service, facts: &Facts) -> Vec<Finding> {
     findings
 }
 
-/// Whether a capability counts as declared; a service that says nothing of its output is given tools all the same.
+/// Whether a capability counts as declared. `tool_calling` also counts if a service declares no output, since such a
+/// service still gets tools.
 pub(crate) fn is_declared(service: &Service, capability: &Capability, direction: Direction) -> bool {
     let is_tools = *capability == Capability::TOOL_CALLING && direction == Direction::Output;
     service.capabilities.has(capability, direction)
@@ -220,7 +222,7 @@ fn of_window(service: &Service, facts: &Facts) -> Vec<Finding> {
     match (declared, window.in_force, window.largest) {
         (Some(declared), Some(there), _) if declared > there => findings.push(Finding::warning(
             "window_too_large",
-            format!("contextWindow is {declared}, and {} has {there} tokens", facts.server),
+            format!("contextWindow is {declared}, but {} gives the model only {there} tokens", facts.server),
             format!(
                 "set contextWindow to {there}{}",
                 larger(facts.server).map(|how| format!(", or {how}")).unwrap_or_default()
@@ -228,12 +230,12 @@ fn of_window(service: &Service, facts: &Facts) -> Vec<Finding> {
         )),
         (Some(declared), None, Some(largest)) if declared > largest => findings.push(Finding::warning(
             "window_too_large",
-            format!("contextWindow is {declared}, and the model has {largest} tokens at most"),
+            format!("contextWindow is {declared}, but the model supports at most {largest} tokens"),
             format!("set contextWindow to {largest} or less"),
         )),
         (None, Some(there), _) => findings.push(Finding::hint(
             "window_not_declared",
-            format!("contextWindow is not declared; {} has {there} tokens", facts.server),
+            format!("contextWindow is not declared; {} gives the model {there} tokens", facts.server),
             format!("set contextWindow to {there}, or run `polity doctor --fix`"),
         )),
         (Some(_), _, _) | (None, None, _) => {}
@@ -243,7 +245,8 @@ fn of_window(service: &Service, facts: &Facts) -> Vec<Finding> {
     findings
 }
 
-/// What there is to say of a context window that is small. `server` may be any, where it is not known.
+/// Returns a warning if a context window is small. `server` only affects the advice; if it is unknown, pass
+/// [`Server::Other`].
 pub fn small_window(tokens: u64, server: Server) -> Option<Finding> {
     if tokens >= SMALL_WINDOW {
         return None;
@@ -253,12 +256,12 @@ pub fn small_window(tokens: u64, server: Server) -> Option<Finding> {
          summed up"
     );
     let how = larger(server).unwrap_or(
-        "give the model a larger one and declare it as contextWindow in llmservices.json, or use another model",
+        "give the model a larger context window and declare it as contextWindow in llmservices.json, or use another model",
     );
     Some(Finding::warning("window_small", what, how))
 }
 
-/// How a server gives a model a larger context window.
+/// Returns advice how to give a model a larger context window on this kind of server.
 fn larger(server: Server) -> Option<&'static str> {
     match server {
         Server::Ollama => Some("start Ollama with a larger OLLAMA_CONTEXT_LENGTH"),
@@ -269,7 +272,7 @@ fn larger(server: Server) -> Option<&'static str> {
     }
 }
 
-/// Warns of fallbacks that lead back to where they began, each circle once.
+/// Warns of fallbacks that form a circle, once for each circle.
 pub fn circles<'s>(services: impl IntoIterator<Item = &'s Service>) -> Vec<Finding> {
     let next: BTreeMap<&ServiceId, Option<&ServiceId>> =
         services.into_iter().map(|service| (&service.id, service.fallback.as_ref())).collect();
@@ -282,13 +285,13 @@ pub fn circles<'s>(services: impl IntoIterator<Item = &'s Service>) -> Vec<Findi
             at = to;
         }
         let closes = next.get(at).copied().flatten() == Some(start);
-        // Each member of a circle is a start; the first by name tells.
+        // The loop starts once at each member of a circle. Only the start that is first by name reports the circle.
         if closes && way.iter().all(|member| *member >= start) {
             let names: Vec<&str> = way.iter().map(|id| id.as_str()).chain([start.as_str()]).collect();
             findings.push(Finding::warning(
                 "fallback_circle",
                 format!("fallbacks go in a circle: {}", names.join(" → ")),
-                "take one \"fallback\" out, or let it name a service that does not fall back on these",
+                "remove one \"fallback\", or set it to a service that does not fall back on these",
             ));
         }
     }

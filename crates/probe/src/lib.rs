@@ -1,10 +1,10 @@
-//! What is really behind a declared service: asks its server, tries a small call, and says where the two differ.
+//! Examines a declared service: asks its server, makes a small call, and reports how the declaration differs from both.
 //!
-//! It must not know agents, the database, or the command line. Only `examine` and `trial` reach a server, through
-//! `polity-llm`; all else is plain functions over plain data. The path of data: *what a server answers → `answers`
-//! (one file per kind of server; whatever does not look right is not told) → [`Facts`] → `judge` (what was declared,
-//! against the facts and the trial) → [`Finding`]s*; and, for whoever wants the declaration corrected, *facts →
-//! [`Correction`] → `edit` → the text of the file with nothing else changed*.
+//! This crate must not know agents, the database, or the command line. Only `examine` and `trial` contact a server,
+//! through `polity-llm`; all else is plain functions over plain data. The path of data: *a server's answers → `answers`
+//! (one file per kind of server; values that look wrong are dropped) → [`Facts`] → `judge` (compares the declaration
+//! with the facts and the trial) → [`Finding`]s*. To correct the declaration: *facts → [`Correction`] → `edit` → the
+//! text of the file with nothing else changed*.
 
 mod finding;
 

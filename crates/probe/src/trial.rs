@@ -1,43 +1,43 @@
-//! A small call, to see whether a service answers, how soon, and whether it takes tools.
+//! Makes a small call to see whether a service answers, how soon, and whether it accepts tools.
 
 use polity_llm::{CallError, ChatModel, Endpoint, FailureKind, Message, Part, Request, Tool};
 use serde_json::json;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The most tokens of the answer: some servers refuse fewer.
+/// Limit for the tokens of the answer. Some servers refuse a lower limit.
 const MAX_TOKENS: u32 = 16;
 
-/// What came of it.
+/// The result of a trial.
 #[derive(Debug)]
 pub struct Trial {
-    /// How long the answer took, or why there was none.
+    /// Time until the answer, or the error if there was none.
     pub answer: Result<Duration, CallError>,
-    /// What came of the tool.
+    /// The result of the second call, with a tool.
     pub tools: ToolTrial,
 }
 
-/// What came of a call with a tool.
+/// The result of a call with a tool.
 #[derive(Debug)]
 pub enum ToolTrial {
-    /// There was no need for one, or no use in it.
+    /// The call was not needed, or the call without a tool had already failed.
     NotTried,
-    /// The tool was taken; whether the model calls it when it should is another matter.
+    /// The server accepted the tool. Whether the model calls it when it should is another matter.
     Taken,
     /// The server refuses tools.
     Refused(CallError),
-    /// The call failed, and not because of the tool.
+    /// The call failed, but not because of the tool.
     Unclear,
 }
 
-/// Whether a call is made with a tool, too.
+/// Whether to make a second call, with a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TryTools {
     Try,
     Spare,
 }
 
-/// Makes the calls, each within `budget`.
+/// Makes the trial calls, each within `budget`.
 pub(crate) async fn try_out(
     model: &dyn ChatModel,
     endpoint: &Endpoint,
@@ -72,7 +72,7 @@ async fn call(model: &dyn ChatModel, endpoint: &Endpoint, request: &Request) -> 
 
 fn request() -> Request {
     let text = |text: &str| vec![Part::Text(text.to_owned())];
-    // As every request of an agent does, it begins with instructions.
+    // The request begins with instructions, as every request of an agent does.
     let instructions = Message::System("You answer in one word.".to_owned());
     Request {
         messages: vec![instructions, Message::User(text("Reply with the word OK."))],
@@ -92,18 +92,19 @@ fn tool() -> Tool {
     }
 }
 
-/// Models that think first use their few tokens up, and one server calls that an error: it has answered all the same.
+/// Whether the error only means that the answer was cut. A model that thinks first may use up its few tokens, and one
+/// server reports that as an error. It has answered all the same.
 fn is_only_short(error: &CallError) -> bool {
     let message = error.message.to_lowercase();
     error.kind == FailureKind::Refused && message.contains("max_tokens") && message.contains("reached")
 }
 
-/// The same request went well without a tool.
+/// Whether the error means that the server refuses tools. The same request has succeeded without a tool.
 fn refuses_tools(error: &CallError) -> bool {
     let blames_them = || error.message.to_lowercase().contains("tool");
     match error.kind {
         FailureKind::Refused => error.status.is_some(),
-        // One server calls it an error of its own.
+        // One server reports it as a server error.
         FailureKind::Passing => blames_them(),
         FailureKind::Unreachable
         | FailureKind::TimedOut

@@ -1,23 +1,23 @@
-//! What can be told about bytes by looking at them, and nothing that cannot.
+//! Facts about bytes: only what can be read from the bytes themselves.
 
 use crate::words::{FactWords, Words};
 use imagesize::ImageType;
 
-/// How much of a text is quoted, in characters.
+/// Characters that are quoted from the beginning of a text.
 const OPENING_CHARS: usize = 40;
 
-/// What the bytes turned out to be.
+/// The format of bytes, with facts that were read from them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Facts {
-    /// A picture, with its width and height in pixels where they can be read.
+    /// A picture, with its width and height in pixels if they can be read.
     Picture { format: &'static str, pixels: Option<(usize, usize)> },
-    /// RIFF WAVE, with what its header says where it has one.
+    /// RIFF WAVE, with the facts from its header if that is complete.
     Wave(Option<Wave>),
-    /// Other sound.
+    /// Sound in any other format.
     Audio { format: &'static str },
-    /// Moving pictures.
+    /// A video.
     Video { format: &'static str },
-    /// Files in a file.
+    /// An archive or a compressed file.
     Archive { format: &'static str },
     /// PDF, with the version from its first line.
     Pdf { version: String },
@@ -25,11 +25,11 @@ pub(crate) enum Facts {
     Text(TextFacts),
     /// No bytes at all.
     Empty,
-    /// None of the above.
+    /// Any other format.
     Unknown,
 }
 
-/// What the header of a WAV file says.
+/// The facts from the header of a WAV file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wave {
     channels: u16,
@@ -38,7 +38,7 @@ pub(crate) struct Wave {
     milliseconds: u64,
 }
 
-/// Counts of a text.
+/// The counts of a text, and how it begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TextFacts {
     lines: usize,
@@ -47,7 +47,7 @@ pub(crate) struct TextFacts {
     opening: String,
 }
 
-/// Looks at bytes.
+/// Determines the format of the bytes, and the facts about them.
 pub(crate) fn look_at(bytes: &[u8]) -> Facts {
     if bytes.is_empty() {
         return Facts::Empty;
@@ -65,7 +65,7 @@ pub(crate) fn look_at(bytes: &[u8]) -> Facts {
     }
     match bytes {
         [b'I', b'D', b'3', ..] => Facts::Audio { format: "MP3" },
-        // A frame of layer 3 with a bit rate and a sampling rate that there are; the mark of a UTF-16 text is none.
+        // A frame of layer III with a valid bit rate and sampling rate. The byte order mark of UTF-16 is not one.
         [0xff, second, third, ..] if is_layer_3(*second, *third) => Facts::Audio { format: "MP3" },
         [b'O', b'g', b'g', b'S', ..] => Facts::Audio { format: "Ogg" },
         [b'f', b'L', b'a', b'C', ..] => Facts::Audio { format: "FLAC" },
@@ -91,7 +91,7 @@ pub(crate) fn count(text: &str) -> TextFacts {
     }
 }
 
-/// One line of at most so many characters, with an ellipsis where something was left out.
+/// Returns the text as one line of at most `most` characters, with an ellipsis if something was left out.
 pub(crate) fn shortened(text: &str, most: usize) -> String {
     let mut characters = text.chars().map(|character| if character.is_control() { ' ' } else { character });
     let mut short: String = characters.by_ref().take(most).collect();
@@ -101,7 +101,7 @@ pub(crate) fn shortened(text: &str, most: usize) -> String {
     short
 }
 
-/// The formats that begin with an unmistakable signature; `imagesize` also guesses some that do not.
+/// Returns the format of a picture that has an unmistakable signature. `imagesize` also guesses some formats without.
 fn picture_format(bytes: &[u8]) -> Option<&'static str> {
     match imagesize::image_type(bytes).ok()? {
         ImageType::Png => Some("PNG"),
@@ -110,7 +110,7 @@ fn picture_format(bytes: &[u8]) -> Option<&'static str> {
         ImageType::Webp => Some("WebP"),
         ImageType::Bmp => Some("BMP"),
         ImageType::Tiff => Some("TIFF"),
-        // Films open in the same way; only the brand tells them apart.
+        // Videos begin in the same way. Only the brand identifies a picture.
         ImageType::Heif(_) => match bytes.get(8..12)? {
             b"avif" | b"avis" => Some("AVIF"),
             b"heic" | b"heix" | b"heim" | b"heis" | b"hevc" | b"mif1" | b"msf1" => Some("HEIF"),
@@ -120,7 +120,7 @@ fn picture_format(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Walks the chunks of a RIFF file for the format and the length of the sound.
+/// Reads the chunks of a RIFF file, to find the format and the length of the sound.
 fn read_wave(bytes: &[u8]) -> Option<Wave> {
     let mut rest = bytes.get(12..)?;
     let mut format = None;
@@ -135,21 +135,21 @@ fn read_wave(bytes: &[u8]) -> Option<Wave> {
             }
             b"data" => {
                 let (channels, samples_per_second, bytes_per_second, bits) = format?;
-                // A recorder that streams writes a length that is too great: what is there counts.
+                // A recorder that streams declares too great a length, so count the bytes that are there.
                 let length = u64::try_from(size.min(body.len())).ok()?;
                 let milliseconds = (length * 1000).checked_div(u64::from(bytes_per_second))?;
                 return Some(Wave { channels, samples_per_second, bits, milliseconds });
             }
             _ => {}
         }
-        // Chunks begin at even places.
+        // Chunks begin at even offsets.
         rest = body.get(size.checked_add(size % 2)?..)?;
     }
     None
 }
 
 impl Facts {
-    /// The facts in words. `declared` is the MIME type that the bytes came with, told where nothing better is known.
+    /// Puts the facts into words. `declared` is the declared MIME type, which is only used if the format is unknown.
     pub(crate) fn tell(&self, words: &Words, size: usize, declared: &str) -> String {
         let FactWords { picture, picture_without_size, wave, wave_without_header, .. } = &words.facts;
         let bytes = size.to_string();
@@ -181,7 +181,7 @@ impl Facts {
 }
 
 impl TextFacts {
-    /// The counts in words.
+    /// Puts the counts into words.
     pub(crate) fn tell(&self, words: &Words) -> String {
         words.facts.text.fill(&[
             ("lines", &self.lines.to_string()),
@@ -244,7 +244,7 @@ mod tests {
         check(b"RIFF\0\0\0\0WAVEfmt ", "WAV audio without a complete header, 16 bytes");
         check(b"ID3\x04\0\0\0\0\0\0", "MP3 audio, 10 bytes");
         check(b"\xff\xfb\x90\x64\0\0", "MP3 audio, 6 bytes");
-        assert!(!is_layer_3(0xfe, 0x68), "the mark of a UTF-16 text");
+        assert!(!is_layer_3(0xfe, 0x68), "the byte order mark of UTF-16");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Reads what an agent heard: who said it, in which words, and what came with it.
+//! Reads a message that an agent heard: its sender, its words, and its attachments.
 
 use crate::texts::captures;
 use polity_llm::Part;
@@ -9,52 +9,50 @@ use polity_society::text::{TextKey, Texts};
 /// One message from outside.
 #[derive(Debug)]
 pub(crate) struct Inbound<'a> {
-    /// Who wrote it.
     pub(crate) sender: Sender,
-    /// The id that its answer can name, if it is a request.
+    /// The id that an answer can name, if the message is a request.
     pub(crate) request: Option<&'a str>,
-    /// The lines of its content, without header, kind of message and hint.
+    /// The lines of its content, without header, kind of message and reply hint.
     pub(crate) lines: Vec<&'a str>,
-    /// The JSON Schema that its answer is to fit.
+    /// The JSON Schema that the answer must fit.
     pub(crate) schema: Option<&'a str>,
-    /// What came with it, in order.
+    /// The attachments, in the order of the message.
     pub(crate) attachments: Vec<Attachment<'a>>,
     section: Section,
 }
 
-/// Who a message is from.
+/// The sender of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
     Person,
     Agent(AgentId),
     System,
-    /// It has no header.
+    /// The message has no header.
     Unknown,
 }
 
 /// Something that came with a message.
 #[derive(Debug)]
 pub(crate) struct Attachment<'a> {
-    /// Its name, where it has one.
+    /// The file name, if the message contains one.
     pub(crate) name: Option<&'a str>,
-    /// What it is called in calls.
+    /// The id for calls of tools, if the message contains one.
     pub(crate) artifact: Option<ArtifactId>,
-    /// How it came.
     pub(crate) form: Form<'a>,
 }
 
-/// How an attachment came.
+/// How an attachment is presented in the message.
 #[derive(Debug)]
 pub(crate) enum Form<'a> {
-    /// As a description, because the model cannot read it.
+    /// The message contains only a description, because the model cannot read the attachment.
     Described { mime_type: Option<&'a str> },
-    /// As text.
+    /// The message contains the lines of its text.
     Text(Vec<&'a str>),
-    /// As bytes.
+    /// The message contains its bytes.
     Medium { data: &'a [u8], declared: &'a str },
 }
 
-/// Where in a message the next line belongs.
+/// The part of a message to which the next line belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Section {
     Content,
@@ -63,7 +61,7 @@ enum Section {
 }
 
 impl<'a> Inbound<'a> {
-    /// A message whose first part opens with a header, if it does.
+    /// Reads a message whose first part begins with a header; `None` if it does not.
     pub(crate) fn with_header(parts: &'a [Part], texts: &Texts) -> Option<Self> {
         let Some((Part::Text(opening), others)) = parts.split_first() else {
             return None;
@@ -84,14 +82,14 @@ impl<'a> Inbound<'a> {
         Some(inbound)
     }
 
-    /// A message without a header.
+    /// Reads a message without a header.
     pub(crate) fn without_header(parts: &'a [Part], texts: &Texts) -> Self {
         let mut inbound = Self::from(Sender::Unknown);
         inbound.read_parts(parts, texts);
         inbound
     }
 
-    /// Adds what came in further parts.
+    /// Adds the content of further parts.
     pub(crate) fn read_parts(&mut self, parts: &'a [Part], texts: &Texts) {
         for part in parts {
             match part {
@@ -103,7 +101,7 @@ impl<'a> Inbound<'a> {
         }
     }
 
-    /// The references that the message names anywhere, each once.
+    /// Returns the artifacts to which any place in the message refers, each once.
     pub(crate) fn artifacts(&self) -> Vec<ArtifactId> {
         let mut found: Vec<ArtifactId> = Vec::new();
         let attached = self.attachments.iter().filter_map(|attachment| attachment.artifact.clone());
@@ -115,7 +113,7 @@ impl<'a> Inbound<'a> {
         found
     }
 
-    /// The content without the blank lines around it.
+    /// Returns the content without blank lines at its beginning and end.
     pub(crate) fn words(&self) -> &[&'a str] {
         let blank = |line: &&str| line.trim().is_empty();
         let from = self.lines.iter().position(|line| !blank(line)).unwrap_or(self.lines.len());
@@ -187,7 +185,7 @@ impl<'a> Inbound<'a> {
         }
     }
 
-    /// A line of the description of the last attachment.
+    /// Reads a line of the description of the last attachment.
     fn describe(&mut self, line: &'a str, texts: &Texts) {
         let value = |key: TextKey| captures(texts, key, line).and_then(|values| values.first().copied());
         let Some(attachment) = self.attachments.last_mut() else {
@@ -204,7 +202,7 @@ impl<'a> Inbound<'a> {
         }
     }
 
-    /// A medium belongs to the label before it, if one stands there.
+    /// Adds a medium. It belongs to the label right before it, if there is one.
     fn read_medium(&mut self, data: &'a [u8], declared: &'a str) {
         let medium = Form::Medium { data, declared };
         match self.attachments.last_mut() {
@@ -234,7 +232,7 @@ impl Form<'_> {
 }
 
 impl Attachment<'_> {
-    /// The capability that a model needs to read it, where it came as a description.
+    /// Returns the capability that a model needs to read the attachment, if it came only as a description.
     pub(crate) fn needs(&self) -> Option<Capability> {
         let Form::Described { mime_type } = self.form else {
             return None;
@@ -250,7 +248,8 @@ impl Attachment<'_> {
     }
 }
 
-/// The id of a request, from the line that says of what kind a message is; `None` where a line does not say that.
+/// Reads the line that states the kind of a message, and returns the id if it is a request. The outer `None` means that
+/// this line does not state a kind.
 fn read_kind<'a>(line: &'a str, texts: &Texts) -> Option<Option<&'a str>> {
     if let Some([_, id]) = captures(texts, TextKey::MessageKindRequest, line).as_deref() {
         return Some(Some(id));
@@ -278,7 +277,7 @@ fn read_header(line: &str, texts: &Texts) -> Option<Sender> {
     }
 }
 
-/// The references in a line: `artifact:` and the letters, digits and hyphens after it.
+/// Finds the references in a line: `artifact:` and the letters, digits and hyphens after it.
 fn references_in(line: &str) -> Vec<ArtifactId> {
     let id = |rest: &str| {
         let end = rest.find(|character: char| !(character.is_ascii_alphanumeric() || character == '-'));

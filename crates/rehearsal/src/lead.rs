@@ -1,4 +1,4 @@
-//! The lead: sees that every attachment is read, by somebody else where it cannot itself, and reports.
+//! The lead: makes sure that every attachment is read, by another agent if it cannot read it itself, and reports.
 
 use crate::facts;
 use crate::inbound::{Form, Inbound, Sender};
@@ -11,10 +11,10 @@ use crate::words::Words;
 use polity_society::id::{AgentId, ArtifactId};
 use serde_json::{Value, json};
 
-/// The file name of the report; it makes it Markdown.
+/// The file name of the report. Its extension makes the artifact Markdown.
 const REPORT_NAME: &str = "report.md";
 
-/// What the lead does next.
+/// Decides what the lead does next.
 pub(crate) fn next_move(scene: &Scene<'_>) -> Move {
     let Some(work) = Work::of(scene) else {
         return Move::Say(known(scene));
@@ -25,7 +25,7 @@ pub(crate) fn next_move(scene: &Scene<'_>) -> Move {
     }
 }
 
-/// What the lead could tell now.
+/// Returns what the lead could report now.
 pub(crate) fn known(scene: &Scene<'_>) -> String {
     let words = scene.language.words();
     let mut said = notices(scene);
@@ -38,31 +38,32 @@ pub(crate) fn known(scene: &Scene<'_>) -> String {
     if said.is_empty() { words.say(&words.common.nothing_known, &[]) } else { said }
 }
 
-/// What the lead was given to do.
+/// The work that the lead was given.
 struct Work<'s, 'a> {
     scene: &'s Scene<'a>,
     words: &'static Words,
     assignment: &'s Inbound<'a>,
-    /// The capabilities beyond the lead's own that reading the attachments takes.
+    /// Capabilities that a model needs to read the attachments and that the lead's model lacks.
     needs: Vec<String>,
 }
 
-/// Who reads what the lead cannot.
+/// The agent that reads what the lead cannot.
 struct Helper {
     id: AgentId,
-    /// The place of the call that asked it.
+    /// Index, in the scene's `steps`, of the call that asked this agent.
     since: usize,
 }
 
 impl<'s, 'a> Work<'s, 'a> {
-    /// The first that the parent said; else the first that anybody said.
+    /// Takes the first message of the parent as the assignment or, if there is none, the first of any other party.
     fn of(scene: &'s Scene<'a>) -> Option<Self> {
         let from_parent = scene.heard().find(
             |(_, inbound)| matches!(&inbound.sender, Sender::Agent(id) if scene.parent.as_ref() == Some(id)),
         );
         let from_anybody = || scene.heard().find(|(_, inbound)| inbound.sender != Sender::System);
         let (_, assignment) = from_parent.or_else(from_anybody)?;
-        // Once asked for, the needs stand: the attachments may be shown in another way later.
+        // Once the lead has searched for capabilities, these stay its needs: later requests may show the attachments in
+        // another way.
         let asked = scene
             .calls(Tool::FindCapableAgents.name())
             .filter_map(|(_, called)| called.argument(&["capability"]));
@@ -77,7 +78,7 @@ impl<'s, 'a> Work<'s, 'a> {
         Some(Self { scene, words: scene.language.words(), assignment, needs })
     }
 
-    /// All facts, or what has to be done before they are known.
+    /// Returns all facts, or the next move that is needed to get them.
     fn findings(&self) -> Result<String, Move> {
         if self.needs.is_empty() {
             return Ok(self.own_facts());
@@ -93,8 +94,8 @@ impl<'s, 'a> Work<'s, 'a> {
         Err(self.say(self.words.say(&self.words.lead.awaiting_reader, &[("id", helper.id.as_str())])))
     }
 
-    /// Who reads for the lead, or what has to be done before somebody does: look among the contacts, ask the
-    /// parent for an introduction, and hire where nobody is known.
+    /// Returns the agent that reads for the lead, or the next move that is needed to find one: search the contacts, ask
+    /// the parent for an introduction, and hire an agent if none is known.
     fn helper(&self) -> Result<Helper, Move> {
         let asked = self.sent("collaboration_request");
         if let Some((since, called)) = asked
@@ -114,7 +115,7 @@ impl<'s, 'a> Work<'s, 'a> {
             return Err(self.ask(&id));
         }
         self.introduction()?;
-        // Whom the lead has hired is a contact too, and was given the work with the first message.
+        // An agent that the lead has hired is a contact too, but it got the work with its first message.
         let hired = self.scene.calls(Tool::SpawnAgentWithTask.name()).last();
         if asked.is_none()
             && hired.is_none()
@@ -139,7 +140,7 @@ impl<'s, 'a> Work<'s, 'a> {
         Ok(Helper { id: AgentId::new(id), since })
     }
 
-    /// Asks the parent for an introduction, once, and waits until it has answered.
+    /// Asks the parent for an introduction, only once, and waits until the parent has answered.
     fn introduction(&self) -> Result<(), Move> {
         let Some(parent) = &self.scene.parent else {
             return Ok(());
@@ -166,7 +167,7 @@ impl<'s, 'a> Work<'s, 'a> {
         Ok(())
     }
 
-    /// The contact that the tool found for all needs.
+    /// Returns a contact that the tool found for each of the needs.
     fn found(&self) -> Option<AgentId> {
         let mut lists =
             self.scene.calls(Tool::FindCapableAgents.name()).map(|(_, called)| match called.outcome() {
@@ -178,7 +179,8 @@ impl<'s, 'a> Work<'s, 'a> {
         first.into_iter().find(|id| self.may_help(id) && others.iter().all(|list| list.contains(id)))
     }
 
-    /// Neither the person nor the parent, who gave the work, reads for the lead.
+    /// Whether the lead may ask this agent to read. It must not ask the person, root, the parent that gave the work, or
+    /// itself.
     fn may_help(&self, id: &AgentId) -> bool {
         !id.is_user()
             && !id.is_root()
@@ -186,7 +188,7 @@ impl<'s, 'a> Work<'s, 'a> {
             && self.scene.me.as_ref() != Some(id)
     }
 
-    /// The first message of that type that the lead sent.
+    /// Finds the first message of this type that the lead sent.
     fn sent(&self, message_type: &str) -> Option<(usize, &'s Called<'a>)> {
         let mut sent = self.scene.calls(Tool::SendMessage.name());
         sent.find(|(_, called)| called.argument(&["payload", "message_type"]) == Some(message_type))
@@ -220,14 +222,14 @@ impl<'s, 'a> Work<'s, 'a> {
         call(assign(role_id, &brief, &self.words.say(&lead.assignment, &values), &artifacts))
     }
 
-    /// What the helper said after it was asked.
+    /// Returns what the helper said after it was asked.
     fn told_by(&self, helper: &Helper) -> String {
         let said =
             self.scene.heard_from(&helper.id, helper.since).map(|inbound| said_by_agent(inbound, self.words));
         joined(said)
     }
 
-    /// Facts about what the lead can read itself: the attachments, or the person's words where there are none.
+    /// Returns facts about what the lead can read itself: the attachments or, if there are none, the person's words.
     fn own_facts(&self) -> String {
         if self.assignment.attachments.is_empty() {
             let told = facts::count(&self.prompt().join("\n")).tell(self.words);
@@ -236,7 +238,7 @@ impl<'s, 'a> Work<'s, 'a> {
         self.attachment_lines(|form| !matches!(form, Form::Described { .. }))
     }
 
-    /// A line for each attachment that the lead cannot read.
+    /// Returns a line for each attachment that the lead cannot read.
     fn unread(&self) -> String {
         self.attachment_lines(|form| matches!(form, Form::Described { .. }))
     }
@@ -252,14 +254,14 @@ impl<'s, 'a> Work<'s, 'a> {
         attachments.filter_map(|attachment| attachment.artifact.clone()).collect()
     }
 
-    /// The person's words, as the parent quoted them.
+    /// Returns the person's words, as the parent quoted them.
     fn prompt(&self) -> Vec<&'a str> {
         let lines = self.assignment.lines.iter().filter_map(|line| marked_part(line, self.words));
         let quoted: Vec<&str> = lines.filter_map(|line| self.words.unquoted(line)).collect();
         if quoted.is_empty() { self.assignment.words().to_vec() } else { quoted }
     }
 
-    /// Stores the report, then ends with its reference and the facts.
+    /// Stores the report, and then ends the turn with its reference and the facts.
     fn report(&self, findings: &str) -> Move {
         let lead = &self.words.lead;
         let Some((_, stored)) = self.scene.calls(Tool::PutArtifact.name()).next() else {
@@ -293,13 +295,13 @@ impl<'s, 'a> Work<'s, 'a> {
         self.words.lead.report.fill(&values)
     }
 
-    /// Ends with what went wrong and what is known in spite of it.
+    /// Ends the turn with what went wrong, and with what is known all the same.
     fn give_up(&self, called: &Called<'_>) -> Move {
         let problem = failure(called, self.words).unwrap_or_default();
         Move::Say(joined([problem, self.own_facts(), self.unread()]))
     }
 
-    /// Ends a turn that waits for somebody: what the system told, and why it waits.
+    /// Ends a turn that waits for another agent, with the system's notices and why the lead waits.
     fn say(&self, text: String) -> Move {
         let mut said = notices(self.scene);
         said.push(text);
@@ -316,7 +318,7 @@ fn ids_in(agents: &Value) -> Vec<AgentId> {
     agents.as_array().into_iter().flatten().filter_map(id).collect()
 }
 
-/// Texts below each other, without the empty ones.
+/// Joins the texts with line breaks, without the empty ones.
 fn joined(texts: impl IntoIterator<Item = String>) -> String {
     texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
 }

@@ -1,4 +1,4 @@
-//! The built-in model as a chat model.
+//! Implements [`ChatModel`] for the built-in model.
 
 use crate::play::{Call, Move, closing_without_tools, next_move};
 use crate::reading::Scene;
@@ -14,23 +14,23 @@ use serde_json::Map;
 /// The base URL that stands for the built-in model.
 pub const SCHEME: &str = "rehearsal:";
 
-/// How many characters count as one token.
+/// Characters that count as one token in the estimated usage.
 const CHARS_PER_TOKEN: usize = 4;
 
-/// The two models that are built in. They differ in what they are given, not in what they do with it.
+/// The two built-in models. They accept different content, but act alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BuiltIn {
-    /// Takes text only.
+    /// Accepts text only.
     Text,
-    /// Takes pictures, sound and files too.
+    /// Accepts pictures, sound and files too.
     Multimodal,
 }
 
 impl BuiltIn {
-    /// Both; the first is the one that a society starts on.
+    /// Both models; a society starts on the first.
     pub const ALL: [Self; 2] = [Self::Text, Self::Multimodal];
 
-    /// The name, which serves as the id of the service as well.
+    /// Returns the name of the model, which is also the id of its service.
     pub fn name(self) -> &'static str {
         match self {
             Self::Text => "rehearsal-text",
@@ -38,7 +38,7 @@ impl BuiltIn {
         }
     }
 
-    /// What it takes and gives.
+    /// Returns the input and output capabilities of the model.
     pub fn capabilities(self) -> Capabilities {
         let mut input = vec![Capability::TEXT];
         if self == Self::Multimodal {
@@ -47,13 +47,13 @@ impl BuiltIn {
         Capabilities { input, output: vec![Capability::TEXT, Capability::TOOL_CALLING] }
     }
 
-    /// Where it is reached.
+    /// Returns the endpoint of the model, with [`SCHEME`] as its base URL.
     pub fn endpoint(self) -> Endpoint {
         Endpoint::new(SCHEME, self.name())
     }
 }
 
-/// Answers in the process, at once, without state.
+/// A chat model that answers within the process, at once and without state.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RehearsalModel;
 
@@ -67,7 +67,7 @@ impl ChatModel for RehearsalModel {
     }
 }
 
-/// Answers a conversation; the same conversation is always answered in the same way.
+/// Answers a conversation. The same conversation always gets the same answer.
 pub fn answer(request: &Request, model: &str) -> Reply {
     let scene = Scene::read(request);
     let (text, calls) = match next_move(&scene) {
@@ -92,7 +92,7 @@ pub fn answer(request: &Request, model: &str) -> Reply {
     }
 }
 
-/// Whether all the calls may be made now.
+/// Whether the request allows all these calls.
 fn may_call(request: &Request, calls: &[Call]) -> bool {
     let offered = |call: &Call| request.tools.iter().any(|tool| tool.name == call.tool.name());
     match request.tool_choice {
@@ -101,7 +101,7 @@ fn may_call(request: &Request, calls: &[Call]) -> bool {
     }
 }
 
-/// The call has no id: whoever records the answer gives it one.
+/// Converts a call. Its id stays empty: the runtime assigns one when it records the answer.
 fn tool_call(call: Call) -> ToolCall {
     ToolCall {
         id: String::new(),
@@ -119,7 +119,7 @@ fn count(text: &str) -> usize {
     text.chars().count()
 }
 
-/// The characters of a message's texts; media count nothing.
+/// Counts the characters in the texts of a message. Media count as nothing.
 fn characters(message: &Message) -> usize {
     match message {
         Message::System(text) => count(text),
@@ -158,7 +158,7 @@ mod tests {
         let request = Request { messages: vec![Message::User(vec![Part::Text(text)])], ..Request::default() };
         let endpoint = BuiltIn::Text.endpoint();
         let reply =
-            RehearsalModel.call(&endpoint, &request).now_or_never().expect("at once").expect("an answer");
+            RehearsalModel.call(&endpoint, &request).now_or_never().expect("no wait").expect("an answer");
         assert_eq!(reply, answer(&request, "rehearsal-text"));
         assert_eq!(reply.finish_reason, "stop");
         assert_eq!(reply.usage.prompt_tokens, 3, "12 characters");

@@ -1,4 +1,4 @@
-//! The play: which part an agent has in it, and what it does next.
+//! The play: the part that an agent has in it, and what the agent does next.
 
 use crate::inbound::{Attachment, Form, Inbound, Sender};
 use crate::reading::{Called, Outcome, Scene, Step};
@@ -7,13 +7,13 @@ use crate::{facts, lead, reader, root};
 use polity_society::id::{AgentId, ArtifactId};
 use serde_json::{Map, Value, json};
 
-/// The most of a prompt that is quoted in a message, in characters.
+/// Characters of a prompt that a message quotes.
 const MOST_QUOTED_CHARS: usize = 20_000;
 
 /// What an agent does next.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Move {
-    /// It ends its turn with these lines.
+    /// It ends its turn with this text.
     Say(String),
     /// It calls tools.
     Call(Vec<Call>),
@@ -37,7 +37,7 @@ pub(crate) enum Tool {
 }
 
 impl Tool {
-    /// The name that it is called by.
+    /// Returns the name by which models call the tool.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::CreateRole => "create_role",
@@ -48,7 +48,7 @@ impl Tool {
         }
     }
 
-    /// One call of it.
+    /// Creates a call of the tool with these arguments.
     pub(crate) fn with<const N: usize>(self, arguments: [(&str, Value); N]) -> Call {
         let arguments = arguments.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         Call { tool: self, arguments }
@@ -60,9 +60,9 @@ impl Tool {
 enum Character {
     /// Talks to the person and hires the lead.
     Root,
-    /// Hired by root: sees that all attachments are read, and reports.
+    /// Hired by root: makes sure that all attachments are read, and reports.
     Lead,
-    /// Anybody else: tells what it sees, and never hires, so that no play goes on for ever.
+    /// Any other agent: reports what it sees, and never hires, so that every play ends.
     Reader,
 }
 
@@ -75,7 +75,7 @@ impl Character {
     }
 }
 
-/// What the agent does next.
+/// Decides what the agent does next.
 pub(crate) fn next_move(scene: &Scene<'_>) -> Move {
     match Character::of(scene) {
         Character::Root => root::next_move(scene),
@@ -84,7 +84,7 @@ pub(crate) fn next_move(scene: &Scene<'_>) -> Move {
     }
 }
 
-/// What the agent says where it would like to call a tool and may not.
+/// Returns the closing text of an agent that would need to call a tool but may not.
 pub(crate) fn closing_without_tools(scene: &Scene<'_>) -> String {
     let words = scene.language.words();
     let known = match Character::of(scene) {
@@ -95,21 +95,21 @@ pub(crate) fn closing_without_tools(scene: &Scene<'_>) -> String {
     format!("{}\n{known}", words.say(&words.common.no_tools, &[]))
 }
 
-/// What another agent said, line by line: of a message only what carries the mark, since the rest is the system's.
-/// All of it where nothing is marked, because then another model wrote it.
+/// Returns what another agent said in a message. Only lines with the mark count, since the system added the others. If
+/// no line has the mark, all lines count, because then another model wrote them.
 pub(crate) fn said_by_agent(inbound: &Inbound<'_>, words: &Words) -> String {
     let marked: Vec<&str> = inbound.lines.iter().filter_map(|line| marked_part(line, words)).collect();
     if marked.is_empty() { words.marked(&inbound.words().join("\n")) } else { marked.join("\n") }
 }
 
-/// The line from the mark on, where nothing but punctuation stands before it: the system puts a sign before lines
-/// that open with a bracket.
+/// Returns the line from the mark on, if there is only punctuation before it: the system puts a sign before lines that
+/// begin with a bracket.
 pub(crate) fn marked_part<'a>(line: &'a str, words: &Words) -> Option<&'a str> {
     let (before, marked) = line.split_at(line.find(&words.mark)?);
     (!before.contains(char::is_alphanumeric)).then_some(marked)
 }
 
-/// Hires somebody into a role and gives it its work: the brief, and a first message with the attachments.
+/// Creates the call that hires an agent into a role, with its brief and a first message with the attachments.
 pub(crate) fn assign(role_id: &str, brief: &Value, text: &str, artifacts: &[ArtifactId]) -> Call {
     let message = json!({
         "message_type": "task_assignment",
@@ -121,7 +121,7 @@ pub(crate) fn assign(role_id: &str, brief: &Value, text: &str, artifacts: &[Arti
     Tool::SpawnAgentWithTask.with(arguments)
 }
 
-/// What went wrong with a call, if something did.
+/// Describes what went wrong with a call; `None` if it succeeded.
 pub(crate) fn failure(called: &Called<'_>, words: &Words) -> Option<String> {
     let no_result = words.common.no_result.fill(&[]);
     let (error, message) = match called.outcome() {
@@ -133,7 +133,7 @@ pub(crate) fn failure(called: &Called<'_>, words: &Words) -> Option<String> {
     Some(words.say(&words.common.failed, &values).trim_end().to_owned())
 }
 
-/// What the system told in the last turn.
+/// Returns the notices of the system since the agent last ended a turn.
 pub(crate) fn notices(scene: &Scene<'_>) -> Vec<String> {
     let words = scene.language.words();
     let notice = |step: &Step<'_>| match step {
@@ -145,7 +145,7 @@ pub(crate) fn notices(scene: &Scene<'_>) -> Vec<String> {
     scene.unsaid().iter().filter_map(notice).collect()
 }
 
-/// A line about one attachment.
+/// Describes one attachment in a line.
 pub(crate) fn attachment_line(attachment: &Attachment<'_>, words: &Words) -> String {
     let told = match &attachment.form {
         Form::Described { .. } => words.reader.unreadable.fill(&[]),
@@ -158,17 +158,17 @@ pub(crate) fn attachment_line(attachment: &Attachment<'_>, words: &Words) -> Str
     words.say(&words.common.attachment, &[("name", name), ("reference", &reference), ("facts", &told)])
 }
 
-/// References as a list for readers.
+/// Writes references as a list within a text.
 pub(crate) fn list_of(artifacts: &[ArtifactId], words: &Words) -> String {
     artifacts.iter().map(ArtifactId::reference).collect::<Vec<_>>().join(&words.comma)
 }
 
-/// References as a list for a call.
+/// Writes references as a list for the arguments of a call.
 pub(crate) fn references(artifacts: &[ArtifactId]) -> Vec<String> {
     artifacts.iter().map(ArtifactId::reference).collect()
 }
 
-/// The lines of a prompt, quoted; what is too long is left out.
+/// Quotes the lines of a prompt, up to the first one that exceeds [`MOST_QUOTED_CHARS`].
 pub(crate) fn quotation(lines: &[&str], words: &Words) -> String {
     let mut left = MOST_QUOTED_CHARS;
     let mut quoted = Vec::new();

@@ -1,11 +1,12 @@
-//! The reader: tells what it sees of each attachment.
+//! The reader: reports facts about each attachment.
 
 use crate::facts;
 use crate::inbound::{Inbound, Sender};
 use crate::play::{attachment_line, notices};
 use crate::reading::{Scene, Step};
 
-/// What the reader says: facts about what came since it last spoke, else about all that ever came.
+/// Returns the reader's closing text: facts about the messages since its last closing text or, if there are none, about
+/// all messages that it ever got.
 pub(crate) fn closing(scene: &Scene<'_>) -> String {
     let words = scene.language.words();
     let new: Vec<&Inbound<'_>> = scene

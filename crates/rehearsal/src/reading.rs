@@ -1,4 +1,4 @@
-//! Reads a request into a scene: who the agent is, whom it knows, and what happened so far.
+//! Reads a request into a scene: who the agent is, which contacts it has, and what happened so far.
 
 use crate::inbound::{Inbound, Sender};
 use crate::texts::{self, captures};
@@ -8,31 +8,30 @@ use polity_society::id::AgentId;
 use polity_society::text::{TextKey, Texts};
 use serde_json::{Map, Value};
 
-/// What one agent can know when it is asked.
+/// Everything that an agent can know from one request.
 #[derive(Debug)]
 pub(crate) struct Scene<'a> {
-    /// The language of the run.
+    /// The language of the system's texts in the request.
     pub(crate) language: Language,
-    /// The agent.
+    /// The agent's own id.
     pub(crate) me: Option<AgentId>,
-    /// Who hired it.
+    /// The agent that hired it, or the user.
     pub(crate) parent: Option<AgentId>,
-    /// Whom it can write to.
+    /// The contacts to which it can write.
     pub(crate) contacts: Vec<Contact<'a>>,
-    /// What happened, in order.
+    /// What happened so far, in order.
     pub(crate) steps: Vec<Step<'a>>,
 }
 
-/// A line of the list of contacts.
+/// A contact, from a line of the list of contacts.
 #[derive(Debug)]
 pub(crate) struct Contact<'a> {
-    /// The contact.
     pub(crate) id: AgentId,
     input: &'a str,
 }
 
 impl Contact<'_> {
-    /// Whether its model takes that.
+    /// Whether the contact's model has this input capability.
     pub(crate) fn takes(&self, capability: &str) -> bool {
         self.input
             .split(|character: char| character == ',' || character.is_whitespace())
@@ -43,37 +42,36 @@ impl Contact<'_> {
 /// One thing that happened.
 #[derive(Debug)]
 pub(crate) enum Step<'a> {
-    /// Something came from outside.
+    /// A message came from outside.
     Heard(Inbound<'a>),
     /// The agent called a tool.
     Called(Called<'a>),
-    /// The agent ended a turn with text.
+    /// The agent ended a turn with a closing text.
     Said,
 }
 
-/// A call and what came of it.
+/// A call of a tool, with its result.
 #[derive(Debug)]
 pub(crate) struct Called<'a> {
     call_id: &'a str,
-    /// The tool.
     pub(crate) tool: &'a str,
     arguments: Option<&'a Map<String, Value>>,
     result: Option<Value>,
 }
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Debug)]
 pub(crate) enum Outcome<'a> {
-    /// It was done.
+    /// The call succeeded, with this result.
     Done(&'a Value),
-    /// It was refused: a code, and advice.
+    /// The society refused the call, with a code and advice.
     Refused { error: &'a str, message: &'a str },
     /// The history has no result.
     Missing,
 }
 
 impl Called<'_> {
-    /// What came of it.
+    /// Returns the outcome of the call.
     pub(crate) fn outcome(&self) -> Outcome<'_> {
         let Some(result) = &self.result else {
             return Outcome::Missing;
@@ -90,7 +88,7 @@ impl Called<'_> {
         Outcome::Refused { error: text("error"), message: text("message") }
     }
 
-    /// The text of a field of its result, if it was done.
+    /// Returns the text in a field of the result, if the call succeeded.
     pub(crate) fn gave(&self, field: &str) -> Option<&str> {
         match self.outcome() {
             Outcome::Done(result) => result.get(field).and_then(Value::as_str),
@@ -98,7 +96,7 @@ impl Called<'_> {
         }
     }
 
-    /// The text of an argument; the names lead from object to object.
+    /// Returns the text of an argument. `names` is the path to it through nested objects.
     pub(crate) fn argument(&self, names: &[&str]) -> Option<&str> {
         let (first, others) = names.split_first()?;
         let value = self.arguments?.get(*first)?;
@@ -128,7 +126,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// What was heard, with the place of each.
+    /// Returns the messages that the agent heard, each with its index in `steps`.
     pub(crate) fn heard(&self) -> impl Iterator<Item = (usize, &Inbound<'a>)> {
         self.steps.iter().enumerate().filter_map(|(at, step)| match step {
             Step::Heard(inbound) => Some((at, inbound)),
@@ -136,14 +134,14 @@ impl<'a> Scene<'a> {
         })
     }
 
-    /// What was heard from an agent after a place.
+    /// Returns the messages from an agent after the index `after` in `steps`.
     pub(crate) fn heard_from(&self, agent: &AgentId, after: usize) -> impl Iterator<Item = &Inbound<'a>> {
         let is_from =
             move |inbound: &Inbound<'_>| matches!(&inbound.sender, Sender::Agent(id) if id == agent);
         self.heard().filter(move |(at, inbound)| *at > after && is_from(inbound)).map(|(_, inbound)| inbound)
     }
 
-    /// The calls of one tool, with the place of each.
+    /// Returns the calls of one tool, each with its index in `steps`.
     pub(crate) fn calls(&self, tool: &str) -> impl Iterator<Item = (usize, &Called<'a>)> {
         self.steps.iter().enumerate().filter_map(move |(at, step)| match step {
             Step::Called(called) if called.tool == tool => Some((at, called)),
@@ -151,7 +149,7 @@ impl<'a> Scene<'a> {
         })
     }
 
-    /// What happened since the agent last ended a turn.
+    /// Returns the steps since the agent last ended a turn.
     pub(crate) fn unsaid(&self) -> &[Step<'a>] {
         let after_said =
             self.steps.iter().rposition(|step| matches!(step, Step::Said)).map_or(0, |at| at + 1);
@@ -159,8 +157,8 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// The language, and the lines from the heading of the runtime facts on. It is the last such heading: what stands
-/// before, prompts and briefs, is not the system's.
+/// Returns the language, and the lines from the heading of the runtime facts on. The last such heading counts, since
+/// prompts and briefs, which come before it, may contain the same line.
 fn runtime_section<'l, 'a>(lines: &'l [&'a str]) -> (Language, &'l [&'a str]) {
     for (at, line) in lines.iter().enumerate().rev() {
         for language in [Language::Chinese, Language::English] {

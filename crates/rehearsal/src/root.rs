@@ -1,4 +1,4 @@
-//! Root: hires a lead for each prompt, answers who asks for an introduction, and hands the result to the person.
+//! Root: hires a lead for each prompt, answers requests for introductions, and passes the result to the person.
 
 use crate::facts::shortened;
 use crate::inbound::{Inbound, Sender};
@@ -8,10 +8,10 @@ use crate::sample::sample;
 use polity_society::id::AgentId;
 use serde_json::json;
 
-/// How much of a prompt is quoted in an objective, in characters.
+/// Characters of a prompt that an objective quotes.
 const OBJECTIVE_CHARS: usize = 500;
 
-/// What root does next.
+/// Decides what root does next.
 pub(crate) fn next_move(scene: &Scene<'_>) -> Move {
     let introductions = introductions(scene);
     if !introductions.is_empty() {
@@ -23,7 +23,7 @@ pub(crate) fn next_move(scene: &Scene<'_>) -> Move {
     }
 }
 
-/// The text as it is, or within JSON where the prompt that it answers asks for that.
+/// Returns the text as it is, or within JSON if the prompt that it answers asks for JSON.
 fn in_form(scene: &Scene<'_>, text: String) -> String {
     let newest = scene.heard().filter(|(_, inbound)| inbound.sender == Sender::Person).last();
     let schema = newest.and_then(|(_, prompt)| prompt.schema);
@@ -33,7 +33,7 @@ fn in_form(scene: &Scene<'_>, text: String) -> String {
     }
 }
 
-/// What the leads have said so far.
+/// Returns what the leads have answered so far.
 pub(crate) fn known(scene: &Scene<'_>) -> String {
     let words = scene.language.words();
     let answers: Vec<String> = scene
@@ -44,14 +44,14 @@ pub(crate) fn known(scene: &Scene<'_>) -> String {
     if answers.is_empty() { words.say(&words.common.nothing_known, &[]) } else { answers.join("\n") }
 }
 
-/// Somebody wants to be introduced.
+/// A request for an introduction to an agent with a certain capability.
 struct Wish<'s> {
     requester: &'s AgentId,
     capability: &'s str,
     request_id: Option<&'s str>,
 }
 
-/// Reads a request for an introduction.
+/// Reads a request for an introduction; `None` if the message is not one.
 fn wish<'s>(inbound: &'s Inbound<'_>) -> Option<Wish<'s>> {
     let Sender::Agent(requester) = &inbound.sender else {
         return None;
@@ -64,7 +64,7 @@ fn is_answer(inbound: &Inbound<'_>) -> bool {
     matches!(inbound.sender, Sender::Agent(_)) && wish(inbound).is_none()
 }
 
-/// The answers to all requests for an introduction that have none.
+/// Returns calls that answer all open requests for an introduction.
 fn introductions(scene: &Scene<'_>) -> Vec<Call> {
     let wishes: Vec<Wish<'_>> = scene.heard().filter_map(|(_, inbound)| wish(inbound)).collect();
     let mut calls = Vec::new();
@@ -82,7 +82,7 @@ fn introductions(scene: &Scene<'_>) -> Vec<Call> {
     calls
 }
 
-/// One of root's contacts that takes what is wished for.
+/// Finds a contact of root that has the requested capability.
 fn whom_to_introduce<'s>(scene: &'s Scene<'_>, wish: &Wish<'_>) -> Option<&'s Contact<'s>> {
     let fits = |contact: &&Contact<'_>| {
         contact.takes(wish.capability) && contact.id != *wish.requester && !contact.id.is_user()
@@ -111,7 +111,7 @@ fn introduce(scene: &Scene<'_>, wish: &Wish<'_>) -> Call {
     Tool::SendMessage.with([("to", json!(wish.requester)), ("payload", payload)])
 }
 
-/// The next call for the oldest prompt that nobody was hired for.
+/// Returns the next call for the oldest prompt for which no lead was hired yet.
 fn hire(scene: &Scene<'_>) -> Option<Call> {
     let served = scene.calls(Tool::SpawnAgentWithTask.name()).count();
     let mut prompts = scene.heard().filter(|(_, inbound)| inbound.sender == Sender::Person);
@@ -151,7 +151,7 @@ fn spawn_lead(scene: &Scene<'_>, role_id: &str, prompt: &Inbound<'_>) -> Call {
     assign(role_id, &brief, text.trim_end(), &artifacts)
 }
 
-/// What root says at the end of a turn: the results that came, else what it did.
+/// Returns root's text at the end of a turn: the answers that came or, if there are none, what root did.
 fn closing(scene: &Scene<'_>) -> String {
     let words = scene.language.words();
     let unsaid = scene.unsaid();
@@ -178,7 +178,7 @@ fn closing(scene: &Scene<'_>) -> String {
     if said.is_empty() { words.say(&words.common.nothing_new, &[]) } else { said.join("\n") }
 }
 
-/// A line about something that root did.
+/// Describes in one line something that root did.
 fn done(step: &Step<'_>, scene: &Scene<'_>) -> Option<String> {
     let words = scene.language.words();
     match step {
@@ -200,7 +200,7 @@ fn done(step: &Step<'_>, scene: &Scene<'_>) -> Option<String> {
     }
 }
 
-/// Whom root introduced to who wished it.
+/// Finds the agent that root introduced to the requester.
 fn introduced<'s>(scene: &'s Scene<'_>, wish: &Wish<'_>) -> Option<&'s str> {
     scene.calls(Tool::SendMessage.name()).find_map(|(_, called)| {
         let to_requester = called.argument(&["to"]) == Some(wish.requester.as_str());

@@ -1,12 +1,12 @@
-//! Makes up a value that fits a JSON Schema, for whoever asks the built-in model for an answer in a certain form.
-//! It knows what common schemas are made of; what it does not know, it leaves to the society to find.
+//! Makes up a value that fits a JSON Schema, for a prompt that asks for an answer in a certain form. It supports the
+//! common keywords of schemas. If a schema has others and the value does not fit, the society's own check reports that.
 
 use serde_json::{Map, Value, json};
 
-/// How deep a value is made up.
+/// Limit for the nesting of a value, since a schema may refer to itself.
 const DEEPEST: usize = 16;
 
-/// A value that fits a schema; its texts say `words`.
+/// Returns a value that fits a schema. Each free text in it is `words`.
 pub(crate) fn sample(schema: &Value, words: &str) -> Value {
     Sampler { root: schema, words }.value(schema, 0)
 }
@@ -95,7 +95,7 @@ mod tests {
         );
         check(json!({"type": ["string", "null"]}), json!("w"));
         check(json!({}), json!("w"));
-        // It ends, whatever refers to whatever.
+        // A schema that refers to itself does not make it run for ever.
         let _ = sample(&json!({"type": "object", "properties": {"child": {"$ref": "#"}}}), "w");
     }
 }

@@ -1,11 +1,12 @@
-//! Understands the shipped texts of `prompts/<language>/texts.toml` backwards: from a line to what was filled in.
+//! Reads lines that were made from the shipped texts of `prompts/<language>/texts.toml`, to get back the values that
+//! were filled in.
 
 use crate::words::Language;
 use polity_society::text::{TextKey, Texts};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// The shipped texts of a language.
+/// Returns the shipped texts of a language.
 pub(crate) fn of(language: Language) -> &'static Texts {
     static CHINESE: LazyLock<Texts> = LazyLock::new(|| parse(include_str!("../../../prompts/zh/texts.toml")));
     static ENGLISH: LazyLock<Texts> = LazyLock::new(|| parse(include_str!("../../../prompts/en/texts.toml")));
@@ -15,7 +16,7 @@ pub(crate) fn of(language: Language) -> &'static Texts {
     }
 }
 
-/// Reads a file of texts. What cannot be read is missing, and then no line of a message matches it.
+/// Parses a file of texts. A text that cannot be read is left out, and then no line of a message matches it.
 fn parse(file: &str) -> Texts {
     let tables: BTreeMap<String, BTreeMap<String, toml::Value>> = toml::from_str(file).unwrap_or_default();
     let mut named = BTreeMap::new();
@@ -29,10 +30,10 @@ fn parse(file: &str) -> Texts {
     Texts::build(named, BTreeMap::new(), None).0
 }
 
-/// What was put into the placeholders of a text, in their order, if the line is that text.
+/// Returns the values of a text's placeholders, in their order, if the line was made from that text.
 ///
-/// Where a value contains the words around it, the rightmost reading counts: ids and references, which stand last,
-/// contain none of them.
+/// If a value itself contains words of the text, several readings are possible. Then the words farthest to the right
+/// count: the last values are ids and references, which contain no such words.
 pub(crate) fn captures<'a>(texts: &Texts, key: TextKey, line: &'a str) -> Option<Vec<&'a str>> {
     let mut literals = Vec::new();
     let mut rest = texts.get(key);

@@ -1,10 +1,10 @@
-//! What the built-in model says, in each language: the files `prompts/<language>/rehearsal.toml`.
+//! The texts of the built-in model in each language, from the files `prompts/<language>/rehearsal.toml`.
 
 use polity_society::text::Template;
 use serde::Deserialize;
 use std::sync::LazyLock;
 
-/// The languages that there are words for.
+/// The languages in which the built-in model has texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Language {
     Chinese,
@@ -12,7 +12,7 @@ pub(crate) enum Language {
 }
 
 impl Language {
-    /// The words of the language.
+    /// Returns the texts of the language.
     pub(crate) fn words(self) -> &'static Words {
         static CHINESE: LazyLock<Words> =
             LazyLock::new(|| parse(include_str!("../../../prompts/zh/rehearsal.toml")));
@@ -42,41 +42,41 @@ impl From<String> for Phrase {
 }
 
 impl Phrase {
-    /// The text with the values put in.
+    /// Returns the text with the values filled in.
     pub(crate) fn fill(&self, values: &[(&str, &str)]) -> String {
         self.0.fill(values)
     }
 }
 
-/// All words of one language.
+/// All texts of one language.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Words {
-    /// Opens each line that is said.
+    /// Begins each line that the model says.
     pub(crate) mark: String,
-    /// Follows the mark where a line quotes the person.
+    /// Follows the mark if a line quotes the person.
     pub(crate) quote: String,
-    /// Stands between the members of a list.
+    /// Separates the members of a list.
     pub(crate) comma: String,
-    /// Whatever happens to anybody.
+    /// Texts for all parts of the play.
     pub(crate) common: CommonWords,
-    /// What root says.
+    /// Texts of root.
     pub(crate) root: RootWords,
-    /// What the lead says.
+    /// Texts of the lead.
     pub(crate) lead: LeadWords,
-    /// What the reader says.
+    /// Texts of the reader.
     pub(crate) reader: ReaderWords,
-    /// What is told about bytes.
+    /// Texts that state facts about bytes.
     pub(crate) facts: FactWords,
 }
 
 impl Words {
-    /// A phrase with each of its lines marked.
+    /// Fills a phrase and marks each of its lines.
     pub(crate) fn say(&self, phrase: &Phrase, values: &[(&str, &str)]) -> String {
         self.marked(&phrase.fill(values))
     }
 
-    /// The text with each of its lines marked; one that is marked already stays as it is.
+    /// Marks each line of a text, except lines that already have the mark.
     pub(crate) fn marked(&self, text: &str) -> String {
         let line = |line: &str| match line.starts_with(&self.mark) {
             true => line.to_owned(),
@@ -85,12 +85,12 @@ impl Words {
         text.lines().map(line).collect::<Vec<_>>().join("\n")
     }
 
-    /// Lines of the person, marked and quoted.
+    /// Marks and quotes lines of the person.
     pub(crate) fn quoted(&self, lines: &[&str]) -> String {
         lines.iter().map(|line| format!("{}{}{line}", self.mark, self.quote)).collect::<Vec<_>>().join("\n")
     }
 
-    /// What [`Self::quoted`] quoted, if the line is such a quotation.
+    /// Returns the original line, if [`Self::quoted`] made this one.
     pub(crate) fn unquoted<'a>(&self, line: &'a str) -> Option<&'a str> {
         line.strip_prefix(&self.mark)?.strip_prefix(&self.quote)
     }
@@ -99,23 +99,23 @@ impl Words {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CommonWords {
-    /// A tool refused.
+    /// Reports a call that failed.
     pub(crate) failed: Phrase,
-    /// A call has no result in the history.
+    /// The error to report for a call that has no result in the history.
     pub(crate) no_result: Phrase,
-    /// The tools that the play needs are not offered.
+    /// Reports that the agent may not use the tools that the play needs.
     pub(crate) no_tools: Phrase,
-    /// There is nothing to react to.
+    /// Said if there is nothing to react to.
     pub(crate) nothing_new: Phrase,
-    /// A notice of the system came.
+    /// Repeats a notice of the system.
     pub(crate) system_said: Phrase,
-    /// Nothing is known that could be told.
+    /// Said if there is nothing to report yet.
     pub(crate) nothing_known: Phrase,
-    /// An attachment and what is known about it.
+    /// An attachment, with the facts about it.
     pub(crate) attachment: Phrase,
-    /// An attachment without a name.
+    /// Stands for the name of an attachment that has none.
     pub(crate) nameless: Phrase,
-    /// Facts about the person's own words, where nothing is attached.
+    /// Facts about the person's own words, if nothing is attached.
     pub(crate) prompt: Phrase,
 }
 
@@ -130,19 +130,19 @@ pub(crate) struct RootWords {
     pub(crate) no_inputs: Phrase,
     pub(crate) outputs: Phrase,
     pub(crate) completion_criteria: Phrase,
-    /// Opens the first message to the lead; the prompt follows, quoted.
+    /// Begins the first message to the lead; the quoted prompt follows.
     pub(crate) assignment: Phrase,
-    /// Ends a turn in which a lead was hired.
+    /// Ends a turn in which root hired a lead.
     pub(crate) interim: Phrase,
-    /// Ends a turn in which an introduction was refused.
+    /// Ends a turn in which root knew no agent to introduce.
     pub(crate) knew_nobody: Phrase,
-    /// Ends a turn in which somebody was introduced.
+    /// Ends a turn in which root introduced an agent.
     pub(crate) introduced: Phrase,
-    /// The reason given to who asked in vain.
+    /// The reason that root gives to a requester if it knows no suitable agent.
     pub(crate) nobody: Phrase,
-    /// How to use who is introduced.
+    /// Advises the requester how to use the introduced agent.
     pub(crate) usage_hint: Phrase,
-    /// Opens the final answer; the lead's own words follow.
+    /// Begins the final answer; the lead's own words follow.
     pub(crate) final_answer: Phrase,
 }
 
@@ -151,9 +151,9 @@ pub(crate) struct RootWords {
 pub(crate) struct LeadWords {
     /// The text of the request for an introduction.
     pub(crate) introduction: Phrase,
-    /// Its reason.
+    /// The reason in the request for an introduction.
     pub(crate) introduction_reason: Phrase,
-    /// Ends the turn in which it was sent.
+    /// Ends the turn in which the lead sent that request.
     pub(crate) awaiting_introduction: Phrase,
     pub(crate) role_name: Phrase,
     pub(crate) role_prompt: Phrase,
@@ -162,26 +162,26 @@ pub(crate) struct LeadWords {
     pub(crate) inputs: Phrase,
     pub(crate) outputs: Phrase,
     pub(crate) completion_criteria: Phrase,
-    /// The first message to the reader, or to somebody who can read.
+    /// The first message to the reader, or to a contact that can read the attachments.
     pub(crate) assignment: Phrase,
     /// Ends a turn that waits for the reader.
     pub(crate) awaiting_reader: Phrase,
     /// The Markdown of the report.
     pub(crate) report: Phrase,
-    /// Opens the closing text, where the report was stored.
+    /// Begins the closing text if the report was stored.
     pub(crate) done: Phrase,
-    /// Opens the closing text, where there is no report.
+    /// Begins the closing text if the report could not be stored.
     pub(crate) done_without_report: Phrase,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReaderWords {
-    /// Opens the answer; a line for each attachment follows.
+    /// Begins the answer; a line for each attachment follows.
     pub(crate) received: Phrase,
-    /// Said where nothing was attached.
+    /// Said if nothing was attached.
     pub(crate) received_nothing: Phrase,
-    /// Said of an attachment that came as a description.
+    /// Said about an attachment that came only as a description.
     pub(crate) unreadable: Phrase,
 }
 

@@ -1,7 +1,7 @@
 //! Asks a model for its next answer: makes attempts until one brings an answer or the policy gives up.
 //!
-//! Before each attempt it waits at the gate of the service. The request is made after that, for the service as it is
-//! configured then, so nobody holds a request in memory while waiting, and none is out of date when it is sent.
+//! Each attempt first waits at the gate of the service. Only then is the request built, for the service as it is
+//! configured at that moment. So no request takes up memory while it waits, and none is out of date when it is sent.
 
 mod direct;
 mod preview;
@@ -35,60 +35,58 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use understood::{Understood, understood};
 
-/// What came of asking.
+/// The outcome of a call.
 pub(crate) enum Asked {
-    /// An answer.
+    /// The model answered.
     Answered(Box<Answer>),
-    /// No answer, for good.
+    /// The call failed for good.
     Failed {
         /// The service that was asked last.
         service: ServiceId,
-        /// What sort of failure it was.
         kind: FailureKind,
-        /// Why.
+        /// Why it failed, in the words for the parent or the person.
         reason: String,
     },
-    /// Nothing was asked: the conversation has outgrown the context window, and its older part is to be summed up first.
+    /// Nothing was asked: the conversation has outgrown the context window, so its older part must be summed up first.
     TooLong(Box<Compaction>),
     /// The task may not call models any more.
     Limited(Reached),
-    /// Nothing, and nothing is to be done about it now: the agent was halted, or the process is about to end.
+    /// The call ended without an answer or a failure: the agent was halted, or the process is about to end.
     Left,
 }
 
 /// An answer of a model.
 pub(crate) struct Answer {
-    /// What is recorded of it.
+    /// The answer as it is recorded.
     pub(crate) replied: Replied,
-    /// What answered.
+    /// Which service and model answered, and at what cost.
     pub(crate) served: Served,
     /// How the artifacts of the conversation were shown.
     pub(crate) shown: Vec<Shown>,
-    /// What was reserved for it, until what it cost is written.
+    /// The budget that was reserved for the call; held until its cost is written.
     pub(crate) reservation: Reservation,
 }
 
-/// Which answer of which turn is asked for.
+/// The place of an answer in its turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Round {
-    /// The turn.
+    /// The id of the turn.
     pub(crate) turn: i64,
-    /// How many answers with tool calls it has had.
+    /// How many answers with tool calls the turn has had.
     pub(crate) number: u64,
-    /// Whether the model may call tools.
     pub(crate) tools: Tools,
 }
 
 /// What a model is asked for.
 #[derive(Clone, Copy, Debug)]
 enum Wanted<'a> {
-    /// What comes next in the conversation.
+    /// The next answer in the conversation.
     Answer(Round),
-    /// A summary of its older part.
+    /// A summary of the conversation's older part.
     Summary(&'a Compaction),
 }
 
-/// What a request is made from, apart from the service.
+/// Everything that a request is built from, apart from the service.
 struct Scene {
     agent: agents::AgentRow,
     role: Option<polity_society::role::Role>,
@@ -98,8 +96,8 @@ struct Scene {
     wanted: Option<ServiceId>,
 }
 
-/// Asks for the next answer in a conversation. What was tried is carried on in `tried`: a call that is interrupted by a
-/// summary goes on where it was.
+/// Asks for the next answer in a conversation. `tried` keeps what was tried, so that a call which is interrupted by a
+/// summary continues where it was.
 pub(crate) async fn ask(
     handles: &Handles,
     conversation: &Conversation,
@@ -110,8 +108,8 @@ pub(crate) async fn ask(
     ask_for(handles, conversation, Wanted::Answer(round), tried, halt).await
 }
 
-/// Asks for a summary of the older part of a conversation: a call of its own, which begins with the service that the
-/// call `during` has come to.
+/// Asks for a summary of the older part of a conversation. This is a separate call. It begins with the current service
+/// of `during`, the call that needs room.
 pub(crate) async fn ask_for_summary(
     handles: &Handles,
     conversation: &Conversation,
@@ -122,10 +120,10 @@ pub(crate) async fn ask_for_summary(
     ask_for(handles, conversation, Wanted::Summary(compaction), &mut during.for_summary(), halt).await
 }
 
-/// How often the time that a task has left is looked at: its limit may be changed meanwhile.
+/// How often the remaining time of a task is checked during a call: its limit may change meanwhile.
 const LOOK_AT_TIME: Duration = Duration::from_secs(1);
 
-/// Asks within the time that the task has left, and until it is halted.
+/// Runs a call until it has ended, is halted, or the task's time is used up.
 async fn ask_for(
     handles: &Handles,
     conversation: &Conversation,
@@ -156,7 +154,7 @@ async fn ask_for(
     }
 }
 
-/// A call under way.
+/// A call in progress.
 struct Call<'a> {
     handles: &'a Handles,
     conversation: &'a Conversation,
@@ -165,14 +163,14 @@ struct Call<'a> {
     tried: &'a mut Tried,
 }
 
-/// What came of one attempt.
+/// The outcome of one attempt.
 enum Attempted {
-    /// It ended the call.
+    /// The attempt ended the call.
     Ended(Asked),
-    /// It failed.
+    /// The attempt failed.
     Failed(Box<FailedAttempt>),
-    /// It was not made: after its gate had let the call in, the service was changed or asked to be left alone, or the
-    /// budget of the task had to be waited for.
+    /// No request was sent, and the call must begin a new attempt: after the gate let it in, the service was changed or
+    /// asked for a pause, or the task's budget was reserved by other calls.
     Stale,
 }
 
@@ -180,11 +178,11 @@ enum Attempted {
 struct FailedAttempt {
     failure: CallError,
     sent: Sent,
-    /// What was shown as media.
+    /// The artifacts that the request showed as media.
     media: Vec<ArtifactId>,
-    /// The revision of the catalogue for which it was made.
+    /// The revision of the catalogue for which the request was made.
     revision: u64,
-    /// What could be summed up.
+    /// What could be summed up to make the request shorter.
     compaction: Option<Compaction>,
 }
 
@@ -231,7 +229,8 @@ impl Call<'_> {
         }
     }
 
-    /// The service to ask, as it is configured now. Where it is gone, the default takes over.
+    /// Returns the service to ask, as it is configured now. If it was removed from the configuration, the default
+    /// service takes its place. The error names the removed service when no other is left.
     fn service(&mut self, snapshot: &Snapshot) -> Result<Arc<Service>, ServiceId> {
         let current = self.tried.service();
         if let Some(service) = current.and_then(|id| snapshot.catalogue.service(id)) {
@@ -248,9 +247,8 @@ impl Call<'_> {
         }
     }
 
-    /// Makes one attempt.
     async fn attempt(&mut self, pass: Pass, entered: &Service) -> Result<Attempted, Error> {
-        // The wait may have been long.
+        // The wait at the gate may have been long.
         let snapshot = self.handles.registry.refresh().await;
         let current = snapshot.catalogue.service(&entered.id);
         let Some(service) = current.filter(|now| now.endpoint.is_same_server(&entered.endpoint)) else {
@@ -268,7 +266,7 @@ impl Call<'_> {
         {
             return Ok(Attempted::Ended(self.too_long(compaction)));
         }
-        // Some servers cut what is too long, and say nothing.
+        // Some servers cut a request that is too long, and report no error.
         if let Some(window) = room::overfills(tokens, service) {
             self.tried.count();
             let failure = told::does_not_fit(service, tokens, window);
@@ -283,7 +281,7 @@ impl Call<'_> {
             Reserved::Granted(reservation) => reservation,
             Reserved::Refused(reached) => return Ok(Attempted::Ended(Asked::Limited(reached))),
             Reserved::Later(settled) => {
-                // Others may be served meanwhile.
+                // Other calls may use the place meanwhile.
                 drop(pass);
                 tokio::select! {
                     () = settled => {}
@@ -303,7 +301,7 @@ impl Call<'_> {
         let called = self.handles.model.call(&service.endpoint, &made.request).await;
         polity_points::point!("ask::after_attempt");
         if let Some(asked) = called.as_ref().err().and_then(|failure| failure.retry_after) {
-            // Before the place is given back: whoever waits for it must not get in first.
+            // The pause begins before the pass is returned: otherwise a waiting caller would get in first.
             self.handles.gates.of(service).pause(policy::shared_pause(asked));
         }
         let retry = &snapshot.settings.retry;
@@ -327,7 +325,7 @@ impl Call<'_> {
         Ok(Attempted::Failed(Box::new(FailedAttempt { failure, sent, media, revision, compaction })))
     }
 
-    /// Does what the policy says about an attempt that failed. Gives the end of the call where that is it.
+    /// Does what the policy decides about a failed attempt. Returns the outcome if the call ends with it.
     async fn go_on(&mut self, service: &Service, failed: FailedAttempt) -> Result<Option<Asked>, Error> {
         let snapshot = self.handles.registry.current();
         let FailedAttempt { failure, sent, media, revision, compaction } = failed;
@@ -348,7 +346,7 @@ impl Call<'_> {
         let pause = self.leave_alone(service, &failure, next);
         match (next, fallback, compaction) {
             (Next::Again { after }, _, _) => {
-                // A pause that the service has asked for is waited out at its gate, by everybody.
+                // If the service asked for a pause, all callers wait for its end at the gate.
                 if pause.is_none() {
                     tokio::select! {
                         () = tokio::time::sleep(after) => {}
@@ -360,7 +358,7 @@ impl Call<'_> {
             (Next::DescribeMedia, _, _) => self.tried.describe_media(&failure, media, revision),
             (Next::Compact, _, Some(compaction)) => return Ok(Some(self.too_long(compaction))),
             (Next::Fallback, Some(fallback), _) => self.tried.turn_to(fallback.id.clone()),
-            // Without a fallback, or anything to sum up, the policy gives neither of the two.
+            // Without a fallback or anything to sum up, the policy returns neither `Fallback` nor `Compact`.
             (Next::GiveUp | Next::Fallback | Next::Compact, _, _) => {
                 return Ok(Some(told::failed(service, &failure, pause)));
             }
@@ -368,19 +366,19 @@ impl Call<'_> {
         Ok(None)
     }
 
-    /// Has all callers leave a service alone that has asked for it, as long as the policy says now, and says for how long.
+    /// Closes the gate for a pause if the service asked for one, and returns its length. The policy decides the length.
     fn leave_alone(&self, service: &Service, failure: &CallError, next: Next) -> Option<Duration> {
         let asked = failure.retry_after?;
         let pause = match next {
             Next::Again { after } => after,
             _ => policy::shared_pause(asked),
         };
-        // Where the service is another one by now, that one has asked for nothing.
+        // A server that has replaced this one meanwhile has not asked for a pause.
         self.handles.gates.known(service)?.pause(pause);
         Some(pause)
     }
 
-    /// What could be summed up, so that the conversation fits.
+    /// Returns what could be summed up so that the conversation fits.
     fn compaction(
         &self,
         made: &Made,
@@ -438,10 +436,10 @@ impl Call<'_> {
     }
 }
 
-/// The failure of another call, which has found out for all that the service does not answer yet.
+/// Returns the failure of an attempt that was not made, because another call has found the service still down.
 fn still_down(last: CallError) -> FailedAttempt {
     let message = format!("another call has found it still down: {}", last.message);
-    // Whoever was told to wait has seen to it.
+    // The call that found this out has already closed the gate for the pause that the server asked for.
     let failure = CallError { message, retry_after: None, ..last };
     FailedAttempt { failure, sent: Sent::Text, media: Vec::new(), revision: 0, compaction: None }
 }

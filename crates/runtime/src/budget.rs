@@ -1,5 +1,5 @@
-//! What a task may still spend (contract section 10): a call is let through only if the task stays within its limits
-//! even if all that is under way costs as much as was estimated.
+//! Keeps tasks within their limits (contract section 10). A call is made only if the task stays within its limits even
+//! if all calls in progress cost as much as was estimated.
 
 use polity_llm::Usage;
 use polity_registry::{Price, Service};
@@ -16,28 +16,27 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
-/// A limit of a task that was reached.
+/// A limit that a task has reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reached {
-    /// Its name in `app.json`.
+    /// The name of the limit in `app.json`.
     pub(crate) limit: &'static str,
-    /// Its value.
     pub(crate) value: Number,
 }
 
 /// Whether a call may be made.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Leave {
-    /// It may.
+    /// The call may be made.
     Granted,
-    /// Perhaps, once it is known what the calls under way have really cost.
+    /// The call may fit later, if calls in progress turn out to cost less than they have reserved.
     Later,
-    /// It would pass a limit.
+    /// The call would exceed this limit.
     Refused(Reached),
 }
 
-/// Decides whether a call that may cost `need` is made: what was `spent` is certain, what others have `reserved` is the
-/// most that their calls should cost.
+/// Decides whether a call that may cost `need` is made. `spent` is certain; `reserved` is the most that the calls in
+/// progress should cost.
 pub(crate) fn judge(spent: Spent, reserved: Spent, need: Spent, limits: &Limits) -> Leave {
     let alone = spent + need;
     let together = alone + reserved;
@@ -48,7 +47,7 @@ pub(crate) fn judge(spent: Spent, reserved: Spent, need: Spent, limits: &Limits)
     };
     let of_money = |limit: Option<f64>| {
         let limit = limit?;
-        // A limit is finite: the settings take no other number.
+        // Limits are finite: the settings accept no other number.
         let value = Number::from_f64(limit)?;
         let refused = || Leave::Refused(Reached { limit: "maxCostPerTask", value });
         if alone.cost > limit { Some(refused()) } else { (together.cost > limit).then_some(Leave::Later) }
@@ -68,14 +67,14 @@ pub(crate) fn judge(spent: Spent, reserved: Spent, need: Spent, limits: &Limits)
     later
 }
 
-/// Whether there is anything to compare with.
+/// Returns whether any limit depends on what was spent.
 fn is_bounded(limits: &Limits) -> bool {
     limits.max_model_calls_per_task.is_some()
         || limits.max_tokens_per_task.is_some()
         || limits.max_cost_per_task.is_some()
 }
 
-/// The limit of that name, as it is now; nothing where it was taken away, or is no limit of a task.
+/// Returns the limit with this name and its present value; `None` if it was removed, or is not a limit of a task.
 fn named(name: &str, limits: &Limits) -> Option<Reached> {
     let all = [
         ("maxModelCallsPerTask", limits.max_model_calls_per_task.map(Number::from)),
@@ -87,7 +86,8 @@ fn named(name: &str, limits: &Limits) -> Option<Reached> {
     Some(Reached { limit, value: value? })
 }
 
-/// The limit that still keeps a task stopped that `name` has stopped, where a next call would need about this much.
+/// Returns the limit that still keeps a stopped task from continuing. `name` is the limit that stopped it, `need` an
+/// estimate of its next call.
 pub(crate) fn still_reached(
     name: &str,
     spent: Spent,
@@ -106,15 +106,15 @@ pub(crate) fn still_reached(
     }
 }
 
-/// The most that a call should cost: its prompt as estimated, and the longest answer that the service may give where it
-/// has a limit. Without `maxTokens` nobody knows how long an answer gets, and the call is bounded by what was spent.
+/// Returns the most that a call should cost: its estimated prompt, and the longest answer that the service may give.
+/// Without `maxTokens` nobody knows how long an answer gets, so only its prompt counts.
 pub(crate) fn need(prompt_tokens: u64, service: &Service) -> Spent {
     let answer = service.endpoint.max_tokens.map_or(0, u64::from);
     let cost = service.price.map_or(0.0, |price| cost_of(price, prompt_tokens, answer));
     Spent { calls: 1, tokens: prompt_tokens.saturating_add(answer), cost }
 }
 
-/// What a call has cost; nothing where the service has no price.
+/// Returns what a call has cost; `None` if the service has no price.
 pub(crate) fn cost(usage: &Usage, service: &Service) -> Option<f64> {
     service.price.map(|price| cost_of(price, usage.prompt_tokens, usage.completion_tokens))
 }
@@ -124,12 +124,13 @@ fn cost_of(price: Price, input: u64, output: u64) -> f64 {
     (input as f64 * price.input + output as f64 * price.output) / MILLION
 }
 
-/// What each branch below root has spent, the most first: root itself, and each agent that it hired with all below it.
+/// Returns what each branch has spent, the largest first. A branch is root alone, or an agent that root hired with all
+/// its descendants.
 pub(crate) fn branches(shares: &[Share], parents: &HashMap<AgentId, AgentId>) -> Vec<Branch> {
     let mut branches: HashMap<&AgentId, (u64, u64, Option<f64>)> = HashMap::new();
     for share in shares {
         let mut top = &share.agent;
-        // No chain is longer than there are agents, whatever damaged rows say.
+        // Damaged rows may form a circle, but no chain of parents is longer than the number of agents.
         for _ in 0..parents.len() {
             match parents.get(top) {
                 Some(parent) if !parent.is_root() => top = parent,
@@ -147,7 +148,7 @@ pub(crate) fn branches(shares: &[Share], parents: &HashMap<AgentId, AgentId>) ->
         agent: agent.clone(),
         calls,
         tokens,
-        // Rounded to a millionth, so that no one sees how numbers are kept.
+        // Rounded to a millionth, to hide the errors of floating-point sums.
         cost: cost.and_then(|cost| Number::from_f64((cost * 1e6).round() / 1e6)),
     };
     let mut branches: Vec<Branch> = branches.into_iter().map(read).collect();
@@ -155,55 +156,55 @@ pub(crate) fn branches(shares: &[Share], parents: &HashMap<AgentId, AgentId>) ->
     branches
 }
 
-/// What is reserved and how long is worked, for each task with work under way.
+/// The budgets of all tasks with work in progress.
 #[derive(Debug, Default)]
 pub(crate) struct Budgets(Mutex<HashMap<TaskId, Arc<Budget>>>);
 
 /// The budget of one task.
 #[derive(Debug)]
 struct Budget {
-    /// Held by whoever finds out whether a call may be made, so that two do not both take the last of it.
+    /// Held while the budget decides about a call, so that two calls do not both take what is left.
     deciding: tokio::sync::Mutex<()>,
     state: Mutex<State>,
-    /// Rung when something that was reserved is given back.
+    /// Notified when a reservation is given back.
     settled: Arc<Notify>,
 }
 
 #[derive(Debug)]
 struct State {
     reserved: Spent,
-    /// How long was worked before the agents that work now began.
+    /// Time that agents had worked before `since`.
     worked: Duration,
-    /// How many agents work, and since when at least one does.
+    /// How many agents work now. While at least one does, the time since `since` counts too.
     working: u32,
     since: Instant,
 }
 
-/// What a call has reserved; given back when this is dropped, which must not be before what it has really cost is
-/// written: in between it would count as nothing.
+/// The amount that a call has reserved. Dropping it gives the amount back. It must be held until the real cost is
+/// written: otherwise the call would count as nothing in between.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     budget: Arc<Budget>,
     amount: Spent,
 }
 
-/// What came of asking for leave to make a call.
+/// The outcome of an attempt to reserve.
 pub(crate) enum Reserved {
-    /// It may be made.
+    /// The call may be made.
     Granted(Reservation),
-    /// It would pass a limit.
+    /// The call would exceed this limit.
     Refused(Reached),
-    /// Only calls under way stand between it and its limits: it is to be asked again when this has happened.
+    /// Only calls in progress keep the call from being made. The caller asks again when this future completes.
     Later(Pin<Box<OwnedNotified>>),
 }
 
-/// That an agent works for a task: the task's time runs meanwhile.
+/// Held while an agent works for a task. Meanwhile the task's time runs.
 #[derive(Debug)]
 pub(crate) struct Working(Arc<Budget>);
 
 impl Budget {
     fn state(&self) -> MutexGuard<'_, State> {
-        // Each change of the state is whole, so a panic elsewhere leaves nothing half-done.
+        // Each change of the state is complete, so a panic elsewhere leaves nothing inconsistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -233,11 +234,11 @@ impl Budgets {
                 settled: Arc::new(Notify::new()),
             })
         };
-        // Somebody else may have been faster.
+        // Another caller may have inserted the budget meanwhile.
         Ok(Arc::clone(self.all().entry(task.clone()).or_insert_with(new)))
     }
 
-    /// Has the time of a task run for as long as what this returns is held.
+    /// Lets the time of a task run until the returned guard is dropped.
     pub(crate) async fn work(&self, store: &Store, task: &TaskId) -> Result<Working, Error> {
         let budget = self.of(store, task).await?;
         let mut state = budget.state();
@@ -249,7 +250,7 @@ impl Budgets {
         Ok(Working(budget))
     }
 
-    /// How long was worked for a task; nothing where nobody has worked for it since it was last idle.
+    /// Returns how long agents have worked for a task; `None` if none has since the task was last idle.
     pub(crate) fn worked(&self, task: &TaskId) -> Option<Duration> {
         self.all().get(task).map(|budget| budget.state().worked())
     }
@@ -272,14 +273,14 @@ impl Budgets {
         limits: &Limits,
     ) -> Result<Reserved, Error> {
         let budget = self.of(store, task).await?;
-        // Asked for before anything is looked at, so that no settlement is missed.
+        // Enabled before anything is read, so that no notification is missed.
         let mut settled = Box::pin(Arc::clone(&budget.settled).notified_owned());
         settled.as_mut().enable();
         let _deciding = budget.deciding.lock().await;
-        // Read before what is spent: a call that is settled in between counts twice for once, never not at all.
+        // Read before what was spent: a call that is settled in between counts twice, which is better than not at all.
         let reserved = budget.state().reserved;
         let mut reader = store.reader().await?;
-        // A limit that one call of the task would have passed stops all others.
+        // A limit that has refused one call of the task refuses all its other calls.
         let stopped_by = tasks::stopped_by(&mut reader, task).await?;
         if let Some(reached) = stopped_by.and_then(|limit| named(&limit, limits)) {
             return Ok(Reserved::Refused(reached));

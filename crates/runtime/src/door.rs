@@ -1,5 +1,5 @@
-//! Gathers what the mailbox's door needs to know, has the rules decide, and writes what they say. Every message but the
-//! system's own notices comes through here: tools, closing texts, the person's prompts.
+//! Gathers the facts that the door's rules need, lets the rules decide, and writes the result. Tools, closing texts and
+//! the person's prompts all send their messages through here; only the system's own notices do not.
 
 use crate::decide::result::{self, Misfit};
 use polity_registry::{Catalogue, Snapshot};
@@ -24,7 +24,7 @@ use polity_view::Event;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// An agent's registry in a task, as the rules see it.
+/// Returns the contacts of an agent in a task, as the rules see them.
 pub(crate) async fn known_parties(
     connection: &mut Connection,
     catalogue: &Catalogue,
@@ -33,7 +33,7 @@ pub(crate) async fn known_parties(
     Ok(known(contacts::of(connection, &owner.agent, &owner.task).await?, catalogue))
 }
 
-/// Entries as the rules see them, with the capabilities that each party's service has in this catalogue.
+/// Returns contacts as the rules see them, with the capabilities that their services have in this catalogue.
 pub(crate) fn known(rows: Vec<ContactRow>, catalogue: &Catalogue) -> Vec<KnownParty> {
     let known = rows.into_iter().map(|row| KnownParty {
         party: row.agent.party(catalogue),
@@ -44,7 +44,7 @@ pub(crate) fn known(rows: Vec<ContactRow>, catalogue: &Catalogue) -> Vec<KnownPa
     known.collect()
 }
 
-/// Of the artifacts that a text mentions, those that an agent may open.
+/// Returns those of the mentioned artifacts that an agent may open.
 pub(crate) async fn openable(
     connection: &mut Connection,
     owner: &Conversation,
@@ -56,7 +56,7 @@ pub(crate) async fn openable(
     Ok(artifacts::may_open(connection, &owner.agent, mentioned).await?.into_iter().collect())
 }
 
-/// The artifacts of a payload: its attachments, and those that its text names.
+/// Returns the artifacts of a payload: its attachments, and those that its text names.
 pub(crate) fn mentioned(payload: &Payload) -> Vec<ArtifactId> {
     let mut all = payload.attachments.clone();
     let named = ArtifactId::all_in(&payload.to_json_text());
@@ -64,16 +64,15 @@ pub(crate) fn mentioned(payload: &Payload) -> Vec<ArtifactId> {
     all
 }
 
-/// A message that was accepted.
+/// A message that the door has admitted.
 #[derive(Debug)]
 pub(crate) struct Sent {
-    /// Its id.
     pub(crate) id: MessageId,
-    /// The ids in its `request_id` that name no open request.
+    /// The ids in its `request_id` that are no open requests.
     pub(crate) ignored: Vec<MessageId>,
 }
 
-/// The request that an agent works on in its open turn: the one that the turn began with, else the oldest that it owes.
+/// Returns the request that an agent's open turn works on: the one that it began with, otherwise the oldest open one.
 pub(crate) async fn worked_on(
     connection: &mut Connection,
     agent: &Conversation,
@@ -85,7 +84,7 @@ pub(crate) async fn worked_on(
     }
 }
 
-/// Sends a draft, or says why not. Nothing is written where it is refused.
+/// Sends a draft, or returns the refusal. A refusal writes nothing, except notices to both agents at the pair limit.
 pub(crate) async fn send(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -96,7 +95,7 @@ pub(crate) async fn send(
     send_fitting(tx, snapshot, sender, draft, last_word, Misfit::Marked).await
 }
 
-/// As [`send`], and says what becomes of an answer that does not fit the schema that was asked for.
+/// Does the same as [`send`]. `misfit` decides what happens to an answer that does not fit its schema.
 pub(crate) async fn send_fitting(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -123,7 +122,7 @@ pub(crate) async fn send_fitting(
     };
     let mut pending = messages::pending(&mut tx.connection, sender).await?;
     if matches!(draft.answering, Answering::Closing(_)) {
-        // A turn ends with this text: what came meanwhile is heard in the next one, which says more.
+        // The turn ends with this text. Messages that came meanwhile are heard in the next turn, which will say more.
         pending.extend(messages::unheard(&mut tx.connection, sender).await?);
     }
     let mailbox = Conversation { agent: receiver.clone(), task: sender.task.clone() };
@@ -164,7 +163,7 @@ pub(crate) async fn send_fitting(
     }
 }
 
-/// What is wrong with the schema that a draft asks for.
+/// Returns what is wrong with the schema in a draft.
 fn unreadable_schema(payload: &Payload) -> Option<FieldProblem> {
     let error = result::read(&payload.result_schema()?).err()?;
     let name =
@@ -172,7 +171,8 @@ fn unreadable_schema(payload: &Payload) -> Option<FieldProblem> {
     Some(FieldProblem::new(name, Fault::Rule(error)))
 }
 
-/// The schemas that the answer to a request is to fit: its own; for the first request of a parent, that of the brief.
+/// Returns the schemas that the answer to these requests must fit. Each request may contain a schema. If a parent's
+/// first request contains none, the schema of the task brief applies.
 pub(crate) async fn schemas(
     tx: &mut Tx,
     answering: &Conversation,
@@ -198,8 +198,9 @@ pub(crate) async fn schemas(
     Ok(schemas)
 }
 
-/// Compares an answer with what was asked for: what fits gets its result as JSON, all else is refused or marked. What is
-/// said while more is to come may turn out to be the answer: it gets its result where it fits, and nothing else.
+/// Compares an answer with its schemas. An answer that fits gets its content as JSON; any other answer is refused or
+/// marked. An interim answer may turn out to be the last one: it gets its content as JSON if it fits, and otherwise
+/// stays as it is.
 async fn check_result(
     tx: &mut Tx,
     sender: &Conversation,
@@ -232,7 +233,7 @@ async fn check_result(
     Ok(None)
 }
 
-/// Tells both of a pair that no more is delivered between them, once for each streak.
+/// Tells two agents that no more messages are delivered between them, once for each series of exchanges.
 async fn tell_pair(
     tx: &mut Tx,
     snapshot: &Snapshot,

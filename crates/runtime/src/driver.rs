@@ -1,7 +1,8 @@
-//! Drives the turns of one conversation: asks what is next, does it, writes down what happened, feeds that back.
+//! Drives the turns of one conversation: asks the turn what is next, does it, records what happened, and tells the
+//! turn.
 //!
-//! All that a step changes is one transaction with the record that caused it, so a crash leaves either all of it or
-//! nothing, and dropping the driver anywhere is safe.
+//! Everything that a step changes is written in one transaction with the record that caused it. A crash therefore
+//! leaves all of it or nothing, and a driver may be dropped anywhere.
 
 mod advance;
 mod bytes;
@@ -33,12 +34,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// The pauses between tries to write something that the disk refuses.
+/// The first pause before the driver writes again what the disk refused. The pause doubles up to `LONGEST_PAUSE`.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(25);
 
-/// Works until nothing is left to do in a conversation, or until it is halted: then it leaves what it is asking a model
-/// or a tool, and nothing else. Beginning and resuming are the same call.
+/// Works until nothing is left to do in a conversation, or until the driver is halted: then it leaves the model call or
+/// tool that it waits for, but finishes what it writes. Beginning and resuming are the same call.
 pub(crate) async fn run(
     handles: &Arc<Handles>,
     conversation: &Conversation,
@@ -50,7 +51,7 @@ pub(crate) async fn run(
         drive(handles, conversation, &open, turn, halt).await?;
     }
     if halt.is_cancelled() || handles.draining.is_cancelled() {
-        // What was worked for an answer that did not come counts too.
+        // The time spent on an answer that did not come counts too.
         note_time(handles, &conversation.task).await?;
     }
     Ok(())
@@ -65,7 +66,7 @@ async fn note_time(handles: &Handles, task: &TaskId) -> Result<(), Error> {
     write.await
 }
 
-/// The turn that goes on, or a new one for the message that has waited longest.
+/// Returns the open turn, or begins a turn for the message that has waited longest.
 async fn take_up(handles: &Handles, conversation: &Conversation) -> Result<Option<(OpenTurn, Turn)>, Error> {
     if handles.draining.is_cancelled() {
         return Ok(None);
@@ -77,7 +78,7 @@ async fn take_up(handles: &Handles, conversation: &Conversation) -> Result<Optio
     let mut open = turns::open(&mut reader, conversation).await?;
     if open.is_none() && messages::any_queued(&mut reader, conversation).await? {
         let (conversation, snapshot) = (conversation.clone(), handles.registry.current());
-        // Others read while this waits for the writer.
+        // Others may use the connection while this waits for the writer.
         drop(reader);
         let begin =
             handles.store.write(move |tx| Box::pin(async move { begin(tx, &snapshot, &conversation).await }));
@@ -134,7 +135,7 @@ async fn drive(
         let (advanced, step) = write_down(handles, conversation, open, turn, happened).await?;
         polity_points::point!("driver::written");
         turn = advanced;
-        // Taken up by the next start, where it stands.
+        // The next start continues the turn at this point.
         if handles.draining.is_cancelled() || halt.is_cancelled() {
             return Ok(());
         }
@@ -149,23 +150,23 @@ async fn drive(
             Step::RunTool(call) => {
                 run_outside(handles, conversation, open, &mut turn, &call, First::Yes, halt).await?
             }
-            // Only a call that may be repeated comes out of a transaction like this.
+            // `advance` returns this step only for a call that may be repeated.
             Step::RecordInterruption(call) => {
                 run_outside(handles, conversation, open, &mut turn, &call, First::No, halt).await?
             }
-            // Cannot happen: `advance` does these itself, and goes on until it meets one of those above.
+            // Cannot happen: `advance` does these steps itself and continues to one of those above.
             Step::RefuseTool(_) | Step::Notice(_) | Step::Finish(_) | Step::Fail(_) => Happened::Nothing,
         };
     }
 }
 
-/// Whether a turn is still open and its agent may go on with it: it may have been ended, stopped or paused meanwhile.
+/// Returns whether an agent may continue its turn. The turn may have been ended, stopped or paused meanwhile.
 async fn goes_on(tx: &mut Tx, conversation: &Conversation, turn: &OpenTurn) -> Result<bool, Error> {
     let is_open = turns::open(&mut tx.connection, conversation).await?.as_ref() == Some(turn);
     Ok(is_open && !holds::held(&mut tx.connection, conversation).await?)
 }
 
-/// Writes what happened, again and again while the disk refuses it: an answer that was paid for is not asked for twice.
+/// Writes what happened, and tries again while the disk refuses it: a paid answer must not be asked for twice.
 async fn write_down(
     handles: &Arc<Handles>,
     conversation: &Conversation,
@@ -178,7 +179,7 @@ async fn write_down(
     loop {
         match advance(handles, conversation, open, turn.clone(), happened.clone()).await {
             Err(error) if error.may_pass() && !matches!(happened, Happened::Nothing) => {
-                tracing::error!(agent = %conversation.agent, error = %in_full(&error), "what happened is written later");
+                tracing::error!(agent = %conversation.agent, error = %in_full(&error), "failed to write what happened in a turn; trying again after a pause");
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
@@ -187,7 +188,7 @@ async fn write_down(
     }
 }
 
-/// Takes what has come meanwhile into the turn, oldest first, as much as one request may show. Moved, never copied.
+/// Moves queued messages into the turn, oldest first, as many as one request may show. No message is copied.
 async fn take_in(
     handles: &Handles,
     conversation: &Conversation,
@@ -232,7 +233,7 @@ async fn take_in(
     Ok(())
 }
 
-/// Says with a message how full the window is, where it is filling up (contract section 7, "Status lines").
+/// Records with a message how full the window is, once it is filling up (contract section 7, "Status lines").
 async fn note_status(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -249,7 +250,7 @@ async fn note_status(
     Ok(())
 }
 
-/// The service that an agent's model is asked at in a task.
+/// Returns the service whose model an agent asks in a task.
 async fn service_of(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -305,16 +306,16 @@ async fn call_model(
     Ok(Happened::Replied { replied, event, served, stored, reservation })
 }
 
-/// What was given up.
+/// The result of [`abandon`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Abandoned {
-    /// The open turn.
+    /// The open turn was ended.
     Turn,
     /// No turn was open.
     Nothing,
 }
 
-/// Ends a turn that cannot be driven: its driver failed again and again for a reason of ours.
+/// Ends a turn whose driver failed again and again because of damage or a defect.
 pub(crate) async fn abandon(
     handles: &Handles,
     conversation: &Conversation,
@@ -338,7 +339,7 @@ pub(crate) async fn abandon(
     write.await
 }
 
-/// Parks an agent that cannot go on: it does nothing until somebody resumes it, and its parent is told.
+/// Parks a conversation that cannot continue: it does nothing until its agent is resumed, and the parent is told.
 pub(crate) async fn park(
     handles: &Handles,
     conversation: &Conversation,

@@ -1,5 +1,5 @@
-//! Gets of the stored artifacts what a request will show of them: texts, media made fit for the service, the text of
-//! documents that the model does not take. What was made for one request is kept for the next.
+//! Loads what a request shows of stored artifacts: texts, media in a form that the service takes, and the text of
+//! documents that the model does not take. The results are kept for later requests.
 
 use crate::decide::render::{Fetch, Fetched, Sight, route_of};
 use crate::handles::Handles;
@@ -17,15 +17,15 @@ use polity_society::id::ArtifactId;
 use polity_view::Event;
 use std::collections::HashMap;
 
-/// What was got of the artifacts of a request.
+/// What was loaded of the artifacts of a request.
 pub(crate) struct All {
-    /// What each is shown as.
+    /// What each artifact is shown as.
     pub(crate) fetched: HashMap<ArtifactId, Fetched>,
-    /// What is to be recorded of those that cannot be read.
+    /// Events to record about artifacts that cannot be read.
     pub(crate) unreadable: Vec<Event>,
 }
 
-/// Gets what each artifact is shown as. One that cannot be read is told as such.
+/// Loads what each artifact is shown as. The model is told of an artifact that cannot be read.
 pub(crate) async fn fetch(handles: &Handles, service: &Service, stored: &[Stored], sight: &Sight<'_>) -> All {
     let mut fetched = HashMap::with_capacity(stored.len());
     let mut unreadable = Vec::new();
@@ -55,11 +55,11 @@ pub(crate) async fn fetch(handles: &Handles, service: &Service, stored: &[Stored
     All { fetched, unreadable }
 }
 
-/// What was got of one artifact.
+/// What was loaded of one artifact.
 enum Got {
-    /// What is shown of it.
+    /// The content that is shown.
     Whole(Fetch),
-    /// No picture that can be sent: why, for the model and for those who watch.
+    /// No picture that can be sent: the reason for the model, and an explanation for those who watch.
     LeftOut(Reason, String),
 }
 
@@ -67,7 +67,7 @@ async fn read(handles: &Handles, stored: &Stored) -> Result<Bytes, String> {
     handles.blobs.read(&stored.blob).await.map_err(|error| error.to_string())
 }
 
-/// A file that goes as it is.
+/// Loads a file that is sent unchanged.
 async fn whole(handles: &Handles, stored: &Stored) -> Result<Fetch, String> {
     if let Some(Made::Medium(mime_type, data)) = handles.kept.get(&stored.blob, Form::Whole) {
         return Ok(Fetch::Medium(mime_type, data));
@@ -78,8 +78,8 @@ async fn whole(handles: &Handles, stored: &Stored) -> Result<Fetch, String> {
     Ok(Fetch::Medium(mime_type, data))
 }
 
-/// What the service says a picture may measure; else what servers commonly take. It must fit among the media of a
-/// request, too, where three bytes take four.
+/// Returns how large a picture may be: as the service declares, otherwise as servers commonly allow. It must also fit
+/// among the media of a request, where base64 turns three bytes into four.
 fn bounds(service: &Service, media_bytes: u64) -> ImageBounds {
     let common = ImageBounds::default();
     ImageBounds {
@@ -92,7 +92,7 @@ fn bounds(service: &Service, media_bytes: u64) -> ImageBounds {
     }
 }
 
-/// A picture within its bounds, as PNG, JPEG, WebP or GIF.
+/// Loads a picture and makes it fit its bounds, as PNG, JPEG, WebP or GIF.
 async fn picture(handles: &Handles, stored: &Stored, bounds: ImageBounds) -> Result<Got, String> {
     let form = Form::Fitted(bounds);
     match handles.kept.get(&stored.blob, form) {
@@ -105,10 +105,10 @@ async fn picture(handles: &Handles, stored: &Stored, bounds: ImageBounds) -> Res
     let (mime_type, data) = match fit_image_in_background(bytes.clone(), declared.clone(), bounds).await {
         Ok(Fitted::AsItIs(bytes)) => (declared, Data::from(bytes)),
         Ok(Fitted::Changed { bytes, mime_type, what }) => {
-            tracing::debug!(artifact = %stored.artifact.id, ?what, "a picture was made to fit");
+            tracing::debug!(artifact = %stored.artifact.id, ?what, "changed a picture to fit its bounds");
             (mime_type.to_owned(), Data::from(bytes))
         }
-        // The server may know more of the format than is known here.
+        // The server may know a variant of the format that is unknown here.
         Err(ImageError::UnknownVariant { mime_type }) if bytes.len() as u64 <= bounds.max_bytes => {
             (mime_type.to_owned(), Data::from(bytes))
         }
@@ -123,7 +123,7 @@ async fn picture(handles: &Handles, stored: &Stored, bounds: ImageBounds) -> Res
     Ok(Got::Whole(Fetch::Medium(mime_type, data)))
 }
 
-/// Why a picture is left out.
+/// Returns the reason that the model is given for a picture that is left out.
 fn reason_of(error: &ImageError) -> Reason {
     match error {
         ImageError::Unsupported { .. } | ImageError::UnknownVariant { .. } => Reason::NotConvertible,
@@ -143,7 +143,7 @@ fn reason_of(error: &ImageError) -> Reason {
     }
 }
 
-/// The text of a document, where there is a way to get it. That there is none is no failure: the document is described.
+/// Extracts the text of a document, if that is possible. If it is not, this is no failure: the document is described.
 async fn extract(handles: &Handles, stored: &Stored) -> Fetch {
     let Some(program) = &handles.extractor else { return Fetch::Spared };
     let mime_type = &stored.artifact.mime_type;
@@ -159,12 +159,12 @@ async fn extract(handles: &Handles, stored: &Stored) -> Fetch {
     let made = match run_child(program, bytes, mime_type, &ChildBounds::default()).await {
         Ok(extracted) if extracted.text.trim().is_empty() => Made::Nothing,
         Ok(extracted) => Made::Text(extracted.text),
-        // These say nothing about the document: the next request tries again.
+        // These errors are not the document's fault, so the next request tries again.
         Err(ExtractError::Start(_) | ExtractError::Talk(_) | ExtractError::Stopping) => {
             return Fetch::Spared;
         }
         Err(error) => {
-            tracing::debug!(artifact = %stored.artifact.id, %error, "no text could be got out of a document");
+            tracing::debug!(artifact = %stored.artifact.id, %error, "failed to extract the text of a document");
             Made::Nothing
         }
     };

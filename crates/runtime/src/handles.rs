@@ -1,4 +1,9 @@
-//! The parts that an agent's driver works with. No methods but the gates' own, and given to nothing but the driver.
+//! The parts that the whole runtime shares, such as the store, the configuration and the gates.
+//!
+//! [`Society`](crate::Society) builds one [`Handles`] and holds it, as do its background tasks, the supervisor and
+//! every driver. They lend it to the functions that ask models, load artifacts, and read and write for the person. The
+//! door, the rules about rest, steering and the society tools do not get it: they work in a transaction with a snapshot
+//! of the configuration.
 
 use crate::budget::Budgets;
 use crate::kept::Kept;
@@ -15,33 +20,31 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 
-/// What drives an agent.
+/// The shared parts. Only the parts have methods, not this struct.
 pub(crate) struct Handles {
-    /// The database.
     pub(crate) store: Store,
-    /// The bytes of artifacts.
+    /// The bytes of artifacts; their rows are in `store`.
     pub(crate) blobs: BlobStore,
-    /// The configuration.
+    /// The configuration, which may change while the society runs.
     pub(crate) registry: Arc<Registry>,
-    /// What answers.
+    /// The client that calls models, for all services.
     pub(crate) model: Arc<dyn ChatModel>,
-    /// Who may ask now.
     pub(crate) gates: Gates,
-    /// Cancelled when nothing new is to be begun: what is under way is written, and left for the next start.
+    /// Cancelled when agents must begin nothing new: what is under way is written, and the next start continues it.
     pub(crate) draining: CancellationToken,
-    /// What tasks may still spend.
+    /// What each task may still spend.
     pub(crate) budgets: Budgets,
-    /// Which media the services have refused.
+    /// Which media each service has refused.
     pub(crate) trusts: Trusts,
-    /// What was made of stored bytes for earlier requests.
+    /// Pictures, encoded bytes and document texts that were made for earlier requests.
     pub(crate) kept: Kept,
-    /// The program that gets text out of documents, if there is one.
+    /// The program that extracts text from documents, if there is one.
     pub(crate) extractor: Option<PathBuf>,
-    /// Tools that reach outside.
+    /// The tools that reach outside the society.
     pub(crate) outside: Vec<OutsideTool>,
 }
 
-/// One gate per service, shared by all agents.
+/// One gate per service, shared by all callers.
 #[derive(Default)]
 pub(crate) struct Gates(Mutex<HashMap<ServiceId, Gated>>);
 
@@ -52,10 +55,10 @@ struct Gated {
 }
 
 impl Gates {
-    /// The gate of a service, as wide as its configuration says now. What is known of a server holds for it alone: with
-    /// another address, model or key the service begins afresh.
+    /// Returns the gate of a service, with the concurrency that the service has in the configuration now. If its
+    /// address, model or key has changed, the gate forgets what it knew of the old server.
     pub(crate) fn of(&self, service: &Service) -> Arc<Gate> {
-        // A gate holds no state that a panic elsewhere could leave half-made.
+        // A gate holds no state that a panic elsewhere could leave incomplete.
         let mut gates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let gated = gates.entry(service.id.clone()).or_insert_with(|| Gated {
             gate: Arc::new(Gate::new(service.max_concurrent)),
@@ -69,7 +72,7 @@ impl Gates {
         Arc::clone(&gated.gate)
     }
 
-    /// The gate of a service, if it stands before that very server still.
+    /// Returns the gate of a service if it exists and its server is still the same.
     pub(crate) fn known(&self, service: &Service) -> Option<Arc<Gate>> {
         let gates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let gated =

@@ -1,5 +1,5 @@
-//! What was made out of stored bytes for one request, kept for the next: pictures made to fit, bytes once encoded, text
-//! got out of documents. Bounded; the least recently used goes first.
+//! Keeps what was made of stored bytes for later requests: pictures that were made to fit, bytes in base64, and texts
+//! of documents. The memory is bounded; the least recently used entry goes first.
 
 use lru::LruCache;
 use polity_artifacts::BlobHash;
@@ -8,27 +8,26 @@ use polity_media::ImageBounds;
 use polity_routing::Reason;
 use std::sync::{Mutex, PoisonError};
 
-/// What was made.
+/// A form that stored bytes are brought into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Form {
-    /// The bytes as they are.
+    /// The bytes unchanged.
     Whole,
-    /// A picture within bounds.
+    /// A picture that fits these bounds.
     Fitted(ImageBounds),
     /// The text of a document.
     Text,
 }
 
-/// Something that was made.
+/// The result of bringing bytes into a form.
 #[derive(Clone, Debug)]
 pub(crate) enum Made {
-    /// A medium, with the MIME type that it has now.
+    /// A medium, with the MIME type that it has in this form.
     Medium(String, Data),
-    /// The text of a document.
     Text(String),
-    /// It was tried, and there is nothing to be had.
+    /// It was tried, and the document contains no text that can be extracted.
     Nothing,
-    /// It was tried, and there is no picture to be had: why, for models and for those who watch.
+    /// It was tried, and no picture can be made: the reason for the model, and an explanation for those who watch.
     LeftOut(Reason, String),
 }
 
@@ -42,13 +41,13 @@ impl Made {
     }
 }
 
-/// How much memory is kept at most: a few of the largest pictures that servers take, with their encoding.
+/// Most memory for results, in bytes: room for a few of the largest pictures that servers take, with their base64.
 const ROOM: usize = 64 * 1024 * 1024;
 
-/// How many things are kept at most; those that are nothing have no weight.
+/// Most results. This bounds those that take no memory.
 const PLACES: usize = 1024;
 
-/// The store of what was made.
+/// The results that are kept.
 pub(crate) struct Kept(Mutex<Shelf>);
 
 struct Shelf {
@@ -63,12 +62,12 @@ impl Default for Kept {
 }
 
 impl Kept {
-    /// What was made of these bytes in that form.
+    /// Returns what was made of these bytes in this form, if it is kept.
     pub(crate) fn get(&self, blob: &BlobHash, form: Form) -> Option<Made> {
         self.shelf().made.get(&(blob.clone(), form)).cloned()
     }
 
-    /// Keeps what was made, unless it alone is more than there is room for.
+    /// Keeps a result, unless it alone takes more than all the memory.
     pub(crate) fn keep(&self, blob: &BlobHash, form: Form, made: Made) {
         let weight = made.footprint();
         if weight > ROOM {
@@ -86,7 +85,7 @@ impl Kept {
     }
 
     fn shelf(&self) -> std::sync::MutexGuard<'_, Shelf> {
-        // Nothing that can panic happens while it is held.
+        // Nothing that can panic runs while the lock is held.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,15 +1,15 @@
-//! Runs the society: mailboxes, turns, tools and limits. Each agent that has work is a tokio task.
+//! Runs the society: mailboxes, turns, tools and limits. Each conversation that has work is driven by a tokio task.
 //!
-//! *Row → bell → turn → record → commit → rows.* The [`door`] admits a message and the store commits it; the store's
-//! writer rings a bell; the [`supervisor`] starts the receiver's task. The task's [`driver`] replays the open turn from
-//! its records, or begins a new one, and does what the turn asks for next: [`ask`] the model, run [`tools`], end the turn.
-//! What happened becomes a record, in one transaction with everything that it changes. [`Society`] is all that other
-//! crates see.
+//! *Row → bell → turn → record → commit → rows.* The [`door`] admits a message and the store commits it. The store's
+//! writer rings a bell, and the [`supervisor`] starts the receiver's [`driver`]. The driver replays the open turn from
+//! its records, or begins a new turn, and does what the turn asks for next: it asks the model ([`ask`]), runs
+//! [`tools`], or ends the turn. It writes what happened as a record, in one transaction with everything that the record
+//! changes. Other crates work with the society through [`Society`].
 //!
 //! [`decide`] holds the decisions: what a turn does next, what a request contains, what follows a failure. The other
 //! modules carry them out.
 //!
-//! It must not know: SQL, HTTP, the command line, or how a model is called.
+//! This crate must not know SQL, HTTP, the command line, or how a model is called.
 
 mod decide;
 

@@ -1,6 +1,6 @@
-//! What is left to do when an agent has come to rest: texts that it held are delivered, it is reminded of what it owes,
-//! and whoever asked gets what there is (contract section 7, "Nobody is left without an answer"). [`rules::due`] decides;
-//! here the facts are gathered and what is due is written, in the transaction that brought the agent to rest.
+//! Does what is due when an agent comes to rest: delivers texts that it held, reminds it of what it owes, and gives the
+//! askers what there is (contract section 7, "Nobody is left without an answer"). [`rules::due`] decides. This module
+//! gathers the facts and writes what is due, in the transaction that brought the agent to rest.
 
 use crate::door;
 use polity_registry::Snapshot;
@@ -17,10 +17,10 @@ use polity_store::{Conversation, Error, Tx, agents, apply, artifacts, events, me
 use polity_view::Event;
 use std::collections::BTreeSet;
 
-/// How much of a held text a reminder quotes, in characters: its writer has the whole in its history.
+/// How much of a held text a reminder quotes, in characters. The whole text is in its writer's history.
 const NOTE_CHARS: usize = 200;
 
-/// Looks at an agent whose turn has just ended, then at those who waited for that turn.
+/// Checks an agent whose turn has just ended, then the agents that waited for that turn.
 pub(crate) async fn after_turn(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -30,7 +30,7 @@ pub(crate) async fn after_turn(
     after_waits(tx, snapshot).await
 }
 
-/// Looks at those who waited for a turn that has ended in this transaction.
+/// Checks the agents whose wait has ended in this transaction.
 pub(crate) async fn after_waits(tx: &mut Tx, snapshot: &Snapshot) -> Result<(), Error> {
     while let Some(waited) = tx.released.pop() {
         if !waited.agent.is_user() {
@@ -40,14 +40,14 @@ pub(crate) async fn after_waits(tx: &mut Tx, snapshot: &Snapshot) -> Result<(), 
     Ok(())
 }
 
-/// Does what is due for an agent, if it is at rest: whoever is in a turn, or has mail, is looked at when that is done.
+/// Does what is due for an agent at rest. An agent that is in a turn or has mail is checked later, when its turn ends.
 async fn look(
     tx: &mut Tx,
     snapshot: &Snapshot,
     conversation: &Conversation,
     cause: Cause,
 ) -> Result<(), Error> {
-    // Whoever waited may have told the person something that now is the last word.
+    // If a wait has ended, something that the agent told the person may now be its last word, so the rules must decide.
     if cause == Cause::TurnEnded && notes::left(&mut tx.connection, conversation).await? == Left::Nothing
         || turns::open(&mut tx.connection, conversation).await?.is_some()
         || messages::any_queued(&mut tx.connection, conversation).await?
@@ -93,8 +93,8 @@ async fn facts(tx: &mut Tx, of: &Conversation, cause: Cause) -> Result<RestFacts
     })
 }
 
-/// Sends the texts that were held for a request, and for those that they answer, as one. What the asker has already had
-/// for that request is not sent again.
+/// Sends the texts that were held for a request, and for the requests that they answer, as one message. Leaves out
+/// texts that the asker has already got for that request.
 async fn deliver(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -120,7 +120,7 @@ async fn deliver(
     }
     notes::drop(tx, from, &concerned).await?;
     if texts.is_empty() {
-        // Nothing is new: what was said before is the answer.
+        // There is nothing new: the earlier message is the answer.
         return match repeated {
             Some(earlier) if !open.is_empty() => settle(tx, from, &earlier, &open).await,
             Some(_) | None => Ok(()),
@@ -133,7 +133,7 @@ async fn deliver(
         due_at: None,
     };
     if let Err(refusal) = door::send(tx, snapshot, from, draft, LastWord::UnlessWaiting).await? {
-        // As with any closing text that is refused: whoever waits for it must not wait for ever.
+        // The door has refused the text: the asker is told, so that it does not wait for ever.
         let reason = refusal.message(&snapshot.prompts.texts);
         for request in &open {
             messages::fail(tx, request).await?;
@@ -145,7 +145,7 @@ async fn deliver(
     Ok(())
 }
 
-/// Notes that a message which was sent before is the last word, and answers these requests.
+/// Notes that an earlier message is the last word, and that it answers these requests.
 pub(crate) async fn settle(
     tx: &mut Tx,
     by: &Conversation,
@@ -170,7 +170,8 @@ fn owed_to<'f>(owed: &'f [Owed], asker: &'f AgentId) -> impl Iterator<Item = &'f
     owed.iter().filter(move |owed| owed.asker == *asker)
 }
 
-/// All requests of an asker that something is left of: open ones, and those for which something was written or stored.
+/// Returns the requests of an asker that are not finished: open requests, and requests for which the agent wrote or
+/// stored something that was not delivered.
 fn concerned(facts: &RestFacts, asker: &AgentId) -> BTreeSet<MessageId> {
     let owed = owed_to(&facts.owed, asker).map(|owed| owed.request.clone());
     let stored = facts.unnamed.iter().filter(|unnamed: &&Unnamed| unnamed.asker == *asker);
@@ -219,7 +220,7 @@ async fn quoted(tx: &mut Tx, snapshot: &Snapshot, ids: &[MessageId]) -> Result<V
     Ok(quoted)
 }
 
-/// Tells an asker that no more is to come, and gives it what there is. The person is told only where there is something.
+/// Tells an asker that no more will come, and gives it what there is. The person is told only if there is something.
 async fn give_up(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -259,7 +260,7 @@ pub(crate) async fn nudge(tx: &mut Tx, snapshot: &Snapshot, task: &TaskId) -> Re
     let open = messages::open_requests(&mut tx.connection, &root).await?;
     let about = match open.into_iter().find(|request| request.from.is_user()) {
         Some(request) => Some(request.id),
-        // It was answered early, and the last thing said since promises more.
+        // The request was answered early, and the last message since then promises more.
         None => {
             let told = messages::last_told_user(&mut tx.connection, &root).await?;
             told.and_then(|told| told.requests.into_iter().next())
@@ -275,8 +276,8 @@ pub(crate) async fn settle_last_word(tx: &mut Tx, task: &TaskId) -> Result<(), E
     settle_provisional(tx, &root, &told).await
 }
 
-/// Notes that what the person was told is the last word on all requests that it was said to, also on those whose turn has
-/// failed: the person can still be answered.
+/// Notes that a message to the person is the last word on all requests that it belongs to. This includes requests whose
+/// turn has failed: the person can still be answered.
 async fn settle_provisional(tx: &mut Tx, by: &Conversation, told: &Provisional) -> Result<(), Error> {
     let open = messages::open_requests(&mut tx.connection, by).await?;
     let open = open.into_iter().map(|request| request.id);
@@ -284,7 +285,7 @@ async fn settle_provisional(tx: &mut Tx, by: &Conversation, told: &Provisional) 
     settle(tx, by, &told.message, &answers).await
 }
 
-/// Hands what an agent has made to whoever asked for it: its turn has failed, so it will not do that itself.
+/// Gives the askers what an agent has made for them, because its failed turn will not do that.
 pub(crate) async fn hand_over(tx: &mut Tx, snapshot: &Snapshot, who: &Conversation) -> Result<(), Error> {
     let facts = facts(tx, who, Cause::TurnEnded).await?;
     let stored = facts.unnamed.iter().map(|unnamed| &unnamed.asker);
@@ -295,7 +296,7 @@ pub(crate) async fn hand_over(tx: &mut Tx, snapshot: &Snapshot, who: &Conversati
     Ok(())
 }
 
-/// Tells the person of all that was made for it and not delivered, when its task comes to its end.
+/// Tells the person at the end of a task what was made for them and not delivered.
 pub(crate) async fn tell_user_what_is_left(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -308,7 +309,7 @@ pub(crate) async fn tell_user_what_is_left(
         if !facts.pending.is_empty() {
             continue;
         }
-        // Whoever has its answer looks at what else was stored where it likes: nothing is printed behind an answer.
+        // The person who has an answer can look at stored artifacts at any time. Nothing is printed after an answer.
         match owed_to(&facts.owed, &user).next() {
             Some(_) => give_up(tx, snapshot, &conversation, &facts, &user).await?,
             None => notes::forget(tx, &conversation, &user).await?,
@@ -317,7 +318,7 @@ pub(crate) async fn tell_user_what_is_left(
     Ok(())
 }
 
-/// Gives up one request of a circle of agents that wait for each other and were told so to no effect.
+/// Gives up one request of agents that wait for each other, after they were told so without effect.
 pub(crate) async fn break_circle(
     tx: &mut Tx,
     snapshot: &Snapshot,

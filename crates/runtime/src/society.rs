@@ -1,4 +1,4 @@
-//! The society from outside: what the command line and the API do with it.
+//! The society as other crates see it: everything that the command line and the API can do with it.
 
 mod reading;
 mod services;
@@ -31,79 +31,79 @@ use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// What a society is made of.
+/// The parts from which a society is built.
 pub struct Parts {
-    /// The configuration.
+    /// The configuration; reloads take effect while the society runs.
     pub registry: Arc<Registry>,
-    /// What answers.
+    /// The client for chat models.
     pub model: Arc<dyn ChatModel>,
-    /// Tools that reach outside, beside those of the society itself.
+    /// Tools that have effects outside the society, in addition to the society's own tools.
     pub outside_tools: Vec<OutsideTool>,
-    /// The program that gets text out of documents when it is called with `polity_media::EXTRACT_ARGUMENT`; none where
-    /// documents are only described to models that take no files.
+    /// The program that extracts text from documents; it is called with `polity_media::EXTRACT_ARGUMENT`. Without it,
+    /// documents are only described to models that accept no files.
     pub extractor: Option<PathBuf>,
 }
 
-/// A prompt of the person.
+/// A prompt of the person, which begins a task.
 #[derive(Debug)]
 pub struct Prompt {
-    /// What it says.
+    /// The text of the prompt; it must not be blank.
     pub text: String,
-    /// Files that go with it.
+    /// Files to attach.
     pub attachments: Vec<NewArtifact>,
-    /// The service that root uses for it, if not the default.
+    /// The service that root uses in the task; `None` for the default service.
     pub service: Option<ServiceId>,
 }
 
-/// Why a prompt was not taken.
+/// Why a prompt was not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum PromptError {
-    /// It says nothing.
+    /// The text is blank.
     #[error("the prompt is empty; say what you want done")]
     Empty,
-    /// It says too much.
+    /// The text is longer than a message may be.
     #[error(
         "the prompt has {characters} characters; limits.maxMessageChars in app.json allows {limit}; attach it as a file instead"
     )]
     TooLong {
-        /// How long it is.
+        /// The length of the prompt, measured as JSON.
         characters: u64,
-        /// The limit.
+        /// The value of `maxMessageChars`.
         limit: u64,
     },
-    /// There is no such service.
+    /// There is no service with this id.
     #[error("there is no service `{id}`; there are: {known}")]
     UnknownService {
-        /// What was asked for.
+        /// The id that the prompt named.
         id: ServiceId,
-        /// What there is.
+        /// The ids that exist, separated by commas.
         known: String,
     },
-    /// A file is too large.
+    /// An attached file is too large.
     #[error("{filename} has {size} bytes; limits.maxArtifactBytes in app.json allows {limit}")]
     TooLarge {
-        /// The file.
+        /// The name of the file; empty if it has none.
         filename: String,
-        /// Its size.
+        /// The size of the file in bytes.
         size: u64,
-        /// The limit.
+        /// The value of `maxArtifactBytes`.
         limit: u64,
     },
-    /// The rules say no.
+    /// The rules refused the prompt, for this reason.
     #[error("{0}")]
     Refused(String),
-    /// It could not be written.
+    /// The prompt could not be stored.
     #[error("failed to store the prompt")]
     Store(#[from] Error),
 }
 
 impl Prompt {
-    /// Whether it would be taken, apart from the sizes of its attachments.
+    /// Checks the prompt, except for the sizes of its attachments.
     pub fn check(&self, snapshot: &Snapshot) -> Result<(), PromptError> {
         if self.text.trim().is_empty() {
             return Err(PromptError::Empty);
         }
-        // Counted as the door does, which measures a message as JSON.
+        // The door also counts the characters of a message as JSON.
         let characters = Payload::text(self.text.as_str()).to_json_text().chars().count() as u64;
         let limit = snapshot.settings.limits.max_message_chars;
         if characters > limit {
@@ -118,16 +118,16 @@ impl Prompt {
     }
 }
 
-/// Something that was said to the person.
+/// A message to the person.
 #[derive(Clone, Debug)]
 pub struct Letter {
-    /// The message.
+    /// The message as it is stored.
     pub message: Message,
-    /// Its text, in the language in force; without header and reply hint.
+    /// Its text in the current language, without the header and the reply hint that models get.
     pub text: String,
 }
 
-/// A society: one that runs, or one that is only read.
+/// A society. It either runs, or was opened only to be read.
 pub struct Society {
     handles: Arc<Handles>,
     events: watch::Receiver<i64>,
@@ -140,8 +140,8 @@ pub struct Society {
 }
 
 impl Society {
-    /// Opens what a data directory holds and goes on with whatever was left. The caller sees to it that no other
-    /// process has the same directory.
+    /// Starts the society of a data directory. Agents continue the work that was left. The caller must ensure that no
+    /// other process uses the directory.
     pub async fn start(data: &Path, parts: Parts) -> Result<Self, Error> {
         let durability = match parts.registry.current().settings.synchronous {
             Synchronous::Full => Durability::Full,
@@ -165,12 +165,12 @@ impl Society {
         Ok(Self { handles, events: signals.events, first_event, broken, stop, ended, tasks })
     }
 
-    /// Opens what a data directory holds for reading alone: no agent works, nothing is written, and what would write
-    /// fails with [`Error::ReadOnly`]. Another process may have the directory, and a society may be running there.
+    /// Opens the society of a data directory read-only: no agent works, and every write fails with [`Error::ReadOnly`].
+    /// Another process may be using the directory, and a society may be running there.
     ///
     /// # Errors
     ///
-    /// Where [`Society::start`] would fail, and where that would have to bring the schema up to date.
+    /// Fails if [`Society::start`] would fail, or if the schema is out of date.
     pub async fn open_to_read(data: &Path, parts: Parts) -> Result<Self, Error> {
         let (store, newest_event) = Store::open_to_read(&data.join(DATABASE)).await?;
         let handles = handles(store, BlobStore::as_it_is(data.join(ARTIFACTS)), parts);
@@ -188,51 +188,51 @@ impl Society {
         })
     }
 
-    /// Has agents do nothing from now on, not even finish what they are asking a model, until they are resumed. What they
-    /// have not written they do again then. Gives those that were not paused before.
+    /// Pauses agents until they are resumed, even in the middle of a model call. Once resumed, they repeat what they
+    /// have not recorded. Returns the agents that were not paused before.
     pub async fn pause(&self, target: Target) -> Result<Vec<AgentId>, SteerError> {
         steer::pause(&self.handles.store, target).await
     }
 
-    /// Lets agents that were paused or parked go on. Gives those that were.
+    /// Resumes paused and parked agents. Returns the agents that were paused or parked.
     pub async fn resume(&self, target: Target) -> Result<Vec<AgentId>, SteerError> {
         steer::resume(&self.handles.store, target).await
     }
 
-    /// Ends what agents are doing, and what waits for them; whoever asked them is told. They stay, and can be written to.
-    /// Gives those that had work.
+    /// Stops the current work of agents and drops their queued messages; their askers are told. The agents stay, and
+    /// can be written to. Returns the agents that had work.
     pub async fn stop_work(&self, target: Target) -> Result<Vec<AgentId>, SteerError> {
         steer::stop(&self.handles.store, self.handles.registry.current(), target).await
     }
 
-    /// Ends a task: what its agents do in it, and what waits for them there. What they do in other tasks goes on. Gives
-    /// those that had work in it.
+    /// Stops a task: the work of its agents in it, and the messages queued there. Their work in other tasks continues.
+    /// Returns the agents that had work in the task.
     pub async fn stop_task(&self, task: &TaskId) -> Result<Vec<AgentId>, SteerError> {
         steer::stop_task(&self.handles.store, self.handles.registry.current(), task.clone()).await
     }
 
-    /// Which requests of programs became which messages.
+    /// Returns the exchanges of OpenAI clients.
     pub fn exchanges(&self) -> Exchanges {
         Exchanges::new(self.handles.store.clone())
     }
 
-    /// The number of the newest event when the society was started: what came after it is new.
+    /// Returns the number of the newest event at the start of the society. Events with higher numbers are new.
     pub fn first_event(&self) -> i64 {
         self.first_event
     }
 
-    /// The number of the newest event; changes when there is a newer one.
+    /// Returns a watch on the number of the newest event.
     pub fn newest_event(&self) -> watch::Receiver<i64> {
         self.events.clone()
     }
 
-    /// The event that told of a message.
+    /// Returns the event about the acceptance of a message.
     pub async fn event_of(&self, message: &Message) -> Result<Option<Entry>, Error> {
         let mut reader = self.handles.store.reader().await?;
         events::of_message(&mut reader, &message.id, &message.task).await
     }
 
-    /// What the person has not been shown yet, oldest first.
+    /// Returns the messages that the person has not been shown yet, oldest first.
     pub async fn unshown(&self) -> Result<Vec<Letter>, Error> {
         let mut reader = self.handles.store.reader().await?;
         let unshown = messages::unshown(&mut reader).await?;
@@ -247,7 +247,7 @@ impl Society {
             .await
     }
 
-    /// What agents have asked the person in a task and not been told.
+    /// Returns the unanswered questions of agents to the person in a task.
     pub async fn questions(&self, task: &TaskId) -> Result<Vec<Letter>, Error> {
         let mut reader = self.handles.store.reader().await?;
         let questions = messages::questions(&mut reader, task).await?;
@@ -260,25 +260,26 @@ impl Society {
         Letter { message, text }
     }
 
-    /// The tasks that are not idle, oldest first.
+    /// Returns the tasks that are not idle, oldest first.
     pub async fn open_tasks(&self) -> Result<Vec<TaskId>, Error> {
         let mut reader = self.handles.store.reader().await?;
         tasks::open(&mut reader).await
     }
 
-    /// The task that was begun last.
+    /// Returns the newest task.
     pub async fn latest_task(&self) -> Result<Option<TaskId>, Error> {
         let mut reader = self.handles.store.reader().await?;
         tasks::latest(&mut reader).await
     }
 
-    /// How a task stands, as if nothing were left to do in it.
+    /// Returns the outcome of a task, as if nothing were left to do in it.
     pub async fn outcome(&self, task: &TaskId) -> Result<Option<Outcome>, Error> {
         let mut reader = self.handles.store.reader().await?;
         Ok(tasks::standing(&mut reader, task).await?.map(|standing| standing.outcome()))
     }
 
-    /// The name under which artifacts of a message are shown to the person: the file's, else the reference.
+    /// Returns names for the artifacts of a message as the person sees them: file name and reference, or the reference
+    /// alone.
     pub async fn artifact_names(&self, message: &Message) -> Result<Vec<String>, Error> {
         let polity_society::message::Body::Payload(payload) = &message.body else {
             return Ok(Vec::new());
@@ -294,27 +295,28 @@ impl Society {
         Ok(stored.into_iter().map(|stored| name(stored.artifact)).collect())
     }
 
-    /// Returns once the society cannot go on, with the reason.
+    /// Waits until the society is broken and cannot continue, and returns the reason.
     pub async fn broken(&self) -> String {
         let mut broken = self.broken.clone();
         match broken.wait_for(Option::is_some).await {
             Ok(reason) => reason.clone().unwrap_or_default(),
-            // The supervisor has ended without a reason: it was stopped, and nothing will break any more.
+            // The supervisor was stopped without a fault, so the society will never be broken.
             Err(_) => std::future::pending().await,
         }
     }
 
-    /// Begins nothing new, and waits until what is under way has ended and is written, or until the grace period of the
-    /// settings is over. [`Society::stop`] follows.
+    /// Begins no new work, and waits until the current work has ended and is stored, but not longer than the grace
+    /// period in the settings. [`Society::stop`] follows.
     pub async fn drain(&self) {
         let grace = self.handles.registry.current().settings.shutdown_grace;
         self.handles.draining.cancel();
         if tokio::time::timeout(grace, self.ended.cancelled()).await.is_err() {
-            tracing::info!(?grace, "some agents are still at work; they go on at the next start");
+            tracing::info!(?grace, "some agents are still working; they continue at the next start");
         }
     }
 
-    /// Stops: agents are dropped where they are, which is safe, and what they have asked to be written is.
+    /// Stops the society. Agents are dropped in the middle of their work, which is safe. Writes that were requested
+    /// before are finished.
     pub async fn stop(&self) {
         self.stop.cancel();
         self.tasks.wait().await;
@@ -322,7 +324,7 @@ impl Society {
     }
 }
 
-/// What drives agents, and what reads.
+/// Creates the handles that drivers and readers share.
 fn handles(store: Store, blobs: BlobStore, parts: Parts) -> Arc<Handles> {
     Arc::new(Handles {
         store,
@@ -339,7 +341,7 @@ fn handles(store: Store, blobs: BlobStore, parts: Parts) -> Arc<Handles> {
     })
 }
 
-/// Records what changes of the configuration lead to, until the society stops.
+/// Records the changes of the configuration as events, until the society stops.
 async fn note_reports(
     handles: Arc<Handles>,
     mut reports: broadcast::Receiver<Report>,
@@ -352,13 +354,13 @@ async fn note_reports(
         };
         let report = match report {
             Ok(report) => report,
-            // The newest reports say what is in force; those that were missed are history.
+            // Missed reports do not matter: the newest one describes the configuration in force.
             Err(broadcast::error::RecvError::Lagged(_)) => continue,
             Err(broadcast::error::RecvError::Closed) => return,
         };
         let problems: Vec<String> = report.problems.iter().map(ToString::to_string).collect();
         let event = match report.outcome {
-            // A file that was mended: what is in force is the same.
+            // A file was fixed, but the configuration in force is the same.
             ReportOutcome::Unchanged if problems.is_empty() => continue,
             ReportOutcome::Kept => Event::ConfigRefused { revision: report.revision, problems },
             ReportOutcome::Taken | ReportOutcome::Unchanged => {
@@ -366,16 +368,17 @@ async fn note_reports(
             }
         };
         if let Err(error) = handles.store.note(event).await {
-            tracing::error!(%error, "a change of the configuration could not be recorded");
+            tracing::error!(%error, "failed to record a change of the configuration");
         }
     }
 }
 
-/// How often events that have had their time are removed.
+/// How often old data is removed.
 const RETENTION: Duration = Duration::from_secs(60 * 60);
 
-/// Removes events that have had their time, and what was stored and never sent, now and every hour, until the society stops. A clock that is set forward
-/// meanwhile makes no event old: what counts is what it said at the start, and the time that has passed since.
+/// Removes expired events and artifacts that were never sent, and forgets old tasks, at start and every hour, until the
+/// society stops. Setting the clock forward makes no event old: the age is counted from the time at start plus the time
+/// that has passed since.
 async fn keep_bounded(handles: Arc<Handles>, stop: CancellationToken) {
     let (begun_at, begun) = (polity_store::now(), tokio::time::Instant::now());
     let mut hours = tokio::time::interval(RETENTION);
@@ -388,17 +391,17 @@ async fn keep_bounded(handles: Arc<Handles>, stop: CancellationToken) {
         let passed = i64::try_from(begun.elapsed().as_millis()).unwrap_or(i64::MAX);
         let now = polity_store::now().min(begun_at.saturating_add(passed));
         if let Err(error) = maintenance::remove_expired(&handles.store, retention, now).await {
-            tracing::warn!(%error, "old events could not be removed");
+            tracing::warn!(%error, "failed to remove old events");
         }
         if let Err(error) = maintenance::remove_unsent(&handles.store, now).await {
-            tracing::warn!(%error, "what was stored and never sent could not be removed");
+            tracing::warn!(%error, "failed to remove artifacts that were never sent");
         }
         let within = match retention.max_database_bytes {
             Some(most) => maintenance::keep_within(&handles.store, most).await,
             None => Ok(0),
         };
         if let Err(error) = within {
-            tracing::warn!(%error, "old tasks could not be forgotten");
+            tracing::warn!(%error, "failed to forget old tasks");
         }
     }
 }

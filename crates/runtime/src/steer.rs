@@ -1,7 +1,7 @@
-//! What the person does to agents at work: pause them, let them go on, stop what they do.
+//! The person's control over working agents: pause, resume, stop.
 //!
-//! Each is one transaction, in line with all that agents write: a child that was hired before it is among those that it
-//! meets, and whoever would hire one after it finds that it may not go on.
+//! Each action is one transaction, in sequence with everything that agents write. A child that was hired before is
+//! included. An agent that would hire one afterwards is already paused or stopped.
 
 use crate::driver::closing;
 use polity_registry::Snapshot;
@@ -17,39 +17,39 @@ use polity_view::Event;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Whom it is about.
+/// The agents that an action applies to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// One agent.
+    /// Only this agent.
     Agent(AgentId),
-    /// An agent and all below it.
+    /// An agent and all its descendants.
     Subtree(AgentId),
-    /// All agents.
+    /// Root and all other agents; not the person.
     Everybody,
 }
 
-/// Why nothing was done.
+/// Why an action was not performed.
 #[derive(Debug, thiserror::Error)]
 pub enum SteerError {
-    /// There is no such agent.
+    /// There is no agent with this id.
     #[error("there is no agent `{0}`")]
     Unknown(AgentId),
     /// The agent has ended.
     #[error("the agent `{0}` has ended")]
     Ended(AgentId),
-    /// There is no such task.
+    /// There is no task with this id.
     #[error("there is no task `{0}`")]
     NoTask(TaskId),
-    /// The person is no agent.
+    /// The id is that of the person, who is not an agent.
     #[error("`user` is the person, not an agent")]
     User,
-    /// It could not be written.
-    #[error("failed to write it")]
+    /// The change could not be stored.
+    #[error("failed to store the change")]
     Store(#[from] Error),
 }
 
-/// Has agents do nothing from now on, not even finish what they are asking a model. What they have not written they do
-/// again once they are resumed. Gives those that were not paused before.
+/// Pauses agents, even in the middle of a model call. Once resumed, they repeat what they have not recorded. Returns
+/// the agents that were not paused before.
 pub(crate) async fn pause(store: &Store, target: Target) -> Result<Vec<AgentId>, SteerError> {
     let write = store.write(move |tx| {
         Box::pin(async move {
@@ -71,7 +71,7 @@ pub(crate) async fn pause(store: &Store, target: Target) -> Result<Vec<AgentId>,
     write.await?
 }
 
-/// Lets agents that were paused or parked go on. Gives those that were.
+/// Resumes paused and parked agents. Returns the agents that were paused or parked.
 pub(crate) async fn resume(store: &Store, target: Target) -> Result<Vec<AgentId>, SteerError> {
     let write = store.write(move |tx| {
         Box::pin(async move {
@@ -104,8 +104,8 @@ pub(crate) async fn resume(store: &Store, target: Target) -> Result<Vec<AgentId>
     write.await?
 }
 
-/// Ends what agents are doing, and what waits for them: their turns stop, what they were asked fails, and those who
-/// asked and were not stopped themselves are told. They stay, and can be written to. Gives those that had work.
+/// Stops the work of agents: their turns stop, the requests to them fail, and askers that were not stopped themselves
+/// are told. The agents stay, and can be written to. Returns the agents that had work.
 pub(crate) async fn stop(
     store: &Store,
     snapshot: Arc<Snapshot>,
@@ -137,14 +137,14 @@ pub(crate) async fn stop(
             }
             for task in touched {
                 if meant.iter().any(AgentId::is_root) {
-                    // Root is not reminded that the person has no answer: that is what the person wanted.
+                    // Root is not nudged about the missing answer, because the person wanted to stop.
                     tasks::stop(tx, &task, tasks::STOPPED_BY_USER).await?;
                 }
                 if !alone {
                     let to_user = Conversation { agent: AgentId::user(), task: task.clone() };
                     work::drop_delayed(tx, &to_user, &meant).await?;
                 }
-                // Looked at by the supervisor: it may be over now.
+                // Makes the supervisor check whether the task is over now.
                 tx.ring(Bell::Mailbox(Conversation { agent: AgentId::user(), task }));
             }
             Ok(Ok(stopped))
@@ -153,8 +153,8 @@ pub(crate) async fn stop(
     write.await?
 }
 
-/// Ends a task: what its agents do in it stops, and what they were asked in it fails. What they do in other tasks goes on.
-/// Gives those that had work in it.
+/// Stops a task: the work of its agents in it, and the requests to them. Their work in other tasks continues. Returns
+/// the agents that had work in the task.
 pub(crate) async fn stop_task(
     store: &Store,
     snapshot: Arc<Snapshot>,
@@ -180,7 +180,7 @@ pub(crate) async fn stop_task(
                 tasks::stop(tx, &task, tasks::STOPPED_BY_USER).await?;
                 let to_user = Conversation { agent: AgentId::user(), task };
                 work::drop_delayed(tx, &to_user, &all).await?;
-                // Looked at by the supervisor: it is over now.
+                // Makes the supervisor notice that the task is over.
                 tx.ring(Bell::Mailbox(to_user));
             }
             Ok(Ok(stopped))
@@ -189,7 +189,7 @@ pub(crate) async fn stop_task(
     write.await?
 }
 
-/// The live agents that are meant, those above before those below.
+/// Returns the live agents that a target means, parents before children.
 async fn meant(tx: &mut Tx, target: Target) -> Result<Result<Vec<AgentId>, SteerError>, Error> {
     let (top, all) = match target {
         Target::Agent(agent) => (agent, false),
@@ -210,7 +210,7 @@ async fn meant(tx: &mut Tx, target: Target) -> Result<Result<Vec<AgentId>, Steer
     Ok(Ok(agents::live_subtree(&mut tx.connection, &top).await?))
 }
 
-/// Ends what one agent does in one task.
+/// Stops the work of one agent in one task.
 async fn stop_one(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -231,12 +231,12 @@ async fn stop_one(
     for message in work::drop_unread(tx, conversation).await? {
         asked.extend(unanswered(message));
     }
-    // What the person asked is taken back: nothing that is said later answers it.
+    // Withdraw the person's requests, so that no later message answers them.
     work::withdraw(tx, conversation).await?;
     let event = Event::AgentStopped { task: conversation.task.clone(), agent: conversation.agent.clone() };
     events::append(tx, &event).await?;
     for (asker, message) in asked {
-        // The person knows: it was the one who did this.
+        // The person gave the order, and needs no notice.
         if !asker.is_user() && !stopped.contains(&asker) {
             let notice = Notice::Stopped { agent: conversation.agent.clone(), message: message.clone() };
             apply::tell(tx, snapshot, &conversation.task, &asker, notice, Some(message)).await?;
@@ -245,7 +245,7 @@ async fn stop_one(
     Ok(())
 }
 
-/// Who waits for an answer to a message that will never be read.
+/// Returns the asker and the id of a request that will never be read; `None` for other messages.
 fn unanswered(message: Message) -> Option<(AgentId, polity_society::id::MessageId)> {
     match (message.from, message.expects) {
         (Sender::Party(asker), polity_society::message::Expects::Answer) => Some((asker, message.id)),

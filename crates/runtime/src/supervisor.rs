@@ -1,6 +1,7 @@
-//! Starts an agent's task when there is work for it, and notices when a task of the person is over.
+//! Starts the driver of a conversation when there is work for it, and notices when a task is over.
 //!
-//! Rows are the truth, bells are doorbells: a bell may be lost, doubled or rung for nothing without harm.
+//! Only rows decide what must be done. A bell merely draws attention to them, so it may be lost, doubled or rung for
+//! nothing without harm.
 
 use crate::decide::idle::{Verdict, interim_is_final, verdict};
 use crate::driver::{self, Abandoned};
@@ -20,26 +21,26 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How often a conversation may fail for a reason of ours before its turn is given up.
+/// After this many failures in a row because of damage or a defect, the turn of a conversation is given up.
 const FAILURES: u32 = 3;
 
-/// The pause before a conversation is taken up again doubles up to this many times: 100 ms, 200 ms, … 25.6 s.
+/// Bounds the pause before a failed conversation is taken up again, which doubles: 200 ms, 400 ms, … 25.6 s.
 const LONGEST_PAUSE: u32 = 8;
 
-/// How long the supervisor waits before it tries again to read or write what it could not.
+/// The pause before the supervisor repeats a read or write that failed.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// How long the supervisor sleeps at most while messages are delayed: the clock may be set meanwhile.
+/// Longest sleep of the supervisor while messages are delayed: the clock may be set meanwhile.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 
-/// A conversation whose task runs.
+/// A conversation whose driver runs.
 struct Running {
-    /// Cancelled when the agent is to leave what it is asking a model or a tool.
+    /// Cancelled to make the driver leave the model call or the tool that it waits for.
     halt: CancellationToken,
     again: Again,
 }
 
-/// Whether a bell rang while the task was running.
+/// Whether a bell rang while the driver was running.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Again {
     Rung,
@@ -52,40 +53,42 @@ pub(crate) struct Supervisor {
     stop: CancellationToken,
     broken: watch::Sender<Option<String>>,
     running: HashMap<Conversation, Running>,
-    /// A task that panicked is known by its id alone.
+    /// The conversation of each driver, by the id of its tokio task: nothing else is known of a driver that panicked.
     names: HashMap<tokio::task::Id, Conversation>,
-    /// How often each conversation has failed in a row: for a reason of ours, and because of the disk or the system.
+    /// How often each conversation has failed in a row: `failures` because of damage or a defect, `passing` because of
+    /// the disk or the operating system.
     failures: HashMap<Conversation, u32>,
     passing: HashMap<Conversation, u32>,
     tasks: JoinSet<Result<(), Error>>,
     /// When the next delayed message is due, in milliseconds since 1970.
     due: Option<i64>,
-    /// The tasks that are to be looked at again, and when.
+    /// The tasks that could not be checked; they are checked again at `look_again`.
     unsettled: BTreeSet<TaskId>,
     look_again: Instant,
-    /// Whether nothing new is begun any more.
+    /// Whether no driver is started any more.
     draining: bool,
-    /// Told when this has come to its end.
+    /// Cancelled when the supervisor has ended.
     ended: CancellationToken,
 }
 
-/// What a look at a task found.
+/// What a check of a task found.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Settled {
     GoesOn,
     Idle,
 }
 
-/// Why an agent's task ended before its work was done.
+/// Why a driver ended before its work was done.
 enum Failure {
-    /// The disk or the operating system: it may pass.
+    /// The disk or the operating system failed, which may pass.
     Passing(String),
-    /// Damage, or a defect of polity.
+    /// Data are damaged, or polity has a defect.
     Ours(String),
 }
 
 impl Supervisor {
-    /// A supervisor. `broken` is told when the society cannot go on, `ended` when nobody works any more.
+    /// Creates a supervisor. It sends the reason to `broken` if the society cannot continue, and cancels `ended` when
+    /// no agent works any more.
     pub(crate) fn new(
         handles: Arc<Handles>,
         bells: mpsc::UnboundedReceiver<Bell>,
@@ -111,12 +114,12 @@ impl Supervisor {
         }
     }
 
-    /// Takes up what was left, then works until it is stopped.
+    /// Takes up the work that was left, then works until it is stopped.
     pub(crate) async fn run(mut self) {
         if let Err(error) = self.serve().await {
             self.broken.send_replace(Some(in_full(&error)));
         }
-        // Dropping an agent's task anywhere is safe: what it has not written it does again.
+        // A driver may be dropped anywhere: it repeats what it has not written.
         self.tasks.shutdown().await;
         self.ended.cancel();
     }
@@ -133,7 +136,7 @@ impl Supervisor {
             tokio::select! {
                 () = stop.cancelled() => return Ok(()),
                 bell = self.bells.recv() => match bell {
-                    // The person is no agent: nobody is woken, but the task may be over now.
+                    // The person has no driver to wake, but the task may be over now.
                     Some(Bell::Mailbox(conversation)) if conversation.agent.is_user() => {
                         self.settle(conversation.task).await;
                     }
@@ -155,7 +158,7 @@ impl Supervisor {
         }
     }
 
-    /// Every unfinished turn, every mailbox that holds something, and every task that might be over.
+    /// Takes up every unfinished turn, every mailbox that is not empty, and every task that might be over.
     async fn take_up_all(&mut self) -> Result<(), Error> {
         let mut reader = self.handles.store.reader().await?;
         let mut work = turns::all_open(&mut reader).await?;
@@ -178,7 +181,7 @@ impl Supervisor {
             running.again = Again::Rung;
             return;
         }
-        // What is left is taken up by the next start.
+        // The next start takes up what is left.
         if self.draining {
             return;
         }
@@ -203,8 +206,8 @@ impl Supervisor {
         self.running.insert(conversation, Running { halt, again: Again::Quiet });
     }
 
-    /// Has an agent leave what it is asking. Its task is not aborted: what it has asked to be written is waited for, so that
-    /// nothing of it is written while the next one works.
+    /// Makes drivers leave the model calls and tools that they wait for. The drivers are not aborted: what they are
+    /// writing is finished before the next driver starts.
     fn halt(&self, is_meant: impl Fn(&Conversation) -> bool) {
         for (conversation, running) in &self.running {
             if is_meant(conversation) {
@@ -222,7 +225,7 @@ impl Supervisor {
         };
         let Some(conversation) = self.names.remove(&id) else { return };
         let again = match self.running.remove(&conversation) {
-            // A bell that rang before it was halted may have been for something that it left.
+            // A bell before the halt may have announced work that the driver has left.
             Some(running) if running.halt.is_cancelled() => Again::Rung,
             Some(running) => running.again,
             None => Again::Quiet,
@@ -244,11 +247,11 @@ impl Supervisor {
         let failures = *failures;
         match failure {
             Failure::Passing(reason) => {
-                tracing::error!(agent = %conversation.agent, %reason, failures, "an agent's turn is tried again later");
+                tracing::error!(agent = %conversation.agent, %reason, failures, "a driver failed; starting it again after a pause");
                 self.wake(conversation);
             }
             Failure::Ours(reason) => {
-                tracing::error!(agent = %conversation.agent, %reason, failures, "an agent's turn was interrupted");
+                tracing::error!(agent = %conversation.agent, %reason, failures, "a driver failed because of damage or a defect");
                 if failures >= FAILURES {
                     self.give_up(conversation, reason).await;
                 } else {
@@ -258,37 +261,35 @@ impl Supervisor {
         }
     }
 
-    /// Gives up the turn that fails again and again. An agent that cannot even begin one, or whose turn cannot be given
-    /// up, is parked.
+    /// Gives up a turn that fails again and again. Parks the conversation if this fails or there is no open turn.
     async fn give_up(&mut self, conversation: Conversation, reason: String) {
         match driver::abandon(&self.handles, &conversation, reason.clone()).await {
             Ok(Abandoned::Turn) => {
                 self.failures.remove(&conversation);
-                // What is still in its mailbox is taken up again.
+                // The driver starts again for what is still in the mailbox.
                 return self.wake(conversation);
             }
             Ok(Abandoned::Nothing) => {}
-            // The next failure gives it up.
+            // The next failure leads here again.
             Err(error) if error.may_pass() => return self.wake(conversation),
             Err(error) => {
-                tracing::error!(agent = %conversation.agent, error = %in_full(&error), "a turn cannot be given up");
+                tracing::error!(agent = %conversation.agent, error = %in_full(&error), "failed to give up a turn");
             }
         }
         self.failures.remove(&conversation);
         match driver::park(&self.handles, &conversation, reason).await {
             Ok(()) => self.settle(conversation.task).await,
-            // It stays as it is until the next start; the others go on.
+            // The conversation stays as it is until the next start. Other conversations continue.
             Err(error) => {
-                tracing::error!(agent = %conversation.agent, error = %in_full(&error), "an agent cannot be parked");
+                tracing::error!(agent = %conversation.agent, error = %in_full(&error), "failed to park an agent");
             }
         }
     }
 
-    /// Looks whether agents of a task wait for each other, and whether it is over; if so, says it, or has root say
-    /// something first.
+    /// Checks whether agents of a task wait for each other, and whether the task is over.
     async fn settle(&mut self, task: TaskId) {
         if let Err(error) = self.break_deadlocks(&task).await {
-            tracing::error!(%task, error = %in_full(&error), "who waits for whom is looked at again later");
+            tracing::error!(%task, error = %in_full(&error), "failed to look for deadlocks; trying again");
             self.unsettled.insert(task.clone());
             self.look_again = Instant::now() + AGAIN;
         }
@@ -296,18 +297,18 @@ impl Supervisor {
             return;
         }
         if let Err(error) = self.try_to_settle(task.clone()).await {
-            tracing::error!(%task, error = %in_full(&error), "whether a task is over is looked at again later");
+            tracing::error!(%task, error = %in_full(&error), "failed to check whether a task is over; trying again");
             self.unsettled.insert(task);
             self.look_again = Instant::now() + AGAIN;
         }
     }
 
-    /// Tells agents that wait for each other. Each deadlock is told once: if it stays, its newest request is given up.
+    /// Tells the agents of each deadlock once. If they still wait for each other then, gives up the newest request.
     async fn break_deadlocks(&self, task: &TaskId) -> Result<(), Error> {
         let mut reader = self.handles.store.reader().await?;
         let waits = messages::waits(&mut reader, task).await?;
         drop(reader);
-        // Hardly ever is there a circle at all; who has something to do takes longer to find out.
+        // A circle of waiting agents is rare, and finding out which agents are busy takes longer.
         if rules::deadlocks(&waits, &BTreeSet::new()).is_empty() {
             return Ok(());
         }
@@ -315,7 +316,7 @@ impl Supervisor {
         let task = task.clone();
         let write = self.handles.store.write(move |tx| {
             Box::pin(async move {
-                // Looked at again: somebody may have got mail meanwhile.
+                // Read again in this transaction: an agent may have got mail meanwhile.
                 let waits = messages::waits(&mut tx.connection, &task).await?;
                 for deadlock in rules::deadlocks(&waits, &messages::busy(&mut tx.connection, &task).await?) {
                     let Deadlock { agents, requests } = deadlock;
@@ -325,7 +326,7 @@ impl Supervisor {
                     let mut told = false;
                     for agent in &agents {
                         if !messages::was_told(&mut tx.connection, &task, agent, 0, &notice).await? {
-                            // The newest was made on behalf of none of the others, so nothing holds its answer.
+                            // The newest request was made on behalf of none of the others, so nothing holds its answer.
                             let owed = open.iter().rev().find(|request| request.to == *agent);
                             let about = owed.map(|request| request.id.clone());
                             apply::tell(tx, &snapshot, &task, agent, notice.clone(), about).await?;
@@ -389,7 +390,7 @@ impl Supervisor {
         self.due = match self.next_due().await {
             Ok(due) => due,
             Err(error) => {
-                tracing::error!(error = %in_full(&error), "delayed messages are looked at again later");
+                tracing::error!(error = %in_full(&error), "failed to read when the next delayed message is due; trying again");
                 Some(polity_store::now().saturating_add(1000))
             }
         };
@@ -416,14 +417,14 @@ impl Supervisor {
         match deliver.await {
             Ok(()) => self.look_for_due().await,
             Err(error) => {
-                tracing::error!(error = %in_full(&error), "delayed messages are delivered later");
+                tracing::error!(error = %in_full(&error), "failed to deliver delayed messages; trying again");
                 self.due = Some(polity_store::now().saturating_add(1000));
             }
         }
     }
 }
 
-/// Sleeps until a time, but never long: the clock may be set meanwhile.
+/// Sleeps until a time, but at most [`LONGEST_SLEEP`]: the clock may be set meanwhile.
 async fn sleep_until(due: Option<i64>) {
     let left = due.unwrap_or_default().saturating_sub(polity_store::now()).max(0).unsigned_abs();
     tokio::time::sleep(Duration::from_millis(left).min(LONGEST_SLEEP)).await;

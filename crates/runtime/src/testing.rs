@@ -1,5 +1,5 @@
-//! What tests of this crate stand on: a real database and real files in a directory of their own, a configuration, and
-//! a task. Calls are run as the driver runs them.
+//! The world in which tests of this crate run: a real database and files in a temporary directory, a configuration, and
+//! a task. Tool calls run as the driver runs them.
 
 use crate::handles::{Gates, Handles};
 use crate::tools::outside::OutsideTool;
@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// The default takes text alone; another one sees; a third takes files of all sorts.
+/// The default service takes only text, `eyes` also images, and `all` files of all kinds.
 const SERVICES: &str = r#"{"services": [
     {"id": "words", "baseURL": "http://127.0.0.1:9/v1", "model": "words-1"},
     {"id": "eyes", "baseURL": "http://127.0.0.1:9/v1", "model": "eyes-1",
@@ -31,7 +31,7 @@ const SERVICES: &str = r#"{"services": [
      "capabilities": {"input": ["text", "vision", "audio", "video", "file"], "output": ["text", "tool_calling"]}}
 ]}"#;
 
-/// A society without anybody to drive it.
+/// A society without drivers.
 pub(crate) struct World {
     pub(crate) store: Store,
     pub(crate) blobs: BlobStore,
@@ -42,17 +42,17 @@ pub(crate) struct World {
     pub(crate) directory: TempDir,
 }
 
-/// The configuration in force for an `app.json`.
+/// Returns the configuration for an `app.json`.
 pub(crate) async fn snapshot(app: &Value) -> Arc<Snapshot> {
     registry(app).await.current()
 }
 
-/// The registry of an `app.json`, for societies that are started as a whole.
+/// Returns the registry for an `app.json`, for tests that start a whole society.
 pub(crate) async fn app_registry(app: &Value) -> Registry {
     registry(app).await
 }
 
-/// A database that holds nothing yet, to be copied; it is there as long as its directory.
+/// Creates an empty database to copy. It exists as long as its directory.
 pub(crate) async fn template() -> (std::path::PathBuf, TempDir) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("polity.db");
@@ -72,12 +72,12 @@ async fn registry(app: &Value) -> Registry {
     registry
 }
 
-/// A brief that lacks nothing.
+/// Returns a complete task brief.
 pub(crate) fn brief() -> Value {
     json!({"objective": "读图", "constraints": [], "inputs": "附件", "outputs": "文字", "completion_criteria": "写完"})
 }
 
-/// The code of a refusal; `ok` for all else.
+/// Returns the code of a refusal, or `ok`.
 pub(crate) fn code(result: &Value) -> &str {
     result.get("error").and_then(Value::as_str).unwrap_or("ok")
 }
@@ -87,7 +87,7 @@ impl World {
         Self::with(&json!({})).await
     }
 
-    /// A world with these limits and an empty task.
+    /// Creates a world with these limits and an empty task.
     pub(crate) async fn with(limits: &Value) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("polity.db");
@@ -120,7 +120,7 @@ impl World {
         self.store.write(job).await.unwrap()
     }
 
-    /// What drives the agents of this world with that model.
+    /// Creates the handles with which a model drives the agents of this world.
     pub(crate) fn handles(&self, model: Arc<dyn ChatModel>, outside: Vec<OutsideTool>) -> Arc<Handles> {
         Arc::new(Handles {
             store: self.store.clone(),
@@ -141,7 +141,7 @@ impl World {
         Conversation { agent: AgentId::new(agent), task: self.task.clone() }
     }
 
-    /// Has an agent call a tool in the task of this world; gives what it is told.
+    /// Makes an agent call a tool in the task of this world, and returns the result.
     pub(crate) async fn call(&self, agent: &str, tool: &str, arguments: Value) -> Value {
         self.call_in(self.of(agent), tool, arguments).await
     }
@@ -196,7 +196,7 @@ impl World {
         }
     }
 
-    /// Has an agent make a role and hire somebody into it; gives the new agent's id.
+    /// Makes an agent create a role and hire into it. Returns the id of the new agent.
     pub(crate) async fn hire(&self, parent: &str, role: &str, extra: Value) -> String {
         let mut wish = json!({"name": role, "rolePrompt": "…"});
         wish.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
@@ -210,7 +210,7 @@ impl World {
         self.call(from, "send_message", json!({"to": to, "payload": payload})).await
     }
 
-    /// Everything that was ever sent to somebody, oldest first.
+    /// Returns all messages that a party was ever sent, oldest first.
     pub(crate) async fn mail(&self, to: &str) -> Vec<Message> {
         let mut reader = self.store.reader().await.unwrap();
         let ids =
@@ -223,7 +223,7 @@ impl World {
         mail
     }
 
-    /// Has an agent read its mail: what waits is taken into a turn, which stays open.
+    /// Makes an agent read its mail: its queued messages are taken into a turn, which stays open.
     pub(crate) async fn begin_turn(&self, agent: &str) -> i64 {
         let conversation = self.of(agent);
         self.write(move |tx| {
@@ -243,12 +243,12 @@ impl World {
         .await
     }
 
-    /// The first column of what a query finds, as texts.
+    /// Returns the first column of a query's rows as texts.
     pub(crate) async fn query(&self, sql: &str) -> Vec<String> {
         strings(&mut self.store.reader().await.unwrap(), sql).await
     }
 
-    /// All rows of all tables, but for those that tell what happened.
+    /// Returns all rows of all tables, except those that only report what happened.
     pub(crate) async fn dump(&self) -> BTreeMap<String, Vec<String>> {
         let mut dump = BTreeMap::new();
         let tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'
@@ -268,7 +268,7 @@ async fn strings(connection: &mut SqliteConnection, sql: &str) -> Vec<String> {
     rows.iter().map(|row| row.try_get::<Option<String>, _>(0).unwrap().unwrap_or_default()).collect()
 }
 
-/// All events after a number.
+/// Returns all events after a number.
 pub(crate) async fn events_after(connection: &mut SqliteConnection, seq: i64) -> Vec<Entry> {
     let everything = EventFilter::default();
     events::list(connection, events::Side::After(seq), &everything, 10_000).await.unwrap().events

@@ -1,4 +1,4 @@
-//! What stands in the database after a society has worked in it.
+//! The database after a society has worked in it.
 
 use crate::decide::history::History;
 use crate::testing::{World, code};
@@ -11,7 +11,7 @@ use sqlx::ConnectOptions as _;
 use sqlx::sqlite::SqliteConnectOptions;
 
 impl World {
-    /// Runs statements behind the society's back.
+    /// Runs SQL directly.
     async fn execute(&self, statements: &'static str) {
         self.write(move |tx| {
             Box::pin(async move {
@@ -22,13 +22,13 @@ impl World {
         .await;
     }
 
-    /// What `polity db check` finds in this world.
+    /// Returns the damage that `polity db check` finds in this world.
     async fn damage(&self) -> Vec<String> {
         let checked = check(self.directory.path()).await.unwrap();
         checked.damage.into_iter().map(|damage| damage.what).collect()
     }
 
-    /// Bytes of the database that hold something.
+    /// Returns the bytes of the database in use.
     async fn used(&self) -> u64 {
         let used = "SELECT CAST((page_count - freelist_count) * page_size AS TEXT)
             FROM pragma_page_count, pragma_freelist_count, pragma_page_size";
@@ -36,7 +36,7 @@ impl World {
     }
 }
 
-/// A world in which an agent was hired, a message was sent and an artifact was stored.
+/// Creates a world in which an agent was hired, a message was sent and an artifact was stored.
 async fn busy() -> World {
     let world = World::new().await;
     let reader = world.hire("root", "reader", json!({})).await;
@@ -78,7 +78,7 @@ async fn every_damaged_row_is_named() {
     check("UPDATE artifacts SET kind = 'sculpture'", "damaged row in table artifacts: ").await;
     check(
         "UPDATE tasks SET service = CAST(x'ff' AS TEXT)",
-        "damaged row in table tasks: t-1: service is no text",
+        "damaged row in table tasks: t-1: service is not text",
     )
     .await;
 }
@@ -93,10 +93,10 @@ async fn a_row_that_names_one_that_is_not_there_is_told() {
     sqlx::query("UPDATE roles SET task = 't-9'").execute(&mut connection).await.unwrap();
     drop(connection);
     let problems = world.damage().await;
-    assert_eq!(problems, ["row 1 of table roles names a row of table tasks that is not there"]);
+    assert_eq!(problems, ["row 1 of table roles refers to a row of table tasks that does not exist"]);
 }
 
-/// A world with four tasks of a conversation each, of which `t-1` is open and the newest is `t-4`.
+/// Creates a world with four tasks and one conversation in each. `t-1` is open, and `t-4` is the newest.
 async fn with_conversations() -> World {
     let world = World::new().await;
     world.say("user", "root", json!("t-1")).await;
@@ -108,7 +108,7 @@ async fn with_conversations() -> World {
         let file = json!({"type": "note", "content": format!("a note of {task}")});
         let stored = world.call_in(in_task("root"), "put_artifact", file).await;
         if task == "t-2" {
-            // Named by the task that is open, so it is needed.
+            // The open task names it, so it is needed.
             world
                 .say("user", "root", json!({"text": format!("see {}", stored["ref"].as_str().unwrap())}))
                 .await;
@@ -128,11 +128,11 @@ async fn what_was_said_in_the_oldest_tasks_that_are_over_goes_where_the_database
     assert_eq!(within(all - 50_000).await, 1);
     let talked = "SELECT DISTINCT task FROM messages ORDER BY task";
     assert_eq!(world.query(talked).await, ["t-1", "t-3", "t-4"]);
-    // Neither what is open nor the newest ever goes, however small the bound is.
+    // Open tasks and the newest task are never forgotten, however small the bound is.
     assert_eq!(within(1).await, 1);
     assert_eq!(within(1).await, 0);
     assert_eq!(world.query(talked).await, ["t-1", "t-4"]);
-    // Numbers are never given twice, not even where the newest messages went.
+    // Numbers are never reused, not even if the newest messages were removed.
     world.execute("DELETE FROM messages WHERE task = 't-4'").await;
     world.say("user", "root", json!("one more")).await;
     assert_eq!(world.query("SELECT id FROM messages ORDER BY seq DESC LIMIT 1").await, ["m000000006"]);

@@ -1,7 +1,7 @@
 //! The tools of an agent (contract section 8): their schemas, their arguments, and what they do.
 //!
-//! Society tools change nothing but rows: each is run inside the transaction that records its result. Outside tools
-//! leave traces elsewhere, and are two steps (see [`outside`]).
+//! Society tools change only rows: each runs inside the transaction that records its result. Outside tools have effects
+//! elsewhere, so they run in two steps (see [`outside`]).
 
 mod arguments;
 mod artifact;
@@ -25,28 +25,28 @@ use polity_store::{Conversation, Error, Tx};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-/// What a society tool works with.
+/// The surroundings in which a society tool runs.
 pub(crate) struct Context<'a> {
-    /// Who calls, in which task.
+    /// The agent that calls the tool, and its task.
     pub(crate) caller: &'a Conversation,
-    /// Whether what it tells the person is final even while it waits for others.
+    /// Whether a text to the person is final even while the caller waits for others.
     pub(crate) last_word: LastWord,
-    /// What becomes of an answer that does not fit the schema that was asked for.
+    /// What happens to an answer that does not fit the requested schema.
     pub(crate) misfit: Misfit,
     /// The configuration in force.
     pub(crate) snapshot: &'a Snapshot,
-    /// The bytes of this batch's `put_artifact` calls, already on disk, by call.
+    /// The bytes of this batch's `put_artifact` calls, by call id. They are on disk already.
     pub(crate) prepared: &'a HashMap<String, Result<Prepared, Refusal>>,
 }
 
-/// What a tool did.
+/// The result of a tool.
 #[derive(Debug)]
 pub(crate) struct Done {
     /// What the model is told.
     pub(crate) result: ToolResult,
-    /// Whether it was refused, and with which code.
+    /// The code of the refusal, if the call was refused.
     pub(crate) refused: Option<&'static str>,
-    /// A record beside the result, for tools that change the history itself.
+    /// An additional record, for tools that change the history itself.
     pub(crate) record: Option<Record>,
 }
 
@@ -55,7 +55,7 @@ impl Done {
         Self { result: ToolResult::Json(value), refused: None, record: None }
     }
 
-    /// The same, with some fields of another result.
+    /// Adds these fields of another result.
     fn with(mut self, mut other: Value, fields: &[&str]) -> Self {
         if let ToolResult::Json(Value::Object(result)) = &mut self.result {
             let found = fields.iter().filter_map(|&name| Some((name, other.get_mut(name)?.take())));
@@ -64,7 +64,7 @@ impl Done {
         self
     }
 
-    /// The same, naming the arguments that were not understood, so that nothing is dropped in silence.
+    /// Adds the arguments that were not understood, so that the model learns that they had no effect.
     fn naming(mut self, names: Vec<String>) -> Self {
         if names.is_empty() {
             return self;
@@ -75,14 +75,14 @@ impl Done {
                 let all = before.into_iter().flat_map(|before: Vec<String>| before).chain(names);
                 result.insert("ignored".to_owned(), all.collect());
             }
-            // `null` has no room for a field.
+            // A value such as `null` has no place for a field.
             ToolResult::Json(other) => *other = json!({"result": other.take(), "ignored": names}),
             ToolResult::Artifact { ignored, .. } => ignored.extend(names),
         }
         self
     }
 
-    /// The same, saying what was understood although it went by another word.
+    /// Adds notes about arguments that were understood although the model used other words for them.
     pub(crate) fn noting(mut self, words: Vec<String>) -> Self {
         if let ToolResult::Json(Value::Object(result)) = &mut self.result
             && !words.is_empty()
@@ -94,14 +94,14 @@ impl Done {
         self
     }
 
-    /// A refusal, as the model is told it.
+    /// Builds the result of a refused call.
     pub(crate) fn refused(refusal: &Refusal, snapshot: &Snapshot) -> Self {
         let result = ToolResult::Json(refusal.to_json(&snapshot.prompts.texts));
         Self { result, refused: Some(refusal.code()), record: None }
     }
 }
 
-/// What became of a call: the tool said something, or the society said no.
+/// The result of a tool, or the refusal of the society.
 type Ran = Result<Done, Refusal>;
 
 /// Runs a society tool within a transaction.
@@ -121,7 +121,8 @@ async fn dispatch(tx: &mut Tx, context: &Context<'_>, id: &str, call: Call) -> R
         Call::FindRoleByName(arguments) => organization::find_role(tx, context, &arguments).await?,
         Call::SpawnAgent(arguments) => organization::spawn(tx, context, arguments).await?,
         Call::SpawnAgentWithTask(arguments) => {
-            // The largest of them by far: without a box, every call of a tool would take its size.
+            // The future is by far the largest one here. Without a box, the future of every tool call would be as
+            // large.
             Box::pin(organization::spawn_with_task(tx, context, arguments)).await?
         }
         Call::TerminateAgent(arguments) => organization::terminate(tx, context, &arguments).await?,
@@ -136,12 +137,12 @@ async fn dispatch(tx: &mut Tx, context: &Context<'_>, id: &str, call: Call) -> R
     })
 }
 
-/// Whether a society tool has that name.
+/// Returns whether there is a society tool with this name.
 pub(crate) fn is_society_tool(name: &str) -> bool {
     arguments::NAMES.contains(&name)
 }
 
-/// The refusal of a call to a tool that does not exist.
+/// Returns the refusal of a call to a tool that does not exist.
 pub(crate) fn unknown(tool: &str) -> Refusal {
     Refusal::unknown_tool(tool, arguments::NAMES)
 }

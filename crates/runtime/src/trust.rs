@@ -1,16 +1,16 @@
-//! Which media a service has taken and which it has refused, as it is configured now: a server that refuses a picture
-//! would refuse every later request with the same picture in it.
+//! Remembers which media a service has taken and which it has refused. A server that refused a picture would refuse
+//! every later request with the same picture.
 //!
-//! Kept in memory alone. What is said here is forgotten at the next revision of the configuration, because a correction
-//! of the declared capabilities is what is hoped for.
+//! This is kept in memory alone, and forgotten at the next revision of the configuration: a person may have corrected
+//! the declared capabilities.
 
 use polity_registry::Snapshot;
 use polity_society::id::{ArtifactId, ServiceId};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 
-/// So many requests refused, with so many media, and never one taken, say that the service takes none. One request is
-/// not enough: it may have had more media than a server takes at once.
+/// A service seems to take no media at all once it has refused this many requests with this many different artifacts
+/// and taken none. One request is not enough: it may have contained more media than the server takes at once.
 const ENOUGH: usize = 3;
 
 /// What is known of one service.
@@ -23,33 +23,33 @@ pub(crate) struct Trust {
     refusals: usize,
 }
 
-/// What to make of the media of the next request.
+/// The media that a service is expected to refuse in the next request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Distrust {
-    /// The artifacts that were refused.
+    /// The artifacts that it has refused.
     pub(crate) refused: BTreeSet<ArtifactId>,
-    /// Whether others are expected to be refused too.
+    /// Whether it is expected to refuse all other media too.
     pub(crate) of_all: OfAll,
 }
 
 /// Whether a service seems to take no media at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum OfAll {
-    /// It has refused several and taken none.
+    /// The service has refused several and taken none.
     Yes,
-    /// Not as far as is known.
+    /// Nothing suggests that it refuses all media.
     #[default]
     No,
 }
 
 impl Trust {
-    /// The service has answered a request with these media.
+    /// Notes that the service has answered a request with these media.
     fn take(&mut self, shown: &[ArtifactId]) {
         self.taken.extend(shown.iter().cloned());
     }
 
-    /// The service has refused a request with these media: those are blamed that it has not taken before, or all of them
-    /// where it has taken each.
+    /// Notes that the service has refused a request with these media. Blames those that it has never taken; if it has
+    /// taken all of them before, blames all.
     fn refuse(&mut self, shown: &[ArtifactId]) {
         if shown.is_empty() {
             return;
@@ -72,13 +72,13 @@ impl Trust {
     }
 }
 
-/// What is known of every service.
+/// What is known of all services.
 #[derive(Debug, Default)]
 pub(crate) struct Trusts(Mutex<HashMap<ServiceId, Trust>>);
 
 impl Trusts {
-    /// What a service is expected to refuse. Looking changes nothing: whoever looks may have another revision than those
-    /// who ask the service.
+    /// Returns the media that a service is expected to refuse. This changes nothing: the caller may have another
+    /// revision than those who ask the service.
     pub(crate) fn distrust(&self, snapshot: &Snapshot, service: &ServiceId) -> Distrust {
         let trusts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let revision = snapshot.catalogue.revision();
@@ -91,13 +91,13 @@ impl Trusts {
         self.with(snapshot, service, |trust| trust.take(shown));
     }
 
-    /// Notes that a service has refused a request with these media, and answered the same one without them.
+    /// Notes that a service has refused a request with these media, and answered the same request without them.
     pub(crate) fn refused(&self, snapshot: &Snapshot, service: &ServiceId, shown: &[ArtifactId]) {
         self.with(snapshot, service, |trust| trust.refuse(shown));
     }
 
     fn with<T>(&self, snapshot: &Snapshot, service: &ServiceId, act: impl FnOnce(&mut Trust) -> T) -> T {
-        // Whatever a panic elsewhere leaves is still a set of ids.
+        // A panic elsewhere can only leave valid sets of ids.
         let mut trusts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let trust = trusts.entry(service.clone()).or_default();
         let revision = snapshot.catalogue.revision();

@@ -1,4 +1,4 @@
-//! Table `agents`, and what the rules need to know of an agent.
+//! Table `agents`, and the facts about an agent that the rules need.
 
 use super::{Error, Tx, damaged};
 use polity_registry::Catalogue;
@@ -39,7 +39,7 @@ const UNWRITTEN: &str = "SELECT a.id FROM agents a WHERE a.parent = ?1 AND a.tas
     AND a.hired_in = ?3
     AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.task = a.task AND m.receiver = a.id) ORDER BY a.created_at, a.id";
 
-/// Every statement of this file.
+/// All statements of this file; tests check them against the schema.
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] = &[
     INSERT,
@@ -57,7 +57,7 @@ pub(super) const STATEMENTS: &[&str] = &[
     UNWRITTEN,
 ];
 
-/// An agent, as rows have it.
+/// An agent as it is stored, with the facts about its role.
 #[derive(Clone, Debug)]
 pub struct AgentRow {
     pub id: AgentId,
@@ -74,7 +74,7 @@ pub struct AgentRow {
 }
 
 impl AgentRow {
-    /// What the rules see of it, with the capabilities that its service has now.
+    /// Returns the agent as the rules see it, with the capabilities that its service has now.
     pub fn party(&self, catalogue: &Catalogue) -> Party {
         Party {
             id: self.id.clone(),
@@ -114,7 +114,7 @@ pub async fn exists(connection: &mut SqliteConnection, id: &str) -> Result<bool,
     Ok(sqlx::query_scalar(EXISTS).bind(id).fetch_one(connection).await?)
 }
 
-/// How many live children an agent has in a task.
+/// Counts the agents that an agent has hired in a task and that have not ended.
 pub async fn count_children(
     connection: &mut SqliteConnection,
     parent: &AgentId,
@@ -128,13 +128,13 @@ pub async fn count_children(
     Ok(count.unsigned_abs())
 }
 
-/// How many live agents a task has.
+/// Counts the agents of a task that have not ended.
 pub async fn count_of_task(connection: &mut SqliteConnection, task: &TaskId) -> Result<u64, Error> {
     let count: i64 = sqlx::query_scalar(COUNT_OF_TASK).bind(task.as_str()).fetch_one(connection).await?;
     Ok(count.unsigned_abs())
 }
 
-/// All below an agent in a task, parents before children.
+/// Returns all descendants of an agent in a task, parents before children.
 pub async fn below(
     connection: &mut SqliteConnection,
     agent: &AgentId,
@@ -144,33 +144,33 @@ pub async fn below(
     rows.iter().map(read).collect()
 }
 
-/// All above an agent.
+/// Returns all ancestors of an agent.
 pub async fn ancestors(connection: &mut SqliteConnection, agent: &AgentId) -> Result<Vec<AgentId>, Error> {
     let rows = sqlx::query(ANCESTORS).bind(agent.as_str()).fetch_all(connection).await?;
     Ok(rows.iter().map(|row| AgentId::new(row.get::<String, _>(0))).collect())
 }
 
-/// An agent and all below it in all tasks, without those that have ended; those above before those below.
+/// Returns an agent and all its descendants in all tasks that have not ended, parents before children.
 pub async fn live_subtree(connection: &mut SqliteConnection, top: &AgentId) -> Result<Vec<AgentId>, Error> {
     let ids: Vec<String> = sqlx::query_scalar(LIVE_SUBTREE).bind(top.as_str()).fetch_all(connection).await?;
     Ok(ids.into_iter().map(AgentId::new).collect())
 }
 
-/// Notes that the person paused an agent. Says whether it was not paused before.
+/// Notes that the person paused an agent. Returns whether it was not paused before.
 pub async fn pause(tx: &mut Tx, id: &AgentId) -> Result<bool, Error> {
     let done = sqlx::query(PAUSE).bind(id.as_str()).bind(tx.now).execute(&mut tx.connection).await?;
     polity_points::point!("agents::paused");
     Ok(done.rows_affected() == 1)
 }
 
-/// Notes that an agent is paused no longer. Says whether it was.
+/// Notes that an agent was resumed. Returns whether it was paused before.
 pub async fn unpause(tx: &mut Tx, id: &AgentId) -> Result<bool, Error> {
     let done = sqlx::query(UNPAUSE).bind(id.as_str()).execute(&mut tx.connection).await?;
     polity_points::point!("agents::unpaused");
     Ok(done.rows_affected() == 1)
 }
 
-/// Who hired whom in a task, those that have ended included.
+/// Returns the parent of each agent in a task, including agents that have ended.
 pub async fn parents(
     connection: &mut SqliteConnection,
     task: &TaskId,
@@ -182,14 +182,14 @@ pub async fn parents(
     Ok(rows.iter().map(read).collect())
 }
 
-/// Notes that an agent has ended. Says whether it had not before.
+/// Notes that an agent has ended. Returns whether it had not ended before.
 pub async fn end(tx: &mut Tx, id: &AgentId) -> Result<bool, Error> {
     let done = sqlx::query(END).bind(id.as_str()).bind(tx.now).execute(&mut tx.connection).await?;
     polity_points::point!("agents::ended");
     Ok(done.rows_affected() == 1)
 }
 
-/// The children that an agent has hired in a turn and that nobody has written to.
+/// Returns the agents that an agent has hired in a turn and that nobody has written to.
 pub async fn unwritten_children(
     connection: &mut SqliteConnection,
     conversation: &super::Conversation,
@@ -216,7 +216,7 @@ pub(crate) fn read(row: &SqliteRow) -> Result<AgentRow, Error> {
         brief: brief.map_err(|error| damaged("agents", &id, error))?,
         depth: depth.map_err(|error| damaged("agents", &id, error))?,
         standing: if ended { Standing::Ended } else { Standing::Active },
-        // Root and the person fill no role: their own names stand in.
+        // Root and the person have no role, so their ids serve as role names.
         role_name: parse("role_name").unwrap_or_else(|| id.clone()),
         interface_spec: interface_spec.map_err(|error| damaged("agents", &id, error))?,
         service: parse("service").map(ServiceId::new),

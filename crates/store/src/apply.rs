@@ -1,4 +1,4 @@
-//! Writes what passed the rules: rows, the events that tell of them, and the bells of those concerned.
+//! Writes the changes that the rules have allowed: rows, the events about them, and the bells for their receivers.
 
 use super::{
     Conversation, Error, Tx, agents, artifacts, contacts, events, messages, records, roles, tasks, turns,
@@ -14,10 +14,10 @@ use polity_society::notice::Notice;
 use polity_society::rules;
 use polity_view::Event;
 
-/// How much of a message between agents an event shows, in characters.
+/// How many characters of a message between agents an event contains.
 const EXCERPT_CHARS: usize = 200;
 
-/// Writes changes, in order. All of them are written, or the transaction's job fails.
+/// Writes changes in order. If one fails, the job of the transaction fails.
 pub async fn apply(tx: &mut Tx, snapshot: &Snapshot, changes: Vec<Change>) -> Result<(), Error> {
     let mut ended = Vec::new();
     for change in changes {
@@ -67,7 +67,7 @@ pub async fn apply(tx: &mut Tx, snapshot: &Snapshot, changes: Vec<Change>) -> Re
             }
         }
     }
-    // Only now is it known who is left to be told.
+    // Only after all changes is it known which agents can still be told.
     for (agent, by, reason) in ended {
         return_mail(tx, snapshot, &agent).await?;
         close_requests(tx, snapshot, &agent, &by, &reason).await?;
@@ -108,7 +108,7 @@ async fn accept(tx: &mut Tx, snapshot: &Snapshot, message: &Message) -> Result<(
     Ok(())
 }
 
-/// Ends an agent: its turn stops. Says whether it had not ended before.
+/// Ends an agent and stops its turn. Returns whether it had not ended before.
 async fn end_agent(tx: &mut Tx, agent: &AgentId, reason: String) -> Result<bool, Error> {
     if !agents::end(tx, agent).await? {
         return Ok(false);
@@ -124,7 +124,7 @@ async fn end_agent(tx: &mut Tx, agent: &AgentId, reason: String) -> Result<bool,
     Ok(true)
 }
 
-/// What an agent that has ended has not worked through goes back to those who sent it.
+/// Bounces the messages that an ended agent has not finished working on, and tells their senders.
 async fn return_mail(tx: &mut Tx, snapshot: &Snapshot, agent: &AgentId) -> Result<(), Error> {
     for message in messages::bounce_all(tx, agent).await? {
         let event = Event::MessageBounced { message: message.id.clone(), to: agent.clone() };
@@ -138,8 +138,8 @@ async fn return_mail(tx: &mut Tx, snapshot: &Snapshot, agent: &AgentId) -> Resul
     Ok(())
 }
 
-/// What an agent that has ended was asked and will never answer: those who asked wait no longer, and are told, but for
-/// the one who ended it.
+/// Closes the requests that an ended agent has read but will never answer. Their askers stop waiting and are told,
+/// except the agent that ended it.
 async fn close_requests(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -158,7 +158,7 @@ async fn close_requests(
     Ok(())
 }
 
-/// Has the system say something to somebody, if they can still hear it. `about` is the request that it concerns.
+/// Sends a notice of the system to a party that has not ended. `about` is the request that the notice concerns.
 pub async fn tell(
     tx: &mut Tx,
     snapshot: &Snapshot,

@@ -1,18 +1,17 @@
-//! What the writer tells the supervisor after a commit.
+//! The signals of the writer to the supervisor after a commit.
 
 use crate::Conversation;
 use polity_society::id::AgentId;
 
-/// Something that the supervisor should look at. Rows are the truth, bells are doorbells: a bell may be lost, doubled or
-/// rung for nothing without harm.
+/// A signal that rows need the supervisor's attention. Only the rows count: it does no harm if a bell is lost, rings
+/// twice or rings for nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Bell {
-    /// A message was put into this conversation's mailbox.
+    /// This conversation got a message.
     Mailbox(Conversation),
-    /// A message was delayed.
     Timer,
-    /// An agent was ended, paused or stopped: drop what it does, in every task.
+    /// An agent was ended, paused or stopped. The supervisor aborts its work in all tasks.
     Halt(AgentId),
-    /// An agent was stopped in one task: drop what it does there.
+    /// An agent was stopped in one task. The supervisor aborts its work there.
     HaltIn(Conversation),
 }

@@ -1,6 +1,6 @@
-//! The one place that asks what time it is.
+//! The clock. Only this module asks for the time.
 
-/// Milliseconds since 1970.
+/// Returns the current time in milliseconds since 1970.
 pub fn now() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }

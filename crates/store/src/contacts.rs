@@ -9,7 +9,7 @@ use sqlx::{Row, SqliteConnection};
 const INSERT: &str =
     "INSERT INTO contacts (owner, agent, source, introduced_by, since) VALUES (?1, ?2, ?3, ?4, ?5)
     ON CONFLICT DO NOTHING";
-/// Tasks do not mix: of those who belong to a task, only those of this one are seen.
+/// The contacts of an agent that a task may see. Tasks do not mix: an agent of another task is left out.
 const OF: &str = "SELECT a.id, a.task, a.parent, a.role, a.name, a.brief, a.depth, a.ended_at,
     r.name AS role_name, r.interface_spec,
     coalesce(r.service, (SELECT service FROM tasks WHERE id = ?2)) AS service, c.source, c.introduced_by, c.since
@@ -17,11 +17,11 @@ const OF: &str = "SELECT a.id, a.task, a.parent, a.role, a.name, a.brief, a.dept
     WHERE c.owner = ?1 AND (a.task IS NULL OR a.task = ?2) ORDER BY c.since, c.agent";
 const KNOWS: &str = "SELECT EXISTS (SELECT 1 FROM contacts WHERE owner = ?1 AND agent = ?2)";
 
-/// Every statement of this file.
+/// All statements of this file; tests check them against the schema.
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] = &[INSERT, OF, KNOWS];
 
-/// An entry with the row of the other.
+/// A contact, with the row of the agent that it names.
 #[derive(Clone, Debug)]
 pub struct ContactRow {
     pub agent: AgentRow,
@@ -30,7 +30,7 @@ pub struct ContactRow {
     pub since: i64,
 }
 
-/// Writes an entry; says whether it is new.
+/// Stores a contact, and returns whether it is new.
 pub async fn insert(tx: &mut Tx, contact: &Contact) -> Result<bool, Error> {
     let done = sqlx::query(INSERT)
         .bind(contact.owner.as_str())
@@ -44,7 +44,7 @@ pub async fn insert(tx: &mut Tx, contact: &Contact) -> Result<bool, Error> {
     Ok(done.rows_affected() == 1)
 }
 
-/// The registry of an agent in a task, oldest entry first.
+/// Returns the contacts of an agent in a task, oldest first.
 pub async fn of(
     connection: &mut SqliteConnection,
     owner: &AgentId,

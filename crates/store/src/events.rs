@@ -12,7 +12,7 @@ const NEWEST: &str = "SELECT coalesce(max(seq), 0) FROM events";
 const OF_MESSAGE: &str = "SELECT seq, body, created_at FROM events
     WHERE kind = 'message_accepted' AND task = ?2 AND json_extract(body, '$.message') = ?1";
 
-/// Every statement of this file.
+/// All statements of this file; tests check them against the schema.
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] = &[INSERT, NEWEST, OF_MESSAGE];
 
@@ -37,7 +37,7 @@ pub async fn newest(connection: &mut SqliteConnection) -> Result<i64, Error> {
     Ok(sqlx::query_scalar(NEWEST).fetch_one(connection).await?)
 }
 
-/// The event that tells of a message.
+/// Returns the event about the acceptance of a message.
 pub async fn of_message(
     connection: &mut SqliteConnection,
     message: &MessageId,

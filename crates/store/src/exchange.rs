@@ -1,11 +1,11 @@
-//! What programs that speak of conversations ask: which request became which message of which task, and what was given
-//! as its answer. Who maps conversations to tasks decides; this writes it down, so that a restart changes nothing.
+//! The exchanges of OpenAI clients: which request became which message of which task, and which message answered it.
+//! The caller decides which task a request belongs to; this module stores that decision, so it survives a restart.
 
 use crate::exchanges::{self, Exchange, Given, NewExchange};
 use crate::{Error, Store, events};
 use polity_society::id::{AgentId, MessageId, TaskId};
 
-/// The exchanges of a society. `Society::exchanges` gives it.
+/// The exchanges of a society. `Society::exchanges` returns it.
 #[derive(Clone, Debug)]
 pub struct Exchanges {
     store: Store,
@@ -16,29 +16,30 @@ impl Exchanges {
         Self { store }
     }
 
-    /// The exchange with this key.
+    /// Returns the exchange with this key.
     pub async fn by_key(&self, key: &str) -> Result<Option<Exchange>, Error> {
         exchanges::by_key(&mut *self.store.reader().await?, key).await
     }
 
-    /// The newest exchange in which the same was asked, with its number. Numbers are never used again, whatever is
-    /// forgotten.
+    /// Returns the newest exchange with this request fingerprint, and its number. Numbers are never reused, even after
+    /// a task was forgotten.
     pub async fn like(&self, request: &str) -> Result<Option<(Exchange, i64)>, Error> {
         exchanges::like(&mut *self.store.reader().await?, request).await
     }
 
-    /// The newest exchange at whose answer a conversation stands still: one that has gone on since is not meant, but for
-    /// what failed.
+    /// Returns the newest exchange whose answer ends a conversation with this fingerprint. An exchange with a later one
+    /// in the same conversation does not count, unless the later one failed.
     pub async fn ending(&self, reply: &str) -> Result<Option<Exchange>, Error> {
         exchanges::ending(&mut *self.store.reader().await?, reply).await
     }
 
-    /// The fingerprint of a conversation up to the answer of the exchange that this message began; none where it has none.
+    /// Returns the fingerprint of the conversation up to the answer to this message, or `None` if it began no exchange
+    /// or has no answer yet.
     pub async fn reply_to(&self, message: &MessageId) -> Result<Option<String>, Error> {
         exchanges::reply_to(&mut *self.store.reader().await?, message).await
     }
 
-    /// Writes a request down. Where one has its key already, that one stays; gives the one that is there now.
+    /// Stores a request and returns its exchange. If the key exists already, the stored exchange stays and is returned.
     pub async fn begin(&self, new: NewExchange) -> Result<Exchange, Error> {
         let written =
             self.store.write(move |tx| Box::pin(async move { exchanges::insert(tx, &new).await })).await?;
@@ -52,34 +53,38 @@ impl Exchanges {
             .await
     }
 
-    /// Notes that the answer is given. The first one stays.
+    /// Notes the answer of an exchange. Only the first answer is stored.
     pub async fn answered(&self, key: String, given: Given) -> Result<(), Error> {
         self.store.write(move |tx| Box::pin(async move { exchanges::answered(tx, &key, &given).await })).await
     }
 
-    /// Notes that there is no answer.
+    /// Notes that the client was told that there is no answer.
     pub async fn failed(&self, key: String) -> Result<(), Error> {
         self.store.write(move |tx| Box::pin(async move { exchanges::failed(tx, &key).await })).await
     }
 
-    /// The message that is the answer of an exchange: the last word of the first turn in which whoever was asked has
-    /// said one to the person since it heard the message it awaits. It is known once that turn has ended, or the task has
-    /// come to rest. Where the message of the exchange replies to a question, only what comes after it counts. What was given in an earlier exchange that awaits the same is not given again.
+    /// Returns the message that answers an exchange: the last final text to the person in the first turn that has one
+    /// since the agent read the awaited message.
+    ///
+    /// The answer is known once that turn has ended or the task has become idle. If the message of the exchange replies
+    /// to a question, only later messages count. A message that answered another exchange with the same awaited message
+    /// is not given again.
     pub async fn answer_of(&self, key: &str) -> Result<Option<MessageId>, Error> {
         exchanges::answer(&mut *self.store.reader().await?, key).await
     }
 
-    /// The task and the message that the person has written under a key of its own.
+    /// Returns the task and the message that the person's post with this key became.
     pub async fn posted(&self, key: &str) -> Result<Option<(TaskId, MessageId)>, Error> {
         exchanges::posted(&mut *self.store.reader().await?, key).await
     }
 
-    /// Of those that an exchange is with, one that the person has paused: nothing comes from it until it is resumed.
+    /// Returns one of the agents of an exchange (its receiver, or the agent that the conversation is with) that the
+    /// person has paused. No answer can come until it is resumed.
     pub async fn paused(&self, key: &str) -> Result<Option<AgentId>, Error> {
         exchanges::paused(&mut *self.store.reader().await?, key).await
     }
 
-    /// The number of the event that told of a message; none once it was removed.
+    /// Returns the number of the event about a message, or `None` if the event was removed.
     pub async fn event_of(&self, message: &MessageId, task: &TaskId) -> Result<Option<i64>, Error> {
         let entry = events::of_message(&mut *self.store.reader().await?, message, task).await?;
         Ok(entry.map(|entry| entry.seq))

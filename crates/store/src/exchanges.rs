@@ -9,7 +9,8 @@ const INSERT: &str = "INSERT INTO exchanges (key, request, agent, receiver, task
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'open', ?7) ON CONFLICT (key) DO NOTHING";
 const BY_KEY: &str = "SELECT * FROM exchanges WHERE key = ?1";
 const LIKE: &str = "SELECT * FROM exchanges WHERE request = ?1 ORDER BY seq DESC LIMIT 1";
-/// Where a conversation has gone on since, it does not end there any more. What failed said nothing to it.
+/// Finds the newest exchange whose answer is still the end of its conversation: no later exchange continues it. Failed
+/// exchanges do not count as later ones, because they added nothing to the conversation.
 const ENDING: &str =
     "SELECT * FROM exchanges e WHERE e.reply = ?1 AND NOT EXISTS (SELECT 1 FROM exchanges later
         WHERE later.task = e.task AND later.agent = e.agent AND later.seq > e.seq AND later.state <> 'failed')
@@ -19,11 +20,10 @@ const SENT: &str = "UPDATE exchanges SET task = ?2, message = ?3, awaits = coale
 const ANSWERED: &str = "UPDATE exchanges SET state = 'answered', answer = ?2, reply = ?3
     WHERE key = ?1 AND state <> 'answered'";
 const FAILED: &str = "UPDATE exchanges SET state = 'failed' WHERE key = ?1 AND state = 'open'";
-/// The last word of the first turn in which whoever was asked has said one to the person since it heard the message:
-/// what it says before in that turn is followed by more, so the turn has to have ended, or the task has come to rest.
-/// A question is no last word; nor is what was given as the answer earlier in the same exchange of question and reply.
-/// Where the message replies to a question, only what comes after it counts: an agent that has asked may close its turn
-/// with a word about that.
+/// The last final text to the person in the first turn that has one since the agent read the awaited message. An
+/// earlier text of that turn may be followed by more, so the turn must have ended or the task must be idle. Questions
+/// do not count, nor does the answer of another exchange with the same awaited message. If the message of the exchange
+/// replies to a question, only later texts count: an agent that has asked may close its turn with a text about that.
 const ANSWER: &str = "SELECT said.id FROM exchanges mine JOIN messages asked ON asked.id = mine.awaits
         JOIN messages own ON own.id = mine.message
         JOIN messages said ON said.task = asked.task AND said.sender = asked.receiver
@@ -41,74 +41,73 @@ const PAUSED: &str =
     WHERE exchanges.key = ?1 AND agents.paused_at IS NOT NULL AND agents.ended_at IS NULL
     ORDER BY agents.id = exchanges.receiver DESC LIMIT 1";
 
-/// Every statement of this file.
+/// All statements of this file; tests check them against the schema.
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] =
     &[INSERT, BY_KEY, LIKE, ENDING, REPLY_TO, SENT, ANSWERED, FAILED, ANSWER, POSTED, PAUSED];
 
-/// A request that is to be written down before anything is sent.
+/// A request to store before its message is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewExchange {
-    /// What a repetition of the request is known by.
+    /// The key by which a repetition of the request is recognised.
     pub key: String,
-    /// The fingerprint of the conversation up to what is asked.
+    /// The fingerprint of the conversation up to this request.
     pub request: String,
-    /// Who the conversation is with.
+    /// The agent that the conversation is with.
     pub agent: AgentId,
-    /// Who the message is for.
+    /// The agent that gets the message.
     pub receiver: AgentId,
-    /// The task that it goes on with; none where it begins one.
+    /// The task that the request continues; `None` if it begins one.
     pub task: Option<TaskId>,
-    /// The message whose answer is waited for, if not the one that is sent.
+    /// The message whose answer the client waits for; `None` if it is the message that this request becomes.
     pub awaits: Option<MessageId>,
 }
 
-/// A request, and what has become of it.
+/// A stored request, and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    /// What a repetition of the request is known by.
+    /// The key by which a repetition of the request is recognised.
     pub key: String,
-    /// The fingerprint of the conversation up to what was asked.
+    /// The fingerprint of the conversation up to this request.
     pub request: String,
-    /// Who the conversation is with.
+    /// The agent that the conversation is with.
     pub agent: AgentId,
-    /// Who the message is for.
+    /// The agent that gets the message.
     pub receiver: AgentId,
-    /// The task; none where it begins one and was not sent yet.
+    /// `None` if the request begins a task and was not sent yet.
     pub task: Option<TaskId>,
-    /// The message that it became; none where it was not sent yet.
+    /// The message that the request became; `None` before it was sent.
     pub message: Option<MessageId>,
-    /// The message whose answer is waited for.
+    /// The message whose answer the client waits for.
     pub awaits: Option<MessageId>,
-    /// Where it stands.
     pub state: State,
-    /// The message that was given as its answer.
+    /// The message that was given as the answer.
     pub answer: Option<MessageId>,
-    /// When it was written down, in milliseconds.
+    /// When the request was stored, in milliseconds since 1970.
     pub created_at: i64,
 }
 
-/// Where an exchange stands.
+/// The state of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Nobody got the answer yet.
+    /// No client has got the answer yet.
     Open,
-    /// The answer was given.
+    /// A client has got the answer.
     Answered,
-    /// It was said that there is no answer.
+    /// A client was told that there is no answer.
     Failed,
 }
 
-/// An answer that was given.
+/// An answer that was given to a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Given {
-    /// The message.
+    /// The message that is the answer.
     pub answer: MessageId,
-    /// The fingerprint of the conversation up to it.
+    /// The fingerprint of the conversation up to the answer.
     pub reply: String,
 }
 
-/// Writes an exchange down, unless one has its key; gives the one that has it now.
+/// Stores an exchange unless its key exists already. Returns the exchange that the store has under the key.
 pub async fn insert(tx: &mut Tx, new: &NewExchange) -> Result<Option<Exchange>, Error> {
     let query = sqlx::query(INSERT).bind(&new.key).bind(&new.request).bind(new.agent.as_str());
     let query = query.bind(new.receiver.as_str()).bind(new.task.as_ref().map(TaskId::as_str));
@@ -123,7 +122,8 @@ pub async fn by_key(connection: &mut SqliteConnection, key: &str) -> Result<Opti
     row.as_ref().map(read).transpose()
 }
 
-/// The newest exchange in which the same was asked, with its number. Numbers are never used again, whatever is forgotten.
+/// Returns the newest exchange with this request fingerprint, and its number. Numbers are never reused, even after a
+/// task was forgotten.
 pub async fn like(
     connection: &mut SqliteConnection,
     request: &str,
@@ -132,7 +132,7 @@ pub async fn like(
     row.as_ref().map(|row| Ok((read(row)?, row.get("seq")))).transpose()
 }
 
-/// The fingerprint of a conversation up to the answer of the exchange that a message began.
+/// Returns the fingerprint of a conversation up to the answer of the exchange that a message began.
 pub async fn reply_to(
     connection: &mut SqliteConnection,
     message: &MessageId,
@@ -140,7 +140,7 @@ pub async fn reply_to(
     Ok(sqlx::query_scalar(REPLY_TO).bind(message.as_str()).fetch_optional(connection).await?)
 }
 
-/// The newest exchange at whose answer a conversation stands still.
+/// Returns the newest exchange whose answer ends a conversation with this fingerprint.
 pub async fn ending(connection: &mut SqliteConnection, reply: &str) -> Result<Option<Exchange>, Error> {
     let row = sqlx::query(ENDING).bind(reply).fetch_optional(connection).await?;
     row.as_ref().map(read).transpose()
@@ -166,13 +166,13 @@ pub async fn failed(tx: &mut Tx, key: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// The message that is the answer of an exchange.
+/// Returns the message that answers an exchange.
 pub async fn answer(connection: &mut SqliteConnection, key: &str) -> Result<Option<MessageId>, Error> {
     let id: Option<String> = sqlx::query_scalar(ANSWER).bind(key).fetch_optional(connection).await?;
     Ok(id.map(MessageId::new))
 }
 
-/// What the person has written under a key.
+/// Returns the task and the message that the person's post with this key became.
 pub async fn posted(
     connection: &mut SqliteConnection,
     key: &str,
@@ -183,7 +183,7 @@ pub async fn posted(
     }))
 }
 
-/// Of those that an exchange is with, one that is paused.
+/// Returns one of the agents of an exchange that is paused.
 pub async fn paused(connection: &mut SqliteConnection, key: &str) -> Result<Option<AgentId>, Error> {
     let id: Option<String> = sqlx::query_scalar(PAUSED).bind(key).fetch_optional(connection).await?;
     Ok(id.map(AgentId::new))

@@ -1,4 +1,4 @@
-//! Tables `holds` and `releases`: conversations that are parked, and from where on they were let go on.
+//! Tables `holds` and `releases`: the parked conversations, and the turn after which each was resumed.
 
 use super::{Conversation, Error, Tx};
 use polity_society::id::{AgentId, TaskId};
@@ -13,11 +13,11 @@ const RELEASED: &str = "INSERT INTO releases (agent, task, turn)
     VALUES (?1, ?2, coalesce((SELECT max(id) FROM turns WHERE agent = ?1 AND task = ?2), 0))
     ON CONFLICT DO UPDATE SET turn = excluded.turn";
 
-/// Every statement of this file.
+/// All statements of this file; tests check them against the schema.
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] = &[INSERT, HELD, RELEASE, RELEASED];
 
-/// Parks a conversation; says whether it was not parked before.
+/// Parks a conversation. Returns whether it was not parked before.
 pub async fn insert(tx: &mut Tx, conversation: &Conversation, reason: &str) -> Result<bool, Error> {
     let query = sqlx::query(INSERT).bind(conversation.agent.as_str()).bind(conversation.task.as_str());
     let done = query.bind(reason).bind(tx.now).execute(&mut tx.connection).await?;
@@ -25,13 +25,13 @@ pub async fn insert(tx: &mut Tx, conversation: &Conversation, reason: &str) -> R
     Ok(done.rows_affected() == 1)
 }
 
-/// Whether a conversation is parked, or its agent paused.
+/// Returns whether a conversation is parked or its agent paused.
 pub async fn held(connection: &mut SqliteConnection, conversation: &Conversation) -> Result<bool, Error> {
     let query = sqlx::query_scalar(HELD).bind(conversation.agent.as_str());
     Ok(query.bind(conversation.task.as_str()).fetch_one(connection).await?)
 }
 
-/// Lets the parked conversations of an agent go on; says which they are.
+/// Resumes the parked conversations of an agent, and returns them.
 pub async fn release(tx: &mut Tx, agent: &AgentId) -> Result<Vec<Conversation>, Error> {
     let rows = sqlx::query(RELEASE).bind(agent.as_str()).fetch_all(&mut tx.connection).await?;
     polity_points::point!("holds::released");

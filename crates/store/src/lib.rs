@@ -1,13 +1,16 @@
-//! Keeps a society in SQLite: one writer that commits in groups, many readers.
+//! Keeps a society in SQLite. One writer commits jobs in groups; many readers read.
 //!
-//! It is the only crate that speaks SQL, with `polity_artifacts::index`. It must not know turns, tools, prompts or models:
-//! it writes what it is told and reads it back. The path of a write: a caller hands [`Store::write`] a job; the writer
-//! runs the jobs that wait in one transaction, each behind a savepoint; after the commit it answers the callers, rings
+//! Only this crate and `polity_artifacts::index` contain SQL. It knows nothing about turns, tools, prompts or models:
+//! it stores and returns what its callers pass. The path of a write: a caller hands [`Store::write`] a job; the writer
+//! runs all waiting jobs in one transaction, each behind a savepoint. After the commit it answers the callers, rings
 //! the [`Bell`]s and announces the newest event.
 //!
-//! Functions over tables are free functions over `&mut Connection`, so that each of them can be part of any transaction.
+//! Functions over tables are free functions over `&mut Connection`, so each of them can be part of any transaction.
 
-#![expect(missing_docs, reason = "a function of a table and a column of a row are named after what SQL says")]
+#![expect(
+    missing_docs,
+    reason = "functions over a table and fields of a row are named like the SQL that they stand for"
+)]
 
 mod bell;
 mod clock;
@@ -66,124 +69,108 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use trouble::Trouble;
 
-/// Names which conversation a thing belongs to: an agent's part in one task. Only root has several.
+/// Identifies a conversation: one agent in one task. Only root has several.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Conversation {
-    /// The agent.
     pub agent: polity_society::id::AgentId,
-    /// The task.
     pub task: polity_society::id::TaskId,
 }
 
 static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
 
-/// What can go wrong with the database.
+/// An error of the database.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file cannot be opened or made.
+    /// The file cannot be opened or created.
     #[error(
         "failed to open the database {path}; {}",
         Trouble::of_sql(source).map_or("if it is damaged, restore a copy, or use another data directory", Trouble::advice)
     )]
     Open {
-        /// The file.
         path: PathBuf,
-        /// Why.
         #[source]
         source: sqlx::Error,
     },
     /// The file is damaged.
     #[error(
-        "the database {path} is damaged: {what}; `polity db check` tells more; restore a backup, or use another data \
-         directory"
+        "the database {path} is damaged: {what}; run `polity db check` for details; restore a backup, or use \
+         another data directory"
     )]
     Unsound {
-        /// The file.
         path: PathBuf,
-        /// What is wrong first of all.
+        /// The first damage that SQLite reports.
         what: String,
     },
-    /// The schema is one that this program does not know.
+    /// A newer version of polity wrote the file; this one does not know its schema.
     #[error(
         "the database {path} was written by a newer polity (schema {found}, this one knows up to {known}); \
          use that version, or another data directory"
     )]
     Newer {
-        /// The file.
         path: PathBuf,
         /// The newest migration in the file.
         found: i64,
-        /// The newest migration of this program.
+        /// The newest migration that this program knows.
         known: i64,
     },
-    /// The schema is not the one that this program reads, and whoever only reads does not change it.
+    /// The schema is older than this program's. A start that may write updates it; one that only reads does not.
     #[error(
         "the database {path} has an older schema, or none yet; start a polity on it once, which brings it up to date: \
          polity serve, or polity run"
     )]
-    Older {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The schema cannot be brought up to date.
+    Older { path: PathBuf },
+    /// A migration failed.
     #[error("failed to bring the schema of the database {path} up to date")]
     Migrate {
-        /// The file.
         path: PathBuf,
-        /// Why.
         #[source]
         source: MigrateError,
     },
-    /// A statement failed.
     #[error("failed to read or write the database{}", with_advice(Trouble::of_sql(.0)))]
     Sql(#[from] sqlx::Error),
     /// The bytes of an artifact could not be written.
     #[error("failed to store an artifact{}", with_advice(Some(Trouble::of_blob(.0))))]
     Blob(#[source] polity_artifacts::BlobError),
-    /// The bytes of an artifact cannot be given.
+    /// The bytes of an artifact could not be read.
     #[error("failed to read an artifact")]
     Content(#[source] polity_artifacts::BlobError),
-    /// A row holds what no version of this program writes.
+    /// A row contains something that no version of this program writes.
     #[error("damaged row in table {table}: {what}")]
     Damaged {
-        /// The table.
         table: &'static str,
-        /// What is wrong, and where.
+        /// What is wrong, with the id of the row.
         what: String,
     },
-    /// A write did not hit the rows that it had to.
+    /// A write did not change the expected number of rows.
     #[error("{what}: expected {expected} rows, hit {hit}")]
     WrongRows {
-        /// What was written.
+        /// The write, for example "ending a turn".
         what: &'static str,
-        /// How many rows it had to hit.
         expected: u64,
-        /// How many it hit.
         hit: u64,
     },
-    /// The transaction was not committed.
+    /// The transaction of the write was not committed.
     #[error("failed to commit: {0}")]
     Commit(String),
-    /// A write failed inside, without damage to others.
+    /// The job of a write panicked. Other jobs of the same transaction are not affected.
     #[error("a write panicked")]
     Panicked,
-    /// The writer has ended, because the daemon is ending.
+    /// The writer has ended, because the daemon is shutting down.
     #[error("the database is closed")]
     Closed,
-    /// Something was to be written where a data directory was opened for reading alone.
-    #[error(
-        "the data directory is open for reading alone; start a polity that writes: polity serve, or polity run"
-    )]
+    /// A write was requested, but the data directory was opened read-only.
+    #[error("the data directory is open read-only; start a polity that writes: polity serve, or polity run")]
     ReadOnly,
 }
 
-/// How an error goes on that lies with the machine.
+/// Returns what to append to an error message: advice for the person if the machine caused the error, else nothing.
 fn with_advice(trouble: Option<Trouble>) -> String {
     trouble.map_or_else(String::new, |trouble| format!("; {}", trouble.advice()))
 }
 
 impl Error {
-    /// Whether it lies with the disk or the operating system, and may pass: the same work is tried again then.
+    /// Returns whether the disk or the operating system caused the error. The same work may then succeed later, so
+    /// callers retry it.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Sql(error) => Trouble::of_sql(error).is_some(),
@@ -203,17 +190,17 @@ impl Error {
     }
 }
 
-/// How much a commit waits for the disk.
+/// When a commit counts as durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// What is acknowledged survives a power loss (`synchronous=FULL`).
+    /// An acknowledged write survives a power loss (`synchronous=FULL`).
     #[default]
     Full,
-    /// What is acknowledged survives a crash of the process (`synchronous=NORMAL`).
+    /// An acknowledged write survives a crash of the process, but perhaps not a power loss (`synchronous=NORMAL`).
     Normal,
 }
 
-/// What it means that there is no reader: after the end of the daemon there is none for anybody.
+/// Converts the error of the reader pool. The pool closes when the daemon shuts down.
 fn unread(error: sqlx::Error) -> Error {
     match error {
         sqlx::Error::PoolClosed => Error::Closed,
@@ -221,29 +208,29 @@ fn unread(error: sqlx::Error) -> Error {
     }
 }
 
-/// A cheap handle on the database.
+/// A handle on the database that is cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Store {
     readers: SqlitePool,
     writer: writer::Handle,
 }
 
-/// What the writer tells after each commit.
+/// What the writer announces after each commit.
 pub struct Signals {
-    /// Mailboxes that got something.
     pub bells: mpsc::UnboundedReceiver<Bell>,
     /// The number of the newest event.
     pub events: tokio::sync::watch::Receiver<i64>,
 }
 
-/// Readers are few: a page of rows takes well under a millisecond.
+/// The number of reader connections. Few are enough: reading a page of rows takes well under a millisecond.
 const READERS: u32 = 4;
 
 impl Store {
-    /// Opens the database in a data directory, makes or updates its schema, and starts the writer.
+    /// Opens the database of a data directory for writing, creates or migrates its schema, and starts the writer.
     pub async fn open(file: &Path, durability: Durability) -> Result<(Self, Signals), Error> {
         let open = |source| Error::of_file(file, source);
-        // SQLite gives the files beside it the rights of this one: what people tell a society is theirs.
+        // The file is private, because it holds what people tell the society. SQLite gives the files that it creates
+        // beside it the same permissions.
         create_private(file).map_err(|error| open(sqlx::Error::Io(error)))?;
         let options = SqliteConnectOptions::new()
             .filename(file)
@@ -268,8 +255,9 @@ impl Store {
         Ok((Self { readers, writer }, signals))
     }
 
-    /// Opens the database in a data directory for reading alone: it is not made, brought up to date or repaired. Gives
-    /// the number of the newest event, too. Another process may be writing to it.
+    /// Opens the database of a data directory read-only; also returns the number of the newest event.
+    ///
+    /// It does not create, migrate or repair the database. Another process may be writing to it.
     pub async fn open_to_read(file: &Path) -> Result<(Self, i64), Error> {
         let (options, mut connection) = database::open_to_read_with_options(file).await?;
         database::quick_check(&mut connection, file).await?;
@@ -285,18 +273,19 @@ impl Store {
         Ok((Self { readers, writer: writer::Handle::none() }, newest_event))
     }
 
-    /// A connection to read with.
+    /// Returns a connection for reading.
     pub async fn reader(&self) -> Result<sqlx::pool::PoolConnection<sqlx::Sqlite>, Error> {
         self.readers.acquire().await.map_err(unread)
     }
 
-    /// A connection that reads all that it reads as it is at one moment.
+    /// Begins a read transaction: all its reads see the database at the same moment.
     pub async fn moment(&self) -> Result<sqlx::Transaction<'static, sqlx::Sqlite>, Error> {
         self.readers.begin().await.map_err(unread)
     }
 
-    /// Runs a job in a write transaction, and returns once it is committed. The job runs to its end even if the
-    /// caller goes away; it must wait for nothing but the database.
+    /// Runs a job in a write transaction, and returns once the transaction is committed.
+    ///
+    /// The job runs to its end even if the caller is dropped. It must wait for nothing but the database.
     pub async fn write<T, F>(&self, job: F) -> Result<T, Error>
     where
         T: Send + 'static,
@@ -305,19 +294,20 @@ impl Store {
         self.writer.run(job).await
     }
 
-    /// Fails where the database was opened for reading alone.
+    /// Fails if the database was opened read-only.
     pub fn check_writable(&self) -> Result<(), Error> {
         self.writer.check()
     }
 
-    /// Records an event that stands for itself.
+    /// Records an event that comes with no other write.
     pub async fn note(&self, event: Event) -> Result<(), Error> {
         self.write(move |tx| Box::pin(async move { events::append(tx, &event).await })).await
     }
 
-    /// Waits until all that was asked for is written, and closes the database.
+    /// Waits until the writer has finished its queued jobs, and closes the database.
     pub async fn close(&self) {
-        // The last connection takes the log into the file, and a reader could not.
+        // The readers close first: the last connection to close moves the log (WAL) into the file, which a reader
+        // cannot do.
         self.readers.close().await;
         polity_points::point!("store::before_close");
         self.writer.close().await;
@@ -346,7 +336,7 @@ async fn migrate(connection: &mut SqliteConnection, file: &Path) -> Result<(), E
     }
 }
 
-/// Names a row that cannot be read.
+/// Builds the error for a damaged row.
 pub fn damaged(table: &'static str, id: &str, reason: impl std::fmt::Display) -> Error {
     Error::Damaged { table, what: format!("{id}: {reason}") }
 }

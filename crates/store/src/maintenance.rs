@@ -1,4 +1,4 @@
-//! What is done to a data directory beside running its society: looking for damage, backing up, freeing room.
+//! Work on a data directory that does not run its society: checks for damage, backups, freeing space.
 
 pub(crate) mod check;
 pub(crate) mod database;
@@ -17,45 +17,41 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The file of the database in a data directory.
+/// The database file in a data directory.
 pub const DATABASE: &str = "polity.db";
-/// The directory of artifacts' bytes in a data directory.
+/// The directory of blobs in a data directory.
 pub const ARTIFACTS: &str = "artifacts";
 
-/// Whether a directory holds a society, sound or not.
+/// Returns whether a directory contains a society, damaged or not.
 pub fn is_data_directory(path: &Path) -> bool {
     path.join(DATABASE).is_file()
 }
 
-/// Why something could not be done to a data directory.
+/// Why an operation on a data directory failed.
 #[derive(Debug, thiserror::Error)]
 pub enum MaintenanceError {
-    /// The database could not be read or written.
     #[error(transparent)]
     Database(#[from] Error),
-    /// The bytes of artifacts could not be read or written.
+    /// Blobs could not be read or written.
     #[error(transparent)]
     Blobs(#[from] BlobError),
-    /// There is something in the place of a backup.
-    #[error("{0} is there already; a backup is made where nothing is")]
+    /// The target path of a backup exists already.
+    #[error("{0} is there already; name a path that does not exist yet")]
     Taken(PathBuf),
-    /// A backup could not be written.
     #[error("cannot write the backup {path}")]
     Write {
-        /// Where it was to be.
+        /// The file or directory that could not be written.
         path: PathBuf,
-        /// Why.
         #[source]
         source: std::io::Error,
     },
 }
 
-/// Something that is damaged.
+/// Something damaged in a data directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// The file or directory, in the data directory.
+    /// The damaged file or directory, relative to the data directory.
     pub place: &'static str,
-    /// What is wrong with it.
     pub what: String,
 }
 
@@ -65,12 +61,10 @@ impl fmt::Display for Damage {
     }
 }
 
-/// Files, and how much room they take.
+/// A number of files, and the disk space that they take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
-    /// How many.
     pub files: u64,
-    /// How many bytes.
     pub bytes: u64,
 }
 
@@ -81,38 +75,37 @@ impl Amount {
     }
 }
 
-/// Whether the rows of a database were looked at.
+/// Whether a check has read the rows of a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rows {
-    /// So many were read.
+    /// The check has read this number of rows.
     Read(u64),
-    /// They are of an older schema, which only the program that wrote it reads.
+    /// The rows have an older schema, which only the version that wrote it can read.
     OfOlderSchema,
-    /// The database could not be read.
     Unreadable,
 }
 
-/// What a look at a data directory has shown.
+/// The result of a check of a data directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
-    /// What is damaged; nothing where all is good.
+    /// Everything that is damaged; empty if all is sound.
     pub damage: Vec<Damage>,
-    /// The rows of the database.
     pub rows: Rows,
-    /// The bytes of artifacts that are there.
+    /// The blobs that exist.
     pub stored: Amount,
-    /// Those of them that no row names. They harm nobody.
+    /// The blobs that no artifact refers to. They do no harm.
     pub unneeded: Amount,
 }
 
-/// Looks at everything in a data directory, and changes nothing. A daemon may be working in it.
+/// Checks everything in a data directory, and changes nothing. A daemon may be working in it.
 ///
 /// # Errors
 ///
-/// Where nothing can be said: the directory cannot be read, or a newer polity wrote it.
+/// Fails if no verdict is possible: the directory cannot be read, or a newer polity wrote it.
 pub async fn check(data: &Path) -> Result<Checked, MaintenanceError> {
     let store = BlobStore::as_it_is(data.join(ARTIFACTS));
-    // Before the rows: bytes come first and their row later, so what a row names now was there already.
+    // List the blobs before reading the rows, so that a blob whose row is written meanwhile does not count as unneeded.
+    // A blob is always stored before its row.
     let mut checked = Checked {
         damage: Vec::new(),
         rows: Rows::Unreadable,
@@ -126,14 +119,15 @@ pub async fn check(data: &Path) -> Result<Checked, MaintenanceError> {
         if needed.as_ref().is_some_and(|needed| !needed.contains_key(&blob.hash)) {
             checked.unneeded.add(blob);
         }
-        // Also where no row names them: equal bytes that come later would not be written again.
+        // Also check blobs that no row names: a blob with the same hash that is stored later would not be written
+        // again.
         if let Err(error) = store.read(&blob.hash).await {
             checked.damage.push(of_blob(&error, needed.as_ref().and_then(|needed| needed.get(&blob.hash))));
         }
     }
     let there: BTreeSet<&BlobHash> = listed.iter().map(|blob| &blob.hash).collect();
     for (hash, artifacts) in needed.iter().flatten().filter(|(hash, _)| !there.contains(hash)) {
-        // Stored since the list was made, or missing.
+        // Either stored after the list was made, or missing.
         if let Err(error) = store.read(hash).await {
             checked.damage.push(of_blob(&error, Some(artifacts)));
         }
@@ -141,12 +135,12 @@ pub async fn check(data: &Path) -> Result<Checked, MaintenanceError> {
     Ok(checked)
 }
 
-/// Looks at the structure of a database for two seconds at most, as a start does, and changes nothing. A daemon may be
+/// Checks the structure of a database for at most two seconds, as a start does, and changes nothing. A daemon may be
 /// working in it.
 ///
 /// # Errors
 ///
-/// Where a start would fail: the file is damaged or cannot be read, or a newer polity wrote it.
+/// Fails if a start would fail: the file is damaged or cannot be read, or a newer polity wrote it.
 pub async fn glance(data: &Path) -> Result<(), MaintenanceError> {
     let file = data.join(DATABASE);
     let mut connection = database::open_to_read(&file).await?;
@@ -156,7 +150,7 @@ pub async fn glance(data: &Path) -> Result<(), MaintenanceError> {
     Ok(database::quick_check(&mut connection, &file).await?)
 }
 
-/// Bytes that artifacts need, where that can be told.
+/// The blobs that artifacts need, with these artifacts.
 type Needed = BTreeMap<BlobHash, Vec<ArtifactId>>;
 
 async fn check_database(file: &Path, checked: &mut Checked) -> Result<Option<Needed>, MaintenanceError> {
@@ -184,7 +178,7 @@ async fn check_database(file: &Path, checked: &mut Checked) -> Result<Option<Nee
     }
     let needed = match (checked.rows, check::blobs(&mut connection).await) {
         (Rows::Read(_), Ok(needed)) => Some(needed),
-        // What else is wrong with the table has been told.
+        // The checks above have reported why the table cannot be read.
         (Rows::OfOlderSchema | Rows::Unreadable, _) | (_, Err(_)) => None,
     };
     checked.damage.extend(problems.into_iter().map(of_database));
@@ -200,24 +194,25 @@ fn of_blob(error: &BlobError, artifacts: Option<&Vec<ArtifactId>>) -> Damage {
     Damage { place: ARTIFACTS, what }
 }
 
-/// What is in a backup.
+/// The result of a backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackedUp {
-    /// The size of the database in bytes.
+    /// The size of the copied database in bytes.
     pub database: u64,
-    /// The bytes of artifacts.
+    /// The blobs that were copied.
     pub stored: Amount,
-    /// What is missing, because it was damaged.
+    /// The damaged blobs, which were left out.
     pub damage: Vec<Damage>,
 }
 
-/// Makes a data directory that holds what another one holds at this moment; a daemon may be working in that one. It is
-/// whole, or it is not there. The caller sees to it that nobody frees room meanwhile.
+/// Copies the current state of a data directory into a new one; a daemon may be working in the old one.
+///
+/// The backup is complete or does not appear. The caller must ensure that nobody frees space meanwhile.
 ///
 /// # Errors
 ///
-/// Where there is something in its place, the database is damaged, or it cannot be written. Damaged bytes of single
-/// artifacts are left out and told.
+/// Fails if the target exists, the database is damaged, or the backup cannot be written. Damaged blobs do not fail it;
+/// they are left out and reported.
 pub async fn back_up(data: &Path, to: &Path) -> Result<BackedUp, MaintenanceError> {
     if std::fs::symlink_metadata(to).is_ok() {
         return Err(MaintenanceError::Taken(to.to_owned()));
@@ -235,7 +230,7 @@ pub async fn back_up(data: &Path, to: &Path) -> Result<BackedUp, MaintenanceErro
         Err(error) => Err(error),
     };
     if done.is_err() {
-        // The failure is the one to tell; the name says what is left.
+        // Report the first failure, not this one. If the removal fails, the directory's name tells what it is.
         let _ = std::fs::remove_dir_all(&unfinished);
     }
     done
@@ -245,7 +240,7 @@ async fn fill(data: &Path, backup: &Path) -> Result<BackedUp, MaintenanceError> 
     let (file, copy) = (data.join(DATABASE), backup.join(DATABASE));
     let mut connection = database::open_to_read(&file).await?;
     database::copy(&mut connection, &file, &copy).await?;
-    // What the copy names, not what has come since.
+    // Copy the blobs that the copied database names. Later ones are not part of the backup.
     let mut connection = database::open_to_read(&copy).await?;
     let needed = check::blobs(&mut connection).await?;
     let from = BlobStore::as_it_is(data.join(ARTIFACTS));
@@ -264,7 +259,7 @@ async fn fill(data: &Path, backup: &Path) -> Result<BackedUp, MaintenanceError> 
     Ok(BackedUp { database, stored, damage })
 }
 
-/// Gives a backup its name, when all of it is on the disk.
+/// Renames the finished backup to its final name, after syncing it to the disk.
 fn finish(unfinished: &Path, to: &Path) -> std::io::Result<()> {
     let sync = |directory: &Path| std::fs::File::open(directory)?.sync_all();
     sync(unfinished)?;
@@ -275,19 +270,18 @@ fn finish(unfinished: &Path, to: &Path) -> std::io::Result<()> {
     sync(parent.unwrap_or(Path::new(".")))
 }
 
-/// Whether what is found is removed.
+/// Whether the unneeded things are removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// It is.
     Remove,
-    /// It is only counted.
+    /// They are only counted.
     Count,
 }
 
-/// What is no longer wanted.
+/// What counts as unneeded.
 #[derive(Clone, Copy, Debug)]
 pub struct Unwanted {
-    /// How long nothing may have happened in a task before its artifacts go; never where there is no time.
+    /// How long a task must have been idle before its artifacts are removed; `None` keeps them for ever.
     pub idle_for: Option<Duration>,
     /// How long events are kept.
     pub retention: Retention,
@@ -296,11 +290,11 @@ pub struct Unwanted {
 /// What was freed, or would be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Freed {
-    /// Artifacts of tasks that are long over.
+    /// Artifacts of tasks that ended long ago.
     pub artifacts: u64,
-    /// Bytes that no artifact needs, or would need.
+    /// Blobs that no remaining artifact needs.
     pub stored: Amount,
-    /// Events that have had their time.
+    /// Events that have expired.
     pub events: u64,
     /// The size of the database before, in bytes.
     pub database_before: u64,
@@ -308,12 +302,13 @@ pub struct Freed {
     pub database_after: u64,
 }
 
-/// Frees the room that nobody needs: bytes without an artifact, events that have had their time, and, where that is
-/// wanted, artifacts of tasks that are long over. The caller sees to it that no other process has the directory.
+/// Frees space: removes blobs without an artifact, expired events and, if requested, artifacts of tasks that ended long
+/// ago. The caller must ensure that no other process uses the directory.
 ///
 /// # Errors
 ///
-/// Where the directory cannot be read or written. What was removed until then stays removed; nothing is half done.
+/// Fails if the directory cannot be read or written. Whatever was removed before the failure stays removed; nothing is
+/// left half done.
 pub async fn free(data: &Path, unwanted: &Unwanted, mode: Mode) -> Result<Freed, MaintenanceError> {
     let file = data.join(DATABASE);
     let size = || std::fs::metadata(&file).map_or(0, |file| file.len());
@@ -337,8 +332,8 @@ async fn free_in(
     let now = clock::now();
     let mut events = 0;
     if mode == Mode::Remove {
-        // First, because what was said is forgotten only where that is not enough, and so that the bytes of what goes
-        // with it go too.
+        // Do this first: tasks are forgotten only if removing events is not enough, and the blobs of a forgotten task
+        // are removed below.
         events = remove_expired(store, unwanted.retention, now).await?;
         if let Some(most) = unwanted.retention.max_database_bytes {
             keep_within(store, most).await?;
@@ -360,7 +355,7 @@ async fn free_in(
             freed.events = database::count_expired(&mut reader, &unwanted.retention, now).await?;
         }
         Mode::Remove => {
-            // Rows before their bytes, so that no row is left without.
+            // Remove rows before their blobs, so that no row lacks its blob.
             store.write(move |tx| Box::pin(async move { unneeded::remove(tx, &going).await })).await?;
             freed.events = events;
         }
@@ -377,8 +372,8 @@ async fn free_in(
     Ok(freed)
 }
 
-/// Removes the events that have had their time, a transaction after the other; says how many. A society may be running.
-/// Their age is counted until `now` (milliseconds since 1970).
+/// Removes expired events, in one transaction after another, and returns how many. A society may be running. `now` is
+/// the time to which their age is counted, in milliseconds since 1970.
 pub async fn remove_expired(store: &Store, retention: Retention, now: i64) -> Result<u64, Error> {
     let mut removed = 0;
     loop {
@@ -393,18 +388,18 @@ pub async fn remove_expired(store: &Store, retention: Retention, now: i64) -> Re
     }
 }
 
-/// How long what the person has stored may wait to be sent to somebody, in milliseconds: a day.
+/// How long an artifact of the person may remain unsent, in milliseconds: a day.
 const UNSENT_FOR: i64 = 24 * 60 * 60 * 1000;
 
-/// Removes what the person has stored more than a day ago and sent to nobody; says how much. A society may be running: the
-/// bytes stay until [`free`] finds that nothing needs them.
+/// Removes the artifacts that the person stored more than a day ago and sent to nobody, and returns how many. A society
+/// may be running. The blobs stay until [`free`] finds that nothing needs them.
 pub async fn remove_unsent(store: &Store, now: i64) -> Result<u64, Error> {
     let since = now.saturating_sub(UNSENT_FOR);
     store.write(move |tx| Box::pin(async move { unneeded::remove_strays(tx, since).await })).await
 }
 
-/// Forgets the oldest tasks that are over, one transaction each, while the database is larger than its bound; says how
-/// many. A society may be running.
+/// Forgets the oldest ended tasks, one per transaction, while the database is larger than `most` bytes. Returns how
+/// many it has forgotten. A society may be running.
 pub async fn keep_within(store: &Store, most: u64) -> Result<u64, Error> {
     let mut forgotten = 0;
     loop {
@@ -413,7 +408,7 @@ pub async fn keep_within(store: &Store, most: u64) -> Result<u64, Error> {
         drop(reader);
         let write = store.write(move |tx| Box::pin(async move { forget::forget(tx, oldest).await }));
         if !write.await? {
-            // Somebody went on with it meanwhile: the next look, in an hour, finds another.
+            // Somebody continued the task meanwhile. The next check, in an hour, finds another one.
             return Ok(forgotten);
         }
         polity_points::point!("retention::forgotten");

@@ -1,4 +1,4 @@
-//! Table `messages`: inbox and outbox.
+//! Table `messages`: the mailboxes of all parties, and everything that they were ever sent.
 
 use super::{Conversation, Error, Tx, damaged};
 use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
@@ -14,7 +14,7 @@ use sqlx::types::Json;
 use sqlx::{Row, SqliteConnection};
 use std::collections::BTreeSet;
 
-/// Also after the newest of a task that was forgotten: a number is never given twice.
+/// The next number. It also exceeds the numbers of messages of forgotten tasks, so that no number is given twice.
 const NEXT: &str = "SELECT max(coalesce((SELECT max(seq) FROM messages), 0),
     coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'messages'), 0)) + 1";
 const INSERT: &str =
@@ -23,13 +23,13 @@ const INSERT: &str =
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
     (SELECT id FROM turns WHERE agent = ?4 AND task = ?3 AND state = 'open'))";
 const GET: &str = "SELECT * FROM messages WHERE id = ?1";
-// Indexes are named where SQLite would take one over the whole past of an agent.
+// A statement names its index if SQLite would otherwise scan the whole past of an agent.
 const FIRST_QUEUED: &str = "SELECT * FROM messages INDEXED BY messages_waiting
     WHERE receiver = ?1 AND task = ?2 AND state = 'queued' ORDER BY seq LIMIT 1";
 const ANY_QUEUED: &str = "SELECT EXISTS (SELECT 1 FROM messages INDEXED BY messages_waiting
     WHERE receiver = ?1 AND task = ?2 AND state = 'queued')";
-/// The numbers from the first to the last that waits are at least as many as wait; only where they are not fewer than the
-/// limit is it counted.
+/// Counts the queued messages of a mailbox. The span from the lowest to the highest number is an upper bound. Rows are
+/// counted only if the span reaches the limit ?3.
 const QUEUED: &str =
     "SELECT CASE WHEN span < ?3 THEN span ELSE (SELECT count(*) FROM messages INDEXED BY messages_waiting
         WHERE receiver = ?1 AND task = ?2 AND state = 'queued') END
@@ -38,8 +38,8 @@ const QUEUED: &str =
         - (SELECT min(seq) FROM messages INDEXED BY messages_waiting
             WHERE receiver = ?1 AND task = ?2 AND state = 'queued') + 1 AS span)";
 const TAKE: &str = "UPDATE messages SET state = 'in_turn', turn = ?2 WHERE id = ?1 AND state = 'queued'";
-/// What a turn has taken in and its model was not asked about yet, and what waits, each oldest first; of both no more than
-/// matters.
+/// The sizes of the messages that a turn has taken in but its model has not seen (at most ?4), and of the queued
+/// messages (at most ?5), both oldest first.
 const MAIL: &str = "WITH counted (seq, unseen) AS (
         SELECT * FROM (SELECT m.seq, 1 FROM records r INDEXED BY records_of_turn CROSS JOIN messages m ON m.id = r.message
             WHERE r.turn = ?3 ORDER BY r.seq DESC LIMIT ?4)
@@ -53,7 +53,8 @@ const MAIL: &str = "WITH counted (seq, unseen) AS (
 const TAKE_THROUGH: &str = "UPDATE messages INDEXED BY messages_waiting SET state = 'in_turn', turn = ?3
     WHERE receiver = ?1 AND task = ?2 AND state = 'queued' AND seq <= ?4 RETURNING seq, id";
 const SETTLE: &str = "UPDATE messages SET state = ?2 WHERE turn = ?1 AND state = 'in_turn'";
-/// An answer that is given in the middle of a turn ends no wait before that turn ends.
+/// Marks a request as answered. `answered_in` is the open turn of the answering agent, if it has one: the asker keeps
+/// waiting until that turn has ended.
 const ANSWER: &str = "UPDATE messages SET answered_by = ?2, answered_in = (SELECT turns.id FROM turns
         WHERE turns.agent = messages.receiver AND turns.task = messages.task AND turns.state = 'open')
     WHERE id = ?1 AND answered_by IS NULL";
@@ -66,8 +67,9 @@ const MARK_REMINDED: &str = "UPDATE messages SET reminded = 1 WHERE id IN (SELEC
 const SETTLE_INTERIM: &str = "UPDATE messages SET finality = 'final' WHERE id = ?1 AND finality = 'interim'";
 const FAIL: &str = "UPDATE messages SET state = 'failed'
     WHERE id = ?1 AND answered_by IS NULL AND state IN ('in_turn', 'done')";
-/// What was not read yet cannot be answered; whether the person has read something nobody knows. The person can still be
-/// answered where a turn has failed.
+/// The open requests to a party in a task. An agent can answer only what it has read. For the person queued requests
+/// count too, because nobody knows what a person has read. A request of the person stays open even if the turn that
+/// read it failed.
 const OPEN_TO: &str = "SELECT id, sender, on_behalf_of FROM messages INDEXED BY messages_open_requests
     WHERE receiver = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL
     AND (state IN ('in_turn', 'done') OR state = 'failed' AND sender = 'user' OR state = 'queued' AND receiver = 'user')
@@ -78,8 +80,8 @@ const CHAIN: &str = "WITH RECURSIVE chain (id, depth) AS (
         SELECT on_behalf_of, 1 FROM messages WHERE id = ?1
         UNION ALL SELECT m.on_behalf_of, chain.depth + 1 FROM messages m JOIN chain ON m.id = chain.id WHERE chain.depth < 100)
     SELECT id FROM chain WHERE id IS NOT NULL ORDER BY depth";
-/// The open requests of an agent, those that were answered in a turn that goes on, and what it has sent to itself for
-/// later: on whose behalf each is.
+/// The requests on whose behalf an agent waits for something. It waits for answers to its open requests, for the end of
+/// turns that have answered its requests, and for delayed messages that it sent to itself.
 const PENDING: &str = "SELECT on_behalf_of AS request FROM messages INDEXED BY messages_asked
     WHERE sender = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL AND receiver <> ?1
     AND state IN ('delayed', 'queued', 'in_turn', 'done')
@@ -87,13 +89,13 @@ const PENDING: &str = "SELECT on_behalf_of AS request FROM messages INDEXED BY m
     WHERE sender = ?1 AND task = ?2 AND answered_in IS NOT NULL
     UNION SELECT about FROM messages INDEXED BY messages_delayed
     WHERE state = 'delayed' AND sender = ?1 AND receiver = ?1 AND task = ?2";
-/// The answers, reports and notices in a mailbox, by the request that its owner made.
+/// The requests on whose behalf an agent had asked for the answers, reports and notices that are queued for it.
 const UNHEARD: &str = "SELECT DISTINCT (SELECT asked.on_behalf_of FROM messages asked
         WHERE asked.id = coalesce(news.in_reply_to ->> 0, news.about) AND asked.sender = news.receiver) AS request
     FROM messages news INDEXED BY messages_unheard
     WHERE news.receiver = ?1 AND news.task = ?2 AND news.state = 'queued'
     AND (news.in_reply_to IS NOT NULL OR news.about IS NOT NULL OR news.sender = 'system')";
-/// What one has told the other since a message was accepted.
+/// The messages from one party to another after the message with number ?4, newest first.
 const TOLD_SINCE: &str = "SELECT * FROM messages INDEXED BY messages_between
     WHERE task = ?3 AND sender = ?1 AND receiver = ?2 AND seq > ?4 ORDER BY seq DESC LIMIT 1000";
 const FIRST_BETWEEN: &str = "SELECT id FROM messages INDEXED BY messages_between
@@ -106,20 +108,21 @@ const OWED: &str = "SELECT id, sender, reminded FROM messages INDEXED BY message
 const PROVISIONAL: &str = "SELECT * FROM messages INDEXED BY messages_between
     WHERE task = ?2 AND sender = ?1 AND receiver = 'user' AND expects = 'nothing' AND type <> 'status_report'
     ORDER BY seq DESC LIMIT 1";
-/// The newest message from one agent to another.
+/// The number of the newest message from one agent to another.
 const NEWEST_BETWEEN: &str = "SELECT seq FROM messages INDEXED BY messages_between
     WHERE task = ?3 AND sender = ?1 AND receiver = ?2 ORDER BY seq DESC LIMIT 1";
-/// The newest message of an agent to, and from, somebody else than the other one of a pair; the system counts as nobody.
+/// The newest message that an agent exchanged with any party other than the second agent of a pair: as sender, and as
+/// receiver. Notices of the system do not count.
 const SENT_ELSEWHERE: &str = "SELECT max(seq) FROM messages INDEXED BY messages_between
     WHERE task = ?3 AND sender = ?1 AND receiver NOT IN (?1, ?2)";
 const HEARD_ELSEWHERE: &str = "SELECT max(seq) FROM messages INDEXED BY messages_heard
     WHERE task = ?3 AND receiver = ?1 AND sender NOT IN (?1, ?2, 'system')";
-/// What an agent stored and whom it hired is work too; not where the clock was set back since, because nothing can be
-/// told to be younger then.
+/// When an agent last stored an artifact or hired an agent, which also counts as work. Times later than ?3 (now) do not
+/// count: the clock was set back, and no new message could be later than they are.
 const OTHER_WORK: &str =
     "SELECT max(coalesce((SELECT max(created_at) FROM artifacts WHERE owner = ?1 AND task = ?2 AND created_at <= ?3), 0),
     coalesce((SELECT max(created_at) FROM agents WHERE parent = ?1 AND task = ?2 AND created_at <= ?3), 0))";
-/// The senders of the messages between a pair, newest first; no more than matter for the largest sensible limit.
+/// The senders of the messages between two agents, newest first. The limit is above any sensible `maxPairExchanges`.
 const BETWEEN: &str = "SELECT sender FROM (
     SELECT seq, sender FROM messages INDEXED BY messages_between
     WHERE task = ?3 AND sender = ?1 AND receiver = ?2 AND seq > ?4 AND created_at >= ?5
@@ -135,7 +138,8 @@ const WAITS: &str = "SELECT m.sender, m.receiver, m.id FROM messages m INDEXED B
 const BUSY: &str = "SELECT agent FROM turns WHERE task = ?1 AND state = 'open'
     UNION SELECT receiver FROM messages INDEXED BY messages_unread
     WHERE task = ?1 AND state IN ('queued', 'delayed')";
-/// Accepted later than it is now: the clock was set back. How much of the delay is over nobody knows, so it begins again.
+/// Restarts the delay of each message that was accepted later than ?1 (now): the clock was set back, so nobody knows
+/// how much of the delay has passed.
 const REDATE: &str = "UPDATE messages SET due_at = ?1 + (due_at - created_at), created_at = ?1
     WHERE state = 'delayed' AND created_at > ?1";
 const DUE: &str = "UPDATE messages SET state = 'queued' WHERE state = 'delayed' AND due_at <= ?1
@@ -157,7 +161,7 @@ const SHOWN: &str =
 const QUESTIONS: &str = "SELECT * FROM messages INDEXED BY messages_open_requests WHERE task = ?1 AND receiver = 'user' AND expects = 'answer'
     AND answered_by IS NULL AND state <> 'failed' ORDER BY seq";
 
-/// Every statement of this file.
+/// All statements of this file; tests check them against the schema.
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] = &[
     NEXT,
@@ -206,7 +210,7 @@ pub(super) const STATEMENTS: &[&str] = &[
     QUESTIONS,
 ];
 
-/// The id that the next accepted message gets. Only a write transaction may ask: nobody else is accepting then.
+/// Returns the id for the next accepted message. It needs a write transaction, so that nobody else gets the same id.
 pub async fn next_id(tx: &mut Tx) -> Result<MessageId, Error> {
     let sequence: i64 = sqlx::query_scalar(NEXT).fetch_one(&mut tx.connection).await?;
     Ok(MessageId::from_sequence(sequence))
@@ -224,7 +228,7 @@ pub async fn insert(tx: &mut Tx, message: &Message) -> Result<(), Error> {
         Body::Notice(notice) => (NOTICE, serde_json::to_string(notice), [].as_slice()),
     };
     let body = body.map_err(|error| damaged("messages", message.id.as_str(), error))?;
-    // A delay that has passed already is none.
+    // A due time that has passed means no delay.
     let due_at = message.due_at.filter(|due_at| *due_at > tx.now);
     sqlx::query(INSERT)
         .bind(sequence)
@@ -265,7 +269,7 @@ pub async fn get(connection: &mut SqliteConnection, id: &MessageId) -> Result<Op
     row.as_ref().map(read).transpose()
 }
 
-/// A message that must be there, and where it stands.
+/// Returns a message that must exist, and its state.
 pub async fn with_state(
     connection: &mut SqliteConnection,
     id: &MessageId,
@@ -275,7 +279,7 @@ pub async fn with_state(
     Ok((read(&row)?, state(&row)))
 }
 
-/// Where the message of a row stands: that it has its answer is noted beside.
+/// Returns the state of the message in a row. Whether it was answered is stored in another column, `answered_by`.
 pub(crate) fn state(row: &SqliteRow) -> MessageState {
     if row.get::<Option<String>, _>("answered_by").is_some() {
         return MessageState::Answered;
@@ -285,7 +289,7 @@ pub(crate) fn state(row: &SqliteRow) -> MessageState {
     MessageState::ALL.into_iter().find(|known| known.as_str() == name).unwrap_or(MessageState::Done)
 }
 
-/// The message that has waited longest in a mailbox.
+/// Returns the oldest queued message of a mailbox.
 pub async fn first_queued(
     connection: &mut SqliteConnection,
     mailbox: &Conversation,
@@ -299,7 +303,7 @@ pub async fn any_queued(connection: &mut SqliteConnection, mailbox: &Conversatio
     Ok(query.fetch_one(connection).await?)
 }
 
-/// How many messages wait in a mailbox; where it cannot be as many as `limit`, no more than that many.
+/// Counts the queued messages of a mailbox. A result below `limit` may be too high; others are exact.
 pub async fn queued(
     connection: &mut SqliteConnection,
     mailbox: &Conversation,
@@ -310,7 +314,7 @@ pub async fn queued(
     Ok(query.fetch_one(connection).await.map(i64::unsigned_abs)?)
 }
 
-/// Moves one message into a turn.
+/// Moves one queued message into a turn.
 pub async fn take(tx: &mut Tx, id: &MessageId, turn: i64) -> Result<(), Error> {
     let done = sqlx::query(TAKE).bind(id.as_str()).bind(turn).execute(&mut tx.connection).await?;
     polity_points::point!("messages::taken");
@@ -321,7 +325,7 @@ pub async fn take(tx: &mut Tx, id: &MessageId, turn: i64) -> Result<(), Error> {
     Ok(())
 }
 
-/// The size of a message, as far as its rows tell.
+/// The size of a message, computed from its rows alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     /// Characters of its body.
@@ -332,17 +336,19 @@ pub struct Size {
     pub attached: u64,
 }
 
-/// What the next request of a turn could show for the first time.
+/// The messages that the next request of a turn could show to the model for the first time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mail {
-    /// What the turn has taken in since its model was last asked.
+    /// Messages that the turn has taken in since it last asked its model.
     pub unseen: Vec<Size>,
-    /// What waits, oldest first, with its number; no more than could be taken in.
+    /// Queued messages with their numbers, oldest first.
     pub waiting: Vec<(i64, Size)>,
 }
 
-/// Looks at what a turn could show next, at most so many messages. `unseen` is the number of messages that the turn's
-/// model was not asked about yet; of an attached text, `inline_text_chars` count.
+/// Reads the sizes of the messages that a turn could show next.
+///
+/// `unseen` is the number of messages that the turn has taken in since it last asked its model. `at_most` bounds the
+/// queued messages in the result. Of an attached text, at most `inline_text_chars` count.
 pub async fn mail(
     connection: &mut SqliteConnection,
     mailbox: &Conversation,
@@ -364,7 +370,8 @@ pub async fn mail(
     Ok(mail)
 }
 
-/// Moves what waits in a mailbox into a turn, oldest first, up to the message of this number.
+/// Moves the queued messages of a mailbox into a turn, up to the message with number `last`. Returns their ids, oldest
+/// first.
 pub async fn take_through(
     tx: &mut Tx,
     mailbox: &Conversation,
@@ -380,16 +387,15 @@ pub async fn take_through(
     Ok(taken.into_iter().map(|(_, id)| MessageId::new(id)).collect())
 }
 
-/// How the messages of a turn end.
+/// The state in which the messages of a turn end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settled {
-    /// They were worked on.
+    /// The turn has worked on them.
     Done,
-    /// The turn failed.
     Failed,
 }
 
-/// Ends the messages of a turn; says how many there were.
+/// Sets the final state of the messages of a turn, and returns how many there were.
 pub async fn settle(tx: &mut Tx, turn: i64, settled: Settled) -> Result<u64, Error> {
     let state = match settled {
         Settled::Done => "done",
@@ -400,21 +406,22 @@ pub async fn settle(tx: &mut Tx, turn: i64, settled: Settled) -> Result<u64, Err
     Ok(done.rows_affected())
 }
 
-/// Notes that a request has its answer. The first answer counts.
+/// Notes the answer of a request. Only the first answer is stored.
 pub async fn answer(tx: &mut Tx, request: &MessageId, answer: &MessageId) -> Result<(), Error> {
     sqlx::query(ANSWER).bind(request.as_str()).bind(answer.as_str()).execute(&mut tx.connection).await?;
     polity_points::point!("messages::answered");
     Ok(())
 }
 
-/// Notes that a message that was read will not be answered.
+/// Notes that nobody will answer a message that was read.
 pub async fn fail(tx: &mut Tx, id: &MessageId) -> Result<(), Error> {
     sqlx::query(FAIL).bind(id.as_str()).execute(&mut tx.connection).await?;
     polity_points::point!("messages::failed");
     Ok(())
 }
 
-/// Notes that a turn has ended: what was answered in it is awaited no longer. Gives those who still waited.
+/// Notes that a turn has ended, so nobody waits any longer for what was answered in it. Returns the conversations that
+/// were still waiting.
 pub async fn release(tx: &mut Tx, turn: i64) -> Result<Vec<Conversation>, Error> {
     let rows = sqlx::query(RELEASE).bind(turn).fetch_all(&mut tx.connection).await?;
     polity_points::point!("messages::released");
@@ -425,7 +432,7 @@ pub async fn release(tx: &mut Tx, turn: i64) -> Result<Vec<Conversation>, Error>
     Ok(rows.iter().map(read).collect())
 }
 
-/// Notes that a request stays without an answer.
+/// Notes that a request will stay unanswered.
 pub async fn give_up(tx: &mut Tx, id: &MessageId) -> Result<(), Error> {
     sqlx::query(GIVE_UP).bind(id.as_str()).execute(&mut tx.connection).await?;
     polity_points::point!("messages::given_up");
@@ -439,14 +446,14 @@ pub async fn mark_reminded(tx: &mut Tx, ids: &BTreeSet<MessageId>) -> Result<(),
     Ok(())
 }
 
-/// Notes that what the person was told as interim is the last word.
+/// Notes that an interim message to the person turned out to be the last word.
 pub async fn settle_interim(tx: &mut Tx, id: &MessageId) -> Result<(), Error> {
     sqlx::query(SETTLE_INTERIM).bind(id.as_str()).execute(&mut tx.connection).await?;
     polity_points::point!("messages::interim_settled");
     Ok(())
 }
 
-/// The open requests that an agent has read in a task, oldest first.
+/// Returns the open requests that an agent has read in a task, oldest first.
 pub async fn open_requests(
     connection: &mut SqliteConnection,
     mailbox: &Conversation,
@@ -469,7 +476,7 @@ pub async fn open_requests(
     Ok(requests)
 }
 
-/// The requests of these ids, oldest first.
+/// Returns the requests with these ids, oldest first.
 pub async fn requests<'i>(
     connection: &mut SqliteConnection,
     ids: impl Iterator<Item = &'i MessageId>,
@@ -488,12 +495,12 @@ pub async fn requests<'i>(
     Ok(rows.iter().map(read).collect())
 }
 
-/// What an agent waits for in a task.
+/// Returns what an agent waits for in a task.
 pub async fn pending(connection: &mut SqliteConnection, asker: &Conversation) -> Result<Vec<Pending>, Error> {
     waits_of(connection, PENDING, asker).await
 }
 
-/// The answers, reports and notices that wait in an agent's mailbox: what it says now, it says without knowing them.
+/// Returns the queued answers, reports and notices of a mailbox: the agent does not know them yet.
 pub async fn unheard(
     connection: &mut SqliteConnection,
     mailbox: &Conversation,
@@ -511,7 +518,7 @@ async fn waits_of(
     Ok(requests.into_iter().map(|request| Pending { on_behalf_of: request.map(MessageId::new) }).collect())
 }
 
-/// The newest message with this text that was sent for all of these requests, or about them.
+/// Returns the newest message with this text that answers, or is about, all of these requests.
 pub async fn said_before(
     connection: &mut SqliteConnection,
     sender: &Conversation,
@@ -533,7 +540,7 @@ pub async fn said_before(
     Ok(None)
 }
 
-/// The first message from one agent to another in a task.
+/// Returns the id of the first message from one agent to another in a task.
 pub async fn first_between(
     connection: &mut SqliteConnection,
     from: &AgentId,
@@ -544,7 +551,7 @@ pub async fn first_between(
     Ok(id.map(MessageId::new))
 }
 
-/// The message that an agent has sent to the person in a turn and that says exactly this.
+/// Returns the id of the message with exactly this payload that an agent has sent to the person in a turn.
 pub async fn sent_to_person(
     connection: &mut SqliteConnection,
     sender: &Conversation,
@@ -555,7 +562,7 @@ pub async fn sent_to_person(
     for row in &query.fetch_all(connection).await? {
         let message = read(row)?;
         let Body::Payload(mut said) = message.body else { continue };
-        // What the system has added was not said.
+        // The system added these fields; the agent did not send them.
         said.fields.shift_remove(RESULT);
         said.fields.shift_remove(SCHEMA_ERRORS);
         if said == *payload {
@@ -565,7 +572,7 @@ pub async fn sent_to_person(
     Ok(None)
 }
 
-/// The requests that an agent has heard in turns that are over, and has not answered, oldest first.
+/// Returns the requests that an agent has read in ended turns but not answered, oldest first.
 pub async fn owed(connection: &mut SqliteConnection, mailbox: &Conversation) -> Result<Vec<Owed>, Error> {
     let query = sqlx::query(OWED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
     let rows = query.fetch_all(connection).await?;
@@ -577,7 +584,7 @@ pub async fn owed(connection: &mut SqliteConnection, mailbox: &Conversation) -> 
     Ok(rows.iter().map(read).collect())
 }
 
-/// What an agent last told the person in a task.
+/// Returns what an agent last told the person in a task; questions and status reports do not count.
 pub async fn last_told_user(
     connection: &mut SqliteConnection,
     sender: &Conversation,
@@ -591,7 +598,7 @@ pub async fn last_told_user(
     }))
 }
 
-/// Puts what is due into the mailboxes; says which. Where the clock was set back, delays begin anew.
+/// Moves due messages into the mailboxes, and returns these. Restarts delays if the clock was set back.
 pub async fn deliver_due(tx: &mut Tx) -> Result<Vec<Conversation>, Error> {
     sqlx::query(REDATE).bind(tx.now).execute(&mut tx.connection).await?;
     let rows = sqlx::query(DUE).bind(tx.now).fetch_all(&mut tx.connection).await?;
@@ -599,18 +606,18 @@ pub async fn deliver_due(tx: &mut Tx) -> Result<Vec<Conversation>, Error> {
     Ok(rows.iter().map(mailbox).collect())
 }
 
-/// When the next delayed message is due.
+/// Returns when the next delayed message is due, in milliseconds since 1970.
 pub async fn next_due(connection: &mut SqliteConnection) -> Result<Option<i64>, Error> {
     Ok(sqlx::query_scalar(NEXT_DUE).fetch_one(connection).await?)
 }
 
-/// The mailboxes of agents that hold something.
+/// Returns the mailboxes of agents that contain queued messages.
 pub async fn waiting(connection: &mut SqliteConnection) -> Result<Vec<Conversation>, Error> {
     let rows = sqlx::query(WAITING).fetch_all(connection).await?;
     Ok(rows.iter().map(mailbox).collect())
 }
 
-/// Sends back all that an ended agent has not worked through; says what it was.
+/// Bounces every message that an ended agent has not finished working on, and returns these messages.
 pub async fn bounce_all(tx: &mut Tx, agent: &AgentId) -> Result<Vec<Message>, Error> {
     let rows = sqlx::query(UNREAD_OF).bind(agent.as_str()).fetch_all(&mut tx.connection).await?;
     let unread = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
@@ -619,7 +626,7 @@ pub async fn bounce_all(tx: &mut Tx, agent: &AgentId) -> Result<Vec<Message>, Er
     Ok(unread)
 }
 
-/// Gives up what an ended agent has read and not answered; says what it was, oldest first.
+/// Closes the requests that an ended agent has read but not answered, and returns them, oldest first.
 pub async fn close_requests(tx: &mut Tx, agent: &AgentId) -> Result<Vec<Message>, Error> {
     let rows = sqlx::query(CLOSE_REQUESTS).bind(agent.as_str()).fetch_all(&mut tx.connection).await?;
     polity_points::point!("messages::requests_closed");
@@ -628,17 +635,18 @@ pub async fn close_requests(tx: &mut Tx, agent: &AgentId) -> Result<Vec<Message>
     Ok(closed)
 }
 
-/// How often two agents have answered each other in a row, while neither did anything else.
+/// A series of answers between two agents during which neither of them did anything else.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Streak {
-    /// The message before the first of them.
+    /// The number of the message before the first of the series.
     pub after: i64,
-    /// How many exchanges it has: several messages in the same direction are one.
+    /// The number of exchanges. Several messages in a row in the same direction are one exchange.
     pub exchanges: u64,
 }
 
-/// The exchanges between two agents since either wrote to, or heard from, anybody else, stored an artifact or hired
-/// somebody. None where the next message only goes on with the newest exchange.
+/// Counts the exchanges between two agents since one of them last wrote to or heard from another party, stored an
+/// artifact or hired an agent. The result is empty if the next message has the same direction as the newest one,
+/// because it then belongs to the newest exchange.
 pub async fn streak(
     connection: &mut SqliteConnection,
     task: &TaskId,
@@ -670,7 +678,7 @@ pub async fn streak(
     Ok(Streak { after, exchanges: exchanges as u64 })
 }
 
-/// The number of the newest message that a statement finds for a pair; 0 where there is none.
+/// Returns the number of the newest message that a statement finds for a pair, or 0 if there is none.
 async fn newest(
     connection: &mut SqliteConnection,
     statement: &'static str,
@@ -682,7 +690,7 @@ async fn newest(
     Ok(found.flatten().unwrap_or(0))
 }
 
-/// Whether the system has told somebody exactly this since a message.
+/// Returns whether the system has sent exactly this notice to an agent since a message.
 pub async fn was_told(
     connection: &mut SqliteConnection,
     task: &TaskId,
@@ -695,7 +703,7 @@ pub async fn was_told(
     Ok(query.fetch_one(connection).await?)
 }
 
-/// Who waits for whom in a task. The person is not among those who wait.
+/// Returns who waits for whom in a task. The person never counts as waiting.
 pub async fn waits(connection: &mut SqliteConnection, task: &TaskId) -> Result<Vec<Wait>, Error> {
     let rows = sqlx::query(WAITS).bind(task.as_str()).fetch_all(connection).await?;
     let read = |row: &SqliteRow| Wait {
@@ -706,13 +714,13 @@ pub async fn waits(connection: &mut SqliteConnection, task: &TaskId) -> Result<V
     Ok(rows.iter().map(read).collect())
 }
 
-/// The agents that have something to do in a task: a turn, or mail that waits or will be due.
+/// Returns the agents that have work in a task: an open turn, or a queued or delayed message.
 pub async fn busy(connection: &mut SqliteConnection, task: &TaskId) -> Result<BTreeSet<AgentId>, Error> {
     let rows: Vec<String> = sqlx::query_scalar(BUSY).bind(task.as_str()).fetch_all(connection).await?;
     Ok(rows.into_iter().map(AgentId::new).collect())
 }
 
-/// What the person has not been shown yet, oldest first.
+/// Returns the messages that the person has not been shown yet, oldest first.
 pub async fn unshown(connection: &mut SqliteConnection) -> Result<Vec<Message>, Error> {
     let rows = sqlx::query(UNSHOWN).fetch_all(connection).await?;
     rows.iter().map(read).collect()
@@ -725,7 +733,7 @@ pub async fn mark_shown(tx: &mut Tx, id: &MessageId) -> Result<(), Error> {
     Ok(())
 }
 
-/// What agents have asked the person and not been told.
+/// Returns the unanswered questions of agents to the person in a task.
 pub async fn questions(connection: &mut SqliteConnection, task: &TaskId) -> Result<Vec<Message>, Error> {
     let rows = sqlx::query(QUESTIONS).bind(task.as_str()).fetch_all(connection).await?;
     rows.iter().map(read).collect()

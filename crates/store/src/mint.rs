@@ -1,11 +1,11 @@
-//! Makes ids: short, easy for a model to repeat, not used before.
+//! Creates new ids. They are short and easy for a model to repeat.
 
 use crate::{Error, agents, roles};
 use polity_society::id::{AgentId, ArtifactId, RoleId, TaskId, readable};
 use polity_society::name::Name;
 use sqlx::SqliteConnection;
 
-/// Letters and digits that are not mistaken for one another.
+/// Letters and digits that nobody mistakes for one another.
 const ALPHABET: &[u8] = b"23456789abcdefghjkmnpqrstvwxyz";
 
 fn random(length: usize) -> String {
@@ -13,17 +13,17 @@ fn random(length: usize) -> String {
     (0..length).map(pick).collect()
 }
 
-/// A new task.
+/// Returns an id for a new task.
 pub fn task() -> TaskId {
     TaskId::new(format!("t-{}", random(8)))
 }
 
-/// A new artifact. There are so many that none is met twice; if one were, the row would be refused, not replaced.
+/// Returns an id for a new artifact. A collision is very unlikely; if one happens, the database refuses the new row.
 pub fn artifact() -> ArtifactId {
     ArtifactId::new(random(10))
 }
 
-/// A new agent, called after its name or role.
+/// Returns an unused id for a new agent, derived from its name or role.
 pub async fn agent(connection: &mut SqliteConnection, name: &Name) -> Result<AgentId, Error> {
     loop {
         let id = readable(name.as_str(), "agent", &random(4));
@@ -33,7 +33,7 @@ pub async fn agent(connection: &mut SqliteConnection, name: &Name) -> Result<Age
     }
 }
 
-/// A new role.
+/// Returns an unused id for a new role.
 pub async fn role(connection: &mut SqliteConnection) -> Result<RoleId, Error> {
     loop {
         let id = format!("role-{}", random(4));

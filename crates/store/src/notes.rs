@@ -1,4 +1,5 @@
-//! Tables `notes` and `outputs`: what an agent has made for a request and not delivered yet.
+//! Tables `notes` and `outputs`: closing texts and artifacts that an agent has made for a request and not delivered
+//! yet.
 
 use super::{Conversation, Error, Tx};
 use polity_society::id::{AgentId, ArtifactId, MessageId};
@@ -13,7 +14,7 @@ const HOLD: &str =
     "INSERT INTO notes (agent, task, request, answers, text, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 const HELD: &str = "SELECT n.request, m.sender, n.answers FROM notes n JOIN messages m ON m.id = n.request
     WHERE n.agent = ?1 AND n.task = ?2 ORDER BY n.seq";
-/// Whether there is anything to look at: most turns leave nothing behind.
+/// Whether a conversation owes an answer, holds a text or has an unnamed artifact. Most turns leave nothing behind.
 const ANYTHING: &str = "SELECT EXISTS (SELECT 1 FROM messages INDEXED BY messages_unanswered
         WHERE receiver = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL
         AND state IN ('in_turn', 'done'))
@@ -38,12 +39,12 @@ const OWNERS: &str = "SELECT DISTINCT agent FROM outputs WHERE task = ?1 AND ask
     UNION SELECT DISTINCT receiver FROM messages INDEXED BY messages_open
     WHERE task = ?1 AND expects = 'answer' AND answered_by IS NULL AND sender = 'user' AND state = 'done'";
 
-/// Every statement of this file.
+/// All statements of this file; tests check them against the schema.
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] =
     &[HOLD, HELD, ANYTHING, OF_REQUESTS, DROP, MADE, NAMED, UNNAMED, STORED, FORGET, FORGET_ALL, OWNERS];
 
-/// Holds a closing text for a request.
+/// Stores a held text for a request.
 pub async fn hold(
     tx: &mut Tx,
     writer: &Conversation,
@@ -63,7 +64,7 @@ pub async fn hold(
     Ok(())
 }
 
-/// For what a conversation holds texts, oldest first.
+/// Returns the requests for which a conversation holds texts, in the order in which the texts were held.
 pub async fn held(connection: &mut SqliteConnection, of: &Conversation) -> Result<Vec<Held>, Error> {
     let query = sqlx::query(HELD).bind(of.agent.as_str()).bind(of.task.as_str());
     let read = |row: &SqliteRow| Held {
@@ -74,23 +75,22 @@ pub async fn held(connection: &mut SqliteConnection, of: &Conversation) -> Resul
     Ok(query.fetch_all(connection).await?.iter().map(read).collect())
 }
 
-/// What a conversation may have left to do.
+/// Whether a conversation has something left to settle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
-    /// It owes somebody an answer, holds a text, or has stored something that it did not name.
+    /// It owes an answer, holds a text, or has stored an artifact that it did not name to the asker.
     Something,
-    /// Nothing of that.
     Nothing,
 }
 
-/// Whether a conversation has left anything behind.
+/// Returns whether a conversation has something left to settle.
 pub async fn left(connection: &mut SqliteConnection, of: &Conversation) -> Result<Left, Error> {
     let query = sqlx::query_scalar(ANYTHING).bind(of.agent.as_str()).bind(of.task.as_str());
     let anything: bool = query.fetch_one(connection).await?;
     Ok(if anything { Left::Something } else { Left::Nothing })
 }
 
-/// The texts that are held for requests, oldest first.
+/// Returns the texts that are held for these requests, oldest first.
 pub async fn of_requests(
     connection: &mut SqliteConnection,
     of: &Conversation,
@@ -100,7 +100,7 @@ pub async fn of_requests(
     Ok(query.bind(Json(requests)).fetch_all(connection).await?)
 }
 
-/// Holds nothing for these requests any more.
+/// Removes the held texts for these requests.
 pub async fn drop(tx: &mut Tx, of: &Conversation, requests: &[MessageId]) -> Result<(), Error> {
     let query = sqlx::query(DROP).bind(of.agent.as_str()).bind(of.task.as_str());
     query.bind(Json(requests)).execute(&mut tx.connection).await?;
@@ -121,7 +121,7 @@ pub async fn made(
     Ok(())
 }
 
-/// Notes that an agent has named artifacts to somebody.
+/// Notes that an agent has named artifacts to a party, so the party knows them.
 pub async fn named(
     tx: &mut Tx,
     by: &Conversation,
@@ -137,7 +137,7 @@ pub async fn named(
     Ok(())
 }
 
-/// What an agent stored for somebody and never named to them.
+/// Returns the artifacts that an agent stored for askers and never named to them.
 pub async fn unnamed(connection: &mut SqliteConnection, of: &Conversation) -> Result<Vec<Unnamed>, Error> {
     let query = sqlx::query(UNNAMED).bind(of.agent.as_str()).bind(of.task.as_str());
     let rows = query.fetch_all(connection).await?;
@@ -150,7 +150,7 @@ pub async fn unnamed(connection: &mut SqliteConnection, of: &Conversation) -> Re
     Ok(rows.iter().map(read).collect())
 }
 
-/// What an agent stored for one asker and never named, in the order in which it was stored.
+/// Returns the artifacts that an agent stored for one asker and never named, oldest first.
 pub async fn stored_for(
     connection: &mut SqliteConnection,
     of: &Conversation,
@@ -163,7 +163,7 @@ pub async fn stored_for(
     Ok(rows.iter().map(read).collect())
 }
 
-/// Forgets what an agent stored for one asker: the asker was told.
+/// Forgets the unnamed artifacts for one asker, because the asker was told about them.
 pub async fn forget(tx: &mut Tx, of: &Conversation, asker: &AgentId) -> Result<(), Error> {
     let query = sqlx::query(FORGET).bind(of.agent.as_str()).bind(of.task.as_str()).bind(asker.as_str());
     query.execute(&mut tx.connection).await?;
@@ -171,7 +171,7 @@ pub async fn forget(tx: &mut Tx, of: &Conversation, asker: &AgentId) -> Result<(
     Ok(())
 }
 
-/// Forgets what an agent stored for anybody: its work has failed.
+/// Forgets the unnamed artifacts of an agent for all askers, because its work has failed.
 pub async fn forget_all(tx: &mut Tx, of: &Conversation) -> Result<(), Error> {
     let query = sqlx::query(FORGET_ALL).bind(of.agent.as_str()).bind(of.task.as_str());
     query.execute(&mut tx.connection).await?;
@@ -179,7 +179,7 @@ pub async fn forget_all(tx: &mut Tx, of: &Conversation) -> Result<(), Error> {
     Ok(())
 }
 
-/// Those who have stored something for the person without naming it, or owe the person an answer.
+/// Returns the agents that have stored artifacts for the person without naming them, or owe the person an answer.
 pub async fn owe_user(
     connection: &mut SqliteConnection,
     task: &polity_society::id::TaskId,

@@ -1,4 +1,4 @@
-//! Table `posts`: what the person has written under a key of its own choice.
+//! Table `posts`: the messages that the person wrote with an idempotency key.
 
 use super::{Error, Tx};
 use polity_society::id::{MessageId, TaskId};
@@ -8,16 +8,16 @@ const INSERT: &str =
     "INSERT INTO posts (key, content, message, task, created_at) VALUES (?1, ?2, ?3, ?4, ?5)";
 const GET: &str = "SELECT content, message FROM posts WHERE key = ?1";
 
-/// Every statement of this file.
+/// All statements of this file; tests check them against the schema.
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] = &[INSERT, GET];
 
-/// What was written under a key before.
+/// What the person wrote under a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Post {
-    /// The hash of what was said.
+    /// The hash of the content. It shows whether a repetition has the same content.
     pub content: String,
-    /// The message that it became.
+    /// The message that the post became.
     pub message: MessageId,
 }
 

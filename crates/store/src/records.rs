@@ -19,7 +19,7 @@ const OF_CONVERSATION: &str =
     "SELECT seq, turn, body FROM records WHERE agent = ?1 AND task = ?2 AND seq >= ?3 ORDER BY seq";
 const MESSAGES_OF: &str = "SELECT m.* FROM records r JOIN messages m ON m.id = r.message
     WHERE r.agent = ?1 AND r.task = ?2 AND r.seq >= ?3 AND r.message IS NOT NULL";
-/// Requests that were read and are not answered yet, the oldest of them, with the records that heard them.
+/// The oldest requests that an agent has read and not answered, with the records of reading them.
 const OPEN: &str = "SELECT r.seq, r.turn, r.body, m.id FROM messages m INDEXED BY messages_unanswered
     CROSS JOIN records r INDEXED BY records_heard ON r.message = m.id
     WHERE m.receiver = ?1 AND m.task = ?2 AND m.expects = 'answer' AND m.answered_by IS NULL
@@ -35,7 +35,7 @@ const SO_MANY_BEFORE: &str =
 const HEARD_BEFORE: &str = "SELECT max(seq) FROM records
     WHERE agent = ?1 AND task = ?2 AND seq <= ?3 AND message IS NOT NULL";
 
-/// Every statement of this file.
+/// All statements of this file; tests check them against the schema.
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] = &[
     INSERT,
@@ -74,29 +74,29 @@ pub async fn append(
     Ok(())
 }
 
-/// The records of one turn, in order.
+/// Returns the records of one turn, in order.
 pub async fn of_turn(connection: &mut SqliteConnection, turn: i64) -> Result<Vec<Record>, Error> {
     let rows = sqlx::query(OF_TURN).bind(turn).fetch_all(connection).await?;
     rows.iter().map(read).collect()
 }
 
-/// How many open requests are read in spite of a summary; more would fill any window.
+/// The most open requests that are read even though a summary covers them. More would fill any window.
 const OPEN_REQUESTS: i64 = 1_000;
 
-/// A conversation as it was recorded: what the newest summary does not stand for, and the messages that were heard.
+/// The recorded part of a conversation that its newest summary does not cover, with the messages in it.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
-    /// Records, in order, each with its turn. Those long summed up may be missing.
+    /// Records in order, each with its turn. Records that a summary covers may be missing.
     pub records: Vec<(i64, Record)>,
-    /// The messages, by id.
+    /// The messages that the records name, by id.
     pub messages: HashMap<String, Message>,
     /// The first words of the requests that these messages answer or are about.
     pub asked: FirstWords,
-    /// The requests to the agent that are not answered yet: they are shown whatever is summed up.
+    /// The unanswered requests to the agent. Requests to the model show them even if a summary covers them.
     pub open: HashSet<String>,
 }
 
-/// Reads a conversation, without what its newest summary stands for.
+/// Reads the part of a conversation that its newest summary does not cover, and the requests that are still open.
 pub async fn history(
     connection: &mut SqliteConnection,
     conversation: &Conversation,
@@ -129,7 +129,7 @@ pub async fn history(
     Ok(history)
 }
 
-/// The first words of the requests that messages answer or are about.
+/// Reads the first words of the requests that messages answer or are about.
 async fn asked(
     connection: &mut SqliteConnection,
     heard: &HashMap<String, Message>,
@@ -151,11 +151,11 @@ fn by_id(message: Message) -> (String, Message) {
     (message.id.to_string(), message)
 }
 
-/// How many summaries are looked at to find where the newest leaves off.
+/// The most summaries that are read to find where the newest one leaves off.
 const SUMMARIES: i64 = 20;
 
-/// The number of the first record that the newest summary leaves whole; the history finds
-/// the same cut in what is read from here on. What an earlier summary stands for stays away.
+/// Returns the number of the first record that the newest summary does not cover. The history computes the same cut
+/// from the records that are read from here on. Records that an earlier summary covers are left out too.
 async fn first_told(connection: &mut SqliteConnection, conversation: &Conversation) -> Result<i64, Error> {
     let query = sqlx::query(NEWEST_SUMMARIES).bind(conversation.agent.as_str());
     let query = query.bind(conversation.task.as_str()).bind(SUMMARIES);
@@ -166,7 +166,7 @@ async fn first_told(connection: &mut SqliteConnection, conversation: &Conversati
     Ok(first)
 }
 
-/// The number of the first record that this summary leaves whole.
+/// Returns the number of the first record that this summary does not cover.
 async fn first_after(
     connection: &mut SqliteConnection,
     conversation: &Conversation,

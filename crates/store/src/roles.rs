@@ -15,14 +15,15 @@ const UPDATE: &str =
 const BY_ID: &str = "SELECT * FROM roles WHERE id = ?1";
 const BY_NAME: &str = "SELECT * FROM roles WHERE task = ?1 AND creator = ?2 AND name = ?3";
 const EXISTS: &str = "SELECT EXISTS (SELECT 1 FROM roles WHERE id = ?1)";
-/// A role may be used by who made it and by that one's ancestors: go up from each maker.
+/// The roles ?3 that an agent may use. Its creator and the creator's ancestors may use a role, so the query goes up
+/// from each creator.
 const USABLE: &str = "WITH RECURSIVE above (role, agent) AS (
         SELECT id, creator FROM roles WHERE task = ?2 AND (id = ?3 OR name = ?3)
         UNION SELECT above.role, agents.parent FROM above JOIN agents ON agents.id = above.agent
         WHERE agents.parent IS NOT NULL)
     SELECT roles.* FROM above JOIN roles ON roles.id = above.role WHERE above.agent = ?1 ORDER BY roles.id";
 
-/// Every statement of this file.
+/// All statements of this file; tests check them against the schema.
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] = &[INSERT, UPDATE, BY_ID, BY_NAME, EXISTS, USABLE];
 
@@ -44,7 +45,7 @@ pub async fn insert(tx: &mut Tx, role: &Role) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes what may be changed about a role.
+/// Writes the columns of a role that may change.
 pub async fn update(tx: &mut Tx, role: &Role) -> Result<(), Error> {
     let done = sqlx::query(UPDATE)
         .bind(role.id.as_str())
@@ -68,7 +69,7 @@ pub async fn get(connection: &mut SqliteConnection, id: &RoleId) -> Result<Optio
     row.as_ref().map(read).transpose()
 }
 
-/// The role of that name that an agent has made in a task.
+/// Returns the role with this name that an agent has created in a task.
 pub async fn made_by(
     connection: &mut SqliteConnection,
     creator: &AgentId,
@@ -80,7 +81,7 @@ pub async fn made_by(
     row.as_ref().map(read).transpose()
 }
 
-/// The roles of that id or name that an agent may hire into.
+/// Returns the roles with this id or name that an agent may hire into.
 pub async fn usable(
     connection: &mut SqliteConnection,
     agent: &AgentId,

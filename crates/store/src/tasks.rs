@@ -12,7 +12,7 @@ const INSERT: &str = "INSERT INTO tasks (id, service, state, created_at) VALUES 
 const EXISTS: &str = "SELECT EXISTS (SELECT 1 FROM tasks WHERE id = ?1)";
 const REMEMBERED: &str = "SELECT EXISTS (SELECT 1 FROM tasks WHERE id = ?1 AND forgotten_at IS NULL)";
 const SERVICE: &str = "SELECT service FROM tasks WHERE id = ?1";
-// Row numbers tell which came first, because clocks are set back.
+// Row numbers give the order of tasks, since clocks can be set back.
 const OPEN: &str = "SELECT id FROM tasks WHERE state = 'open' ORDER BY rowid";
 const LATEST: &str = "SELECT id FROM tasks ORDER BY rowid DESC LIMIT 1";
 const REOPEN: &str = "UPDATE tasks SET state = 'open', nudged = 0, stopped_by = NULL WHERE id = ?1";
@@ -50,46 +50,46 @@ const STANDINGS: &str = "SELECT t.id, t.state = 'open' AS open, t.nudged, t.stop
                 OR json_extract(body, '$.kind') = 'context_overflow')) AS model_reached
     FROM tasks t WHERE t.id IN (SELECT value FROM json_each(?1))";
 
-/// Every statement of this file.
+/// All statements of this file; tests check them against the schema.
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] = &[
     INSERT, EXISTS, REMEMBERED, SERVICE, OPEN, LATEST, REOPEN, WAKE, IDLE, STOP, NUDGE, STOPPED_BY, WORKED,
     SET_WORKED, STANDINGS,
 ];
 
-/// What stands in the place of a limit's name where the person has stopped a task.
+/// The value of `stopped_by` if the person, not a limit, has stopped a task.
 pub const STOPPED_BY_USER: &str = "user";
 
-/// What decides whether a task is over.
+/// The facts that decide whether a task is over, and with which outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
-    /// It was not idle the last time somebody looked.
+    /// The task was not idle when the supervisor last looked.
     pub open: bool,
-    /// Root was reminded once.
+    /// Root was nudged once.
     pub nudged: bool,
-    /// A limit has stopped it.
+    /// A limit has stopped the task.
     pub limited: bool,
-    /// The person has stopped it.
+    /// The person has stopped the task.
     pub stopped: bool,
-    /// A turn is open, and its agent is not parked.
+    /// A turn is open whose agent is not parked.
     pub turning: bool,
-    /// A message waits for an agent that is not parked, or will be due.
+    /// A message is queued for an agent that is not parked, or is delayed.
     pub mail: bool,
-    /// The person has asked for something, and whoever was asked has said nothing final since it heard it.
+    /// The person has an unanswered request, and since the asked agent read it, it has told the person nothing final.
     pub unanswered: bool,
-    /// The last thing that root has told the person was that more is to come.
+    /// Root's last message to the person announced that more will follow.
     pub expectant: bool,
     /// An agent has asked the person something.
     pub asks_user: bool,
-    /// The last thing that root did was to fail, or it is parked: nothing more is to be heard from it.
+    /// Root's last turn failed, or root is parked: nothing more will come from it.
     pub root_failed: bool,
-    /// The last turn of root failed, and no model was ever reached: none has answered a call of the task, nor refused a
-    /// request. A server that refuses the key, or has no such model, reaches none.
+    /// Root's last turn failed, and no model was ever reached: none has answered a call of the task or refused a
+    /// request. A server that rejects the key or does not have the model does not count as reached.
     pub unreached: bool,
 }
 
 impl Standing {
-    /// The outcome of a task in which nothing is left to do: the first that applies.
+    /// Returns the outcome of a task in which nothing is left to do: the first that applies.
     pub fn outcome(&self) -> Outcome {
         if self.unreached && self.unanswered {
             Outcome::NoModel
@@ -116,24 +116,24 @@ pub async fn exists(connection: &mut SqliteConnection, id: &TaskId) -> Result<bo
     Ok(sqlx::query_scalar(EXISTS).bind(id.as_str()).fetch_one(connection).await?)
 }
 
-/// Whether there is a task, and what was said and done in it was not removed.
+/// Returns whether a task exists whose messages and records were not removed.
 pub async fn is_remembered(connection: &mut SqliteConnection, id: &TaskId) -> Result<bool, Error> {
     Ok(sqlx::query_scalar(REMEMBERED).bind(id.as_str()).fetch_one(connection).await?)
 }
 
-/// The service that the person chose for root in this task.
+/// Returns the service that the person chose for root in this task.
 pub async fn service(connection: &mut SqliteConnection, id: &TaskId) -> Result<Option<ServiceId>, Error> {
     let row = sqlx::query(SERVICE).bind(id.as_str()).fetch_optional(connection).await?;
     Ok(row.and_then(|row| row.get::<Option<String>, _>(0)).map(ServiceId::new))
 }
 
-/// The tasks that are not idle, oldest first.
+/// Returns the tasks that are not idle, oldest first.
 pub async fn open(connection: &mut SqliteConnection) -> Result<Vec<TaskId>, Error> {
     let rows = sqlx::query(OPEN).fetch_all(connection).await?;
     Ok(rows.into_iter().map(|row| TaskId::new(row.get::<String, _>(0))).collect())
 }
 
-/// The task that was begun last.
+/// Returns the newest task.
 pub async fn latest(connection: &mut SqliteConnection) -> Result<Option<TaskId>, Error> {
     let row = sqlx::query(LATEST).fetch_optional(connection).await?;
     Ok(row.map(|row| TaskId::new(row.get::<String, _>(0))))
@@ -143,7 +143,7 @@ pub async fn standing(connection: &mut SqliteConnection, id: &TaskId) -> Result<
     Ok(standings(connection, std::slice::from_ref(id)).await?.remove(id))
 }
 
-/// How tasks stand, those that are there.
+/// Returns the standing of each of these tasks that exists.
 pub async fn standings(
     connection: &mut SqliteConnection,
     ids: &[TaskId],
@@ -169,14 +169,14 @@ pub async fn standings(
     Ok(rows.iter().map(|row| (TaskId::new(row.get::<String, _>("id")), read(row))).collect())
 }
 
-/// Work has come for a task that was idle.
+/// Opens an idle task, because the person has written. A stop no longer applies.
 pub async fn reopen(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
     sqlx::query(REOPEN).bind(id.as_str()).execute(&mut tx.connection).await?;
     polity_points::point!("tasks::reopened");
     Ok(())
 }
 
-/// Agents of a task that was idle may go on. What has stopped it still does.
+/// Opens an idle task, because its agents were resumed. A stop still applies.
 pub async fn wake(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
     sqlx::query(WAKE).bind(id.as_str()).execute(&mut tx.connection).await?;
     polity_points::point!("tasks::woken");
@@ -195,27 +195,28 @@ pub async fn set_nudged(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
     Ok(())
 }
 
-/// Notes that a limit, or the person, has stopped a task; says whether it is the first to do so.
+/// Notes that a limit, or the person, has stopped a task. Returns whether this changed anything: nothing replaces a
+/// limit, but a limit replaces the person.
 pub async fn stop(tx: &mut Tx, id: &TaskId, limit: &str) -> Result<bool, Error> {
     let done = sqlx::query(STOP).bind(id.as_str()).bind(limit).execute(&mut tx.connection).await?;
     polity_points::point!("tasks::stopped");
     Ok(done.rows_affected() == 1)
 }
 
-/// The limit that has stopped a task, or [`STOPPED_BY_USER`].
+/// Returns the limit that has stopped a task, or [`STOPPED_BY_USER`].
 pub async fn stopped_by(connection: &mut SqliteConnection, id: &TaskId) -> Result<Option<String>, Error> {
     let found: Option<Option<String>> =
         sqlx::query_scalar(STOPPED_BY).bind(id.as_str()).fetch_optional(connection).await?;
     Ok(found.flatten())
 }
 
-/// How long agents have worked for a task.
+/// Returns how long agents have worked for a task.
 pub async fn worked(connection: &mut SqliteConnection, id: &TaskId) -> Result<Duration, Error> {
     let worked: Option<i64> = sqlx::query_scalar(WORKED).bind(id.as_str()).fetch_optional(connection).await?;
     Ok(Duration::from_millis(worked.unwrap_or_default().unsigned_abs()))
 }
 
-/// Notes how long agents have worked for a task; time only grows.
+/// Notes how long agents have worked for a task. The stored time never decreases.
 pub async fn set_worked(tx: &mut Tx, id: &TaskId, worked: Duration) -> Result<(), Error> {
     let milliseconds = i64::try_from(worked.as_millis()).unwrap_or(i64::MAX);
     sqlx::query(SET_WORKED).bind(id.as_str()).bind(milliseconds).execute(&mut tx.connection).await?;

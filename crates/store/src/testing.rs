@@ -1,4 +1,4 @@
-//! A database in a directory of its own, with one empty task, for the tests of this crate.
+//! A database in a temporary directory, with one empty task, for the tests of this crate.
 
 use crate::view::events;
 use crate::{Conversation, Durability, Error, Signals, Store, Tx, tasks};
@@ -15,7 +15,7 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// A database with the open task `t-1`.
+    /// Creates a database with the open task `t-1`.
     pub(crate) async fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let (store, signals) =
@@ -38,7 +38,7 @@ impl Scratch {
         self.store.write(job).await.unwrap()
     }
 
-    /// Runs statements behind the back of the functions over tables.
+    /// Runs SQL directly, past the functions over tables.
     pub(crate) async fn execute(&self, statements: &'static str) {
         self.write(move |tx| {
             Box::pin(async move {
@@ -49,7 +49,7 @@ impl Scratch {
         .await;
     }
 
-    /// The first column of each row that a query finds, as text.
+    /// Returns the first column of each row that a query finds, as text.
     pub(crate) async fn query(&self, sql: &str) -> Vec<String> {
         let mut reader = self.store.reader().await.unwrap();
         let rows = sqlx::query(AssertSqlSafe(sql.to_owned())).fetch_all(&mut *reader).await.unwrap();
@@ -57,12 +57,12 @@ impl Scratch {
     }
 }
 
-/// The part of an agent in the task `t-1`.
+/// Returns the conversation of an agent in the task `t-1`.
 pub(crate) fn conversation(agent: &str) -> Conversation {
     Conversation { agent: AgentId::new(agent), task: TaskId::new("t-1") }
 }
 
-/// All events after a number.
+/// Returns all events after a number.
 pub(crate) async fn events_after(connection: &mut SqliteConnection, seq: i64) -> Vec<Entry> {
     let everything = EventFilter::default();
     events::list(connection, events::Side::After(seq), &everything, 10_000).await.unwrap().events

@@ -3,7 +3,7 @@ use crate::testing::{Scratch, conversation, events_after};
 use polity_society::id::{AgentId, TaskId};
 use sqlx::{Connection as _, Executor as _, SqlSafeStr as _};
 
-/// Every statement of every table.
+/// The statements of all tables.
 const STATEMENTS: &[&[&str]] = &[
     agents::STATEMENTS,
     artifacts::STATEMENTS,
@@ -46,7 +46,7 @@ async fn every_statement_fits_the_schema() {
     }
 }
 
-/// What SQLite would do for a statement.
+/// Returns SQLite's plan for a statement.
 async fn plan(scratch: &Scratch, statement: &str) -> String {
     let mut reader = scratch.store.reader().await.unwrap();
     let explained = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
@@ -55,7 +55,7 @@ async fn plan(scratch: &Scratch, statement: &str) -> String {
     steps.collect::<Vec<_>>().join("; ")
 }
 
-/// Of what somebody was ever sent only the part is looked at that still matters.
+/// Queries for waiting messages read only waiting messages, not everything that an agent was ever sent.
 #[tokio::test]
 async fn what_waits_is_found_without_looking_at_all_that_was_ever_sent() {
     let scratch = Scratch::new().await;
@@ -77,7 +77,7 @@ async fn what_waits_is_found_without_looking_at_all_that_was_ever_sent() {
     }
 }
 
-/// A statement that is missing from the list of its file is not looked at above.
+/// The tests above check only the statements in these lists, so each list must be complete.
 #[test]
 fn every_statement_is_in_the_list_of_its_file() {
     let check = |file: &str, text: &str, listed: &[&str]| {
@@ -105,7 +105,7 @@ fn every_statement_is_in_the_list_of_its_file() {
     check("turns", include_str!("turns.rs"), turns::STATEMENTS);
     check("usage", include_str!("usage.rs"), usage::STATEMENTS);
     check("work", include_str!("work.rs"), work::STATEMENTS);
-    // What is put together from parts: the parts stand in no list.
+    // These files build statements from parts, and the parts are not in the lists.
     let parts = |text: &str, parts: &[&str]| {
         let kept =
             text.lines().filter(|line| !parts.iter().any(|part| line.starts_with(&format!("const {part}:"))));
@@ -125,7 +125,7 @@ fn bell(task: &str) -> Bell {
     Bell::Mailbox(Conversation { agent: AgentId::root(), task: TaskId::new(task) })
 }
 
-/// Begins a task and rings for it.
+/// Begins a task, and rings a bell for it.
 async fn begin(store: &Store, id: &str) -> Result<(), Error> {
     let id = id.to_owned();
     let write = store.write(move |tx| {
@@ -180,7 +180,7 @@ async fn a_job_that_fails_or_panics_leaves_nothing_and_takes_nobody_with_it() {
             panic!("a defect")
         })
     });
-    // All wait before the writer runs for the first time, so that they are one transaction.
+    // All four jobs wait before the writer runs for the first time, so they share one transaction.
     let (first, failed, panicked, last) =
         tokio::join!(begin(&store, "t-first"), failing, panicking, begin(&store, "t-last"));
     assert!(first.is_ok() && last.is_ok());
@@ -199,7 +199,7 @@ async fn a_job_that_fails_or_panics_leaves_nothing_and_takes_nobody_with_it() {
 async fn a_transaction_that_breaks_tells_every_caller_and_the_next_one_is_whole() {
     let scratch = Scratch::new().await;
     let store = scratch.store.clone();
-    // Ends the transaction behind the writer's back, so that its savepoint is gone.
+    // Ends the transaction without the writer's knowledge, so its savepoint is gone.
     let breaking = store.write::<(), _>(|tx| {
         Box::pin(async move {
             sqlx::query("ROLLBACK").execute(&mut tx.connection).await?;
@@ -295,7 +295,7 @@ async fn closing_leaves_one_file_with_everything_in_it() {
     let file = scratch.directory.path().join("polity.db");
     begin(&scratch.store, "t-2").await.unwrap();
     scratch.store.close().await;
-    assert!(!scratch.directory.path().join("polity.db-wal").exists(), "the log was not taken in");
+    assert!(!scratch.directory.path().join("polity.db-wal").exists(), "the log was not merged into the file");
     assert!(matches!(begin(&scratch.store, "t-3").await, Err(Error::Closed)));
     let (store, _signals) = Store::open(&file, Durability::Full).await.unwrap();
     assert_eq!(task_ids(&store).await, ["t-1", "t-2"]);
@@ -335,7 +335,7 @@ async fn what_the_disk_is_to_blame_for_may_pass_and_nothing_else() {
     assert!(!fails("INSERT INTO tasks (id, state, created_at) VALUES ('t-1', 'open', 0)").await.may_pass());
     assert!(!fails("SELECT json_extract('no JSON', '$.a')").await.may_pass());
     assert!(!fails("SELECT nothing FROM nowhere").await.may_pass());
-    // A reader may not write, which is what a disk that became read-only says.
+    // A read-only connection fails with the same code as a disk that has become read-only.
     let mut reader = scratch.store.reader().await.unwrap();
     let read_only = sqlx::query("DELETE FROM tasks").execute(&mut *reader).await.unwrap_err();
     assert!(Error::from(read_only).may_pass());
@@ -365,7 +365,7 @@ async fn a_delay_begins_anew_where_the_clock_was_set_back_and_ends_once() {
         let left = "SELECT id || ' ' || due_at FROM messages WHERE state = 'delayed' ORDER BY seq";
         (delivered, scratch.query(left).await.join(", "))
     };
-    // The second was accepted at 4000, and now it is 500: its 5000 begin again.
+    // The second message was accepted at 4000. Now it is 500, so its delay of 5000 begins again.
     assert_eq!(at(500).await, (0, "m000000001 1000, m000000002 5500, m000000003 9000".to_owned()));
     assert_eq!(at(1000).await, (1, "m000000002 5500, m000000003 9000".to_owned()));
     assert_eq!(at(5500).await, (1, "m000000003 9000".to_owned()));

@@ -1,34 +1,34 @@
-//! What the machine below is to blame for, and what a person can do about it. Pure.
+//! Faults of the machine: how to recognise them in an error, and what a person can do about them. Pure.
 
 use polity_artifacts::BlobError;
 use std::error::Error;
 use std::io;
 
-/// What is wrong with the machine. All of it may pass: the same work is tried again then.
+/// A fault of the machine. It may pass, so the same work is tried again later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// There is no room on the disk.
+    /// The disk is full.
     Full,
-    /// Nothing may be written.
+    /// Writing is not allowed.
     ReadOnly,
-    /// The disk does not do what it is told.
+    /// The disk fails.
     Broken,
     /// Another process has locked the database.
     Locked,
-    /// There is not enough memory.
+    /// Memory is exhausted.
     Memory,
-    /// No more files may be open.
+    /// The limit of open files is reached.
     Descriptors,
-    /// A file cannot be opened, and SQLite does not say why.
+    /// A file cannot be opened, and SQLite does not tell why.
     CannotOpen,
 }
 
 impl Trouble {
-    /// What an error of the database tells, where it lies with the machine.
+    /// Returns the fault that caused an error of the database, or `None` if the machine did not cause it.
     pub(crate) fn of_sql(error: &sqlx::Error) -> Option<Self> {
         match error {
             sqlx::Error::Io(error) => Some(Self::of_io(error)),
-            // All readers wait for the disk.
+            // All readers are waiting for the disk.
             sqlx::Error::PoolTimedOut => Some(Self::Broken),
             sqlx::Error::Database(error) => {
                 let extended: i32 = error.code()?.parse().ok()?;
@@ -47,9 +47,9 @@ impl Trouble {
         }
     }
 
-    /// What an error of the file system tells.
+    /// Returns the fault that caused an error of the file system.
     pub(crate) fn of_io(error: &io::Error) -> Self {
-        // There is no kind for these two; they have the same numbers wherever there are file descriptors.
+        // `ErrorKind` has no variants for ENFILE and EMFILE. Their numbers are the same on every Unix.
         const NFILE: i32 = 23;
         const MFILE: i32 = 24;
         match (error.kind(), error.raw_os_error()) {
@@ -60,13 +60,13 @@ impl Trouble {
         }
     }
 
-    /// What a failure to store an artifact tells.
+    /// Returns the fault that caused a failure to store an artifact.
     pub(crate) fn of_blob(error: &BlobError) -> Self {
         let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
         cause.map_or(Self::Broken, Self::of_io)
     }
 
-    /// What is wrong, and what to do.
+    /// Returns what is wrong, and what the person can do.
     pub(crate) fn advice(self) -> &'static str {
         match self {
             Self::Full => "the disk is full: free some room",
@@ -76,8 +76,8 @@ impl Trouble {
             Self::Memory => "there is not enough memory: end other programs",
             Self::Descriptors => "too many files are open: raise `ulimit -n`",
             Self::CannotOpen => {
-                "a file of the database cannot be opened: make the data directory writable, and see that enough files \
-                 may be open (`ulimit -n`)"
+                "a file of the database cannot be opened: make the data directory writable, or raise the limit \
+                 of open files (`ulimit -n`)"
             }
         }
     }

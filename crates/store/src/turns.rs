@@ -13,25 +13,24 @@ const ALL_OPEN: &str = "SELECT agent, task FROM turns WHERE state = 'open'";
 const END: &str = "UPDATE turns SET state = ?2 WHERE id = ?1 AND state = 'open'";
 const OPEN_OF: &str = "SELECT id FROM turns WHERE agent = ?1 AND state = 'open'";
 
-/// Those since the last turn that did not fail, and since the conversation was let go on.
+/// The failed turns since the last turn that ended otherwise, and since the conversation was last resumed.
 const FAILURES: &str = "SELECT count(*) FROM turns WHERE agent = ?1 AND task = ?2 AND state = 'failed'
     AND id > coalesce((SELECT max(id) FROM turns WHERE agent = ?1 AND task = ?2 AND state IN ('done', 'stopped')), 0)
     AND id > coalesce((SELECT turn FROM releases WHERE agent = ?1 AND task = ?2), 0)";
 
-/// Every statement of this file.
+/// All statements of this file; tests check them against the schema.
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] = &[INSERT, OPEN, ALL_OPEN, END, OPEN_OF, FAILURES];
 
-/// A turn that goes on.
+/// A turn that has not ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenTurn {
     pub id: i64,
     pub began_by: MessageId,
-    /// The request that it works on.
+    /// The request that the turn works on.
     pub works_on: Option<MessageId>,
 }
 
-/// How a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     Done,
@@ -69,7 +68,7 @@ pub async fn open(
     }))
 }
 
-/// The conversations whose turn goes on.
+/// Returns the conversations that have an open turn.
 pub async fn all_open(connection: &mut SqliteConnection) -> Result<Vec<Conversation>, Error> {
     let rows = sqlx::query(ALL_OPEN).fetch_all(connection).await?;
     let read = |row: &sqlx::sqlite::SqliteRow| Conversation {
@@ -90,18 +89,18 @@ pub async fn end(tx: &mut Tx, turn: i64, ended: Ended) -> Result<(), Error> {
     if hit != 1 {
         return Err(Error::WrongRows { what: "ending a turn", expected: 1, hit });
     }
-    // Whoever still waited for what this turn has answered is looked at before the transaction ends.
+    // `rest` looks at the agents that waited for an answer from this turn before the transaction ends.
     let released = messages::release(tx, turn).await?;
     tx.released.extend(released);
     Ok(())
 }
 
-/// The open turn of an agent that belongs to one task.
+/// Returns the open turn of an agent. Not for root, which can have one in each task.
 pub async fn open_of(connection: &mut SqliteConnection, agent: &AgentId) -> Result<Option<i64>, Error> {
     Ok(sqlx::query_scalar(OPEN_OF).bind(agent.as_str()).fetch_optional(connection).await?)
 }
 
-/// How many turns of a conversation have failed in a row.
+/// Returns how many turns of a conversation have failed in a row.
 pub async fn failures(connection: &mut SqliteConnection, conversation: &Conversation) -> Result<u64, Error> {
     let query = sqlx::query_scalar(FAILURES).bind(conversation.agent.as_str());
     let failures: i64 = query.bind(conversation.task.as_str()).fetch_one(connection).await?;

@@ -13,8 +13,9 @@ const OF_TASK: &str = "SELECT count(*) AS calls, coalesce(sum(prompt_tokens), 0)
     coalesce(sum(completion_tokens), 0) AS completion, total(cost) AS cost FROM model_calls WHERE task = ?1";
 const BY_AGENT: &str = "SELECT agent, count(*) AS calls, sum(prompt_tokens + completion_tokens) AS tokens,
     sum(cost) AS cost FROM model_calls WHERE task = ?1 GROUP BY agent";
-/// What was used before a summary says nothing of what is told after it: an answer must have come since. Numbers tell
-/// what came first, because clocks are set back.
+/// The tokens of the newest call of a conversation. They count only if a model has answered since the newest summary,
+/// because they do not describe a history that was summed up later. Row numbers give the order, since clocks can be set
+/// back.
 const IN_CONTEXT: &str = "SELECT prompt_tokens + completion_tokens AS tokens FROM model_calls
     WHERE task = ?2 AND agent = ?1 AND EXISTS (SELECT 1 FROM records INDEXED BY records_of_conversation
         WHERE agent = ?1 AND task = ?2 AND substr(body, 1, 19) = '{\"record\":\"replied\"'
@@ -22,18 +23,18 @@ const IN_CONTEXT: &str = "SELECT prompt_tokens + completion_tokens AS tokens FRO
             WHERE agent = ?1 AND task = ?2 AND substr(body, 1, 21) = '{\"record\":\"compacted\"'), 0))
     ORDER BY seq DESC LIMIT 1";
 
-/// Every statement of this file.
+/// All statements of this file; tests check them against the schema.
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] = &[INSERT, OF_TASK, BY_AGENT, IN_CONTEXT];
 
-/// What was spent, or may be.
+/// What was spent, or may be spent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spent {
-    /// Model calls.
+    /// The number of model calls.
     pub calls: u64,
-    /// Tokens in and out.
+    /// Tokens of prompts and answers together.
     pub tokens: u64,
-    /// Money, in the currency of the services' prices.
+    /// In the currency of the services' prices.
     pub cost: f64,
 }
 
@@ -49,20 +50,17 @@ impl std::ops::Add for Spent {
     }
 }
 
-/// What answered a call.
+/// Facts about a call that a service has answered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Served {
-    /// The service.
     pub service: ServiceId,
-    /// The model, as the server calls it where it says so.
+    /// The model, by the name that the server reports, if it reports one.
     pub model: String,
-    /// The catalogue's revision.
+    /// The revision of the catalogue that the call used.
     pub revision: u64,
-    /// How many attempts it took.
     pub attempts: u32,
-    /// The tokens.
     pub usage: Usage,
-    /// What they cost, where the service has a price.
+    /// What the tokens cost, if the service has a price.
     pub cost: Option<f64>,
 }
 
@@ -90,7 +88,7 @@ pub async fn insert(tx: &mut Tx, caller: &Conversation, turn: i64, served: &Serv
     Ok(())
 }
 
-/// What a task has spent so far.
+/// Returns what a task has spent so far.
 pub async fn of_task(connection: &mut SqliteConnection, task: &TaskId) -> Result<Spent, Error> {
     let row = sqlx::query(OF_TASK).bind(task.as_str()).fetch_one(connection).await?;
     let number = |column: &str| row.get::<i64, _>(column).unsigned_abs();
@@ -101,7 +99,7 @@ pub async fn of_task(connection: &mut SqliteConnection, task: &TaskId) -> Result
     })
 }
 
-/// How many tokens the last request of a conversation had, with its answer; `None` where there was none since its
+/// Returns the tokens of the last request of a conversation and its answer, or `None` if there was none since the
 /// history was last summed up.
 pub async fn in_context(
     connection: &mut SqliteConnection,
@@ -115,17 +113,16 @@ pub async fn in_context(
 /// What one agent has spent in a task.
 #[derive(Clone, Debug)]
 pub struct Share {
-    /// The agent.
     pub agent: AgentId,
-    /// Model calls.
+    /// The number of model calls.
     pub calls: u64,
-    /// Tokens in and out.
+    /// Tokens of prompts and answers together.
     pub tokens: u64,
-    /// Money, where a service that it used has a price.
+    /// `None` if no service that the agent used has a price.
     pub cost: Option<f64>,
 }
 
-/// What each agent has spent in a task.
+/// Returns what each agent has spent in a task.
 pub async fn by_agent(connection: &mut SqliteConnection, task: &TaskId) -> Result<Vec<Share>, Error> {
     let rows = sqlx::query(BY_AGENT).bind(task.as_str()).fetch_all(connection).await?;
     let read = |row: &sqlx::sqlite::SqliteRow| {

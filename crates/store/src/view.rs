@@ -1,7 +1,7 @@
-//! Readings for those who look at a society. A page takes a few statements, however many rows it has.
+//! Queries for the views of a society. A page takes a few statements, however many rows it has.
 //!
-//! Conditions are put together from the filters that are there, so that SQLite picks the index for them; what a filter
-//! says is always bound, never written into a statement.
+//! A statement contains only the conditions of the filters that are set, so that SQLite picks the best index. The
+//! values of filters are always bound, never written into the statement.
 
 pub mod agents;
 pub mod artifacts;
@@ -19,11 +19,11 @@ use polity_view::UsageSum;
 use sqlx::sqlite::{Sqlite, SqliteRow};
 use sqlx::{Column as _, Decode, QueryBuilder, Row, TypeInfo as _, ValueRef as _};
 
-/// A statement that is being put together.
+/// A statement under construction.
 type Builder = QueryBuilder<Sqlite>;
 
-/// Cuts what was read to what was asked for: one row more was read than that. Says where the next page begins, if there
-/// is more.
+/// Cuts the rows that were read to the requested number; the caller has read one row more than that. Returns where the
+/// next page begins, if there is one.
 fn cut<T>(rows: &mut Vec<(i64, T)>, limit: u32) -> Option<i64> {
     if rows.len() <= limit as usize {
         return None;
@@ -32,16 +32,16 @@ fn cut<T>(rows: &mut Vec<(i64, T)>, limit: u32) -> Option<i64> {
     rows.last().map(|(place, _)| *place)
 }
 
-/// How many bytes of text a page has at most, as they are stored; one row may have more by itself.
+/// The most bytes of stored text on a page. A single row may exceed it.
 const MAX_PAGE_TEXT: u64 = 8 << 20;
 
-/// The number of a row, and how many bytes of text it would bring.
+/// Returns the number of a row and the size of its text in bytes.
 fn place_and_size(row: &SqliteRow) -> (i64, u64) {
     (row.get("seq"), row.get::<i64, _>("size").unsigned_abs())
 }
 
-/// Cuts places, each with the bytes that it would bring, to what was asked for and to what a page can hold. Says where the
-/// next page begins, if there is more.
+/// Cuts rows, given by number and size, to the requested number and to what fits on a page. Returns where the next page
+/// begins, if there is one.
 fn cut_to_room(found: &mut Vec<(i64, u64)>, limit: u32) -> Option<i64> {
     let (whole, mut text) = (found.len(), 0_u64);
     let fits = |(_, size): &&(i64, u64)| {
@@ -53,8 +53,8 @@ fn cut_to_room(found: &mut Vec<(i64, u64)>, limit: u32) -> Option<i64> {
     found.last().map(|(place, _)| *place).filter(|_| fitting < whole)
 }
 
-/// Reads a row, if every text in it is text: reading takes that for granted. What cannot be read is shown as damaged by
-/// those who show it, so that the rows around it are still seen.
+/// Reads a row after checking that its texts are valid UTF-8, which `read` takes for granted. Callers show an invalid
+/// row as damaged, so that the rows around it stay visible.
 fn sound<T>(
     table: &'static str,
     row: &SqliteRow,
@@ -68,18 +68,18 @@ fn sound<T>(
         if let Err(error) = <&str as Decode<'_, Sqlite>>::decode(value) {
             let id = row.try_get::<i64, _>("seq").map(|seq| seq.to_string());
             let id = row.try_get::<String, _>("id").or(id).unwrap_or_else(|_| "a row".to_owned());
-            return Err(damaged(table, &id, format!("{} is no text: {error}", column.name())));
+            return Err(damaged(table, &id, format!("{} is not text: {error}", column.name())));
         }
     }
     read(row)
 }
 
-/// A text of a row that may be damaged.
+/// Returns a text of a row that may be damaged; empty if it cannot be read.
 fn as_far_as_it_goes(row: &SqliteRow, column: &str) -> String {
     row.try_get(column).unwrap_or_default()
 }
 
-/// The columns of a sum over calls.
+/// The columns of a sum over model calls.
 const SUMS: &str = "count(*) AS calls, coalesce(sum(prompt_tokens), 0) AS prompt,
     coalesce(sum(completion_tokens), 0) AS completion, sum(cost) AS cost";
 

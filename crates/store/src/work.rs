@@ -1,4 +1,4 @@
-//! What an agent has to do, across turns and messages, and how it is given up.
+//! The work of an agent across turns and messages, and how to drop it.
 
 use super::{Conversation, Error, Tx, messages};
 use polity_society::id::{AgentId, TaskId};
@@ -21,17 +21,17 @@ const WITHDRAW: &str = "UPDATE messages SET state = 'bounced' WHERE seq IN (
         SELECT seq FROM messages INDEXED BY messages_open_requests WHERE receiver = ?1 AND task = ?2
         AND expects = 'answer' AND answered_by IS NULL AND sender = 'user' AND state IN ('in_turn', 'done', 'failed'))";
 
-/// Every statement of this file.
+/// All statements of this file; tests check them against the schema.
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] = &[TASKS, DROP, DROP_DELAYED, WITHDRAW];
 
-/// The tasks in which an agent has something to do: an open turn, unread mail, or a request that it has not answered.
+/// Returns the tasks in which an agent has work: an open turn, unread mail, or a request that it has not answered.
 pub async fn tasks(connection: &mut SqliteConnection, agent: &AgentId) -> Result<Vec<TaskId>, Error> {
     let tasks: Vec<String> = sqlx::query_scalar(TASKS).bind(agent.as_str()).fetch_all(connection).await?;
     Ok(tasks.into_iter().map(TaskId::new).collect())
 }
 
-/// Gives up what waits in a mailbox; says what it was, oldest first.
+/// Drops the queued and delayed messages of a mailbox, and returns them, oldest first.
 pub async fn drop_unread(tx: &mut Tx, mailbox: &Conversation) -> Result<Vec<Message>, Error> {
     let query = sqlx::query(DROP).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
     let rows = query.fetch_all(&mut tx.connection).await?;
@@ -41,7 +41,7 @@ pub async fn drop_unread(tx: &mut Tx, mailbox: &Conversation) -> Result<Vec<Mess
     Ok(dropped)
 }
 
-/// Gives up what some agents have sent to a mailbox and is not due yet.
+/// Drops the messages of a mailbox that these senders have sent and that are not due yet.
 pub async fn drop_delayed(tx: &mut Tx, mailbox: &Conversation, senders: &[AgentId]) -> Result<(), Error> {
     let query = sqlx::query(DROP_DELAYED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
     query.bind(sqlx::types::Json(senders)).execute(&mut tx.connection).await?;
@@ -49,7 +49,7 @@ pub async fn drop_delayed(tx: &mut Tx, mailbox: &Conversation, senders: &[AgentI
     Ok(())
 }
 
-/// Takes back what the person has asked an agent for and was not answered.
+/// Takes back the person's unanswered requests to an agent.
 pub async fn withdraw(tx: &mut Tx, mailbox: &Conversation) -> Result<(), Error> {
     let query = sqlx::query(WITHDRAW).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
     query.execute(&mut tx.connection).await?;

@@ -1,5 +1,5 @@
-//! The one task that writes. Jobs that wait become one transaction, a savepoint each; their callers are answered, and
-//! bells rung, after the commit and only then.
+//! The writer: the one task that writes to the database. It runs the waiting jobs in one transaction, each behind a
+//! savepoint. It answers their callers and rings bells only after the commit.
 
 use super::trouble::Trouble;
 use super::{Conversation, Error};
@@ -10,35 +10,34 @@ use sqlx::{AssertSqlSafe, SqliteConnection};
 use std::panic::AssertUnwindSafe;
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// How many jobs may wait before senders do. More than this in one commit gains nothing.
+/// The length of the queue for jobs. Longer queues make commits no more efficient.
 const QUEUE: usize = 256;
 
 /// A write transaction, as a job sees it.
 pub struct Tx {
-    /// The connection.
     pub connection: SqliteConnection,
-    /// The time of this transaction, in milliseconds since 1970.
+    /// The time of the transaction in milliseconds since 1970. All its rows get this time.
     pub now: i64,
-    /// The conversations that waited for a turn which has ended in this job: `rest` looks at them before the job ends.
+    /// The conversations that waited for a turn which has ended in this job. `rest` looks at them before the job ends.
     pub released: Vec<Conversation>,
     bells: Vec<Bell>,
     newest_event: i64,
 }
 
 impl Tx {
-    /// Has a bell rung after the commit.
+    /// Makes the writer ring a bell after the commit.
     pub fn ring(&mut self, bell: Bell) {
         if !self.bells.contains(&bell) {
             self.bells.push(bell);
         }
     }
 
-    /// Notes that an event of this number was written.
+    /// Notes the number of an event that was written, to announce it after the commit.
     pub fn event_written(&mut self, sequence: i64) {
         self.newest_event = sequence;
     }
 
-    /// Begins a part that can be undone by itself. A part within another needs another name.
+    /// Begins a part of the transaction that can be undone separately. Nested parts need different names.
     pub async fn savepoint(&mut self, name: &'static str) -> Result<Savepoint, sqlx::Error> {
         self.execute(format!("SAVEPOINT {name}")).await?;
         Ok(Savepoint {
@@ -49,7 +48,7 @@ impl Tx {
         })
     }
 
-    /// Undoes all since the beginning of a part: what was written, and what would have been told of it.
+    /// Undoes a part: its writes and its pending signals.
     pub async fn undo(&mut self, since: &Savepoint) -> Result<(), sqlx::Error> {
         self.bells.truncate(since.bells);
         self.released.truncate(since.released);
@@ -57,7 +56,7 @@ impl Tx {
         self.execute(format!("ROLLBACK TO {}", since.name)).await
     }
 
-    /// Ends a part: what is left of it belongs to what is around it.
+    /// Ends a part and keeps its writes.
     pub async fn release(&mut self, part: Savepoint) -> Result<(), sqlx::Error> {
         self.execute(format!("RELEASE {}", part.name)).await
     }
@@ -67,7 +66,7 @@ impl Tx {
     }
 }
 
-/// Where a part of a transaction begins that can be undone by itself.
+/// The beginning of a part of a transaction that can be undone separately.
 #[derive(Debug)]
 pub struct Savepoint {
     name: &'static str,
@@ -76,13 +75,13 @@ pub struct Savepoint {
     newest_event: i64,
 }
 
-/// What became of the transaction that a job was part of.
+/// Whether the transaction of a job was committed; if not, why.
 type Verdict = Result<(), String>;
 
-/// Tells a job's caller what came of it.
+/// Sends its result to the caller of a job, given the verdict on the transaction.
 type Answer = Box<dyn FnOnce(&Verdict) + Send>;
 
-/// A job that has run: whether it wants its savepoint kept, and how to answer its caller.
+/// A job that has run: whether to keep its writes, and how to answer its caller.
 struct Ran {
     outcome: Outcome,
     answer: Answer,
@@ -94,7 +93,7 @@ enum Outcome {
     Undo,
 }
 
-/// Takes the transaction, or the reason why there is none.
+/// A job. It gets the transaction, or the reason why there is none.
 type Job = Box<dyn for<'t> FnOnce(Result<&'t mut Tx, &'t str>) -> BoxFuture<'t, Ran> + Send>;
 
 enum Order {
@@ -104,7 +103,7 @@ enum Order {
 
 #[derive(Clone, Debug)]
 pub(super) struct Handle {
-    /// None where nothing is ever written.
+    /// `None` if the database is open read-only.
     orders: Option<mpsc::Sender<Order>>,
 }
 
@@ -118,12 +117,12 @@ impl std::fmt::Debug for Order {
 }
 
 impl Handle {
-    /// The handle of a database that is open for reading alone.
+    /// Returns the handle for a database that is open read-only.
     pub(super) fn none() -> Self {
         Self { orders: None }
     }
 
-    /// Fails where nothing is ever written.
+    /// Fails if the database is open read-only.
     pub(super) fn check(&self) -> Result<(), Error> {
         self.orders().map(drop)
     }
@@ -151,7 +150,7 @@ impl Handle {
                         Ok(()) => result,
                         Err(reason) => result.and(Err(Error::Commit(reason.clone()))),
                     };
-                    // Whoever asked may be gone; what is written is written.
+                    // The caller may be gone. The write counts anyway.
                     let _ = sender.send(result);
                 };
                 Ran { outcome, answer: Box::new(answer) }
@@ -165,7 +164,7 @@ impl Handle {
         let Ok(orders) = self.orders() else { return };
         let (sender, receiver) = oneshot::channel();
         if orders.send(Order::Close(sender)).await.is_ok() {
-            // An error means that the writer ended already.
+            // An error means that the writer has already ended.
             let _ = receiver.await;
         }
     }
@@ -189,7 +188,7 @@ struct Writer {
     failed: u32,
 }
 
-/// Why something was not committed, and what to do about it.
+/// Returns why a transaction was not committed, with advice for the person if there is any.
 fn reason(error: &sqlx::Error) -> String {
     match Trouble::of_sql(error) {
         Some(trouble) => format!("{error}; {}", trouble.advice()),
@@ -213,7 +212,7 @@ impl Writer {
                 self.commit(jobs).await;
             }
             if let Some(closed) = closing {
-                // The checkpoint that SQLite makes at the last close is all that is left to do.
+                // SQLite makes a last checkpoint when the connection closes.
                 let Self { tx, .. } = self;
                 if let Err(error) = sqlx::Connection::close(tx.connection).await {
                     tracing::warn!(%error, "failed to close the database");
@@ -238,8 +237,8 @@ impl Writer {
             Err(error) => {
                 self.failed = self.failed.saturating_add(1);
                 let reason = reason(&error);
-                tracing::error!(reason, failed = self.failed, "a write was not committed; it is tried again");
-                // Fails where SQLite has rolled back by itself already.
+                tracing::error!(reason, failed = self.failed, "a write was not committed; it is retried");
+                // This fails if SQLite has already rolled back by itself.
                 let _ = self.tx.execute("ROLLBACK").await;
                 self.tx.bells.clear();
                 self.tx.newest_event = events_before;
@@ -252,7 +251,7 @@ impl Writer {
         }
         polity_points::point!("writer::answered");
         for bell in self.tx.bells.drain(..) {
-            // Nobody listens while the daemon starts or ends; the rows say what is to do.
+            // The supervisor does not listen while the daemon starts or shuts down. It finds the work in the rows.
             let _ = self.bells.send(bell);
         }
         polity_points::point!("writer::rung");
@@ -263,12 +262,12 @@ impl Writer {
 
     async fn transaction(&mut self, jobs: Vec<Job>, answers: &mut Vec<Answer>) -> Result<(), sqlx::Error> {
         polity_points::point!("writer::before_begin");
-        // A read transaction that becomes a write one can fail with a snapshot error that no timeout retries.
+        // A read transaction that later begins to write can fail with a snapshot error, which no busy timeout retries.
         let mut so_far = self.tx.execute("BEGIN IMMEDIATE").await;
         for job in jobs {
             so_far = match so_far {
                 Ok(()) => self.run_job(job, answers).await,
-                // Its caller is told why, and can try again.
+                // The caller learns the reason and can retry.
                 Err(error) => {
                     answers.push(job(Err(&reason(&error))).await.answer);
                     Err(error)
@@ -294,7 +293,7 @@ impl Writer {
         if ran.outcome == Outcome::Undo {
             self.tx.undo(&savepoint).await?;
         }
-        debug_assert_eq!(self.tx.released, [], "somebody who waited was not looked at");
+        debug_assert_eq!(self.tx.released, [], "a job must handle the conversations that it released");
         self.tx.released.clear();
         self.tx.release(savepoint).await
     }

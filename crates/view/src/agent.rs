@@ -14,104 +14,103 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentView {
-    /// Its id.
+    /// The id of the agent.
     pub id: AgentId,
-    /// A name of its own, if its parent gave one.
+    /// The name that the parent gave it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its role; root and the person have none.
+    /// The id of its role. Root and the person have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role_id: Option<RoleId>,
-    /// The name of its role; `root` or `user` for those two.
+    /// The name of its role; `root` for root and `user` for the person.
     pub role: String,
-    /// Who hired it.
+    /// The agent that hired it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<AgentId>,
-    /// The task that it was hired for; root and the person serve all.
+    /// The task that it was hired for. Root and the person serve all tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// How many generations below root.
+    /// The number of generations below root.
     pub depth: u32,
-    /// What it is doing.
+    /// What the agent is doing.
     pub state: AgentState,
-    /// The service that is in force for it now; for root the default, because each task may have another. None for the
-    /// person.
+    /// The service that serves the agent now. For root it is the default service, because each task may have another
+    /// one. Absent for the person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceId>,
     /// The model of that service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What that service takes and gives now.
+    /// What that service can take and give now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Capabilities>,
-    /// How many messages it has not read yet.
+    /// Number of messages that the agent has not read.
     pub waiting: u64,
     /// The agents whose answers it waits for.
     pub waits_for: Vec<AgentId>,
-    /// When it was hired.
+    /// The time at which it was hired.
     pub created_at: i64,
-    /// When it was ended.
+    /// The time at which it was ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<i64>,
     /// What it has spent.
     pub usage: UsageSum,
 }
 
-/// What an agent is doing; the first that holds, in the order of precedence `ended`, `paused`, `parked`, `thinking`,
-/// `queued`, `waiting`, `idle`.
+/// What an agent is doing. If several states apply, the first of this order counts: `ended`, `paused`, `parked`,
+/// `thinking`, `queued`, `waiting`, `idle`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AgentState {
-    /// A turn of it is open.
+    /// One of its turns is open.
     Thinking,
     /// Messages wait for it, and no turn is open.
     Queued,
-    /// It waits for somebody's answer, and no turn is open.
+    /// It waits for an answer, and no turn is open.
     Waiting,
-    /// It failed again and again, and does not go on in some task until somebody says so.
+    /// It failed again and again in some task, and does nothing there until it is resumed.
     Parked,
-    /// The person has paused it.
+    /// The person has paused it in all tasks.
     Paused,
-    /// None of all this.
+    /// It has nothing to do.
     Idle,
-    /// It has ended.
+    /// It has ended and does nothing more.
     Ended,
 }
 
 impl AgentState {
-    /// Every state.
+    /// All states.
     pub const ALL: [Self; 7] =
         [Self::Thinking, Self::Queued, Self::Waiting, Self::Parked, Self::Paused, Self::Idle, Self::Ended];
 }
 
-/// Which agents are meant. They come in the order in which they were hired, so
-/// parents before children.
+/// A filter for agents. They come in the order of hiring, so parents come before children.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AgentFilter {
-    /// Only those that were hired for this task, and root and the person; what is told of those two is what they do and
-    /// have spent in this task, and root is as it is served there.
+    /// Only agents of this task, and root and the person. For these two, state and usage are those in this task, and
+    /// the service is root's service there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// Only those that are in this state. `ended` brings those that have ended.
+    /// Only agents in this state. `ended` includes ended agents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<AgentState>,
-    /// Only those of this role: its id, or its name.
+    /// Only agents of this role, given by id or by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// Only those whose service has this capability now.
+    /// Only agents whose service has this capability now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capability: Option<Capability>,
-    /// In which direction; `input` where none is given.
+    /// The direction of `capability`; `input` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub direction: Option<Direction>,
-    /// Whether those are meant too that have ended.
+    /// Whether to include agents that have ended.
     #[serde(rename = "ended", skip_serializing_if = "is_false")]
     pub include_ended: bool,
-    /// Where the page begins: `next` of the page before.
+    /// The beginning of the page: the value of `next` of the page before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<i64>,
-    /// How many at most.
+    /// The most agents to return; 100 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
@@ -124,80 +123,80 @@ pub(super) fn is_false(value: &bool) -> bool {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentPage {
-    /// The agents.
+    /// The agents in the order of hiring.
     pub agents: Vec<AgentView>,
-    /// Where the next page begins, if there may be one.
+    /// The beginning of the next page, if there may be one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<i64>,
-    /// The number of the newest event when this was read: what happened after it is not in here.
+    /// The number of the newest event when the page was read. Later events are not reflected in it.
     pub as_of: i64,
 }
 
-/// An agent with all that is known of it.
+/// An agent with all details.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentDetail {
-    /// What a list shows of it.
+    /// The same fields as in a list.
     #[serde(flatten)]
     pub agent: AgentView,
-    /// What its role says about its work.
+    /// The prompt of its role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role_prompt: Option<String>,
-    /// What its role offers to others.
+    /// The interface spec of its role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface_spec: Option<InterfaceSpec>,
-    /// The capabilities that were asked for its role.
+    /// The capabilities that its role requires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub required_capabilities: Option<Vec<String>>,
-    /// The groups of tools that it has; all where the list is empty.
+    /// The groups of tools that it may use. An empty list allows all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_groups: Option<Vec<ToolGroup>>,
-    /// What it was told when it was hired.
+    /// The task brief that it was hired with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brief: Option<TaskBrief>,
-    /// Whom it can write to, oldest entry first; a page of them.
+    /// A page of its contacts, oldest first.
     pub contacts: Vec<ContactView>,
-    /// The tasks that it has a conversation in, the newest first; a page of them.
+    /// A page of the tasks in which it has a conversation, newest first.
     pub tasks: Vec<TaskId>,
     /// The tasks in which it is parked.
     pub holds: Vec<HoldView>,
-    /// Whom it has hired, those included that have ended; a page of them.
+    /// A page of the agents that it hired, including ended ones.
     pub children: Vec<AgentId>,
 }
 
-/// That an agent does not go on in a task until somebody says so.
+/// An agent is parked in a task: it does nothing there until it is resumed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HoldView {
-    /// The task.
+    /// The task in which the agent is parked.
     pub task: TaskId,
-    /// What failed.
+    /// The failure for which it was parked.
     pub reason: String,
 }
 
-/// An entry of an agent's registry.
+/// A contact of an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ContactView {
-    /// Whom it can write to.
+    /// The party that the agent can write to.
     pub agent: AgentId,
-    /// The name of that one's role.
+    /// The name of the contact's role.
     pub role: String,
-    /// How the entry came there.
+    /// How the agent came to know the contact.
     pub source: Source,
-    /// Who introduced the two.
+    /// The agent that introduced the contact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub introduced_by: Option<AgentId>,
-    /// Since when.
+    /// The time since which the agent knows the contact.
     pub since: i64,
-    /// Whether that one still takes part.
+    /// Whether the contact has ended.
     pub standing: Standing,
-    /// What the service of that one takes and gives now; empty for the person.
+    /// What the contact's service can take and give now; empty for the person.
     pub capabilities: Capabilities,
-    /// What the role of that one offers.
+    /// The interface spec of the contact's role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface_spec: Option<InterfaceSpec>,
-    /// What is wrong with the row of that one, or of its role, in the database, where it is damaged.
+    /// What is wrong with the contact's row in the database, or with the row of its role, if one is damaged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damage: Option<String>,
 }
@@ -206,46 +205,46 @@ pub struct ContactView {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RoleView {
-    /// Its id.
+    /// The id of the role.
     pub id: RoleId,
-    /// The task in which it was made.
+    /// The task in which the role was created.
     pub task: TaskId,
-    /// Who made it.
+    /// The agent that created the role.
     pub creator: AgentId,
-    /// Its name.
+    /// The name of the role.
     pub name: String,
-    /// What its agents are told about their work.
+    /// The prompt: what agents of the role are told about their work.
     pub prompt: String,
-    /// What it offers to others.
+    /// The interface spec: what the role offers to others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface_spec: Option<InterfaceSpec>,
-    /// The service that was chosen for it; the default serves it where that one is gone.
+    /// The service that was chosen for the role. If it no longer exists, the default service serves the role.
     pub service_id: ServiceId,
-    /// The capabilities that were asked for.
+    /// The capabilities that the role requires.
     pub required_capabilities: Vec<String>,
-    /// The groups of tools that its agents have; all where the list is empty.
+    /// The groups of tools that agents of the role may use. An empty list allows all.
     pub tool_groups: Vec<ToolGroup>,
-    /// How many of its agents have not ended.
+    /// Number of agents of the role that have not ended.
     pub agents: u64,
 }
 
-/// What is to be different about a role; what is absent stays. Counts for the next model call of its agents.
+/// Changes to a role. Absent fields stay unchanged. The changes take effect at the next model call of its agents.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RolePatch {
-    /// What its agents are told about their work.
+    /// The new prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
-    /// The service that serves them.
+    /// The new service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_id: Option<ServiceId>,
-    /// What it offers to others.
+    /// The new interface spec.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface_spec: Option<InterfaceSpec>,
-    /// The capabilities that are asked for. Another service is chosen by them only where `serviceId` says so.
+    /// The new required capabilities. Only `serviceId` changes the service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub required_capabilities: Option<Vec<String>>,
-    /// The groups of tools that its agents have; all where the list is empty.
+    /// The new groups of tools. An empty list allows all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_groups: Option<Vec<ToolGroup>>,
 }

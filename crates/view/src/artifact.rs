@@ -10,64 +10,65 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ArtifactView {
-    /// Its id.
+    /// The id of the artifact.
     pub id: ArtifactId,
-    /// Its reference: `artifact:` and the id.
+    /// The reference that messages use: `artifact:` and the id.
     pub reference: String,
-    /// What the bytes are.
+    /// The kind of content.
     pub kind: Kind,
-    /// Their MIME type.
+    /// The MIME type of the bytes.
     pub mime_type: String,
-    /// The name of the file that it came from.
+    /// The name of the file that the artifact came from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filename: Option<String>,
-    /// The label that whoever stored it gave it.
+    /// The label that its owner gave it.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// How many bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// The task that it belongs to; none while the person has stored it and sent it to nobody.
+    /// The task that the artifact belongs to. Absent while the person has sent it to nobody.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// Who stored it.
+    /// The party that stored the artifact.
     pub owner: AgentId,
-    /// When.
+    /// The time at which it was stored.
     pub created_at: i64,
-    /// What else is known of it.
+    /// Other facts about the content, for example about an image.
     pub meta: Map<String, Value>,
-    /// What is wrong with its row of the database, where that is damaged: the rest is as far as it can be read.
+    /// What is wrong with the row in the database, if it is damaged. The other fields then contain only what could be
+    /// read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damage: Option<String>,
 }
 
-/// Which artifacts are meant. They come newest first.
+/// A filter for artifacts. They come newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ArtifactFilter {
-    /// Only those of this task.
+    /// Only artifacts of this task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// Only those that this one has stored.
+    /// Only artifacts that this party has stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<AgentId>,
-    /// Only those of this kind.
+    /// Only artifacts of this kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<Kind>,
-    /// Where the page begins: `next` of the page before.
+    /// The beginning of the page: the value of `next` of the page before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<i64>,
-    /// How many at most.
+    /// The most artifacts to return; 100 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 
-/// A page of artifacts, the newest first.
+/// A page of artifacts, newest first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ArtifactPage {
     /// The artifacts.
     pub artifacts: Vec<ArtifactView>,
-    /// Where the next page begins, if there may be one.
+    /// The beginning of the next page, if there may be one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<i64>,
 }

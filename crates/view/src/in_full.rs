@@ -1,8 +1,8 @@
-//! Errors in one line.
+//! Errors as one line of text.
 
 use std::error::Error;
 
-/// An error with all that caused it. Some errors say what caused them themselves; nothing is said twice.
+/// Returns an error and all its causes in one line. A cause whose text the line already contains is not repeated.
 pub fn in_full(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,4 +1,4 @@
-//! Messages, conversations, and the request that a model would be sent now.
+//! Messages, conversations, and previews of requests to models.
 
 use super::ArtifactView;
 use super::agent::is_false;
@@ -13,173 +13,174 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MessageView {
-    /// Its id; ids sort by acceptance.
+    /// The id of the message. Ids sort in the order of acceptance.
     pub id: MessageId,
-    /// The task that it belongs to.
+    /// The task that the message belongs to.
     pub task: TaskId,
-    /// Who sent it: an agent's id, `user`, or `system`.
+    /// The sender: an agent's id, `user`, or `system`.
     pub from: String,
-    /// The role of the sender when it sent; empty for the system.
+    /// The role that the sender had when it sent the message; empty for the system.
     pub from_role: String,
-    /// Whom it is for.
+    /// The receiver.
     pub to: AgentId,
-    /// Its type; `notice` where the system speaks.
+    /// The type of the message; `notice` for a notice of the system.
     #[serde(rename = "type")]
     pub message_type: String,
-    /// What it says in words, as it was said.
+    /// The text of the message, unchanged.
     pub text: String,
-    /// The rest of what was said.
+    /// The other fields that the sender gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload: Option<Map<String, Value>>,
-    /// Its artifacts.
+    /// The artifacts that are attached.
     pub attachments: Vec<ArtifactView>,
-    /// The requests that it answers, oldest first.
+    /// The requests that the message answers, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub in_reply_to: Vec<MessageId>,
-    /// The request that a report or a notice is about, or that a supplement belongs to.
+    /// The request that a report, a notice or a supplement belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub about: Option<MessageId>,
-    /// For a request: the request that its sender worked on when it asked.
+    /// The request that the sender worked on when it made this request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_behalf_of: Option<MessageId>,
-    /// Whether it asks for an answer.
+    /// Whether the message asks for an answer.
     pub expects: Expects,
-    /// Whether it is the last word.
+    /// Whether the message is the last word, or more will follow.
     pub finality: Finality,
-    /// Where it stands.
+    /// The state of the message.
     pub state: MessageState,
-    /// The message that answers it.
+    /// The message that answered this request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<MessageId>,
-    /// When it is, or was, due, where it was sent with a delay.
+    /// The time at which a delayed message is, or was, due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_at: Option<i64>,
-    /// When it was accepted.
+    /// The time of acceptance.
     pub created_at: i64,
-    /// Whom it introduces.
+    /// The agent that the message introduces to the receiver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub introduced_agent: Option<AgentId>,
-    /// What is wrong with its row of the database, where that is damaged. `text` says so too, and the rest is as far as it
-    /// can be read.
+    /// What is wrong with the row in the database, if it is damaged. `text` then contains the same, and the other
+    /// fields only what could be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damage: Option<String>,
 }
 
-/// In which order rows come.
+/// The order of rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
-    /// The oldest first.
+    /// Oldest first.
     #[default]
     Oldest,
-    /// The newest first.
+    /// Newest first.
     Newest,
 }
 
-/// Which messages are meant.
+/// A filter for messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MessageFilter {
-    /// Only those of this task.
+    /// Only messages of this task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// Only those that this one has sent: an agent's id, `user`, or `system`.
+    /// Only messages from this sender: an agent's id, `user`, or `system`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// Only those to this one.
+    /// Only messages to this receiver.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<AgentId>,
-    /// Only those that this one has sent or that are to it.
+    /// Only messages from or to this party.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub with: Option<AgentId>,
-    /// Only those that stand there.
+    /// Only messages in this state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<MessageState>,
-    /// Only those of this type; `notice` for those of the system.
+    /// Only messages of this type; `notice` for notices of the system.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub message_type: Option<String>,
-    /// Only those to the person that the person has not been shown.
+    /// Only messages to the person that the person has not been shown.
     #[serde(skip_serializing_if = "is_false")]
     pub unshown: bool,
-    /// Only those that were accepted after this one.
+    /// Only messages that were accepted after this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<MessageId>,
-    /// Only those that were accepted before this one.
+    /// Only messages that were accepted before this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<MessageId>,
-    /// In which order they come.
+    /// The order of the messages.
     pub order: Order,
-    /// How many at most.
+    /// The most messages to return; 100 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 
-/// A page of messages. It ends early where its texts have some 8 MiB.
+/// A page of messages. It ends early if its texts exceed about 8 MiB.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MessagePage {
-    /// The messages.
+    /// The messages in the requested order.
     pub messages: Vec<MessageView>,
-    /// The last of them, if there may be more: `after` for the next page, or `before` where the newest come first.
+    /// The last message of the page, if there may be more. It is the value of `after` for the next page, or of `before`
+    /// if the newest messages come first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<MessageId>,
 }
 
-/// An agent's part in a task, as it is stored; less of it than was asked for where its texts have some 8 MiB.
+/// The records of an agent in a task. The page ends early if its texts exceed about 8 MiB.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConversationView {
-    /// The agent.
+    /// The agent whose conversation it is.
     pub agent: AgentId,
-    /// The task.
+    /// The task in which the agent has the conversation.
     pub task: TaskId,
-    /// What happened, oldest first; the newest part of it that lies before `before`.
+    /// The newest records before `before`, oldest first.
     pub entries: Vec<EntryView>,
-    /// `before` for the part that comes before this one, if there is one.
+    /// The value of `before` for the next older part, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<i64>,
 }
 
-/// One thing that happened in a conversation.
+/// One record of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EntryView {
-    /// Its number; numbers grow.
+    /// The number of the record. Later records have higher numbers.
     pub seq: i64,
-    /// The turn that it belongs to.
+    /// The turn that the record belongs to.
     pub turn: i64,
-    /// When.
+    /// The time of the record.
     pub at: i64,
-    /// What: an object whose `record` says of which sort it is. Where a message was `heard`, `message` is that message,
-    /// or its id alone where it was removed. Where its row of the database is damaged, `record` is `damaged`, and `reason`
-    /// says what is wrong.
+    /// The record. Its field `record` names its type. In a record `heard`, `message` is the whole message, or only its
+    /// id if the message was removed. If the row in the database is damaged, the type is `damaged`, and `reason`
+    /// contains what is wrong.
     pub record: Map<String, Value>,
 }
 
-/// What a model would be sent now, for what its agent has read so far. The next real request differs where messages wait
-/// (`queued`), which it takes in first; where the model has had its last round of tools, after which it is asked to sum
-/// up; where the conversation has outgrown the window, and a summary is asked for first; and where its service fails and
-/// another stands in.
+/// The request that an agent's model would get now, given what the agent has read so far.
+///
+/// The next real request can differ. If messages are waiting (`queued`), the turn first takes them in. After the last
+/// round of tools, the model is asked to sum up. If the conversation has outgrown the window, the model is first asked
+/// for a summary. If the service fails, its fallback is asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestPreview {
-    /// Whose model.
+    /// The agent whose model would be asked.
     pub agent: AgentId,
-    /// In which task.
+    /// The task of the conversation.
     pub task: TaskId,
     /// The service that would be asked.
     pub service: ServiceId,
-    /// Its model.
+    /// The model of that service.
     pub model: String,
-    /// The revision of the services, as calls are recorded with it.
+    /// The revision of the configuration, as model calls record it.
     pub revision: u64,
-    /// How many tokens it is estimated at.
+    /// The estimated size of the request in tokens.
     pub estimated_tokens: u64,
-    /// How the artifacts of the conversation are shown in it.
+    /// How the request shows the artifacts of the conversation.
     pub shown: Vec<Shown>,
-    /// How many messages wait that its agent has not read.
+    /// Number of messages that wait and that the agent has not read.
     pub queued: u64,
-    /// The body, field by field as it would be sent. Where it is not asked for in full, long base64 is replaced by its
-    /// length.
+    /// The body of the request. Unless it was requested in full, long base64 texts are replaced by their lengths.
     pub request: Value,
 }

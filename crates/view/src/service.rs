@@ -7,158 +7,158 @@ use polity_society::limits::Limits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A service, as it is configured and as it is doing.
+/// A service: its configuration and its current state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceView {
-    /// Its id.
+    /// The id of the service.
     pub id: ServiceId,
-    /// Its name for people.
+    /// The name for people.
     pub name: String,
-    /// The model's name on its server.
+    /// The name that the server uses for the model.
     pub model: String,
-    /// Where it is reached, without anything secret.
+    /// The base URL of the server, without secrets.
     #[serde(rename = "baseURL")]
     pub base_url: String,
-    /// What it takes and gives.
+    /// What the model can take and give.
     pub capabilities: Capabilities,
-    /// Words by which it is chosen for a role.
+    /// Tags by which the service is chosen for a role.
     pub capability_tags: Vec<String>,
-    /// What it is good for.
+    /// What the service is good for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// How many tokens it can have in view.
+    /// The size of the context window in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u64>,
-    /// How many requests it takes at a time.
+    /// The most calls that it takes at the same time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_concurrent: Option<u64>,
-    /// The service that stands in when this one fails.
+    /// The service that is asked if this one fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<ServiceId>,
-    /// What it costs.
+    /// The price of its tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<PriceView>,
-    /// Whether it is the default.
+    /// Whether it is the default service.
     pub is_default: bool,
-    /// Whether a key is there for it. Where it is read from the environment: whether it is set there now.
+    /// Whether its key is available. If the key comes from an environment variable: whether the variable is set now.
     pub key_set: bool,
-    /// How many live agents it serves.
+    /// Number of live agents that the service serves.
     pub agents: u64,
-    /// How it is doing.
+    /// Its current state.
     pub state: ServiceState,
-    /// What it was used for.
+    /// What was spent at the service.
     pub usage: UsageSum,
-    /// What media it has refused since the configuration was last changed.
+    /// The media that the service has refused since the configuration last changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused_media: Option<RefusedMedia>,
 }
 
-/// What a million tokens cost.
+/// The price of a million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PriceView {
-    /// A million tokens of a request.
+    /// Price of a million tokens in requests.
     pub input: f64,
-    /// A million tokens of an answer.
+    /// Price of a million tokens in answers.
     pub output: f64,
 }
 
-/// Media that a service has refused.
+/// The media that a service has refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RefusedMedia {
-    /// Whether it is not sent any media now, because it has refused several and taken none.
+    /// Whether the service gets no media at all now, because it refused several and accepted none.
     pub all: bool,
-    /// The artifacts that it has refused.
+    /// The artifacts that the service has refused.
     pub artifacts: Vec<ArtifactId>,
 }
 
-/// How a service is doing.
+/// The current state of a service.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceState {
-    /// How many calls are under way.
+    /// Number of calls in progress.
     pub in_flight: u64,
-    /// How many callers wait to be let in.
+    /// Number of callers that wait for admission.
     pub waiting: u64,
-    /// For how long it has asked to be left alone, in milliseconds.
+    /// How much longer the service has asked not to be called, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_for_ms: Option<u64>,
-    /// Whether it is asked at all.
+    /// Whether calls are admitted.
     pub circuit: Circuit,
-    /// The last failure in a row of failures; none once it has answered.
+    /// The most recent failure. Absent once the service has answered again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
 }
 
-/// Whether a service is asked at all.
+/// Whether calls to a service are admitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Circuit {
-    /// It is.
+    /// Calls are admitted.
     #[default]
     Closed,
-    /// It has failed again and again, and is left alone for a while.
+    /// The service failed again and again, so calls are held back for a while.
     Open,
-    /// One call finds out, or is about to, whether it lives.
+    /// One call tests, or will test, whether the service answers again.
     HalfOpen,
 }
 
-/// What is in force, and what is wrong with the files.
+/// The configuration in force, and the problems of its files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigView {
-    /// The revision that is in force.
+    /// The revision in force.
     pub revision: u64,
-    /// The directory of the files.
+    /// The directory of the configuration files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
-    /// Where the services come from, in words.
+    /// A text that tells where the services come from.
     pub origin: String,
     /// The language of texts for models and people.
     pub language: String,
-    /// What is wrong with the files as they are now.
+    /// The problems of the files in their current state.
     pub problems: Vec<ConfigProblem>,
-    /// The services, in the order of the file.
+    /// The services in the order of the file.
     pub services: Vec<ServiceId>,
-    /// The service that counts where a role asks for nothing.
+    /// The service for roles that ask for no particular one.
     pub default_service: ServiceId,
-    /// What stops a society from running away.
+    /// The limits that keep a society from running away.
     pub limits: Limits,
-    /// The directory of prompts that stand in for those that come with polity.
+    /// The directory with prompts that replace the built-in ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompts: Option<String>,
 }
 
-/// One thing that is wrong with a file of the configuration. No value is quoted, because any may be a secret.
+/// A problem in a configuration file. It quotes no values, because any value may be a secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigProblem {
-    /// The file, as it is called in its directory; or the environment variable.
+    /// The name of the file in the configuration directory, or the name of an environment variable.
     pub file: String,
-    /// The JSON pointer of the value, or the dotted key in a TOML file.
+    /// The JSON pointer of the value, or its dotted key in a TOML file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pointer: Option<String>,
-    /// The line where the text stops being JSON or TOML, from 1.
+    /// The line where the text stops being valid JSON or TOML, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
-    /// The column there, in characters, from 1.
+    /// The column in that line, in characters, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<u64>,
-    /// How bad it is.
+    /// How severe the problem is.
     pub severity: Severity,
     /// What is wrong.
     pub message: String,
-    /// What was done about it.
+    /// What polity did about the problem.
     pub done: String,
 }
 
-/// How bad a problem is.
+/// How severe a problem is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Something that was declared is not in force.
+    /// Something that the file declares is not in force.
     Error,
     /// Everything is in force, but something looks like a mistake.
     Warning,

@@ -1,4 +1,4 @@
-//! What comes back from what the person does, and what is told about what happens.
+//! Results of the person's actions, events, facts about the data, and problems.
 
 use crate::Entry;
 use polity_society::id::{AgentId, MessageId, TaskId};
@@ -7,41 +7,41 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The agents that something concerned.
+/// The agents that an action has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Steered {
-    /// The agents.
+    /// Ids of the agents; empty if the action changed nothing.
     pub agents: Vec<AgentId>,
 }
 
-/// A message of the person that was taken.
+/// A message of the person that was accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Posted {
-    /// The message.
+    /// The id that the message got.
     pub id: MessageId,
-    /// Its task.
+    /// The task of the message; a new one if the message began a task.
     pub task: TaskId,
-    /// Where it stands.
+    /// The state of the message now.
     pub state: MessageState,
-    /// Whom it is for.
+    /// The receiver.
     pub to: AgentId,
-    /// Whether it was taken before, under the same idempotency key.
+    /// Whether the message had been accepted before, under the same idempotency key.
     pub duplicate: bool,
 }
 
-/// Which events are meant.
+/// A filter for events.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EventFilter {
-    /// Only those of this task, and those about its agents.
+    /// Only events of this task, and events about its agents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// Only those that are about this agent, and messages that it has sent.
+    /// Only events about this agent, and messages that it sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentId>,
-    /// Only those of one of these kinds, such as `message_accepted`; all where the list is empty.
+    /// Only events of these kinds, such as `message_accepted`. An empty list admits all kinds.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<String>,
 }
@@ -50,67 +50,68 @@ pub struct EventFilter {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EventPage {
-    /// The events; none where there are no more. Those whose rows are damaged are left out.
+    /// The events; empty at the end. Events whose rows are damaged are left out.
     pub events: Vec<Entry>,
-    /// `after` for the next page: nothing that was meant lies between here and there. For a page that was asked for
-    /// with `before`, `before` for the page before it.
+    /// The value of `after` for the next page. If this page was requested with `before`: the value of `before` for the
+    /// page of older events.
     pub next: i64,
-    /// The oldest event that is still there, where there is one: what came before was removed.
+    /// The number of the oldest event that still exists. Older events were removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oldest: Option<i64>,
 }
 
-/// What is known about the data, for those who look after a society.
+/// Facts about the stored data, for operators.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DataFacts {
-    /// Whether it can be written to now.
+    /// Whether the database can be written to now.
     pub writable: bool,
-    /// What stands in the way of writing.
+    /// Why the database cannot be written to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
     /// The number of the newest migration.
     pub schema: i64,
-    /// How many bytes of the database hold something.
+    /// Bytes of the database in use, without free pages.
     pub database_bytes: u64,
-    /// How many tasks there are.
+    /// Number of tasks.
     pub tasks: u64,
-    /// How many of them are open.
+    /// Number of tasks that are open.
     pub open_tasks: u64,
-    /// How many agents there are, those included that have ended; root and the person are not counted.
+    /// Number of agents, including ended ones; root and the person do not count.
     pub agents: u64,
-    /// How many of them have not ended.
+    /// Number of agents that have not ended.
     pub live_agents: u64,
-    /// How many messages there are.
+    /// Number of messages.
     pub messages: u64,
-    /// How many of them wait to be read, or to be due.
+    /// Number of messages that are not read yet or not due yet.
     pub waiting_messages: u64,
-    /// How many artifacts there are.
+    /// Number of artifacts.
     pub artifacts: u64,
-    /// How many bytes they have, as if none were stored twice.
+    /// Bytes of all artifacts together. Artifacts with equal bytes count separately, although the bytes are stored
+    /// once.
     pub artifact_bytes: u64,
-    /// How many events there are.
+    /// Number of events.
     pub events: u64,
-    /// The number of the newest event.
+    /// Number of the newest event.
     pub newest_event: i64,
 }
 
-/// Why something was not done (RFC 9457).
+/// Why a request failed (RFC 9457).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Problem {
-    /// A URI that names the sort of problem.
+    /// A URI that identifies the type of problem.
     #[serde(rename = "type")]
     pub problem_type: String,
-    /// The sort of problem, in words.
+    /// A short title for the type of problem.
     pub title: String,
     /// The HTTP status.
     pub status: u16,
-    /// What is wrong this time.
+    /// What is wrong with this request.
     pub detail: String,
-    /// The stable code.
+    /// A stable code for programs.
     pub error: String,
-    /// What belongs to the code.
+    /// Values that belong to the code, such as the limit that was exceeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
 }

@@ -1,36 +1,36 @@
-//! Tasks, and what was spent for them.
+//! Tasks and usage.
 
 use crate::Outcome;
 use polity_society::id::{AgentId, ServiceId, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A task: what one prompt of the person began.
+/// A task: everything that one prompt of the person began.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskView {
-    /// Its id.
+    /// The id of the task.
     pub id: TaskId,
-    /// The first line of its prompt, 120 characters at most; empty where the prompt was removed to make room.
+    /// The first line of the prompt, at most 120 characters. Empty if the task was forgotten to free space.
     pub title: String,
     /// Whether anything is left to do.
     pub state: TaskState,
-    /// How it stands, where nothing is left to do.
+    /// The outcome, if nothing is left to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
-    /// The limit of `app.json` that has stopped it, or `user`.
+    /// The limit in `app.json` that has stopped the task, or `user`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped_by: Option<String>,
-    /// When it was begun.
+    /// The time at which the task began.
     pub created_at: i64,
-    /// When what was said and done in it was removed to make room.
+    /// The time at which its messages and records were removed to free space.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forgotten_at: Option<i64>,
-    /// How many agents were hired for it, those included that have ended.
+    /// Number of agents that were hired for the task, including ended ones.
     pub agents: u64,
-    /// What it has spent.
+    /// What the task has spent.
     pub usage: UsageSum,
-    /// How many questions of its agents wait for the person's answer.
+    /// Number of unanswered questions from agents to the person.
     pub waiting_for_user: u64,
 }
 
@@ -38,110 +38,110 @@ pub struct TaskView {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TaskState {
-    /// It is.
+    /// Something is left to do.
     Open,
-    /// It is not.
+    /// Nothing is left to do.
     Idle,
 }
 
-/// Which tasks are meant. They come newest first.
+/// A filter for tasks. They come newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TaskFilter {
-    /// Only those that are in this state.
+    /// Only tasks in this state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<TaskState>,
-    /// Where the page begins: `next` of the page before.
+    /// The beginning of the page: the value of `next` of the page before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<i64>,
-    /// How many at most.
+    /// The most tasks to return; 100 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 
-/// A page of tasks, the newest first.
+/// A page of tasks, newest first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskPage {
     /// The tasks.
     pub tasks: Vec<TaskView>,
-    /// Where the next page begins, if there may be one.
+    /// The beginning of the next page, if there may be one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<i64>,
 }
 
-/// What model calls have taken.
+/// The sum over a number of model calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UsageSum {
-    /// How many calls were answered.
+    /// Number of calls that were answered.
     pub calls: u64,
     /// Tokens of the requests.
     pub prompt_tokens: u64,
     /// Tokens of the answers.
     pub completion_tokens: u64,
-    /// What it has cost, in the currency of the services' prices, where a service that answered has one.
+    /// The cost in the currency of the services' prices. Absent if no service that answered has a price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
 }
 
-/// Whose usage is meant.
+/// A filter for usage.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct UsageFilter {
-    /// Only what was spent for this task.
+    /// Only usage for this task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// Only what this agent has spent.
+    /// Only usage by this agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentId>,
 }
 
-/// What was spent, in all and by whom. Where there are many tasks or agents, those that have spent most.
+/// Tokens and costs, in total and grouped. If a group has too many rows, only the largest are listed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UsageView {
-    /// All of it.
+    /// The total.
     pub total: UsageSum,
-    /// By task, what has spent most first.
+    /// Usage by task, largest first.
     pub by_task: Vec<TaskUsage>,
-    /// By agent, likewise.
+    /// Usage by agent, largest first.
     pub by_agent: Vec<AgentUsage>,
-    /// By service and model, likewise.
+    /// Usage by service and model, largest first.
     pub by_service: Vec<ServiceUsage>,
 }
 
-/// What was spent for a task.
+/// The usage of a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskUsage {
-    /// The task.
+    /// The task that was worked on.
     pub task: TaskId,
-    /// What was spent.
+    /// What was spent for the task.
     #[serde(flatten)]
     pub usage: UsageSum,
 }
 
-/// What an agent has spent.
+/// The usage of an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentUsage {
-    /// The agent.
+    /// The agent whose model was called.
     pub agent: AgentId,
-    /// What it has spent.
+    /// What the agent has spent.
     #[serde(flatten)]
     pub usage: UsageSum,
 }
 
-/// What was spent at a service.
+/// The usage of a service.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceUsage {
-    /// The service.
+    /// The service that answered.
     pub service: ServiceId,
-    /// The model that answered, as the server calls it.
+    /// The model that answered, by the name that the server uses.
     pub model: String,
-    /// What was spent.
+    /// What was spent at the service with this model.
     #[serde(flatten)]
     pub usage: UsageSum,
 }

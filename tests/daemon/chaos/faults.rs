@@ -19,7 +19,7 @@ const MOST_OF_A_CALL: u32 = 4;
 /// The length of the pause that a service asks for.
 pub(super) const PAUSE: Duration = Duration::from_secs(1);
 
-/// One way to answer badly.
+/// A way in which a model answers badly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fault {
     /// HTTP 429 that asks for a pause of [`PAUSE`].
@@ -242,7 +242,7 @@ impl Chaos {
             // These two faults take time, so they are limited.
             Fault::Paused if times(fault) >= 2 => Fault::RateLimited,
             Fault::Hang if times(fault) >= 1 => Fault::Reset,
-            // Later in a turn an empty answer counts as an answer, and two in a row end the turn.
+            // Later in a turn an empty answer would count as an answer, and two in a row would end the turn.
             Fault::Empty if seen > 0 || asked.messages().len() > 2 || asked.heard().len() > 1 => Fault::Html,
             Fault::Malformed if matches!(act, Act::Say(_)) => Fault::DoubledIds,
             Fault::UnknownTool | Fault::Malformed if was_refused(asked) => Fault::Half,

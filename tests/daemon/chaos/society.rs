@@ -1,9 +1,9 @@
 //! The script of the chaos tests: thirty agents, each of which adds its own number to the answer.
 //!
 //! Root hires an archivist and four leads, and each lead hires six workers. A worker stores its number as an artifact,
-//! reads it back and reports it. The first worker of each team does not read it: it asks its lead for an introduction
-//! to the archivist, and asks the archivist to read the artifact. Leads and root add up all reports that they receive,
-//! so a lost or doubled report changes the answer.
+//! reads it back and reports it. Only the first worker of each team does not read it back: it asks its lead for an
+//! introduction to the archivist, and asks the archivist to read the artifact. Leads and root add up all reports that
+//! they receive, so a lost or doubled report changes the answer.
 
 use polity_tests::{Answer, Call, Conversation, Heard, Sender, ToolResult};
 use serde_json::{Value, json};
@@ -221,7 +221,7 @@ fn consult(asked: &Conversation, name: &str) -> Act {
     }
 }
 
-/// Returns the call that reports the result to the parent, or, once it was made, a text that ends the turn.
+/// Returns the call that reports the result to the parent; after that call, returns a text that ends the turn.
 fn report(asked: &Conversation, result: u64) -> Act {
     let text = format!("result {result}");
     let parent = asked.parent_id();

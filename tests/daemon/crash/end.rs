@@ -155,7 +155,7 @@ fn text_of(body: &str) -> String {
     let body: Value = serde_json::from_str(body).expect("a body");
     let text = [&body["text"], &body["payload"]["text"], &body["Payload"]["text"]];
     let text = text.into_iter().find_map(Value::as_str);
-    // Below that line, a worker names the artifact that it has stored.
+    // Below its first line, the text of a worker names the artifact that the worker has stored.
     let text = text.unwrap_or_else(|| panic!("no text in {body}"));
     text.lines().next().unwrap_or_default().to_owned()
 }

@@ -104,7 +104,7 @@ pub(super) fn doubled(data: &Path, server: &ScriptedServer) -> Vec<String> {
     );
     let mut doubled: Vec<String> =
         heard.into_iter().map(|[message]| format!("{message} was handled twice")).collect();
-    // Every later request contains a recorded answer, so no two requests with recorded answers are the same.
+    // Every recorded answer is part of its agent's later requests, so two of them cannot come from equal requests.
     let bodies: BTreeSet<_> = server.requests().into_iter().map(|request| request.raw).collect();
     let recorded = database.number("SELECT count(*) FROM model_calls");
     if recorded > i64::try_from(bodies.len()).expect("few") {

@@ -203,7 +203,7 @@ impl Verdict {
     }
 }
 
-/// The sums of all kills at one point.
+/// The totals of kills and problems at one point.
 #[derive(Default)]
 struct Row {
     kills: usize,
@@ -239,7 +239,7 @@ impl Table {
         }
     }
 
-    /// Fails if a run had problems, or if no run was killed at a point that scenarios can reach.
+    /// Fails if a run had problems, or if there is a reachable point at which no run was killed.
     #[track_caller]
     fn assert_good(&self, kills: usize) {
         assert!(self.wrong.is_empty(), "{}", self.wrong.join("\n"));
@@ -345,7 +345,7 @@ fn everything_happens_once_wherever_the_process_dies() {
             let mut kills: Vec<Kill> = due.flat_map(|(point, count)| hits(point, count)).collect();
             // Sorted by the time at which they are passed, so that one society can die at many of them.
             kills.sort_by_key(|kill| here.place(kill));
-            // The kills of the recovery come in the middle, where there is the most unfinished work.
+            // The kills during recovery come in the middle, where the most unfinished work is left.
             if round == 0 && scenario.name == SCENARIOS[0].name {
                 let middle = kills.len() / 2;
                 kills.splice(middle..middle, here.recovery());
@@ -392,7 +392,7 @@ fn crash_matrix() {
                 0 => lots.shuffle(&mut kills),
                 _ => kills.sort_by_key(|kill| undisturbed.place(kill)),
             }
-            // The kills of the recovery go to random places.
+            // The kills during recovery go to random places.
             for kill in undisturbed.recovery() {
                 kills.insert(lots.usize(0..=kills.len()), kill);
             }

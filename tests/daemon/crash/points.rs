@@ -17,20 +17,20 @@ pub(super) const POINTS: &[&str] = &[
     "artifacts::inserted",
     "artifacts::granted",
     "artifacts::adopted",
-    // runtime/src/store.rs
+    // store/src/lib.rs
     "store::created",
     "store::looked_at",
     "store::migrated",
     "store::before_close",
     "store::closed",
-    // runtime/src/store/writer.rs
+    // store/src/writer.rs
     "writer::before_begin",
     "writer::job_done",
     "writer::before_commit",
     "writer::committed",
     "writer::answered",
     "writer::rung",
-    // runtime/src/store/, with one point for each statement that writes
+    // store/src/, with one point for each statement that writes
     "agents::inserted",
     "agents::ended",
     "agents::paused",
@@ -121,7 +121,7 @@ pub(super) const POINTS: &[&str] = &[
     "compaction::written",
     "outside::started",
     "outside::ran",
-    // runtime/src/maintenance.rs, store/maintenance.rs and its modules
+    // store/src/maintenance.rs and its modules
     "retention::removed",
     "retention::forgotten",
     "forget::removed",

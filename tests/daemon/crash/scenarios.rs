@@ -109,7 +109,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "deadlock",
         said: "this is all there is",
-        // The agents stay silent about the deadlock: which of two askers a text would answer depends on timing.
+        // The agents do not answer the notice of the deadlock: which of two askers a text answers depends on timing.
         script: || Box::new(|asked| circle(asked, |_| Answer::nothing())),
         ..SOCIETY
     },

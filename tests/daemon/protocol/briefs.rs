@@ -39,7 +39,8 @@ fn a_model_is_told_what_a_brief_must_have_and_may_have() {
     assert!(brief["properties"]["collaborators"].is_object());
 }
 
-/// Seed agent-communication, 1.1, 1.2 and 1.4.
+/// Seed agent-communication, 1.1, 1.2 and 1.4: an incomplete brief is refused, and the refusal names each missing
+/// field.
 #[test]
 fn a_brief_that_lacks_anything_hires_nobody_and_all_that_it_lacks_is_said() {
     let mut attempts: Vec<(Value, Vec<&str>)> =

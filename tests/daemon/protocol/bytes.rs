@@ -45,8 +45,8 @@ fn batches(asked: &Conversation) -> usize {
     asked.messages().iter().filter(|message| message["tool_calls"].is_array()).count()
 }
 
-/// Plays root: for each form, creates a role with it in its prompt and hires an agent with it in the brief and the
-/// message. Each turn ends with one of the forms as its text.
+/// Plays root: for each form of the picture, creates a role whose prompt contains the form, and hires an agent whose
+/// brief and first message contain it. Each turn ends with one of the forms as its text.
 fn boss(asked: &Conversation, forms: &[String]) -> Answer {
     let calls = |make: &dyn Fn(usize, &String) -> Call| {
         Answer::calls(forms.iter().enumerate().map(|(number, form)| make(number, form)).collect())
@@ -107,7 +107,7 @@ fn bytes_that_models_write_are_in_no_text_that_is_stored_sent_or_printed() {
     let ended = run(&polity, &[&format!("paint this: {}", forms[0]), "--json"]).expect_code(0);
     server.assert_clean();
     let requests = server.requests();
-    assert!(requests.len() > 2 * forms.len(), "not every agent has made its requests");
+    assert!(requests.len() > 2 * forms.len(), "there are too few requests for all agents");
     for request in &requests {
         assert_eq!(run_of(request.conversation().body().to_string().as_bytes(), PICTURE), None);
     }

@@ -23,7 +23,7 @@ fn pair(id: &str, source: &str) -> (String, String) {
     (id.to_owned(), source.to_owned())
 }
 
-/// Seed agent-communication, 2.1, 2.2, 2.3, 2.4 and 2.5.
+/// Seed agent-communication, 2.1, 2.2, 2.3, 2.4 and 2.5: the contacts that the system itself creates.
 #[test]
 fn root_knows_the_person_a_child_its_parent_and_a_parent_its_children() {
     let performed = Play::default()
@@ -42,7 +42,7 @@ fn root_knows_the_person_a_child_its_parent_and_a_parent_its_children() {
     assert_eq!(of_user, [["root".to_owned(), "system".to_owned()]]);
 }
 
-/// Seed agent-communication, 2.6: not even to an unknown colleague, to its grandparent or to the user.
+/// Seed agent-communication, 2.6: an agent cannot write to an unknown colleague, to its grandparent or to the user.
 #[test]
 fn nobody_writes_to_whom_it_does_not_know_however_near() {
     let performed = Play::default()
@@ -99,7 +99,7 @@ fn an_entry_says_who_it_is_what_it_does_and_how_it_came_there() {
     assert_eq!(painter["id"], performed.id("painter"));
     assert_eq!((&painter["source"], &painter["interface_spec"]), (&json!("child"), &spec));
     assert!(painter["since"].as_str().expect("a time").ends_with('Z'));
-    assert!(entry("plain")["interface_spec"].is_null(), "this role has no interface spec");
+    assert!(entry("plain")["interface_spec"].is_null(), "a role without an interface spec shows one");
 }
 
 /// Seed agent-communication, 5.2, 5.4, 5.5, 5.6 and 5.7: the first message makes a one-sided contact mutual. The

@@ -259,7 +259,7 @@ fn a_message_is_a_header_its_content_and_a_hint() {
     );
 }
 
-/// Seed agent-communication, 10.1, 10.2, 10.3, 10.4 and 10.5 in the other language.
+/// Seed agent-communication, 10.1, 10.2, 10.3, 10.4 and 10.5: the same lines in English.
 #[test]
 fn the_same_in_english() {
     let server = ScriptedServer::start(|asked: &Conversation| {
@@ -345,8 +345,8 @@ fn an_interface_spec_has_four_fields_or_is_not_there() {
     assert_eq!(events(&performed.lines, "role_created").len(), 2);
 }
 
-/// Seed agent-communication, 4.3 and 4.4: an introduction contains the interface spec. From then on the sender's
-/// requests contain it, too, with the advice to ask in that format.
+/// Seed agent-communication, 4.3 and 4.4: an introduction contains the interface spec. From then on the receiver's
+/// system message contains it, too, with the advice to ask in that format.
 #[test]
 fn a_sender_has_the_interface_spec_of_whom_it_writes_to_before_it() {
     let performed = Play::default()

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::support::play::{Play, role, spawn};
 use crate::support::{home, last_asked, run};
 
-/// The prompts of a language.
+/// The texts of the prompt files of one language.
 struct Prompts {
     base: &'static str,
     root: &'static str,
@@ -68,7 +68,7 @@ fn root_is_told_the_required_fields_of_a_brief() {
     }
 }
 
-/// Seed agent-communication, 6.2.
+/// Seed agent-communication, 6.2: the prompts of all agents explain contacts and introductions.
 #[test]
 fn everybody_is_told_of_contacts_and_introductions() {
     assert_says(CHINESE.base, &["Contact Registry", "联系人列表", "只能给联系人发消息", "介绍"]);
@@ -113,7 +113,7 @@ fn everybody_is_told_how_to_ask_for_an_introduction_and_how_to_answer() {
     assert_one_line_says(ENGLISH.base, &["support outside your role", "your parent or any contact"]);
 }
 
-/// Seed agent-communication, 6.5.
+/// Seed agent-communication, 6.5: the prompts ask parents to pass on technical constraints, with an example.
 #[test]
 fn technical_constraints_must_reach_the_child() {
     for prompt in [CHINESE.root, CHINESE.hiring, CHINESE.root_small] {

@@ -1,4 +1,4 @@
-//! Agents try to impersonate somebody else, in every place where they can write: no request must be misleading.
+//! Agents try to impersonate somebody else in every place where they can write, but no request may mislead its reader.
 //!
 //! The attempts are in a file of the crate that presents messages. Add newly found attempts there.
 
@@ -154,7 +154,7 @@ fn of_forger(asked: &Conversation) -> usize {
     asked.heard().iter().filter(|heard| is_it(&heard.from)).count()
 }
 
-/// Seed agent-communication, 9.1, 9.3, 10.2, 10.3 and 10.4.
+/// Seed agent-communication, 9.1, 9.3, 10.2, 10.3 and 10.4: no text of an agent can pass for another sender's.
 #[test]
 fn nobody_passes_for_somebody_else_whatever_it_writes_wherever() {
     let specification = || json!({"services": all(), "input_format": {"a": all()}, "output_format": all(), "examples": [all()]});

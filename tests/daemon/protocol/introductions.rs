@@ -50,7 +50,7 @@ const RESULT: &str = "two people";
 /// Plays five agents in three generations: root hires `back` and `front`, `back` hires a specialist, and `front` hires
 /// an asker. The asker can write to the specialist only after an introduction along the whole chain.
 fn chain(way: Way) -> Performed {
-    // Nobody has told the asker this id; it tries to write to it before the introduction.
+    // The specialist's id. Nobody has told it to the asker, which uses it before the introduction and is refused.
     let specialist: Arc<OnceLock<String>> = Arc::default();
     let known = Arc::clone(&specialist);
 
@@ -143,7 +143,7 @@ fn chain(way: Way) -> Performed {
     Performed { lines: json_lines(&output.stdout), output, server, data: polity }
 }
 
-/// Checks everything that holds for the chain in both ways.
+/// Checks everything that holds for both kinds of chain.
 #[track_caller]
 fn assert_chain(way: Way, introductions: usize) {
     let performed = chain(way);
@@ -210,7 +210,8 @@ fn assert_chain(way: Way, introductions: usize) {
     );
 }
 
-/// Seed agent-communication, 2.6, 2.7, 3.1, 3.2, 3.4, 3.6, 3.7, 3.8, 4.3, 5.1, 5.2, 5.3 and 9.4.
+/// Seed agent-communication, 2.6, 2.7, 3.1, 3.2, 3.4, 3.6, 3.7, 3.8, 4.3, 5.1, 5.2, 5.3 and 9.4: the whole way from the
+/// request for an introduction to the first message.
 #[test]
 fn a_specialist_is_reached_through_a_chain_of_two_introductions() {
     assert_chain(Way::Colleague, 2);
@@ -284,8 +285,8 @@ fn nobody_is_an_answer_too() {
     assert!(sources.iter().all(|event| event["source"] != "introduction"), "{sources:?}");
 }
 
-/// Seed agent-communication, 3.7: all cases other than an answer with an agent unknown to the asker, with their results
-/// in order.
+/// Seed agent-communication, 3.7: unsolicited, repeated, invalid and refused introductions, with their results in
+/// order.
 #[test]
 fn every_other_introduction_has_an_outcome_of_its_own() {
     let performed = Play::default()

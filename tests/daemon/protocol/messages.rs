@@ -18,7 +18,7 @@ fn what_a_child_says_in_plain_text_reaches_the_person() {
     assert_eq!(ended.stdout, "… one moment\nthe worker says: it is 7\n");
 }
 
-/// The worker answers while root's model is still writing that it waits.
+/// The worker answers while root's model is still writing the text that it waits.
 #[test]
 fn what_is_said_before_an_answer_was_heard_is_not_the_last_word() {
     let gate = Gate::default();
@@ -60,7 +60,7 @@ fn an_answer_that_comes_within_the_turn_is_final_at_once() {
     assert_eq!(ended.stdout, "it is 7\n");
 }
 
-/// Seed agent-communication, 2.6.
+/// Seed agent-communication, 2.6: a message to an unknown agent is refused, with a list of the sender's contacts.
 #[test]
 fn a_stranger_is_refused_with_the_contacts_there_are() {
     let server = ScriptedServer::start(|asked| match asked.results_of("send_message").pop() {
@@ -190,7 +190,7 @@ fn found(asked: &Conversation) -> Answer {
     }
 }
 
-/// Seed agent-communication, 2.8, 5.3 and 7.4.
+/// Seed agent-communication, 2.8, 5.3 and 7.4: a brief makes its collaborators contacts of the child.
 #[test]
 fn two_agents_work_together_whom_the_brief_has_introduced() {
     let server = ScriptedServer::start(two_agents);

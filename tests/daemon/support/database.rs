@@ -37,7 +37,6 @@ impl Database {
         (&self.runtime, self.connection.as_mut().expect("open until dropped"))
     }
 
-    /// Runs a statement.
     #[track_caller]
     pub(crate) fn execute(&mut self, statement: &'static str) {
         let (runtime, connection) = self.connection();

@@ -49,7 +49,7 @@ pub(crate) fn pdf() -> Vec<u8> {
     pdf
 }
 
-/// Encodes bytes in base64 as requests contain it.
+/// Encodes bytes in base64, as requests do.
 pub(crate) fn base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }

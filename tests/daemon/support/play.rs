@@ -105,7 +105,7 @@ impl Performed {
         self.server.requests().iter().map(|request| request.conversation()).filter(is_it).collect()
     }
 
-    /// Returns the last request of a role, which contains its whole history.
+    /// Returns the last request of a role. It contains the agent's whole history.
     #[track_caller]
     pub(crate) fn last_of(&self, role: &str) -> Conversation {
         self.asked_by(role).pop().unwrap_or_else(|| panic!("{role} made no request\n{}", self.output.stdout))

@@ -1,7 +1,8 @@
-//! The functions that stand in for those of the C library. Each makes the real call unless it was ordered to fail.
+//! The functions that replace those of the C library. Each makes the real call unless a test ordered it to fail. Only a
+//! sync below the root is never made, but recorded.
 //!
-//! `open` and its kin take their last argument only where a file is made. On the machines that glibc runs on it comes in
-//! a register all the same, so it can be declared always.
+//! Callers pass the last argument of `open` and its variants only if the call may create a file. On all machines with
+//! glibc that argument is passed in a register, so the replacements can always declare it.
 
 use crate::control::{Word, get, refusal};
 use crate::journal::{Kind, absolute, hold, path_of};
@@ -12,18 +13,18 @@ use std::slice::from_raw_parts;
 const NANOSECONDS: i64 = 1_000_000_000;
 
 fn fail(error: c_int) -> c_int {
-    // SAFETY: the place is the thread's own.
+    // SAFETY: each thread has its own `errno`.
     unsafe { *libc::__errno_location() = error };
     -1
 }
 
-/// What a caller wants written.
+/// Returns the bytes that a caller wants to write.
 unsafe fn bytes<'c>(data: *const c_void, length: size_t) -> &'c [u8] {
-    // SAFETY: the caller's own data; a pointer to nothing is looked at by nobody.
+    // SAFETY: the caller guarantees that the data is readable. If the length is 0, nothing reads the pointer.
     if length == 0 { &[] } else { unsafe { from_raw_parts(data.cast(), length) } }
 }
 
-/// What `open` and its kin do; `call` makes the real call.
+/// Implements `open` and its variants; `call` makes the real call.
 unsafe fn opened(directory: c_int, path: *const c_char, flags: c_int, call: impl FnOnce() -> c_int) -> c_int {
     if let Some(error) = refusal(Word::Descriptor) {
         return fail(error);
@@ -33,7 +34,7 @@ unsafe fn opened(directory: c_int, path: *const c_char, flags: c_int, call: impl
         return call();
     }
     let journal = hold();
-    // SAFETY: a path of the caller's.
+    // SAFETY: the caller guarantees that the path is valid.
     let absolute = unsafe { absolute(directory, path) };
     if !journal.covers(&absolute) {
         drop(journal);
@@ -42,7 +43,7 @@ unsafe fn opened(directory: c_int, path: *const c_char, flags: c_int, call: impl
     if let Some(error) = refusal(Word::Change) {
         return fail(error);
     }
-    // SAFETY: a path of the caller's.
+    // SAFETY: the caller guarantees that the path is valid.
     let was_there = unsafe { libc::faccessat(directory, path, libc::F_OK, 0) } == 0;
     let file = call();
     if file >= 0 && !was_there {
@@ -58,7 +59,7 @@ macro_rules! open {
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name(path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
             let real = real!($literal as unsafe extern "C" fn(*const c_char, c_int, ...) -> c_int);
-            // SAFETY: the caller's own arguments.
+            // SAFETY: these are the caller's own arguments.
             unsafe { opened(libc::AT_FDCWD, path, flags, || real(path, flags, mode)) }
         }
     };
@@ -72,7 +73,7 @@ macro_rules! openat {
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name(at: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
             let real = real!($literal as unsafe extern "C" fn(c_int, *const c_char, c_int, ...) -> c_int);
-            // SAFETY: the caller's own arguments.
+            // SAFETY: these are the caller's own arguments.
             unsafe { opened(at, path, flags, || real(at, path, flags, mode)) }
         }
     };
@@ -87,11 +88,13 @@ unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_in
     if let Some(error) = refusal(Word::Descriptor) {
         return fail(error);
     }
-    // SAFETY: the caller's own arguments.
+    // SAFETY: these are the caller's own arguments.
     unsafe { real(domain, kind, protocol) }
 }
 
-/// Writes to a file, or says something to others. `place` is where in the file; nothing where the file knows.
+/// Implements the functions that write to a file or to a socket; `call` makes the real call.
+///
+/// `place` is the byte offset in the file; `None` stands for the current position of the descriptor.
 unsafe fn written(
     descriptor: c_int,
     place: Option<off64_t>,
@@ -106,18 +109,18 @@ unsafe fn written(
         return fail(error) as ssize_t;
     }
     if !journal.is_kept() || !(is_covered || is_said) {
-        // Others may wait for what this one writes.
+        // Released first: the call may block until another thread makes a call that needs the journal.
         drop(journal);
         return call();
     }
     if is_said {
-        // Before the call: what is said may be heard at once.
+        // Recorded before the call, because the receiver may react to the data before the call returns.
         let name = if descriptor == 1 { b"1".to_vec() } else { path };
         journal.add(Kind::Said, 0, &name, &data.concat());
         drop(journal);
         return call();
     }
-    // SAFETY: asks where the next write goes.
+    // SAFETY: this only asks for the current position.
     let here = place.unwrap_or_else(|| unsafe { libc::lseek64(descriptor, 0, libc::SEEK_CUR) });
     let done = call();
     if let Ok(length) = usize::try_from(done) {
@@ -130,7 +133,7 @@ unsafe fn written(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn write(descriptor: c_int, data: *const c_void, length: size_t) -> ssize_t {
     let real = real!(c"write" as unsafe extern "C" fn(c_int, *const c_void, size_t) -> ssize_t);
-    // SAFETY: the caller's own arguments.
+    // SAFETY: these are the caller's own arguments.
     unsafe { written(descriptor, None, &[bytes(data, length)], || real(descriptor, data, length)) }
 }
 
@@ -142,7 +145,7 @@ unsafe extern "C" fn pwrite64(
     place: off64_t,
 ) -> ssize_t {
     let real = real!(c"pwrite64" as unsafe extern "C" fn(c_int, *const c_void, size_t, off64_t) -> ssize_t);
-    // SAFETY: the caller's own arguments.
+    // SAFETY: these are the caller's own arguments.
     unsafe {
         written(descriptor, Some(place), &[bytes(data, length)], || real(descriptor, data, length, place))
     }
@@ -151,7 +154,7 @@ unsafe extern "C" fn pwrite64(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn writev(descriptor: c_int, parts: *const iovec, count: c_int) -> ssize_t {
     let real = real!(c"writev" as unsafe extern "C" fn(c_int, *const iovec, c_int) -> ssize_t);
-    // SAFETY: the caller's own arguments.
+    // SAFETY: these are the caller's own arguments.
     unsafe {
         let all = from_raw_parts(parts, usize::try_from(count).unwrap_or_default());
         let data: Vec<&[u8]> = all.iter().map(|part| bytes(part.iov_base, part.iov_len)).collect();
@@ -162,7 +165,7 @@ unsafe extern "C" fn writev(descriptor: c_int, parts: *const iovec, count: c_int
 #[unsafe(no_mangle)]
 unsafe extern "C" fn send(descriptor: c_int, data: *const c_void, length: size_t, flags: c_int) -> ssize_t {
     let real = real!(c"send" as unsafe extern "C" fn(c_int, *const c_void, size_t, c_int) -> ssize_t);
-    // SAFETY: the caller's own arguments.
+    // SAFETY: these are the caller's own arguments.
     unsafe { written(descriptor, None, &[bytes(data, length)], || real(descriptor, data, length, flags)) }
 }
 
@@ -179,7 +182,7 @@ macro_rules! truncate {
                 }
                 journal.add(Kind::Truncate, length, &path, b"");
             }
-            // SAFETY: the caller's own arguments.
+            // SAFETY: these are the caller's own arguments.
             unsafe { real(descriptor, length) }
         }
     };
@@ -201,10 +204,10 @@ macro_rules! sync {
                     return fail(error);
                 }
                 journal.add(Kind::Sync, 0, &path, b"");
-                // The power is cut on paper only: what a real disk does takes time and shows nothing.
+                // The real sync is left out: it takes time, and the tests simulate a power cut from the journal alone.
                 return 0;
             }
-            // SAFETY: the caller's own argument.
+            // SAFETY: this is the caller's own argument.
             unsafe { real(descriptor) }
         }
     };
@@ -213,10 +216,10 @@ macro_rules! sync {
 sync!(fsync, c"fsync");
 sync!(fdatasync, c"fdatasync");
 
-/// Changes what names there are; `call` makes the real call.
+/// Implements the functions that change the names in a directory; `call` makes the real call.
 unsafe fn renamed(kind: Kind, path: *const c_char, to: &[u8], call: impl FnOnce() -> c_int) -> c_int {
     let journal = hold();
-    // SAFETY: a path of the caller's.
+    // SAFETY: the caller guarantees that the path is valid.
     let path = unsafe { absolute(libc::AT_FDCWD, path) };
     if !journal.covers(&path) {
         drop(journal);
@@ -235,7 +238,7 @@ unsafe fn renamed(kind: Kind, path: *const c_char, to: &[u8], call: impl FnOnce(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn rename(from: *const c_char, to: *const c_char) -> c_int {
     let real = real!(c"rename" as unsafe extern "C" fn(*const c_char, *const c_char) -> c_int);
-    // SAFETY: the caller's own arguments.
+    // SAFETY: these are the caller's own arguments.
     unsafe {
         let name = absolute(libc::AT_FDCWD, to);
         renamed(Kind::Rename, from, &name, || real(from, to))
@@ -245,18 +248,18 @@ unsafe extern "C" fn rename(from: *const c_char, to: *const c_char) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn unlink(path: *const c_char) -> c_int {
     let real = real!(c"unlink" as unsafe extern "C" fn(*const c_char) -> c_int);
-    // SAFETY: the caller's own argument.
+    // SAFETY: this is the caller's own argument.
     unsafe { renamed(Kind::Unlink, path, b"", || real(path)) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mkdir(path: *const c_char, mode: mode_t) -> c_int {
     let real = real!(c"mkdir" as unsafe extern "C" fn(*const c_char, mode_t) -> c_int);
-    // SAFETY: the caller's own arguments.
+    // SAFETY: these are the caller's own arguments.
     unsafe { renamed(Kind::Directory, path, b"", || real(path, mode)) }
 }
 
-/// How far a clock is wrong.
+/// Returns the error that a test has ordered for a clock, in nanoseconds.
 fn error_of(clock: libc::clockid_t) -> i64 {
     match clock {
         libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE => get(Word::Wall),
@@ -271,11 +274,11 @@ fn error_of(clock: libc::clockid_t) -> i64 {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, time: *mut timespec) -> c_int {
     let real = real!(c"clock_gettime" as unsafe extern "C" fn(libc::clockid_t, *mut timespec) -> c_int);
-    // SAFETY: the caller's own arguments.
+    // SAFETY: these are the caller's own arguments.
     let told = unsafe { real(clock, time) };
     let error = error_of(clock);
     if told == 0 && error != 0 {
-        // SAFETY: the real call has just written there.
+        // SAFETY: the real call succeeded, so the pointer is valid.
         let time = unsafe { &mut *time };
         let shown = time.tv_sec * NANOSECONDS + time.tv_nsec + error;
         (time.tv_sec, time.tv_nsec) = (shown.div_euclid(NANOSECONDS), shown.rem_euclid(NANOSECONDS));
@@ -286,10 +289,10 @@ unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, time: *mut timespec) 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn gettimeofday(time: *mut timeval, zone: *mut c_void) -> c_int {
     let real = real!(c"gettimeofday" as unsafe extern "C" fn(*mut timeval, *mut c_void) -> c_int);
-    // SAFETY: the caller's own arguments.
+    // SAFETY: these are the caller's own arguments.
     let told = unsafe { real(time, zone) };
     if told == 0 && !time.is_null() {
-        // SAFETY: the real call has just written there.
+        // SAFETY: the real call succeeded, so the pointer is valid.
         unsafe { (*time).tv_sec += get(Word::Wall) / NANOSECONDS };
     }
     told
@@ -298,10 +301,10 @@ unsafe extern "C" fn gettimeofday(time: *mut timeval, zone: *mut c_void) -> c_in
 #[unsafe(no_mangle)]
 unsafe extern "C" fn time(place: *mut time_t) -> time_t {
     let real = real!(c"time" as unsafe extern "C" fn(*mut time_t) -> time_t);
-    // SAFETY: nothing is written.
+    // SAFETY: with a null pointer the function writes nothing.
     let shown = unsafe { real(std::ptr::null_mut()) } + get(Word::Wall) / NANOSECONDS;
     if !place.is_null() {
-        // SAFETY: the caller's own place.
+        // SAFETY: the pointer is the caller's own and is not null.
         unsafe { *place = shown };
     }
     shown

@@ -1,32 +1,32 @@
-//! The record of all that a process does to the files below a directory, and of what it says to others.
+//! The journal of all changes that a process makes to the files below a directory, and of all data that it sends out.
 //!
-//! A record is a line of text, `kind number length length`, then that many bytes of a path, and that many of data. The
-//! call is made while the journal is held, so the order of the records is the order of the calls.
+//! A record is a line of text, `kind number path-length data-length`, followed by the bytes of the path and of the
+//! data. The process holds the journal during each call, so the records have the order of the calls.
 
 use std::ffi::{CStr, CString, c_int};
 use std::os::unix::ffi::OsStringExt;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// What a record tells.
+/// The kind of a record.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
-    /// Data were written to the file, from that byte on.
+    /// Data was written to the file; the number is the byte offset.
     Write,
-    /// The file was cut, or made longer, to that many bytes.
+    /// The file was shortened or extended; the number is its new length in bytes.
     Truncate,
     /// The file or directory was synced.
     Sync,
-    /// It was to be synced, and that failed.
+    /// A sync of the file or directory failed.
     SyncFailed,
-    /// An empty file was made.
+    /// An empty file was created.
     Create,
-    /// A directory was made.
+    /// A directory was created.
     Directory,
-    /// The file got the name in the data.
+    /// The file was renamed; the data is its new path.
     Rename,
-    /// The name was removed.
+    /// The file was removed.
     Unlink,
-    /// The data were said to others: `path` is standard output (`1`) or a socket.
+    /// The data was sent out; the path is `1` (standard output) or a socket.
     Said,
 }
 
@@ -46,7 +46,7 @@ impl Kind {
     }
 }
 
-/// Where things are recorded, and what.
+/// The open journal file, and the directory below which changes are recorded.
 pub(crate) struct Journal {
     file: Option<c_int>,
     root: Option<Vec<u8>>,
@@ -58,7 +58,7 @@ fn shared() -> &'static Mutex<Journal> {
         let file = std::env::var_os("POLITY_LAYER_JOURNAL").and_then(|path| {
             let path = CString::new(path.into_vec()).ok()?;
             let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_CLOEXEC;
-            // SAFETY: the path ends with a zero; the call is made past the layer's own `open`.
+            // SAFETY: the path ends with a zero byte. The system call bypasses the layer's own `open`.
             let file =
                 unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0o600) };
             c_int::try_from(file).ok().filter(|file| *file >= 0)
@@ -68,24 +68,24 @@ fn shared() -> &'static Mutex<Journal> {
     })
 }
 
-/// Holds the journal, until the guard goes: no other call is made meanwhile.
+/// Locks the journal. Until the guard is dropped, no other thread makes a call that needs the journal.
 pub(crate) fn hold() -> MutexGuard<'static, Journal> {
     shared().lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Journal {
-    /// Whether anything is recorded.
+    /// Returns whether there is a journal file.
     pub(crate) fn is_kept(&self) -> bool {
         self.file.is_some()
     }
 
-    /// Whether a path is one that counts.
+    /// Returns whether the layer records, and may refuse, changes of this path.
     pub(crate) fn covers(&self, path: &[u8]) -> bool {
-        // What all processes share in memory is not meant to last.
+        // The `-shm` files of SQLite are shared memory, which need not survive a power cut.
         self.root.as_ref().is_some_and(|root| path.starts_with(root)) && !path.ends_with(b"-shm")
     }
 
-    /// Adds a record.
+    /// Appends a record to the journal file, if there is one.
     pub(crate) fn add(&self, kind: Kind, number: i64, path: &[u8], data: &[u8]) {
         let Some(file) = self.file else { return };
         let mut record = format!("{} {number} {} {}\n", kind.name(), path.len(), data.len()).into_bytes();
@@ -93,34 +93,34 @@ impl Journal {
         record.extend_from_slice(data);
         let mut left = record.as_slice();
         while !left.is_empty() {
-            // SAFETY: the bytes are there; the call is made past the layer's own `write`.
+            // SAFETY: the pointer and the length belong to a slice. The system call bypasses the layer's own `write`.
             let written = unsafe { libc::syscall(libc::SYS_write, file, left.as_ptr(), left.len()) };
             match usize::try_from(written) {
                 Ok(written) if written > 0 => left = left.get(written..).unwrap_or_default(),
-                // A journal with gaps would prove anything.
+                // From a journal with gaps, a test could draw wrong conclusions.
                 Ok(_) | Err(_) => std::process::abort(),
             }
         }
     }
 }
 
-/// What a descriptor stands for: a path, `socket:[…]`, `pipe:[…]`.
+/// Returns the name of the file behind a descriptor: a path, `socket:[…]` or `pipe:[…]`.
 pub(crate) fn path_of(descriptor: c_int) -> Vec<u8> {
     let Ok(link) = CString::new(format!("/proc/self/fd/{descriptor}")) else { return Vec::new() };
     let mut path = vec![0_u8; 4096];
-    // SAFETY: the buffer is that long.
+    // SAFETY: the buffer has this length.
     let length = unsafe { libc::readlink(link.as_ptr(), path.as_mut_ptr().cast(), path.len()) };
     path.truncate(usize::try_from(length).unwrap_or_default());
     path
 }
 
-/// The absolute form of a path that is meant from a directory on.
+/// Returns the absolute form of a path that is relative to an open directory.
 ///
 /// # Safety
 ///
-/// The path ends with a zero.
+/// The path has to end with a zero byte.
 pub(crate) unsafe fn absolute(directory: c_int, path: *const libc::c_char) -> Vec<u8> {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees the zero byte.
     let path = unsafe { CStr::from_ptr(path) }.to_bytes();
     if path.starts_with(b"/") {
         return path.to_vec();

@@ -1,11 +1,11 @@
-// A chat model that asks the person one question, and is content with the answer.
+// A chat model that asks the user one question and then accepts the answer.
 
 import { createServer } from "node:http";
 
 export const QUESTION = "五月的还是六月的？";
 export const CONTENT = "好的，就用它。";
 
-/** Starts it; `url` is what goes into `llmservices.json`. */
+/** Starts the model's server; `url` is the `baseURL` for `llmservices.json`. */
 export async function asker() {
   const server = createServer(async (request, response) => {
     let text = "";

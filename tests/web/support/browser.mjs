@@ -1,4 +1,5 @@
-// A headless Chromium, and what a page may not do while it is looked at: complain, break its policy, ask others.
+// A headless Chromium. It records what a page must not do: log an error, violate its content policy, contact other
+// servers.
 
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -13,7 +14,7 @@ const ARGUMENTS = [
 
 const ASSETS = new URL("../../../crates/api/web/assets/", import.meta.url);
 
-/** Where Chromium is, if it is anywhere. */
+/** Returns the path of Chromium, or null if it is not installed. */
 export function whereChromium() {
   return [process.env.CHROMIUM, ...PLACES].find((place) => place && existsSync(place)) ?? null;
 }
@@ -22,10 +23,10 @@ export function launch(executablePath) {
   return chromium.launch({ executablePath, args: ARGUMENTS });
 }
 
-/** By how much the page draws and is answered later than it would be, to find checks that do not wait. */
+/** By how many milliseconds drawings and answers are delayed, to find checks that do not wait. */
 const LATE_MS = Number(process.env.POLITY_LATE_MS ?? 0);
 
-/** Keeps what is only there for a while, so that nobody has to look at the right moment. Runs in the page. */
+/** Records toasts and motions, so that a test can check them after they are gone. Runs in the page. */
 function observe() {
   globalThis.observed = { toasts: [], motions: [] };
   new MutationObserver((changes) => {
@@ -38,15 +39,15 @@ function observe() {
   }
 }
 
-/** Runs in the page. */
+/** Delays every drawing of the page by `ms`. Runs in the page. */
 function beLate(ms) {
   const native = globalThis.requestAnimationFrame.bind(globalThis);
   globalThis.requestAnimationFrame = (draw) => native(() => setTimeout(() => draw(performance.now()), ms));
 }
 
 /**
- * A page of its own session. `complaints` gives all that it has had and must not have; what `quietly` does may find no
- * daemon, which is no complaint then.
+ * Opens a page with its own session. `complaints` returns all complaints so far: errors, warnings and requests that the
+ * page must not make. While `quietly` runs a function, a missing daemon causes no complaint.
  */
 export async function open(browser, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, locale: "en-US", colorScheme: "light", ...options });
@@ -77,7 +78,7 @@ export async function open(browser, options = {}) {
     if (!["blob:", "data:"].includes(protocol) && hostname !== "127.0.0.1") had.push(`asked ${request.url()}`);
   });
   let marks = 0;
-  /** Waits until all that the page has written to its console has arrived here: what is written last arrives last. */
+  /** Waits until everything that the page has logged has arrived here: writes a mark, and waits for that mark. */
   const heard = async () => {
     marks += 1;
     const mark = `mark ${marks}`;
@@ -89,7 +90,7 @@ export async function open(browser, options = {}) {
     await heard();
     return had;
   };
-  /** Does something while the daemon may be away. What is said of that arrives before it ends. */
+  /** Runs `what` while the daemon may be missing. Errors that this causes have arrived before `quietly` ends. */
   const quietly = async (what) => {
     quiet.on = true;
     const done = await what();

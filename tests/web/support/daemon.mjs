@@ -1,4 +1,4 @@
-// The real daemon, on directories of its own, with the rehearsal models.
+// The real daemon with the rehearsal models, on its own temporary directories.
 
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -6,15 +6,15 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** How long anything may take before it counts as not happening; nothing is waited for by time. */
+/** Maximum wait for anything before it counts as failed, in milliseconds. No check waits for a fixed time. */
 export const PATIENCE_MS = 120_000;
 
-/** Where the ports begin that a system gives to whoever asks for any: no program asks for one below by chance. */
+/** The first port of the range from which a system assigns ports by itself. No program gets a lower one by chance. */
 const GIVEN_FROM = 32_768;
 
 /**
- * A port that is free, and stays so while the daemon is away: a system gives it to nobody. Several tests at a time try
- * different ones.
+ * Returns a free port that stays free while the daemon is down, because no system assigns it. Tests that run at the
+ * same time begin their search at different ports.
  */
 async function freePort() {
   for (let port = 20_000 + (process.pid * 7) % 10_000; port < GIVEN_FROM; port += 1) {
@@ -30,7 +30,7 @@ async function freePort() {
   throw new Error("no port is free");
 }
 
-/** What a file has, or nothing where there is none: the daemon takes away the note of the one before. */
+/** Returns the text of a file, or null if it does not exist: a starting daemon removes the note of the previous one. */
 function contentOf(file) {
   try {
     return readFileSync(file, "utf8");
@@ -52,7 +52,7 @@ export class Daemon {
     this.said = "";
   }
 
-  /** Writes a file of the configuration, whole at once: half a file would be a problem that nobody made. */
+  /** Replaces a configuration file in one step, because the daemon would report half a file as a problem. */
   configure(name, content) {
     const unfinished = join(this.home, `${name}.unfinished`);
     writeFileSync(unfinished, JSON.stringify(content, null, 2));
@@ -85,21 +85,21 @@ export class Daemon {
     return this.ended;
   }
 
-  /** What the API says to whoever has the token. */
+  /** Returns the API's answer to a GET request with the token. */
   async get(path) {
     const response = await fetch(this.url + path, { headers: { Authorization: `Bearer ${this.token}` } });
     if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
     return response.json();
   }
 
-  /** Has agents or tasks do something. */
+  /** Sends a POST request without a body, such as a pause or a stop. */
   async post(path) {
     const response = await fetch(this.url + path, { method: "POST", headers: { Authorization: `Bearer ${this.token}` } });
     if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
     return response.json();
   }
 
-  /** Says something in the name of the person, as another program would. */
+  /** Sends root a message of the user through the API, as another program would. */
   async write(text) {
     const headers = { Authorization: `Bearer ${this.token}`, "Content-Type": "application/json" };
     const response = await fetch(`${this.url}/api/messages`, { method: "POST", headers, body: JSON.stringify({ to: "root", text }) });
@@ -107,7 +107,7 @@ export class Daemon {
     return response.json();
   }
 
-  /** Every event after a number. */
+  /** Returns all events after a number. */
   async events(after = 0) {
     const all = [];
     for (;;) {

@@ -1,17 +1,17 @@
-// How the tests look at a page: whatever is checked is waited for, and several facts that belong together are read at one
-// moment. A check that nothing more comes waits first for something that comes later than that would.
+// Helpers that check a page. They wait for each condition, and read facts that belong together at the same moment. To
+// check that nothing more comes, a test first waits for something that would come later.
 
 import assert from "node:assert/strict";
 import { groupOf } from "../../../crates/api/web/assets/events.js";
 import { PATIENCE_MS } from "./daemon.mjs";
 
-/** Asks until it holds; gives what was found. */
+/** Calls `holds` until it returns something truthy, and returns that. */
 export async function until(what, holds) {
   const begin = Date.now();
   for (;;) {
     const found = await holds();
     if (found) return found;
-    if (Date.now() - begin > PATIENCE_MS) throw new Error(`never: ${what}`);
+    if (Date.now() - begin > PATIENCE_MS) throw new Error(`this has not happened: ${what}`);
     await new Promise((resolve) => { setTimeout(resolve, 50); });
   }
 }
@@ -20,41 +20,41 @@ export const live = (page) => page.locator(".connection[data-state=live]").waitF
 export const timeline = (page) => page.locator(".page-timeline .virtual");
 export const row = (page, id) => page.locator(`#tree-${id}`);
 
-/** Goes to a page, and waits until it is shown. */
+/** Opens one of the view's pages, and waits until it is shown. */
 export async function go(page, name) {
   await page.locator(`nav.pages a.to-${name}`).click();
   await page.locator(`body[data-page=${name}]`).waitFor();
 }
 
-/** Closes what stands above the page. */
+/** Waits for a dialog, closes it with Escape, and waits until it is gone. */
 export async function closeDialog(page) {
   await page.locator("dialog[open]").waitFor();
   await page.keyboard.press("Escape");
   await page.locator("dialog").waitFor({ state: "detached" });
 }
 
-/** Waits until the column beside the page shows an agent, read from the server. */
+/** Waits until the column beside the page shows this agent. */
 export const showsAgent = (page, id) =>
   page.locator("aside.detail h2 .id", { hasText: new RegExp(`^${id}$`) }).waitFor();
 
-/** Whether an element has the focus. */
+/** Returns whether an element has the focus. */
 export const isFocused = (locator) => locator.evaluate((element) => element === document.activeElement);
 
-/** Waits until a toast has said this, even if it is gone again. */
+/** Waits until a toast with these words has been shown, even if it is gone again. */
 export const toast = (page, words) =>
   until(`a toast says ${words}`, () => page.evaluate((text) => globalThis.observed.toasts.some((one) => one.includes(text)), words));
 
-/** Writes in the box and sends it. */
+/** Types a text into the message box and sends it with Enter. */
 export async function send(page, text) {
   await page.locator("textarea[name=text]").fill(text);
   await page.locator("textarea[name=text]").press("Enter");
 }
 
-/** Waits until nothing is left to do in any task. */
+/** Waits until every task is idle. */
 export const idle = (daemon) =>
   until("all tasks are idle", async () => (await daemon.get("/api/tasks")).tasks.every((task) => task.state === "idle"));
 
-/** What the timeline holds and shows, and the filter that it was read with. */
+/** Returns what the timeline holds and shows, and its filter, all read at the same moment. */
 const held = (page) => timeline(page).evaluate((list) => ({
   ...list.dataset,
   groups: [...document.querySelectorAll(".timeline-head [class*=group-][aria-pressed=true]")].map((one) => /group-(\w+)/.exec(one.className)[1]),
@@ -62,8 +62,8 @@ const held = (page) => timeline(page).evaluate((list) => ({
 }));
 
 /**
- * The timeline shows these groups of events, or all, and holds whatever the API has of them between its ends: no gap, no
- * double. It must reach the newest event that there is when this is called.
+ * Checks that the timeline shows these groups of events, or all groups, and holds every such event of the API between
+ * its ends, without gaps and duplicates. It has to reach the event that is the newest when this is called.
  */
 export async function timelineIsWhole(page, daemon, groups = []) {
   await go(page, "timeline");
@@ -74,11 +74,11 @@ export async function timelineIsWhole(page, daemon, groups = []) {
     return found.groups.join() === groups.join() && Number(found.last) >= last && found.rows.length > 0 && found;
   });
   const between = (await daemon.events(Number(now.first) - 1)).filter((entry) => meant(entry) && entry.seq <= Number(now.last));
-  assert.equal(Number(now.held), between.length, "as many as there are");
-  if (groups.length > 0) assert.deepEqual(now.rows.filter((group) => !groups.includes(group)), [], "no row of another group");
+  assert.equal(Number(now.held), between.length, "the timeline has a gap or a duplicate");
+  if (groups.length > 0) assert.deepEqual(now.rows.filter((group) => !groups.includes(group)), [], "the timeline has rows of another group");
 }
 
-/** The conversation shows each message that the API has between its ends once, up to the newest there is now. */
+/** Checks that the conversation shows each message between its ends once, up to the one that is newest now. */
 export async function conversationIsWhole(page, daemon) {
   await go(page, "conversation");
   const said = async () => (await daemon.get("/api/messages?with=user&order=newest&limit=200")).messages.map((one) => one.id).reverse();
@@ -89,5 +89,5 @@ export async function conversationIsWhole(page, daemon) {
     return found.includes(last) && found;
   });
   const all = await said();
-  assert.deepEqual(shown, all.slice(all.indexOf(shown[0]), all.indexOf(shown.at(-1)) + 1), "each message once, in order");
+  assert.deepEqual(shown, all.slice(all.indexOf(shown[0]), all.indexOf(shown.at(-1)) + 1), "the conversation must show each message once, in order");
 }

@@ -33,7 +33,6 @@ enum Scope {
     Subtree,
 }
 
-/// Declares the routes.
 pub(super) fn routes(routes: &mut Routes) {
     routes.add(Verb::Post, "/api/agents/{id}/stop", "stopAgent", stop, |operation| {
         operation

@@ -23,7 +23,6 @@ use tokio_util::io::ReaderStream;
 /// A second safeguard: if a browser shows the bytes as a page after all, the page can do nothing.
 const POLICY: &str = "sandbox; default-src 'none'";
 
-/// Declares the routes.
 pub(super) fn routes(routes: &mut Routes) {
     let bytes = || json!({});
     let text = || json!({"type": "string"});

@@ -13,8 +13,8 @@ pub(super) enum Portion {
     Outside,
 }
 
-/// Interprets a `Range` header for `size` bytes. The standard allows to ignore a header that is malformed or requests
-/// several parts. With no bytes at all, the whole is the answer to every range.
+/// Interprets a `Range` header for content of `size` bytes. As the standard permits, it ignores a header that is
+/// malformed or requests several parts. Empty content is always sent whole.
 pub(super) fn portion(range: Option<&str>, size: u64) -> Portion {
     if size == 0 {
         return Portion::Whole;

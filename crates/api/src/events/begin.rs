@@ -1,6 +1,6 @@
 //! Chooses the event at which a stream begins.
 
-/// The beginning of a stream.
+/// The point at which a stream begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Begin {
     /// After the event that the client knows; it misses nothing.

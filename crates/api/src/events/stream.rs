@@ -17,11 +17,11 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio_util::sync::CancellationToken;
 
-/// Most streams that are open at the same time: each one reads its own pages for every new event.
+/// Maximum number of open streams. The number is limited because each stream reads its own pages for every new event.
 pub(crate) const MOST_STREAMS: usize = 64;
 /// `Retry-After` of a client that got no stream, in seconds.
 const COME_AGAIN: u16 = 5;
-/// Events that one read fetches.
+/// Events per read.
 const PAGE: u32 = 200;
 /// Interval of the keep-alive comments, which reveal a broken connection.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);

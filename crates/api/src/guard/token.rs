@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const SESSION_CONTEXT: &str = "polity 2026 session cookie of the live view";
 /// How long a ticket is valid.
 const TICKET_LIFE: Duration = Duration::from_secs(60);
-/// Most unused tickets; a further one replaces the oldest.
+/// Maximum number of unused tickets; a further one replaces the oldest.
 const MOST_TICKETS: usize = 64;
 
 /// The token of a data directory.

@@ -1,19 +1,19 @@
 use super::*;
 use proptest::prelude::*;
 
-/// Kind and type of bytes that nothing was said about.
+/// Returns the kind and type that are detected without any metadata.
 fn bare(bytes: &[u8]) -> (Kind, String) {
     let detected = detect(None, None, bytes, Extent::Whole);
     assert_eq!(detected.contradiction, None);
     (detected.kind, detected.mime_type)
 }
 
-/// `head`, with a few bytes after it that are no text.
+/// `head`, followed by a few bytes that are not text.
 fn padded(head: &[u8]) -> Vec<u8> {
     [head, &[0x00, 0xff, 0x80, 0x01].repeat(16)].concat()
 }
 
-/// An archive with these entries, stored.
+/// A zip archive with these entries, uncompressed.
 fn zip(entries: &[(&str, &str)]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (name, body) in entries {
@@ -28,7 +28,7 @@ fn zip(entries: &[(&str, &str)]) -> Vec<u8> {
     bytes
 }
 
-/// An OLE compound file whose directory has one stream.
+/// An OLE compound file with one stream in its directory.
 fn ole(stream: &str) -> Vec<u8> {
     let mut bytes = vec![0; 1536];
     bytes[..8].copy_from_slice(&[0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1]);
@@ -51,7 +51,7 @@ fn tar() -> Vec<u8> {
     bytes
 }
 
-/// A program that says where the one proper begins.
+/// The beginning of a Windows program: a DOS header that contains the offset of the PE header.
 fn program() -> Vec<u8> {
     let mut bytes = vec![0; 0x44];
     bytes[..4].copy_from_slice(b"MZ\x90\0");
@@ -60,7 +60,7 @@ fn program() -> Vec<u8> {
     padded(&bytes)
 }
 
-/// A directory of one icon (1) or pointer (2).
+/// A directory of one icon (`sort` 1) or one mouse pointer (`sort` 2).
 fn icon(sort: u8) -> Vec<u8> {
     padded(&[0, 0, sort, 0, 1, 0, 16, 16, 0, 0, 1, 0, 32, 0, 64, 0, 0, 0, 22, 0, 0, 0])
 }
@@ -167,14 +167,14 @@ fn formats_by_their_bytes() {
     check(b"", Kind::Text, "text/plain");
     check("一段文字".as_bytes(), Kind::Text, "text/plain");
     check(b"{\"a\": 1}", Kind::Text, "text/plain");
-    // Text that begins like something else.
+    // Text that begins with the letters of another format's signature.
     check(b"BMW is a car", Kind::Text, "text/plain");
     check(b"MZ is a beginning", Kind::Text, "text/plain");
     check(b"BZh is what it says", Kind::Text, "text/plain");
     check(b"FWS and CWS are short", Kind::Text, "text/plain");
     check(b"%!TEX root = main.tex", Kind::Text, "text/plain");
     check(b"BM\xc0\xef\xca\xd3\xb5\xc4\xb3\xb5\xcc\xa8", Kind::Other, UNKNOWN);
-    // What is not recognised.
+    // Bytes that are not recognised.
     check(&[0x00, 0x01, 0x02, 0xfe, 0xfd], Kind::Other, UNKNOWN);
     check(b"\xff\xfeh\0i\0", Kind::Other, UNKNOWN);
     check(b"a\0b", Kind::Other, UNKNOWN);
@@ -192,7 +192,7 @@ fn formats_by_their_names() {
     let check = |filename: &str, bytes: &[u8], kind: Kind, mime_type: &str| {
         let detected = detect(None, Some(filename), bytes, Extent::Whole);
         assert_eq!((detected.kind, detected.mime_type.as_str()), (kind, mime_type), "{filename}");
-        // As good as no type at all.
+        // Such a declared type counts as missing.
         for meaningless in ["application/octet-stream", "", "garbage", "image/"] {
             assert_eq!(
                 detect(Some(meaningless), Some(filename), bytes, Extent::Whole),
@@ -302,7 +302,7 @@ fn signatures_win_over_what_was_said() {
         let declared_mime = (!declared.is_empty()).then_some(declared);
         let detected = detect(declared_mime, filename, bytes, Extent::Whole);
         assert_eq!((detected.kind, detected.mime_type.as_str()), (kind, found), "{declared} {filename:?}");
-        let contradiction = detected.contradiction.expect("a contradiction");
+        let contradiction = detected.contradiction.expect("the metadata is contradicted");
         assert_eq!(contradiction.found, found);
         if !declared.is_empty() {
             assert_eq!(contradiction.declared, declared);
@@ -328,10 +328,10 @@ fn signatures_win_over_what_was_said() {
     check("text/csv", None, &zip(&[("xl/workbook.xml", "b")]), Kind::Document, XLSX);
     check("image/svg+xml", None, &padded(b"\x1f\x8b\x08"), Kind::Other, "application/gzip");
     check("audio/wav", None, &padded(b"ID3\x03\0\0\0\0\x02\0"), Kind::Audio, "audio/mpeg");
-    // Called text, and not UTF-8.
+    // Declared as text, but not UTF-8.
     check("text/plain", None, b"caf\xe9", Kind::Other, UNKNOWN);
     check("application/json", None, b"\xff\xfe{\0}\0", Kind::Other, UNKNOWN);
-    // The name and the bytes say text against the type.
+    // The name and the bytes both mean text, and outvote the declared type.
     check("video/mp2t", Some("a.ts"), b"const a: number = 1;", Kind::Text, "text/typescript");
     check("application/vnd.ms-excel", Some("a.csv"), b"a;b\n", Kind::Text, "text/csv");
 }
@@ -369,7 +369,7 @@ fn anything_said() -> impl Strategy<Value = (Option<String>, Option<String>)> {
     (some(&types), some(&names))
 }
 
-/// Bytes that begin like one of the formats that are looked into.
+/// Bytes that begin like one of the formats whose content detection inspects.
 fn anything_to_see() -> impl Strategy<Value = Vec<u8>> {
     let heads = vec![
         Vec::new(),
@@ -408,7 +408,7 @@ proptest! {
             prop_assert_eq!(&contradiction.found, &detected.mime_type);
             prop_assert_ne!(&contradiction.declared, &detected.mime_type);
         }
-        // What was found out, said again, is found out again.
+        // Declaring the detected type must lead to the same result, without a contradiction.
         if detected.mime_type != UNKNOWN {
             let again = detect(Some(&detected.mime_type), filename.as_deref(), &bytes, Extent::Whole);
             prop_assert_eq!(again, Detected { contradiction: None, ..detected });
@@ -443,7 +443,7 @@ proptest! {
     }
 }
 
-/// Words that begin with, or have at some place, the letters of a signature.
+/// Words that contain the letters of a signature, at their beginning or further on.
 const LETTERS: &[&str] = &[
     "GIF",
     "GIF is",

@@ -1,15 +1,15 @@
-//! What must be there besides the two, three or four letters that are enough for the library: text in an encoding other
-//! than UTF-8 begins with letters too, and two bytes come by chance.
+//! Further checks for formats that the library `infer` recognises by two to four letters alone. Without these checks,
+//! text in an encoding other than UTF-8 could pass for such a format, and two bytes could match by chance.
 
 use super::frames;
 
-/// Whether the bytes go on like the format that the library took them for.
+/// Whether the bytes after the signature also fit the format that `infer` found.
 pub(super) fn holds(found: infer::Type, head: &[u8]) -> bool {
     let at = |start: usize, wanted: &[u8]| head.get(start..).is_some_and(|rest| rest.starts_with(wanted));
     let byte = |index: usize, is: fn(&u8) -> bool| head.get(index).is_some_and(is);
     match found.mime_type() {
         "image/gif" => at(0, b"GIF87a") || at(0, b"GIF89a"),
-        // The library leaves out the first four letters: "Use the WEBP format" would do.
+        // `infer` ignores the first four letters: it would accept the text "Use the WEBP format".
         "image/webp" => at(0, b"RIFF") && is_length(head, 19),
         "audio/x-wav" | "video/x-msvideo" => is_length(head, 19),
         "audio/x-aiff" => is_length(head, 16),
@@ -18,28 +18,28 @@ pub(super) fn holds(found: infer::Type, head: &[u8]) -> bool {
         "image/vnd.adobe.photoshop" => at(4, &[0, 1]) || at(4, &[0, 2]),
         "image/vnd.dwg" => at(6, &[0]),
         "audio/ogg" | "audio/opus" => at(4, &[0]),
-        // Its first block is always of the kind 0, alone or not.
+        // The first metadata block has type 0. The top bit only tells whether it is the last block.
         "audio/x-flac" => byte(4, |kind| kind & 0x7f == 0),
         "audio/midi" => at(4, &[0, 0, 0, 6]),
-        // A version such as 3990: "MAC address" has another.
+        // The high byte of a version number such as 3990. The text "MAC address" has another byte here.
         "audio/x-ape" => byte(5, |high| *high == 0x0f),
         "audio/x-dsf" => at(4, &[28, 0, 0, 0]),
         "audio/mpeg" => frames::is_id3(head) || frames::of(head) == Some("audio/mpeg"),
         "audio/aac" => frames::of(head) == Some("audio/aac"),
-        // Boxes of ISO media begin with their length, which is not as large as letters make it.
+        // ISO media begins with the length of its first box. Letters in this place would mean a huge length.
         "audio/m4a" | "video/mp4" | "video/x-m4v" | "video/quicktime" => byte(0, |high| *high < 0x20),
         "application/vnd.microsoft.portable-executable" => is_executable(head),
-        // A certificate or key: a sequence that begins with a sequence or a number.
+        // A certificate or key: an ASN.1 sequence whose first element is a sequence or an integer.
         "application/x-x509-ca-cert" if found.extension() == "der" => {
             byte(4, |tag| matches!(tag, 0x02 | 0x30))
         }
-        // Two bytes that are as good as any others.
+        // `infer` checks only two bytes, and files of any other format may begin with them.
         "application/x-executable" if found.extension() == "obj" => false,
         "application/x-llvm" => at(2, &[0xc0, 0xde]),
         "application/x-compress" => byte(2, |flags| flags & 0x60 == 0 && matches!(flags & 0x1f, 9..=16)),
         "application/x-cpio" => at(0, b"0707"),
         "application/x-shockwave-flash" => byte(3, |version| *version > 0) && at(7, &[0]),
-        // Pi, or its square root where there is no block.
+        // A block begins with the digits of pi. A file without blocks has the digits of the square root of pi here.
         "application/x-bzip2" => {
             at(4, &[0x31, 0x41, 0x59, 0x26, 0x53, 0x59]) || at(4, &[0x17, 0x72, 0x45, 0x38, 0x50, 0x90])
         }
@@ -54,13 +54,14 @@ pub(super) fn holds(found: infer::Type, head: &[u8]) -> bool {
     }
 }
 
-/// Whether the highest byte of the first chunk's length is there, and none that letters have.
+/// Whether the byte at the index `highest`, the top byte of the first chunk's length, is lower than any letter.
 fn is_length(head: &[u8], highest: usize) -> bool {
     head.get(highest).is_some_and(|byte| *byte < 0x20)
 }
 
-/// Whether a directory lists icons or pointers. It has at least one entry; the first has a reserved byte that is 0, a
-/// length, and a place behind the directory. Length and place are below 16 MiB: real icons are much smaller.
+/// Whether the file begins with a directory of icons or mouse pointers. The directory has at least one entry; the first
+/// entry has a reserved byte that is 0, a length, and an offset behind the directory. Length and offset are below
+/// 16 MiB: real icons are much smaller.
 pub(super) fn is_icon_directory(head: &[u8]) -> bool {
     let number =
         |at: usize| head.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes);
@@ -72,7 +73,7 @@ pub(super) fn is_icon_directory(head: &[u8]) -> bool {
         && number(18).is_some_and(|place| (behind..1 << 24).contains(&place))
 }
 
-/// A program for Windows: behind the one for its predecessor, which says where.
+/// Whether the file is a Windows program. It begins with a DOS header, which contains the offset of the PE header.
 fn is_executable(head: &[u8]) -> bool {
     let place = head.get(0x3c..0x40).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes);
     let place = place.and_then(|place| usize::try_from(place).ok());

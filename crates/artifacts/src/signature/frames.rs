@@ -1,18 +1,19 @@
-//! Sound without a container: frames, each of which says how long it is.
+//! Recognises sound without a container: a series of frames, each with its length in its header.
 
-/// Thousands of bits a second, by the index in a frame's header.
+/// Bit rates in kbit/s, by the index in a frame's header. 0 is the "free" rate, which is not supported.
 const MPEG_1_LAYER_1: [usize; 15] = [0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448];
 const MPEG_1_LAYER_2: [usize; 15] = [0, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384];
 const MPEG_1_LAYER_3: [usize; 15] = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320];
 const MPEG_2_LAYER_1: [usize; 15] = [0, 32, 48, 56, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256];
 const MPEG_2_LAYERS_2_AND_3: [usize; 15] = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160];
 
-/// The type of sound whose first frame stands here, whole, and is followed by another, by a tag, or by nothing.
+/// Returns the type of sound if the bytes begin with a complete frame that is followed by another frame, a tag or
+/// nothing.
 ///
-/// Two bytes are enough for the library, and of MPEG sound it knows layer III without a checksum alone.
+/// The library `infer` checks only two bytes, and of MPEG sound it knows only layer III without a checksum.
 pub(super) fn of(head: &[u8]) -> Option<&'static str> {
     let [0xff, second, third, fourth, fifth, sixth, ..] = *head else { return None };
-    // The mark of UTF-16, which would be layer I with a checksum.
+    // `ff fe` is the byte order mark of UTF-16. As a frame it would be layer I with a checksum.
     if second == 0xfe {
         return None;
     }
@@ -31,7 +32,7 @@ pub(super) fn of(head: &[u8]) -> Option<&'static str> {
     goes_on.then_some(mime_type)
 }
 
-/// The length in bytes of a frame of MPEG sound.
+/// Computes the length in bytes of a frame of MPEG sound; `None` if the header is not valid.
 fn mpeg_length(second: u8, third: u8) -> Option<usize> {
     if second & 0xe0 != 0xe0 {
         return None;
@@ -55,7 +56,7 @@ fn mpeg_length(second: u8, third: u8) -> Option<usize> {
     let rate = *rates.get(usize::from(third >> 4)).filter(|rate| **rate > 0)? * 1000;
     let sampled = *[44_100, 48_000, 32_000].get(usize::from(third >> 2 & 3))? / halved;
     let padding = usize::from(third >> 1 & 1);
-    // Layer I counts in slots of four bytes.
+    // Layer I counts its length in slots of four bytes.
     Some(if layer == 3 {
         (12 * rate / sampled + padding) * 4
     } else {
@@ -63,7 +64,7 @@ fn mpeg_length(second: u8, third: u8) -> Option<usize> {
     })
 }
 
-/// The tag that stands before the frames: a version, and a length in bytes of seven bits.
+/// Whether the bytes begin with an ID3 tag: a version, and a length in bytes of seven bits each.
 pub(super) fn is_id3(head: &[u8]) -> bool {
     match head {
         [b'I', b'D', b'3', 2..=4, revision, _, length @ ..] => {
@@ -77,7 +78,7 @@ pub(super) fn is_id3(head: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// Two frames with this header, `length` bytes apart.
+    /// Two frames with this header, each `length` bytes long.
     fn frames(header: [u8; 6], length: usize) -> Vec<u8> {
         let mut bytes = vec![0; 2 * length];
         bytes[..6].copy_from_slice(&header);
@@ -92,14 +93,14 @@ mod tests {
         };
         check([0xff, 0xfb, 0x90, 0x64, 0, 0], 417, Some("audio/mpeg"));
         check([0xff, 0xfb, 0x92, 0x64, 0, 0], 418, Some("audio/mpeg"));
-        // With a checksum; MPEG 2; MPEG 2.5; layers II and I.
+        // In this order: with a checksum; MPEG 2; MPEG 2.5; layer II; layer I.
         check([0xff, 0xfa, 0x90, 0x64, 0, 0], 417, Some("audio/mpeg"));
         check([0xff, 0xf3, 0x40, 0xc0, 0, 0], 104, Some("audio/mpeg"));
         check([0xff, 0xe3, 0x48, 0xc0, 0, 0], 288, Some("audio/mpeg"));
         check([0xff, 0xfd, 0x80, 0, 0, 0], 417, Some("audio/mpeg"));
         check([0xff, 0xff, 0x10, 0, 0, 0], 32, Some("audio/mpeg"));
         check([0xff, 0xf1, 0x50, 0x80, 0x0c, 0x9f], 100, Some("audio/aac"));
-        // Nothing where the next should be; a rate, a layer or a length that there is not.
+        // No frame where the next one should begin; then an invalid rate, version, length and synchronisation mark.
         check([0xff, 0xfb, 0x90, 0x64, 0, 0], 400, None);
         check([0xff, 0xfb, 0xf0, 0x64, 0, 0], 417, None);
         check([0xff, 0xeb, 0x90, 0x64, 0, 0], 417, None);

@@ -1,10 +1,10 @@
-//! Signatures that the library lacks.
+//! Signatures that the library `infer` lacks or does not check well enough.
 
 use super::{frames, position};
 use crate::signature::easy;
 use crate::text_test::Looks;
 
-/// What a file begins with; what stands further on, and where; and the type that both together are.
+/// For each signature: the bytes at the beginning of a file, the offset and the value of further bytes, the MIME type.
 const SIGNATURES: &[(&[u8], usize, &[u8], &str)] = &[
     (b"\x76\x2f\x31\x01", 0, b"", "image/x-exr"),
     (b"#?RADIANCE\n", 0, b"", "image/vnd.radiance"),
@@ -14,11 +14,11 @@ const SIGNATURES: &[(&[u8], usize, &[u8], &str)] = &[
     (b"icns\0", 0, b"", "image/x-icns"),
     (b"gimp xcf ", 0, b"", "image/x-xcf"),
     (b"\xff\x4f\xff\x51", 0, b"", "image/j2c"),
-    // TIFF with places of 64 bits.
+    // BigTIFF: TIFF with 64-bit offsets.
     (b"II\x2b\0\x08\0\0\0", 0, b"", "image/tiff"),
     (b"MM\0\x2b\0\x08\0\0", 0, b"", "image/tiff"),
     (b"FORM", 8, b"AIFC", "audio/aiff"),
-    // WAVE with lengths of 64 bits.
+    // WAVE with 64-bit lengths.
     (b"RF64", 8, b"WAVE", "audio/wav"),
     (b"BW64", 8, b"WAVE", "audio/wav"),
     (b"riff\x2e\x91\xcf\x11", 24, b"wave", "audio/x-w64"),
@@ -27,7 +27,7 @@ const SIGNATURES: &[(&[u8], usize, &[u8], &str)] = &[
     (b"wvpk", 9, b"\x04", "audio/x-wavpack"),
     (b"TTA1", 5, b"\0", "audio/x-tta"),
     (b"#!AMR-WB\n", 0, b"", "audio/amr-wb"),
-    // PostScript with a preview before it.
+    // PostScript behind a binary header, which locates a preview picture.
     (b"\xc5\xd0\xd3\xc6", 0, b"", "application/postscript"),
     (b"\xffWPC", 0, b"", "application/vnd.wordperfect"),
     (b"bplist00", 0, b"", "application/x-bplist"),
@@ -41,7 +41,7 @@ const SIGNATURES: &[(&[u8], usize, &[u8], &str)] = &[
     (b"070707", 0, b"", "application/x-cpio"),
 ];
 
-/// The MIME type that the bytes carry a signature of which is not the library's.
+/// Returns the MIME type of a signature that only this module checks.
 pub(super) fn of(head: &[u8], looks: Looks) -> Option<&'static str> {
     if is_pdf(head, looks) {
         return Some("application/pdf");
@@ -65,27 +65,27 @@ pub(super) fn of(head: &[u8], looks: Looks) -> Option<&'static str> {
                 _ => Some("image/x-portable-pixmap"),
             }
         }
-        // A pointer is an icon with another number.
+        // A mouse pointer has the layout of an icon, with the number 2 instead of 1.
         [0, 0, 2, 0, ..] if easy::is_icon_directory(head) => Some("image/x-win-bitmap"),
         [0, 0, _, _, b'f', b't', b'y', b'p', major @ ..] => of_brands(major),
         [0x1a, 0x45, 0xdf, 0xa3, ..] => of_matroska(head),
-        // The year of the compiler, and a line end that a transfer as text would spoil.
+        // Compiled Python begins with the version of its bytecode and a line end.
         [_, 0x0d..=0x0e, b'\r', b'\n', ..] => Some("application/x-python-code"),
         [0xff, ..] => frames::of(head),
-        // It begins with the same byte, and has any byte where the next packet would be.
+        // Check GIF before the transport stream: both begin with 0x47, and a GIF may have 0x47 again further on.
         [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
         [0x47, ..] if has_packets(head, 188) => Some("video/mp2t"),
-        // As discs and cameras have it, with a time before each packet.
+        // Discs and cameras put a time stamp of four bytes before each packet.
         [_, _, _, _, packets @ ..] if has_packets(packets, 192) => Some("video/mp2t"),
         _ => None,
     }
 }
 
-/// A PDF begins with its version. The library takes any that is said somewhere in the first kilobyte.
+/// Whether the file begins with a PDF version. `infer` accepts `%PDF` anywhere in the first kilobyte.
 fn is_pdf(head: &[u8], looks: Looks) -> bool {
     let start = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
     match start.strip_prefix(b"%PDF-") {
-        // Text that begins with the words goes on with words.
+        // In readable text, the line must end after the version. A text about PDF would continue with words.
         Some([major, b'.', minor, rest @ ..]) if looks == Looks::Text => {
             major.is_ascii_digit() && minor.is_ascii_digit() && matches!(rest, [] | [b'\r' | b'\n', ..])
         }
@@ -94,7 +94,8 @@ fn is_pdf(head: &[u8], looks: Looks) -> bool {
     }
 }
 
-/// Width, height, and the greatest value but for bitmaps, with blanks and comments before each; then one blank.
+/// Whether the header of a Netpbm picture has its numbers: width, height and, except for bitmaps, the greatest value.
+/// Blanks and comments may come before each number, and a blank must follow it.
 fn has_dimensions(sort: u8, mut rest: &[u8]) -> bool {
     for _ in 0..if sort == b'4' { 2 } else { 3 } {
         rest = rest.trim_ascii_start();
@@ -112,12 +113,12 @@ fn has_dimensions(sort: u8, mut rest: &[u8]) -> bool {
     true
 }
 
-/// Packets of `size` bytes, each of which begins with the same byte.
+/// Whether the bytes are packets of `size` bytes, each beginning with 0x47. Only the first four are checked.
 fn has_packets(bytes: &[u8], size: usize) -> bool {
     bytes.len() > size && bytes.iter().step_by(size).take(4).all(|byte| *byte == 0x47)
 }
 
-/// ISO media by the brands that begin it: the library knows some of them. `None` leaves it to the library.
+/// Returns the type of ISO media by its major brand; `None` for all other brands, some of which `infer` knows.
 fn of_brands(major: &[u8]) -> Option<&'static str> {
     match major {
         [b'3', b'g', b'2', ..] => Some("video/3gpp2"),
@@ -133,7 +134,7 @@ fn of_brands(major: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// The element that says which sort of Matroska it is. The library wants more bytes than a short clip has.
+/// Returns the type of a Matroska file by its `DocType` element. `infer` needs more bytes than a short clip has.
 fn of_matroska(head: &[u8]) -> Option<&'static str> {
     let header = head.get(..256).unwrap_or(head);
     let sort = header.get(position(header, b"\x42\x82")? + 3..)?;

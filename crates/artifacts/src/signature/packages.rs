@@ -1,4 +1,4 @@
-//! What archives and compound files hold: the first bytes of a document and of a bag of files are the same.
+//! Tells documents from plain archives by the entries of a zip or OLE file. The first bytes are the same for both.
 
 use super::{contains, position};
 use crate::mime;
@@ -9,7 +9,7 @@ pub(crate) const OLE: &str = "application/x-ole-storage";
 
 const OLE_START: &[u8] = &[0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1];
 
-/// The folder that the main part of a package is in, and the type that the package then is.
+/// The folder that holds the main part of a package, and the MIME type of such a package.
 const PACKAGES: &[(&[u8], &str)] = &[
     (b"word/", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
     (b"xl/", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
@@ -17,7 +17,7 @@ const PACKAGES: &[(&[u8], &str)] = &[
     (b"visio/", "application/vnd.ms-visio.drawing"),
 ];
 
-/// A stream of a compound file, and the type that the file then is.
+/// A stream of a compound file, and the MIME type of a file that has it.
 const STREAMS: &[(&str, &str)] = &[
     ("WordDocument", "application/msword"),
     ("Workbook", "application/vnd.ms-excel"),
@@ -26,7 +26,7 @@ const STREAMS: &[(&str, &str)] = &[
     ("__substg1.0_", "application/vnd.ms-outlook"),
 ];
 
-/// Whether the bytes are packed in the way that `package` names: nobody who says so has said anything wrong.
+/// Whether the bytes begin like a file of the type `package`, which is [`ZIP`] or [`OLE`]; `false` for other types.
 pub(crate) fn is_package_of(package: &str, bytes: &[u8]) -> bool {
     match package {
         ZIP => bytes.starts_with(b"PK"),
@@ -35,17 +35,17 @@ pub(crate) fn is_package_of(package: &str, bytes: &[u8]) -> bool {
     }
 }
 
-/// What a zip archive holds, by the names of its first entries; `None` for an ordinary archive.
+/// Returns the MIME type of the document in a zip archive, by the names of its entries; `None` for a plain archive.
 ///
-/// The library looks at three entries and gives the wrong answer where a document is put together in another order.
+/// `infer` looks at three entries only, and is wrong if a document has its entries in an unusual order.
 pub(super) fn inside_zip(head: &[u8]) -> Option<String> {
     let (first, body) = zip_entry(head)?;
     if first == b"mimetype" {
-        // Stored as it is, at the beginning, for readers like this one; the next header ends it.
+        // The content of `mimetype` is not compressed, so that it can be read here. The next header ends it.
         let body = body.get(..200).unwrap_or(body);
         let declared = body.get(..position(body, b"PK").unwrap_or(body.len()))?;
         let declared = mime::parse(std::str::from_utf8(declared).ok()?)?;
-        // An archive may say anything of itself, but is never a film.
+        // The archive can declare anything, even a video. Only documents and OpenRaster pictures are accepted.
         let is_package = mime::kind_of(&declared) == Some(Kind::Document) || declared == "image/openraster";
         return is_package.then_some(declared);
     }
@@ -67,7 +67,7 @@ pub(super) fn inside_zip(head: &[u8]) -> Option<String> {
     None
 }
 
-/// The name of the entry whose local header stands here, and what follows the header.
+/// Returns the name of the entry whose local header begins here, and the bytes after the header.
 fn zip_entry(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let length_at =
         |at: usize| Some(usize::from(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?)));
@@ -76,7 +76,7 @@ fn zip_entry(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((bytes.get(30..name_end)?, bytes.get(body..).unwrap_or_default()))
 }
 
-/// What an OLE compound file holds, by the names of the streams in its directory; `None` for any other file.
+/// Returns the MIME type of an OLE compound file, by the streams in its directory; `None` for any other file.
 pub(super) fn inside_ole(bytes: &[u8]) -> Option<&'static str> {
     if !bytes.starts_with(OLE_START) {
         return None;
@@ -88,7 +88,7 @@ pub(super) fn inside_ole(bytes: &[u8]) -> Option<&'static str> {
     Some(STREAMS.iter().find(|(name, _)| has(name)).map_or(OLE, |(_, mime_type)| mime_type))
 }
 
-/// The beginning of the directory of an OLE compound file, which its header says the place of.
+/// Returns the first 4 KiB of the directory of an OLE compound file. The file's header contains its position.
 fn ole_directory(bytes: &[u8]) -> Option<&[u8]> {
     let sector_shift = u32::from(u16::from_le_bytes(bytes.get(30..32)?.try_into().ok()?));
     let sector = u32::from_le_bytes(bytes.get(48..52)?.try_into().ok()?);

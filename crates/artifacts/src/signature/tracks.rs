@@ -1,9 +1,9 @@
-//! Whether a container for sound and pictures holds pictures. The first bytes are the same with and without.
+//! Tells sound from video by the tracks of a container. The first bytes of the file are the same for both.
 
 use super::{contains, position};
 use polity_society::content::Kind;
 
-/// A container, and what it holds.
+/// A container format with its MIME types for sound and for video, and what this file holds.
 pub(super) struct Container {
     sound: &'static str,
     pictures: &'static str,
@@ -11,17 +11,18 @@ pub(super) struct Container {
     usual: Kind,
 }
 
-/// What the tracks of a container are.
+/// The tracks of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holds {
     Sound,
     Pictures,
-    /// The tracks are described further on, or in a way that is not known.
+    /// The tracks are described beyond the bytes at hand, or in an unknown format.
     Unseen,
 }
 
 impl Container {
-    /// Its MIME type. Where the tracks cannot be seen, it is what was said, and what such a container usually is.
+    /// Returns the MIME type. If the tracks cannot be seen, the kind from the metadata decides between sound and video;
+    /// without one, the usual content of such a container decides.
     pub(super) fn named(&self, said: Option<Kind>) -> &'static str {
         match (self.holds, said) {
             (Holds::Sound, _) | (Holds::Unseen, Some(Kind::Audio)) => self.sound,
@@ -32,7 +33,7 @@ impl Container {
     }
 }
 
-/// The container that the signature is one of; `None` for everything else.
+/// Returns the container format with the MIME type `found`; `None` if that type is not a container.
 pub(super) fn of(found: &str, bytes: &[u8], head: &[u8]) -> Option<Container> {
     let (sound, pictures, holds, usual) = match found {
         "video/mp4" => ("audio/mp4", "video/mp4", iso(bytes), Kind::Video),
@@ -43,7 +44,7 @@ pub(super) fn of(found: &str, bytes: &[u8], head: &[u8]) -> Option<Container> {
         "video/webm" => ("audio/webm", "video/webm", matroska(head), Kind::Video),
         "video/x-matroska" => ("audio/x-matroska", "video/x-matroska", matroska(head), Kind::Video),
         "video/x-ms-wmv" => ("audio/x-ms-wma", "video/x-ms-wmv", asf(head), Kind::Video),
-        // Opus in Ogg has no type of its own.
+        // Opus in Ogg has no MIME type of its own.
         "audio/ogg" | "audio/opus" => ("audio/ogg", "video/ogg", ogg(head), Kind::Audio),
         _ => return None,
     };
@@ -60,7 +61,7 @@ impl Holds {
     }
 }
 
-/// ISO media: each track names what handles it.
+/// ISO media: the `hdlr` box of each track names its type.
 fn iso(bytes: &[u8]) -> Holds {
     let handlers: Vec<&[u8]> = inside(bytes, b"moov")
         .flat_map(|movie| inside(movie, b"trak"))
@@ -71,14 +72,14 @@ fn iso(bytes: &[u8]) -> Holds {
     Holds::of(handlers.contains(&b"soun".as_slice()), handlers.contains(&b"vide".as_slice()))
 }
 
-/// The contents of the boxes of that name; the last box may be cut off.
+/// Returns the contents of all boxes with this name. The last box may be cut off.
 fn inside<'a>(bytes: &'a [u8], wanted: &'static [u8; 4]) -> impl Iterator<Item = &'a [u8]> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         let (header, long) = (rest.get(..8)?, rest.get(8..16));
         let (length, name) = header.split_first_chunk::<4>()?;
         let (length, start) = match u32::from_be_bytes(*length) {
-            // To the end of the file.
+            // The box extends to the end of the file.
             0 => (rest.len(), 8),
             1 => (usize::try_from(u64::from_be_bytes(long?.try_into().ok()?)).ok()?, 16),
             length => (usize::try_from(length).ok()?, 8),
@@ -93,7 +94,7 @@ fn inside<'a>(bytes: &'a [u8], wanted: &'static [u8; 4]) -> impl Iterator<Item =
     .filter_map(|(is_wanted, content)| is_wanted.then_some(content))
 }
 
-/// Matroska: each track names its codec, which begins with the letter of its sort.
+/// Matroska: the codec id of each track begins with `A_` for sound and `V_` for video.
 fn matroska(head: &[u8]) -> Holds {
     let has = |letter: u8| {
         let is_codec = |window: &[u8]| matches!(window, [0x86, 0x84..=0xa0, sort, b'_'] if *sort == letter);
@@ -102,14 +103,15 @@ fn matroska(head: &[u8]) -> Holds {
     Holds::of(has(b'A'), has(b'V'))
 }
 
-/// Windows media: each stream names its sort.
+/// Windows media: each stream has the GUID of its type.
 fn asf(head: &[u8]) -> Holds {
     const REST: &[u8] = b"\x4d\x5b\xcf\x11\xa8\xfd\x00\x80\x5f\x5c\x44\x2b";
     let has = |start: &[u8]| contains(head, &[start, REST].concat());
     Holds::of(has(b"\x40\x9e\x69\xf8"), has(b"\xc0\xef\x19\xbc"))
 }
 
-/// Ogg: each stream begins with a page that has nothing but the name of its codec; those pages come first.
+/// Ogg: the first page of each stream begins with the name of its codec. The first pages of all streams come before
+/// any other page.
 fn ogg(head: &[u8]) -> Holds {
     let (mut is_sound, mut is_pictures) = (false, false);
     let mut rest = head;

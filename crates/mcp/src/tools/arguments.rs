@@ -174,7 +174,7 @@ pub(crate) struct Steer {
     pub(crate) scope: Scope,
 }
 
-/// The agents affected.
+/// The agents that the call affects.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Scope {

@@ -20,10 +20,10 @@ const WAIT_SECONDS: u64 = 20;
 /// Longest waiting time, in seconds.
 const LONGEST_WAIT_SECONDS: u64 = 600;
 
-/// Events that one read fetches.
+/// Events per read.
 const PAGE: u32 = 200;
 
-/// Most event lines in a result. If there are more, the oldest are left out because they matter least.
+/// Maximum number of event lines in a result. If there are more, the oldest are left out, because they matter least.
 const LINES: usize = 200;
 
 /// What has happened in a task.

@@ -10,8 +10,9 @@ use serde_json::{Map, Value};
 pub(crate) struct Schema(pub(crate) Map<String, Value>);
 
 impl Schema {
-    /// Returns the schema of a tool's arguments, generated from the type that parses them. Fields with a default are
-    /// not required.
+    /// Returns the schema of a tool's arguments, generated from the type that parses them.
+    ///
+    /// In this schema, fields with a default are not required.
     pub(crate) fn taken<T: JsonSchema>() -> Self {
         Self::of::<T>(Contract::Deserialize)
     }

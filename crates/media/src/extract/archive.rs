@@ -1,4 +1,4 @@
-//! Reads files out of a zip archive, and not more than so many bytes.
+//! Reads files from a zip archive, up to a total number of bytes.
 
 use std::io::{Cursor, Read as _, copy, sink};
 
@@ -9,10 +9,10 @@ use zip::result::ZipError;
 
 use super::Stop;
 
-/// The most bytes that are unpacked from one archive. What the archive says about its sizes is not believed.
+/// Limit for the bytes that are unpacked from one archive. The sizes that the archive declares are not trusted.
 const MAX_INFLATED_BYTES: u64 = 256 * 1024 * 1024;
 
-/// The most files that an archive may have.
+/// Limit for the number of files in an archive.
 const MAX_ENTRIES: usize = 100_000;
 
 pub(super) struct Archive<'a> {
@@ -22,7 +22,7 @@ pub(super) struct Archive<'a> {
 
 impl<'a> Archive<'a> {
     pub(super) fn open(bytes: &'a [u8]) -> Result<Self, Stop> {
-        // Office files with a password are not archives but in the container of the formats that came before.
+        // Office files with a password are not zip archives: they use the container of the older Office formats.
         const OLE_SIGNATURE: &[u8] = &[0xD0, 0xCF, 0x11, 0xE0];
         if bytes.starts_with(OLE_SIGNATURE) {
             return Err(Stop::Encrypted);
@@ -34,12 +34,12 @@ impl<'a> Archive<'a> {
         Ok(Self { zip, bytes_left: MAX_INFLATED_BYTES })
     }
 
-    /// The name of the first file that the condition holds for.
+    /// Returns the name of the first file that meets the condition.
     pub(super) fn find(&self, condition: impl Fn(&str) -> bool) -> Option<String> {
         self.zip.file_names().filter_map(Result::ok).find(|name| condition(name)).map(Into::into)
     }
 
-    /// Reads a file, if there is one of that name.
+    /// Reads a file; returns `None` if the archive has no file with this name.
     pub(super) fn read(&mut self, name: &str) -> Result<Option<Vec<u8>>, Stop> {
         let file = match self.zip.by_name(name) {
             Ok(file) => file,
@@ -55,12 +55,12 @@ impl<'a> Archive<'a> {
         Ok(Some(content))
     }
 
-    /// Reads a file that has to be there.
+    /// Reads a file that the archive must contain.
     pub(super) fn require(&mut self, name: &str) -> Result<Vec<u8>, Stop> {
-        self.read(name)?.ok_or_else(|| Stop::unreadable(format_args!("no {name} in the archive")))
+        self.read(name)?.ok_or_else(|| Stop::unreadable(format_args!("the archive has no file {name}")))
     }
 
-    /// Unpacks every file once to see whether they are within bounds, for libraries that have none.
+    /// Unpacks every file once to check the limits, before a library without limits reads the archive.
     pub(super) fn check(mut self) -> Result<(), Stop> {
         for index in 0..self.zip.len() {
             let file: ZipFile<'_, _> = self.zip.by_index(index).map_err(stop)?;
@@ -78,12 +78,12 @@ fn stop(error: ZipError) -> Stop {
     }
 }
 
-/// The path in the archive of what a file refers to.
+/// Resolves a reference in the file at path `file` to a path in the archive.
 pub(super) fn path_beside(file: &str, reference: &str) -> String {
     let reference = percent_decode_str(reference).decode_utf8_lossy();
     let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut parts: Vec<&str> = Vec::new();
-    // One that begins with a slash begins at the root of the archive.
+    // A reference that begins with a slash is relative to the root of the archive.
     let folder = if reference.starts_with('/') { "" } else { folder };
     for part in folder.split('/').chain(reference.split('/')) {
         match part {

@@ -1,4 +1,4 @@
-//! The side of the child: gives up what it does not need, then reads the document.
+//! The child's side: gives up the rights that it does not need, then reads the document.
 
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
@@ -8,14 +8,14 @@ use rlimit::Resource;
 
 use super::{Completeness, DocumentFormat, Stop, extract_text};
 
-/// What the child was told to do.
+/// The parent's instructions to the child, passed as arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Order {
     pub(super) format: DocumentFormat,
     pub(super) output_chars: usize,
-    /// Of its address space, in bytes.
+    /// Limit of the child's address space, in bytes.
     pub(super) memory: u64,
-    /// Of the processor.
+    /// Limit of the child's processor time.
     pub(super) seconds: u64,
 }
 
@@ -41,7 +41,7 @@ impl Order {
     }
 }
 
-/// How a child ends that is not killed: its exit code. A panic has 101.
+/// The exit codes of a child that ends by itself. A panic has the exit code 101, which is not among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
     Whole,
@@ -49,7 +49,7 @@ pub(super) enum Ending {
     PartsUnreadable,
     Encrypted,
     InflatesTooMuch,
-    /// The reason is on the standard error.
+    /// The child has written the reason to standard error.
     Unreadable,
     Misused,
     NotLimited,
@@ -88,10 +88,10 @@ impl Ending {
     }
 }
 
-/// Reads a document from the standard input and writes its text to the standard output, as the whole life of a process.
+/// Reads a document from standard input and writes its text to standard output. The process must do nothing else.
 ///
-/// `arguments` are those after [`EXTRACT_ARGUMENT`](super::EXTRACT_ARGUMENT). Call it first thing in `main`, before any
-/// thread runs: it limits the memory and the processor time of the process for good, and forbids it to open files.
+/// `arguments` are those after [`EXTRACT_ARGUMENT`](super::EXTRACT_ARGUMENT). Call this first in `main`, before any
+/// thread starts: it limits the memory and the processor time of the process for good, and forbids it to open files.
 pub fn child_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let Some(order) = Order::from_arguments(arguments) else {
         return ExitCode::from(Ending::Misused.code());
@@ -103,7 +103,7 @@ pub fn child_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn limit_process(order: Order) -> io::Result<()> {
-    // Enough for the three that are open already.
+    // Only the three standard streams, which are already open.
     const OPEN_FILES: u64 = 3;
     limit(Resource::CORE, 0)?;
     limit(Resource::FSIZE, 0)?;
@@ -112,7 +112,7 @@ fn limit_process(order: Order) -> io::Result<()> {
     limit(Resource::AS, order.memory)
 }
 
-/// Limits for good, and never above what was allowed before.
+/// Sets a limit for good, and never above the limit that already applies.
 fn limit(resource: Resource, wanted: u64) -> io::Result<()> {
     let (_, allowed) = resource.get()?;
     let value = wanted.min(allowed);
@@ -130,7 +130,7 @@ fn serve(order: Order) -> io::Result<Ending> {
         }
         Err(Stop::Encrypted) => return Ok(Ending::Encrypted),
         Err(Stop::InflatesTooMuch) => return Ok(Ending::InflatesTooMuch),
-        // A full sink is an answer, and was made one.
+        // This does not occur: `extract_text` has already turned a full sink into a text that was cut.
         Err(Stop::Full) => return Ok(Ending::Cut),
     };
     let mut stdout = io::stdout().lock();

@@ -1,4 +1,4 @@
-//! EPUB: an archive of XHTML with a list that says the order.
+//! EPUB: an archive of XHTML files, with a list that specifies their order.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink) -> Result<Completeness, Stop> 
         .find_map(|[path]| path)
         .ok_or_else(|| Stop::unreadable("the container names no package"))?;
     let package = archive.require(&package_path)?;
-    // Fonts are often encrypted where nothing else is.
+    // Often only fonts are encrypted, so the book is refused only if a chapter is.
     let encryption = archive.read("META-INF/encryption.xml")?.unwrap_or_default();
     let encrypted = attributes(&encryption, "CipherReference", ["URI"])?;
     let encrypted: HashSet<String> =

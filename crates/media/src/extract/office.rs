@@ -10,10 +10,10 @@ use super::{Completeness, Stop};
 /// Reads a DOCX file: the document, then its footnotes and endnotes.
 pub(super) fn read_word(bytes: &[u8], sink: &mut Sink) -> Result<Completeness, Stop> {
     let mut archive = Archive::open(bytes)?;
-    // Some writers number it.
+    // Some programs number this file.
     let main = archive
         .find(|name| name.starts_with("word/document") && name.ends_with(".xml"))
-        .ok_or_else(|| Stop::unreadable("no document in the archive"))?;
+        .ok_or_else(|| Stop::unreadable("the archive has no document"))?;
     write_text(&archive.require(&main)?, WhiteSpace::Kept, office_mark, sink)?;
     for notes in ["word/footnotes.xml", "word/endnotes.xml"] {
         if let Some(xml) = archive.read(notes)? {
@@ -23,7 +23,7 @@ pub(super) fn read_word(bytes: &[u8], sink: &mut Sink) -> Result<Completeness, S
     Ok(Completeness::Whole)
 }
 
-/// Reads the slides of a PPTX file in the order in which they are shown, each with its notes.
+/// Reads the slides of a PPTX file in the order of the presentation, each with its notes.
 pub(super) fn read_slides(bytes: &[u8], sink: &mut Sink) -> Result<Completeness, Stop> {
     const PRESENTATION: &str = "ppt/presentation.xml";
     let mut archive = Archive::open(bytes)?;
@@ -55,12 +55,12 @@ pub(super) fn read_slides(bytes: &[u8], sink: &mut Sink) -> Result<Completeness,
     Ok(completeness)
 }
 
-/// The notes to a slide, if there are any.
+/// Reads the file of the notes to a slide; `None` if it has no notes.
 fn notes_of(slide: &str, archive: &mut Archive<'_>) -> Result<Option<Vec<u8>>, Stop> {
     let Some(relationships) = archive.read(&relationships_of(slide))? else { return Ok(None) };
     let relationships = attributes(&relationships, "Relationship", ["Type", "Target"])?;
     let target = relationships.into_iter().find_map(|[kind, target]| {
-        // The strict form of the format has another prefix.
+        // The strict variant of the format has another prefix, so compare only the end.
         if kind?.ends_with("/relationships/notesSlide") { target } else { None }
     });
     match target {
@@ -69,7 +69,7 @@ fn notes_of(slide: &str, archive: &mut Archive<'_>) -> Result<Option<Vec<u8>>, S
     }
 }
 
-/// The file that says what a file refers to.
+/// Returns the path of the file that lists the references of the file at `path`.
 fn relationships_of(path: &str) -> String {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     format!("{folder}/_rels/{name}.rels")
@@ -94,13 +94,13 @@ fn office_mark(element: &str) -> Mark {
         "tc" => Mark::Cell,
         "tab" => Mark::Tab,
         "br" | "cr" => Mark::Break,
-        // Properties define tab stops with the same name; a fallback says again what the choice before it said.
+        // Properties define tab stops in elements called `tab`. A `Fallback` repeats the `Choice` before it.
         "pPr" | "rPr" | "Fallback" => Mark::Skip,
         _ => Mark::Other,
     }
 }
 
-/// As [`office_mark`], without the number of the slide and the date, which are fields.
+/// As [`office_mark`], but skips fields, which hold the number of the slide and the date.
 fn notes_mark(element: &str) -> Mark {
     if element == "fld" { Mark::Skip } else { office_mark(element) }
 }

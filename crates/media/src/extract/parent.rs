@@ -1,4 +1,4 @@
-//! The side of the parent: starts the child, feeds it, hears it out, and ends it.
+//! The parent's side: starts the child, sends it the document, reads its answer, and ends it.
 
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
@@ -13,47 +13,49 @@ use tokio::time::timeout;
 use super::child::{Ending, Order};
 use super::{Completeness, DocumentFormat, EXTRACT_ARGUMENT, ExtractError, Extracted};
 
-/// What a child may use up.
+/// The limits of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChildBounds {
-    /// By the clock, from its start to its end; no more than this of the processor either.
+    /// Wall-clock time from start to end. The processor time is limited to the whole seconds of this, plus one.
     pub time: Duration,
-    /// The longest text that is wanted, in characters.
+    /// Longest text that the caller wants, in characters. Longer text is cut.
     pub output_chars: usize,
-    /// Its address space in bytes; a document may have a quarter of this.
+    /// Address space of the child in bytes. The document may have a quarter of this.
     pub memory: u64,
 }
 
 impl Default for ChildBounds {
     fn default() -> Self {
         Self {
-            // A thousand pages of PDF take a few seconds.
+            // A PDF of a thousand pages takes a few seconds.
             time: Duration::from_secs(30),
-            // A long book.
+            // The length of a long book.
             output_chars: 2_000_000,
-            // Room for what an archive may unpack to, several times over.
+            // Several times the size that an archive may unpack to.
             memory: 1024 * 1024 * 1024,
         }
     }
 }
 
-/// How many children run at once: each may use a gigabyte.
+/// Children that run at the same time: each may use a gigabyte.
 const AT_ONCE: usize = 2;
 
 static PLACES: Semaphore = Semaphore::const_new(AT_ONCE);
 
-/// The most that is kept of what a child says on its standard error, in bytes.
+/// Bytes of a child's standard error that are kept.
 const MAX_REASON_BYTES: u64 = 300;
 
-/// Takes the text out of a document in a process of its own.
+/// Extracts the text of a document in a separate process.
 ///
-/// The program is started with [`EXTRACT_ARGUMENT`] and further arguments, which it has to hand to
-/// [`child_main`](super::child_main), with an empty environment. It is killed when its time is over, and when the
-/// returned future is dropped. At most a few children run at once; the wait for a place is not counted.
+/// Starts `program` with [`EXTRACT_ARGUMENT`] and further arguments, and with an empty environment. The program must
+/// pass the further arguments to [`child_main`](super::child_main). It is killed when its time is over, and when the
+/// returned future is dropped. Only a few children run at the same time; the time limit begins after the wait for a
+/// place.
 ///
 /// # Errors
 ///
-/// If no text can be taken from such a file, if the file is damaged, protected or crafted, or if the child does not run.
+/// If the file's type is not supported, if the file is too large, damaged, protected or crafted, or if the child does
+/// not run.
 pub async fn run_child(
     program: &Path,
     bytes: Bytes,
@@ -91,7 +93,7 @@ pub async fn run_child(
     };
     let conversation = converse(&mut child, (stdin, stdout, stderr), &bytes, bounds.output_chars);
     let Ok(answer) = timeout(bounds.time, conversation).await else {
-        // It may have ended in this moment; what matters is that it is not running when this returns.
+        // The child may just have ended by itself. `kill` makes sure that it no longer runs when this function returns.
         child.kill().await.map_err(ExtractError::Talk)?;
         return Err(ExtractError::TimedOut { time: bounds.time });
     };
@@ -114,21 +116,22 @@ async fn converse(
     const MAX_UTF8_BYTES_PER_CHAR: u64 = 4;
     let max_bytes = u64::try_from(output_chars).unwrap_or(u64::MAX).saturating_mul(MAX_UTF8_BYTES_PER_CHAR);
     let feed = async {
-        // A child that has seen enough closes its end; how it ended says the rest.
+        // A child that needs no more input closes the pipe. That is no failure: its exit code tells how it ended.
         let _ = stdin.write_all(bytes).await;
         drop(stdin);
         Ok(())
     };
     let hear = async {
         let mut text = Vec::new();
-        // Closed after one byte too many, so that the child cannot go on.
+        // Read one byte more than allowed, to notice an answer that is too long. The pipe then closes, so the child
+        // cannot go on writing.
         stdout.take(max_bytes.saturating_add(1)).read_to_end(&mut text).await?;
         Ok(text)
     };
     let hear_reason = async {
         let mut reason = Vec::new();
         (&mut stderr).take(MAX_REASON_BYTES).read_to_end(&mut reason).await?;
-        // Read on, lest the child waits for ever to be heard.
+        // Read the rest as well, or the child could wait for ever to write it.
         copy(&mut stderr, &mut sink()).await?;
         Ok(reason)
     };
@@ -151,7 +154,7 @@ fn read_answer(answer: Answer) -> Result<Extracted, ExtractError> {
         Some(Ending::InflatesTooMuch) => return Err(ExtractError::InflatesTooMuch),
         Some(Ending::Unreadable) => return Err(ExtractError::Unreadable { reason: stderr.into_owned() }),
         Some(Ending::Misused | Ending::NotLimited | Ending::BrokenPipe) | None => {
-            tracing::debug!(%status, %stderr, "a reader of documents crashed");
+            tracing::debug!(%status, %stderr, "the process that read a document crashed");
             return Err(ExtractError::Crashed { status: status.to_string() });
         }
     };

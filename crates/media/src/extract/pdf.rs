@@ -1,4 +1,4 @@
-//! PDF, page by page.
+//! Reads PDF documents page by page.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -7,15 +7,15 @@ use pdf_extract::{ConvertToFmt, Document, OutputError, PlainTextOutput, output_d
 use super::sink::Sink;
 use super::{Completeness, Stop};
 
-/// Reads the pages in order; those that cannot be read are left out.
+/// Reads the pages in order, and leaves out pages that cannot be read.
 pub(super) fn read(bytes: &[u8], sink: &mut Sink) -> Result<Completeness, Stop> {
     let mut document = Document::load_mem(bytes).map_err(Stop::unreadable)?;
     if document.is_encrypted() {
-        // Many documents only forbid printing, and open with the empty password.
+        // Many encrypted documents only forbid printing, and open with an empty password.
         document.decrypt("").map_err(|_| Stop::Encrypted)?;
     }
     let pages = document.get_pages();
-    // Where the trailer says by itself how it is encrypted, the library finds nothing, not even that.
+    // If the trailer itself holds the encryption dictionary, the library finds neither pages nor the encryption.
     if pages.is_empty() && document.trailer.has(b"Encrypt") {
         return Err(Stop::Encrypted);
     }
@@ -37,8 +37,8 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink) -> Result<Completeness, Stop> 
 }
 
 fn read_page(document: &Document, page: u32, sink: &mut Sink) -> Result<(), Stop> {
-    // The library panics on fonts and values that it does not expect: that costs a page, not the document. Each page
-    // has its own output, and the sink is whole after every character.
+    // The library panics on fonts and values that it does not expect. Such a panic loses only the page. It leaves no
+    // state half changed: each page has its own output, and the sink is consistent after every character.
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         output_doc_page(document, &mut PlainTextOutput::new(&mut *sink), page)
     }));
@@ -46,7 +46,7 @@ fn read_page(document: &Document, page: u32, sink: &mut Sink) -> Result<(), Stop
         Ok(Ok(())) => Ok(()),
         Ok(Err(OutputError::FormatError(_))) => Err(Stop::Full),
         Ok(Err(error)) => Err(Stop::unreadable(error)),
-        Err(_) => Err(Stop::unreadable("the page broke its reader")),
+        Err(_) => Err(Stop::unreadable("the page made the PDF library panic")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! RTF: text between braces and control words, in whatever code page each font says.
+//! RTF: text between braces and control words. Each font may specify its own code page.
 
 mod charset;
 
@@ -14,16 +14,17 @@ use self::words::{Meaning, meaning};
 use super::sink::Sink;
 use super::{Completeness, Stop};
 
-/// The deepest nesting of groups that is read; what writers produce stays below a hundred.
+/// Limit for the nesting of groups. Real files stay below a hundred.
 const MAX_DEPTH: usize = 10_000;
 
-/// Reads the text of the document, without headers and footers, and without what is hidden or was deleted.
+/// Reads the text of the document, without headers, footers, hidden text and deleted text.
 ///
-/// Footnotes stand in brackets where they belong. A file that ends too early gives the text up to there.
+/// Footnotes are written in brackets at their place in the text. A file that is cut short yields the text before the
+/// cut.
 pub(super) fn read(bytes: &[u8], sink: &mut Sink) -> Result<Completeness, Stop> {
     let bytes = bytes.trim_ascii_start();
     if !bytes.starts_with(b"{\\rtf") {
-        return Err(Stop::unreadable("it does not begin as RTF does"));
+        return Err(Stop::unreadable("the file does not begin with the header of RTF"));
     }
     let mut document = Document {
         sink,
@@ -58,28 +59,28 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink) -> Result<Completeness, Stop> 
 
 struct Document<'a> {
     sink: &'a mut Sink,
-    /// What held outside of each open group.
+    /// For each open group, the state to restore when it closes.
     groups: Vec<Group>,
     now: Group,
-    /// The code page of text whose font says nothing.
+    /// The code page of text whose font specifies none.
     page: &'static Encoding,
     fonts: HashMap<i32, &'static Encoding>,
     default_font: Option<i32>,
-    /// Bytes whose characters are not known yet, since one character may take several, each escaped for itself.
+    /// Bytes that are not decoded yet, since a character may take several bytes, and each may have its own escape.
     run: Vec<u8>,
-    /// The first half of a character that UTF-16 writes as two.
+    /// The first half of a surrogate pair, until its second half is read.
     high_half: Option<u16>,
-    /// How many characters stand in for one that was given as Unicode, and are not to be read again.
+    /// Characters still to skip: they are the substitute for a Unicode character that was already read.
     to_skip: u32,
 }
 
-/// What ends with a group.
+/// The state that a group changes and that ends with it.
 #[derive(Clone, Copy)]
 struct Group {
     place: Place,
     shown: Shown,
     font: Option<i32>,
-    /// How many characters stand in for each that is given as Unicode.
+    /// Number of substitute characters after each Unicode character.
     stand_ins: u32,
 }
 
@@ -87,18 +88,18 @@ struct Group {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Text,
-    /// As text, and a bracket closes it.
+    /// Into the text; the end of the group adds a closing bracket.
     Footnote,
-    /// Text is names of fonts; what counts is their character sets.
+    /// The text is the names of fonts and is dropped; only their character sets matter.
     Fonts,
-    /// The group is for readers that know it, but some of the groups in it are for all.
+    /// The group is for readers that know it, but some groups inside it are for all readers.
     Extension,
-    /// The group says something twice: without Unicode and, in a group of its own, with it.
+    /// The group holds a text twice: without Unicode, and in a group inside it with Unicode.
     Twice,
     Nowhere,
 }
 
-/// Whether a reader of the printed page sees the text.
+/// Whether the text is hidden or deleted, so that it does not appear on the printed page.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Shown {
     hidden: bool,
@@ -140,7 +141,7 @@ impl Document<'_> {
         Ok(())
     }
 
-    /// Takes a byte of text.
+    /// Collects a byte of text, or skips it.
     fn byte(&mut self, byte: u8) -> Result<(), Stop> {
         if self.to_skip > 0 {
             self.to_skip -= 1;
@@ -153,7 +154,7 @@ impl Document<'_> {
         Ok(())
     }
 
-    /// Writes what was collected.
+    /// Decodes and writes the bytes that were collected.
     fn end_run(&mut self) -> Result<(), Stop> {
         if self.run.is_empty() {
             return Ok(());
@@ -173,7 +174,7 @@ impl Document<'_> {
         Ok(())
     }
 
-    /// Reads what follows a backslash, and gives the rest.
+    /// Handles the control word or symbol after a backslash, and returns the bytes after it.
     fn control<'a>(&mut self, bytes: &'a [u8]) -> Result<&'a [u8], Stop> {
         let Some((&first, after)) = bytes.split_first() else { return Ok(bytes) };
         if first.is_ascii_alphabetic() {
@@ -192,7 +193,7 @@ impl Document<'_> {
                 self.end_run()?;
                 self.now.place = Place::Extension;
             }
-            // One that breaks no line, and one that is seen only where a line breaks.
+            // A non-breaking space and a non-breaking hyphen.
             b'~' => self.stand_in_or_write(' ')?,
             b'_' => self.stand_in_or_write('-')?,
             b'\r' | b'\n' => self.write('\n')?,
@@ -207,7 +208,7 @@ impl Document<'_> {
         let sign = usize::from(rest.first() == Some(&b'-'));
         let digits = rest.iter().skip(sign).take_while(|byte| byte.is_ascii_digit()).count();
         let (number, rest) = if digits == 0 { (&[][..], rest) } else { rest.split_at(sign + digits) };
-        // A space ends the word and is no text.
+        // The space after a word only ends it and is not text.
         let rest = rest.strip_prefix(b" ").unwrap_or(rest);
         let number: Option<i32> = std::str::from_utf8(number).ok().and_then(|number| number.parse().ok());
         let meaning = std::str::from_utf8(word).map_or(Meaning::Nothing, meaning);
@@ -215,7 +216,7 @@ impl Document<'_> {
             let length = usize::try_from(number.unwrap_or(0)).unwrap_or(0);
             return Ok(rest.get(length..).unwrap_or_default());
         }
-        // Text before it is in the code page that held before it.
+        // The text before this word has the code page that applied until now.
         self.end_run()?;
         self.obey(meaning, number)?;
         Ok(rest)
@@ -254,7 +255,7 @@ impl Document<'_> {
         Ok(())
     }
 
-    /// Whether the group stands in one of that place.
+    /// Whether the group around the current one has this place.
     fn is_within(&self, place: Place) -> bool {
         self.groups.last().is_some_and(|outside| outside.place == place)
     }
@@ -265,7 +266,7 @@ impl Document<'_> {
         }
     }
 
-    /// A control word counts as one of the characters that stand in for another.
+    /// Writes the character of a control word, unless the word is part of a substitute: it counts as one character.
     fn stand_in_or_write(&mut self, character: char) -> Result<(), Stop> {
         if self.to_skip > 0 {
             self.to_skip -= 1;
@@ -274,7 +275,7 @@ impl Document<'_> {
         self.write(character)
     }
 
-    /// A unit of UTF-16, written as a signed number of 16 bits.
+    /// Reads a unit of UTF-16, which RTF writes as a signed number of 16 bits.
     fn unicode(&mut self, number: i32) -> Result<(), Stop> {
         self.to_skip = self.now.stand_ins;
         let unit = u16::try_from(number.rem_euclid(0x1_0000)).unwrap_or_default();
@@ -292,7 +293,7 @@ impl Document<'_> {
     }
 }
 
-/// Control characters mean nothing in text, apart from those that lay it out.
+/// Writes a character, unless it is a control character other than tab and line feed.
 fn write_visible(sink: &mut Sink, character: char) -> Result<(), Stop> {
     if character.is_control() && !matches!(character, '\t' | '\n') {
         return Ok(());

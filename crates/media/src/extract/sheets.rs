@@ -1,4 +1,4 @@
-//! Workbooks: each sheet's name, then its rows, cells parted by tabs.
+//! Reads workbooks: the name of each sheet, then its rows, with tabs between cells.
 
 use std::fmt::Write as _;
 use std::io::Cursor;
@@ -9,10 +9,10 @@ use super::archive::Archive;
 use super::sink::Sink;
 use super::{Completeness, Stop};
 
-/// The most tabs that are written for empty cells in a row: tables are not that wide, and a lonely cell is far away.
+/// Most tabs that are written for consecutive empty cells. Real tables are not wider; a lone cell may be far away.
 const MAX_GAP: u32 = 64;
 
-/// Reads the values of all sheets; those that cannot be read are left out.
+/// Reads the values of all sheets, and leaves out sheets that cannot be read.
 pub(super) fn read(bytes: &[u8], sink: &mut Sink) -> Result<Completeness, Stop> {
     let mut workbook = open(bytes)?;
     let mut completeness = Completeness::Whole;
@@ -28,11 +28,11 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink) -> Result<Completeness, Stop> 
     Ok(completeness)
 }
 
-/// Tells the format by what is in the file, since the declared type is often that of another spreadsheet program.
+/// Determines the format by the file's content, since the declared type is often that of another spreadsheet program.
 fn open(bytes: &[u8]) -> Result<Sheets<Cursor<&[u8]>>, Stop> {
     let file = Cursor::new(bytes);
     if !bytes.starts_with(b"PK") {
-        // An XLSX file with a password lies in the container that XLS files have.
+        // An XLSX file with a password is stored in the same container as an XLS file.
         if matches!(Xlsx::new(file.clone()), Err(XlsxError::Password)) {
             return Err(Stop::Encrypted);
         }
@@ -55,7 +55,8 @@ fn open(bytes: &[u8]) -> Result<Sheets<Cursor<&[u8]>>, Stop> {
 
 fn read_sheet(workbook: &mut Sheets<Cursor<&[u8]>>, name: &str, sink: &mut Sink) -> Result<(), Stop> {
     let mut position = Position::default();
-    // The commonest kind cell by cell, since a sheet with two cells at opposite corners has billions between them.
+    // Read XLSX, the most common format, cell by cell: a range would include all the empty cells, which are billions
+    // if only two opposite corners of a sheet are used.
     if let Sheets::Xlsx(workbook) = workbook {
         let mut cells = workbook.worksheet_cells_reader(name).map_err(Stop::unreadable)?;
         while let Some(cell) = cells.next_cell().map_err(Stop::unreadable)? {
@@ -67,14 +68,14 @@ fn read_sheet(workbook: &mut Sheets<Cursor<&[u8]>>, name: &str, sink: &mut Sink)
     let range = workbook.worksheet_range(name).map_err(Stop::unreadable)?;
     for (row, column, value) in range.used_cells() {
         let (Ok(row), Ok(column)) = (u32::try_from(row), u32::try_from(column)) else {
-            return Err(Stop::unreadable("a cell is too far away"));
+            return Err(Stop::unreadable("the row or column number of a cell is too large"));
         };
         position.write_cell(row, column, value, sink)?;
     }
     Ok(())
 }
 
-/// Where the last cell was written.
+/// The position of the cell that was written last.
 #[derive(Default)]
 struct Position {
     row: u32,
@@ -121,7 +122,7 @@ fn write_time(time: &ExcelDateTime, sink: &mut Sink) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Cells with line breaks or tabs in them would read as several.
+/// Replaces line breaks and tabs in a cell, which would make it look like several cells.
 fn one_line(text: &str) -> String {
     text.replace(['\t', '\n', '\r'], " ")
 }

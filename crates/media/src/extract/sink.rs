@@ -2,19 +2,19 @@
 
 use std::fmt::{self, Write};
 
-/// Text with room for so many characters and no more; writing beyond them is an error, and what fits is kept.
+/// Text with a limited number of characters. Writing beyond the limit is an error; the characters that fit are kept.
 pub(super) struct Sink {
     text: String,
     chars_left: usize,
 }
 
-/// A part of the text that is being written.
+/// A marked part of the text that is still being written.
 #[derive(Debug)]
 pub(super) struct Part {
     name: &'static str,
-    /// Where its mark begins, in bytes.
+    /// Offset of its opening mark, in bytes.
     before: usize,
-    /// Where its content begins.
+    /// Offset of its content, in bytes.
     start: usize,
 }
 
@@ -23,7 +23,7 @@ impl Sink {
         Self { text: String::new(), chars_left: max_chars }
     }
 
-    /// Writes text with each run of white space as one space, and none where a line begins.
+    /// Writes text with each run of white space as one space, and none at the beginning of a line.
     pub(super) fn write_collapsed(&mut self, text: &str) -> fmt::Result {
         for character in text.chars() {
             if !character.is_whitespace() {
@@ -35,7 +35,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Writes a space, except after another or where a line begins.
+    /// Writes a space, except after other white space or at the beginning of the text.
     pub(super) fn space(&mut self) -> fmt::Result {
         if self.text.is_empty() || self.text.ends_with(char::is_whitespace) {
             return Ok(());
@@ -43,7 +43,7 @@ impl Sink {
         self.write_char(' ')
     }
 
-    /// Ends the line, if there is something on it.
+    /// Ends the current line, unless it is empty.
     pub(super) fn fresh_line(&mut self) -> fmt::Result {
         if self.text.ends_with('\n') {
             return Ok(());
@@ -51,7 +51,7 @@ impl Sink {
         self.write_char('\n')
     }
 
-    /// Leaves one empty line, if there is something above it.
+    /// Ends the current line and leaves one empty line, unless the text is empty.
     pub(super) fn blank_line(&mut self) -> fmt::Result {
         self.fresh_line()?;
         if self.text.ends_with("\n\n") {
@@ -60,7 +60,8 @@ impl Sink {
         self.write_char('\n')
     }
 
-    /// Begins a part that has to be told from what is around it, by a mark as in XML on a line of its own.
+    /// Begins a part that readers must be able to tell from the text around it, with a mark such as `<notes>` on a line
+    /// of its own.
     pub(super) fn open_part(&mut self, name: &'static str) -> Result<Part, fmt::Error> {
         self.fresh_line()?;
         let before = self.text.len();
@@ -68,7 +69,7 @@ impl Sink {
         Ok(Part { name, before, start: self.text.len() })
     }
 
-    /// Ends that part; nothing is left of one that has no text.
+    /// Ends the part. If it has no text, its mark is removed too.
     pub(super) fn close_part(&mut self, part: Part) -> fmt::Result {
         let is_empty = self.text.get(part.start..).is_none_or(|content| content.trim().is_empty());
         if !is_empty {
@@ -89,7 +90,7 @@ impl Sink {
 impl Write for Sink {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for character in text.chars() {
-            // Nothing is worth an empty line above it.
+            // Skip empty lines at the beginning of the text.
             if self.text.is_empty() && character == '\n' {
                 continue;
             }

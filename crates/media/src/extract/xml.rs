@@ -1,4 +1,4 @@
-//! Turns XML into text by what its elements mean.
+//! Converts XML to text, according to the meaning of its elements.
 
 use std::fmt::Write as _;
 
@@ -9,47 +9,48 @@ use quick_xml::{Reader, XmlVersion};
 use super::Stop;
 use super::sink::{Part, Sink};
 
-/// The most elements that may be open at once: nothing that people write comes near, even where none is ever closed.
+/// Limit for the number of open elements. No real document comes near it, even one that never closes an element.
 const MAX_DEPTH: usize = 100_000;
 
 /// The mark around notes.
 pub(super) const NOTES: &str = "notes";
 
-/// What an element means for the text.
+/// The meaning of an element for the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// Characters below it are text.
+    /// The characters inside it are text.
     Text,
-    /// It stands on lines of its own.
+    /// It begins on a new line, and a new line follows it.
     Line,
-    /// Both.
+    /// Both [`Text`](Self::Text) and [`Line`](Self::Line).
     TextLine,
     /// A row of a table.
     Row,
-    /// A cell of a table: what stands in it stays on one line.
+    /// A cell of a table. Its content stays on one line.
     Cell,
-    /// It is a tab.
+    /// It stands for a tab.
     Tab,
-    /// It is a space.
+    /// It stands for a space.
     Space,
-    /// It is the end of a line.
+    /// It stands for a line break.
     Break,
-    /// It holds what is said to a slide and not shown on it.
+    /// The notes to a slide, which are not shown on it.
     Notes,
-    /// It and all below it are no text.
+    /// It is not text, nor is anything inside it.
     Skip,
-    /// It says nothing about text.
+    /// It has no meaning for the text.
     Other,
 }
 
-/// Whether white space between words is text or layout of the XML.
+/// Whether white space belongs to the text, or only lays out the XML.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WhiteSpace {
     Kept,
     Collapsed,
 }
 
-/// Writes the text of an XML file. Names given to `mark` have no prefix. No entity is expanded but the standard ones.
+/// Writes the text of an XML file. `mark` gets element names without prefix. An entity that the file defines is never
+/// expanded; only the standard ones and `&nbsp;` are.
 pub(super) fn write_text(
     xml: &[u8],
     white_space: WhiteSpace,
@@ -77,8 +78,8 @@ pub(super) fn write_text(
     }
 }
 
-/// Gives the attributes of these names for each element of that name, in the order of the file. The element's name has
-/// no prefix, those of the attributes have theirs.
+/// Returns the named attributes of every element called `element`, in the order of the file. `element` is written
+/// without prefix, `names` with theirs.
 pub(super) fn attributes<const COUNT: usize>(
     xml: &[u8],
     element: &str,
@@ -106,7 +107,7 @@ fn reader(xml: &[u8]) -> Reader<&[u8]> {
     let mut reader = Reader::from_reader(xml);
     let config = reader.config_mut();
     config.expand_empty_elements = true;
-    // Much that calls itself XHTML is not, and text is wanted from it all the same.
+    // Many files that claim to be XHTML are malformed, but their text is wanted all the same.
     config.check_end_names = false;
     config.allow_unmatched_ends = true;
     config.allow_dangling_amp = true;
@@ -157,7 +158,7 @@ impl OpenElements {
         Ok(())
     }
 
-    /// Ends the innermost element of that name and what was left open in it; nothing if there is none.
+    /// Ends the innermost open element with this name, and all elements left open in it. Does nothing if there is none.
     fn end(&mut self, name: &str, sink: &mut Sink) -> Result<(), Stop> {
         let Some(depth) = self.elements.iter().rposition(|(open, _)| open == name) else {
             return Ok(());

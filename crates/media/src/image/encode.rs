@@ -1,4 +1,4 @@
-//! Scales and writes a picture until it fits.
+//! Scales and encodes a picture until it fits.
 
 use std::borrow::Cow;
 
@@ -10,12 +10,12 @@ use image::{DynamicImage, ImageEncoder, RgbImage, Rgba};
 use super::open::Picture;
 use super::{ImageBounds, ImageError, Size};
 
-/// What is tried first.
+/// The formats to try.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Coding {
-    /// PNG, and JPEG if that is too many bytes.
+    /// PNG, and then JPEG if the PNG has too many bytes.
     LosslessIfSmall,
-    /// JPEG.
+    /// JPEG only.
     Lossy,
 }
 
@@ -25,17 +25,17 @@ pub(super) struct Encoded {
     pub(super) size: Size,
 }
 
-/// The qualities of JPEG that are tried at each scale. Below the last, text in a picture is easier to read from fewer
-/// pixels than from worse ones.
+/// JPEG qualities to try at each scale. Below the last one, text in a picture is easier to read with fewer pixels than
+/// with a still lower quality.
 const QUALITIES: [u8; 3] = [88, 75, 60];
 
-/// Each side is multiplied by this where no quality was enough: about half the pixels.
+/// Each side is multiplied by this if the file was too large in every quality. It leaves about half the pixels.
 const SHRINK: f64 = 0.7;
 
-/// How often that is done: after it, a side of 2,000 pixels has 28.
+/// Number of scales to try. At the last one, a side of 2,000 pixels has 28.
 const SCALES: u32 = 13;
 
-/// Writes the picture within the bounds, as well as they allow.
+/// Encodes the picture within the bounds, in the best quality that they allow.
 pub(super) fn encode_within(
     picture: &Picture,
     coding: Coding,
@@ -57,7 +57,7 @@ pub(super) fn encode_within(
                 return Ok(Encoded { bytes, mime_type: "image/jpeg", size: size_of(&scaled) });
             }
         }
-        // From the last scale and not from the first, since the first may have a thousand times the pixels.
+        // Scale the last result and not the original, which may have a thousand times as many pixels.
         let edge = shortened(size_of(&scaled).longer_side(), SHRINK);
         scaled = Cow::Owned(within_edge(&scaled, edge)?.into_owned());
     }
@@ -68,7 +68,7 @@ fn size_of(pixels: &DynamicImage) -> Size {
     Size { width: pixels.width(), height: pixels.height() }
 }
 
-/// The picture with the same proportions whose longer side is at most `edge`.
+/// Scales the picture in proportion, so that its longer side is at most `edge`.
 fn within_edge(pixels: &DynamicImage, edge: u32) -> Result<Cow<'_, DynamicImage>, ImageError> {
     let Size { width, height } = size_of(pixels);
     let longer = width.max(height);
@@ -82,12 +82,12 @@ fn within_edge(pixels: &DynamicImage, edge: u32) -> Result<Cow<'_, DynamicImage>
     Ok(Cow::Owned(scaled))
 }
 
-/// The factor is between 0 and 1, so that the product stays in the range of `u32`.
+/// Multiplies a length by a factor, but returns at least 1. The factor is between 0 and 1, so the product fits `u32`.
 fn shortened(length: u32, factor: f64) -> u32 {
     ((f64::from(length) * factor).round() as u32).max(1)
 }
 
-/// JPEG knows no transparency; white is what a page or a chat has behind a picture.
+/// Replaces transparency by white: JPEG has no transparency, and a page or a chat shows a picture on white.
 fn on_white(picture: Cow<'_, DynamicImage>) -> Cow<'_, DynamicImage> {
     let Some(pixels) = picture.as_rgba8() else {
         return picture;

@@ -1,18 +1,19 @@
-//! Which format a picture has.
+//! Determines the format of a picture.
 
 use image::ImageFormat;
 
-/// The format to read a picture as: what its first bytes say, else what it is called.
+/// Returns the format by the first bytes, or else by the declared type; `None` if it cannot be read here.
 pub(super) fn format_of(bytes: &[u8], mime_type: &str) -> Option<ImageFormat> {
     let called = || match mime_type {
-        // A cursor is an icon with another number in its header. A TGA may begin with the same bytes.
+        // A cursor has the layout of an icon, with another number in its header. Its first bytes do not identify it,
+        // since a TGA file may begin with the same ones.
         "image/x-win-bitmap" | "image/x-cursor" => Some(ImageFormat::Ico),
         _ => ImageFormat::from_mime_type(mime_type),
     };
     image::guess_format(bytes).ok().or_else(called).filter(ImageFormat::reading_enabled)
 }
 
-/// The type on the wire of a format that servers take.
+/// Returns the MIME type of a format that servers accept; `None` for any other format.
 pub(super) fn taken_by_servers(format: ImageFormat) -> Option<&'static str> {
     match format {
         ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::WebP | ImageFormat::Gif => {
@@ -22,7 +23,7 @@ pub(super) fn taken_by_servers(format: ImageFormat) -> Option<&'static str> {
     }
 }
 
-/// Types of pictures that are never converted, because nothing here reads them.
+/// Types of pictures that are never converted, because no decoder here reads them.
 const NEVER: &[&str] = &[
     "image/avif",
     "image/avif-sequence",
@@ -52,7 +53,7 @@ const NEVER: &[&str] = &[
     "image/emf",
 ];
 
-/// Whether pictures of this type cannot be converted into one that servers take, whatever their bytes are.
+/// Whether no picture of this type can be converted into one that servers accept, whatever its bytes are.
 pub fn is_never_converted(mime_type: &str) -> bool {
     NEVER.contains(&mime_type)
 }

@@ -1,4 +1,4 @@
-//! Reads pictures: first the header alone, then the pixels, both within limits.
+//! Reads pictures: first only the header, then the pixels, both within limits.
 
 use std::io::{self, Cursor};
 
@@ -10,20 +10,20 @@ use super::formats::{format_of, taken_by_servers};
 use super::strip::is_cut_short;
 use super::{ImageError, Size};
 
-/// The most memory that the pixels of one picture may take, in bytes: 64 million pixels with transparency.
+/// Memory limit for the pixels of one picture, in bytes: 64 million pixels with transparency.
 pub const MAX_DECODED_BYTES: u64 = 256 * 1024 * 1024;
 
-/// The longest side that is decoded, in pixels; the most that JPEG can say.
+/// Longest side that is decoded, in pixels. A JPEG header cannot hold a larger number.
 pub const MAX_DECODED_EDGE: u32 = 65_535;
 
-/// The largest colour profile that is carried over, in bytes. Profiles of screens and cameras have a few thousand; those
-/// of printing presses have a million, and pixels are a better use of the room.
+/// Largest colour profile that is copied, in bytes. Profiles of screens and cameras have a few thousand bytes. Those of
+/// printing presses have a million, which are better spent on pixels.
 const MAX_PROFILE_BYTES: usize = 64 * 1024;
 
-/// What the header of a picture says.
+/// The facts from the header of a picture.
 pub(super) struct Source {
     pub(super) format: ImageFormat,
-    /// As stored, which is before it is turned upright.
+    /// The size as stored, before the picture is turned upright.
     pub(super) size: Size,
     pub(super) has_metadata: bool,
     orientation: Orientation,
@@ -35,10 +35,10 @@ enum Frames {
     Several,
 }
 
-/// Decoded pixels: upright, eight bits a channel, with transparency only if some of it is used.
+/// Decoded pixels: upright, eight bits per channel, with an alpha channel only if some pixel is transparent.
 pub(super) struct Picture {
     pub(super) pixels: DynamicImage,
-    /// The colour profile that the pixels need in order to look right.
+    /// The colour profile that is needed to show the pixels in the right colours.
     pub(super) profile: Option<Vec<u8>>,
 }
 
@@ -53,7 +53,7 @@ impl Source {
         if decoder.total_bytes() > MAX_DECODED_BYTES || size.longer_side() > MAX_DECODED_EDGE {
             return Err(ImageError::TooManyPixels(size));
         }
-        // Broken metadata is as good as none.
+        // Metadata that cannot be read counts as missing.
         let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
         let has_metadata = matches!(decoder.exif_metadata(), Ok(Some(_)))
             || matches!(decoder.xmp_metadata(), Ok(Some(_)))
@@ -61,7 +61,7 @@ impl Source {
         Ok(Self { format, size, has_metadata, orientation, frames: frames(bytes, format) })
     }
 
-    /// GIF is not among them, since some servers refuse it, nor is what moves.
+    /// Whether servers accept the file. GIF does not count, since some servers refuse it; nor does an animated WebP.
     pub(super) fn is_taken_by_servers(&self) -> bool {
         match (self.format, &self.frames) {
             (ImageFormat::Png | ImageFormat::Jpeg, _) | (ImageFormat::WebP, Frames::One) => true,
@@ -81,7 +81,7 @@ impl Source {
         self.format.to_mime_type()
     }
 
-    /// Whether exactness is lost already, so that JPEG costs nothing that PNG would keep.
+    /// Whether the pixels were already compressed with loss, so that PNG has no advantage over JPEG.
     pub(super) fn is_lossy(&self, picture: &Picture) -> bool {
         match self.format {
             ImageFormat::Jpeg => true,
@@ -90,17 +90,18 @@ impl Source {
         }
     }
 
-    /// Decodes the (first) picture to see whether that can be done.
+    /// Checks that the picture, or its first frame, can be decoded.
     pub(super) fn check(&self, bytes: &[u8]) -> Result<(), ImageError> {
         self.check_end(bytes)?;
         let decoder = open(bytes, self.format).map_err(|error| self.wrong(error))?;
-        // No more than was allowed when the header was read.
+        // `read_header` has checked that this is within the limit.
         let length =
             usize::try_from(decoder.total_bytes()).map_err(|_| ImageError::TooManyPixels(self.size))?;
         decoder.read_image(&mut vec![0; length]).map_err(|error| self.wrong(error))
     }
 
-    /// The decoder of JPEG makes up what is missing, as browsers do; servers do not, and a model could not tell.
+    /// Fails if a JPEG file is cut short. The decoder would invent the missing pixels, as browsers do. Servers would
+    /// not, and a model could not tell invented pixels from real ones.
     fn check_end(&self, bytes: &[u8]) -> Result<(), ImageError> {
         if self.format == ImageFormat::Jpeg && is_cut_short(bytes) {
             return Err(ImageError::Damaged(io::Error::from(io::ErrorKind::UnexpectedEof).into()));
@@ -112,11 +113,11 @@ impl Source {
         wrong(error, self.format, Some(self.size))
     }
 
-    /// Decodes the (first) picture.
+    /// Decodes the picture, or its first frame.
     pub(super) fn decode(&self, bytes: &[u8]) -> Result<Picture, ImageError> {
         self.check_end(bytes)?;
         let mut decoder = open(bytes, self.format).map_err(|error| self.wrong(error))?;
-        // A profile that cannot be read is as good as none.
+        // A profile that cannot be read counts as missing.
         let profile = decoder.icc_profile().unwrap_or_default();
         let mut pixels = DynamicImage::from_decoder(decoder).map_err(|error| self.wrong(error))?;
         if self.format == ImageFormat::Hdr {
@@ -125,7 +126,7 @@ impl Source {
         pixels.apply_orientation(self.orientation);
         let pixels = eight_bits(pixels);
         let colour_space: &[u8] = if pixels.color().has_color() { b"RGB " } else { b"GRAY" };
-        // The decoders turn CMYK into RGB, and then the profile speaks of channels that are no longer there.
+        // The decoders convert CMYK to RGB. A CMYK profile would no longer match the channels.
         let profile = profile.filter(|profile| {
             profile.len() <= MAX_PROFILE_BYTES
                 && profile.get(16..20).is_some_and(|space| space == colour_space)
@@ -144,7 +145,7 @@ fn open(bytes: &[u8], format: ImageFormat) -> ImageResult<impl ImageDecoder + '_
     reader.into_decoder()
 }
 
-/// Width and height as the header says them, however large.
+/// Reads width and height from the header, however large they are.
 fn size_of(bytes: &[u8], format: ImageFormat) -> Option<Size> {
     let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
     reader.no_limits();
@@ -152,14 +153,14 @@ fn size_of(bytes: &[u8], format: ImageFormat) -> Option<Size> {
     Some(Size { width, height })
 }
 
-/// Pixels that measure light, as a screen shows them: it expects the darker ones spread out.
+/// Converts linear amounts of light to the values that a screen expects. Without this, the picture would be too dark.
 fn brighten(pixels: &mut DynamicImage) {
     if let DynamicImage::ImageRgb32F(pixels) = pixels {
         pixels.iter_mut().for_each(|channel| *channel = channel.clamp(0.0, 1.0).powf(1.0 / 2.2));
     }
 }
 
-/// Tells damage from what others may know better, and from what is too large.
+/// Classifies an error of a decoder: an unsupported format or variant, too large a picture, or damage.
 fn wrong(error: image::ImageError, format: ImageFormat, size: Option<Size>) -> ImageError {
     match (error, size) {
         (image::ImageError::Unsupported(_), _) => match taken_by_servers(format) {

@@ -1,19 +1,19 @@
-//! The files around the pixels, read without decoding these.
+//! Reads the structure of picture files without decoding the pixels.
 //!
-//! Mostly to take out what a file says besides its pixels, and leave these as they are, bit for bit. Only what is known to
-//! matter for how the picture looks is kept, so that what nobody thought of goes too.
+//! The main purpose is to remove metadata and leave the pixels as they are, bit for bit. Only the parts that are known
+//! to affect how the picture looks are kept, so that unknown kinds of metadata are removed too.
 
 use image::ImageFormat;
 
 pub(super) enum Stripped {
     NothingToRemove,
-    /// The file without it.
+    /// The file without its metadata.
     Removed(Vec<u8>),
-    /// The file is not built as it should be; decoding may still make sense of it.
+    /// The structure of the file is malformed. A decoder may still be able to read it.
     NotPossible,
 }
 
-/// Takes the metadata out of a PNG, JPEG or WebP file.
+/// Removes the metadata from a PNG, JPEG or WebP file.
 pub(super) fn without_metadata(bytes: &[u8], format: ImageFormat) -> Stripped {
     let rest = match format {
         ImageFormat::Jpeg => jpeg(bytes),
@@ -28,14 +28,14 @@ pub(super) fn without_metadata(bytes: &[u8], format: ImageFormat) -> Stripped {
     }
 }
 
-/// Whether a JPEG file ends before its picture does; `false` where that cannot be told.
+/// Whether a JPEG file ends before its picture does; `false` if that cannot be determined.
 pub(super) fn is_cut_short(bytes: &[u8]) -> bool {
     const SCAN: &[u8] = &[0xFF, 0xDA];
     const END: &[u8] = &[0xFF, 0xD9];
     let mut rest = bytes.get(2..).unwrap_or_default();
     while let Some(after) = rest.strip_prefix(&[0xFF]) {
         if rest.starts_with(SCAN) {
-            // Among compressed pixels an end can be nothing else. It is mostly where one looks first.
+            // Compressed pixels never contain the bytes of the end marker. It is usually at the very end of the file.
             return !rest.ends_with(END) && !rest.windows(2).any(|pair| pair == END);
         }
         rest = match after {
@@ -53,7 +53,8 @@ pub(super) fn is_cut_short(bytes: &[u8]) -> bool {
     rest.is_empty()
 }
 
-/// What follows the end of the image goes as well: phones keep further pictures there, each with its place and time.
+/// Returns a JPEG file without its metadata and without anything after the end of the picture: phones store more
+/// pictures there, each with place and time.
 fn jpeg(bytes: &[u8]) -> Option<Vec<u8>> {
     const START: u8 = 0xD8;
     const END: u8 = 0xD9;
@@ -62,7 +63,7 @@ fn jpeg(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut kept = Vec::with_capacity(bytes.len());
     kept.extend([0xFF, START]);
     loop {
-        // Any number of fill bytes may stand before a marker.
+        // Any number of fill bytes may come before a marker.
         let [0xFF, tail @ ..] = rest else { return None };
         let (&marker, after) = tail.split_first()?;
         rest = match marker {
@@ -89,7 +90,7 @@ fn jpeg(bytes: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Compressed pixels go on until a marker that is neither an escaped 0xFF nor a restart.
+/// Returns the length of the compressed pixels. They end at a marker other than an escaped 0xFF or a restart marker.
 fn scan_length(bytes: &[u8]) -> Option<usize> {
     bytes
         .windows(2)
@@ -98,7 +99,7 @@ fn scan_length(bytes: &[u8]) -> Option<usize> {
 
 fn jpeg_segment_matters(marker: u8, content: &[u8]) -> bool {
     match marker {
-        // APP0 says JFIF, APP14 how the colours are stored; APP2 is shared by colour profiles and others.
+        // APP0 marks JFIF, and APP14 specifies how colours are stored. APP2 holds colour profiles, but also other data.
         0xE0 => content.starts_with(b"JFIF\0"),
         0xE2 => content.starts_with(b"ICC_PROFILE\0"),
         0xEE => content.starts_with(b"Adobe"),
@@ -120,7 +121,7 @@ fn png(bytes: &[u8]) -> Option<Vec<u8>> {
     loop {
         let length = usize::try_from(u32::from_be_bytes(*rest.first_chunk()?)).ok()?;
         let kind: &[u8; 4] = rest.get(4..)?.first_chunk()?;
-        // Length, kind and checksum have four bytes each.
+        // Length, kind and checksum take four bytes each.
         let (chunk, after) = rest.split_at_checked(length.checked_add(12)?)?;
         if KEPT.contains(&kind) {
             kept.extend(chunk);
@@ -141,7 +142,7 @@ fn webp(bytes: &[u8]) -> Option<Vec<u8>> {
     while !rest.is_empty() {
         let kind: &[u8; 4] = rest.first_chunk()?;
         let length = usize::try_from(u32::from_le_bytes(*rest.get(4..)?.first_chunk()?)).ok()?;
-        // Kind and length have four bytes each, and a chunk of odd length has one more.
+        // Kind and length take four bytes each, and a chunk of odd length has one byte of padding.
         let (chunk, after) = rest.split_at_checked(length.checked_add(8 + length % 2)?)?;
         if KEPT.contains(&kind) {
             let start = chunks.len();

@@ -9,14 +9,14 @@ use super::*;
 const BOUNDS: ImageBounds = ImageBounds { max_bytes: 100_000, max_edge: 200, metadata: Metadata::Keep };
 const STRIP: ImageBounds = ImageBounds { metadata: Metadata::Strip, ..BOUNDS };
 
-/// Red on the left, blue on the right, so that one sees which way up it is.
+/// A picture that is red on the left and blue on the right, so that its orientation can be checked.
 fn two_halves(width: u32, height: u32) -> DynamicImage {
     DynamicImage::ImageRgb8(RgbImage::from_fn(width, height, |x, _| {
         ::image::Rgb(if x < width / 2 { [255, 0, 0] } else { [0, 0, 255] })
     }))
 }
 
-/// No two neighbours are alike, so that it does not compress.
+/// A picture of random pixels, which does not compress.
 fn noise(width: u32, height: u32) -> DynamicImage {
     let mut state = 1_u32;
     DynamicImage::ImageRgb8(RgbImage::from_fn(width, height, |_, _| {
@@ -29,7 +29,7 @@ fn noise(width: u32, height: u32) -> DynamicImage {
 fn file(pixels: &DynamicImage, format: ImageFormat) -> Bytes {
     let mut bytes = Cursor::new(Vec::new());
     match format {
-        // Only read with transparency.
+        // Icons can only be read with transparency.
         ImageFormat::Ico => DynamicImage::ImageRgba8(pixels.to_rgba8()).write_to(&mut bytes, format).unwrap(),
         _ => pixels.write_to(&mut bytes, format).unwrap(),
     }
@@ -139,7 +139,7 @@ fn formats_that_servers_refuse_become_png_without_loss() {
 fn a_cursor_is_read_like_an_icon() {
     let pixels = two_halves(20, 10);
     let mut cursor = file(&pixels, ImageFormat::Ico).to_vec();
-    // The type in the header, and the hot spot in the place of planes and bits.
+    // A cursor has the type 2 in its header, and its hot spot in place of planes and bits.
     cursor[2] = 2;
     cursor[10..14].copy_from_slice(&[3, 0, 4, 0]);
     for mime_type in ["image/x-icon", "image/vnd.microsoft.icon", "image/x-win-bitmap"] {
@@ -150,7 +150,7 @@ fn a_cursor_is_read_like_an_icon() {
 
 #[test]
 fn a_picture_of_light_is_as_bright_as_on_a_screen() {
-    // One grey pixel of a fifth of the light, in shared-exponent form.
+    // One grey pixel with a fifth of the full light, in shared-exponent form.
     let hdr = b"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 1 +X 1\n\x66\x66\x66\x7f";
     let (after, _, mime_type, _) = changed(&Bytes::from_static(hdr), "image/vnd.radiance", &BOUNDS);
     assert_eq!(mime_type, "image/png");
@@ -246,7 +246,7 @@ fn what_is_transparent_stays_so_in_png_and_is_white_in_jpeg() {
 
 #[test]
 fn what_is_encoded_anew_stands_upright_and_says_nothing() {
-    // Turned by a quarter to the right, what was on the left is above.
+    // A quarter turn to the right puts the left half at the top.
     let bytes = jpeg_with_orientation(&two_halves(400, 200), 6);
     for (bounds, size) in [(BOUNDS, (100, 200)), (ImageBounds { max_edge: 400, ..STRIP }, (200, 400))] {
         let (after, written, mime_type, what) = changed(&bytes, "image/jpeg", &bounds);
@@ -329,7 +329,7 @@ fn what_is_no_picture_is_told_apart_from_what_is_damaged() {
     assert!(matches!(check(b"", "image/jpeg"), ImageError::Damaged(_)));
 }
 
-/// Checks that no file is taken that lacks as many bytes as `least`, or more.
+/// Checks that a file is reported as damaged if it lacks `least` or more bytes at its end.
 fn check_cut_short(bytes: &Bytes, mime_type: &str, least: usize) {
     check_untouched(bytes, mime_type, &BOUNDS);
     for bounds in [BOUNDS, STRIP, ImageBounds { max_edge: 8, ..BOUNDS }] {
@@ -352,14 +352,14 @@ fn a_picture_that_is_cut_short_anywhere_is_damaged() {
         jpeg_segment(0xE1, &[b"Exif\0\0".as_slice(), &file(&noise(4, 4), ImageFormat::Jpeg)].concat());
     check_cut_short(&jpeg_with(&pixels, &[with_thumbnail], b""), "image/jpeg", 1);
     check_cut_short(&file(&pixels, ImageFormat::WebP), "image/webp", 1);
-    // The last four bytes are the checksum of a chunk that holds nothing.
+    // The last four bytes are the checksum of an empty chunk, which decoders do not need.
     check_cut_short(&file(&pixels, ImageFormat::Png), "image/png", 5);
 }
 
 #[test]
 fn a_gif_that_is_cut_short_is_damaged() {
     let bytes = file(&noise(20, 10), ImageFormat::Gif);
-    // The last bytes are the end of the compressed pixels, of their blocks, and of the file.
+    // The last bytes only mark the end of the compressed pixels, of their blocks, and of the file.
     for length in 0..=bytes.len() - 4 {
         let outcome = fit_image(bytes.slice(..length), "image/gif", &BOUNDS);
         assert!(matches!(outcome, Err(ImageError::Damaged(_))), "{length} of {}: {outcome:?}", bytes.len());
@@ -394,7 +394,7 @@ fn what_programs_overlook_is_overlooked() {
     check_untouched(&comment.into(), "image/png", &BOUNDS);
 }
 
-/// A PNG that moves, of two frames.
+/// An animated PNG with two frames.
 fn moving_png() -> Bytes {
     let plain = file(&two_halves(8, 8), ImageFormat::Png);
     let (header, rest) = plain.split_at(33);
@@ -433,7 +433,7 @@ fn a_png_that_moves_stays_byte_for_byte() {
 
 #[test]
 fn a_bomb_that_measures_little_is_bounded_by_its_pixels() {
-    // Far more compressed pixels than the header has room for.
+    // The file holds far more compressed pixels than its header declares.
     let plain = file(&two_halves(4, 4), ImageFormat::Png);
     let flood = file(&DynamicImage::new_rgb8(4_000, 4_000), ImageFormat::Png);
     let pixels_of = |png: &Bytes| png.slice(33..png.len() - 12);
@@ -507,7 +507,7 @@ proptest! {
         let outcome = fit_image(bytes.into(), format.to_mime_type(), &bounds);
         prop_assert!(!matches!(outcome, Err(ImageError::DecoderPanicked)));
         if let Ok(Fitted::AsItIs(bytes) | Fitted::Changed { bytes, .. }) = outcome {
-            prop_assert!(::image::load_from_memory(&bytes).is_ok(), "what cannot be decoded is not given out");
+            prop_assert!(::image::load_from_memory(&bytes).is_ok(), "a picture that cannot be decoded was returned");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Documents of each format, as small as they can be.
+//! Minimal documents of each format.
 
 use std::io::{Cursor, Write as _};
 
@@ -24,7 +24,7 @@ pub(crate) fn archive(files: &[(&str, &str)]) -> Vec<u8> {
     zip.finish().unwrap().into_inner()
 }
 
-/// A PDF of these objects, the first of which is the catalogue.
+/// A PDF with these objects. The first must be the catalogue.
 pub(crate) fn pdf_of(objects: &[String]) -> Vec<u8> {
     pdf_with_trailer(objects, "")
 }
@@ -50,7 +50,7 @@ pub(crate) fn pdf(lines: &[&str]) -> Vec<u8> {
     pdf_of(&page(lines))
 }
 
-/// The objects of a PDF of one page.
+/// The objects of a PDF with one page, which holds these lines.
 pub(crate) fn page(lines: &[&str]) -> Vec<String> {
     let mut drawing = "BT /F1 12 Tf 72 720 Td".to_owned();
     for line in lines {
@@ -99,7 +99,7 @@ pub(crate) fn xlsx() -> Vec<u8> {
     ])
 }
 
-/// A presentation whose first file is shown last; what is said to that one comes with it.
+/// A presentation whose first file is the last slide. Only that slide has notes with text.
 pub(crate) fn pptx() -> Vec<u8> {
     let slide = |text: &str| {
         format!("<p:sld xmlns:p='p' xmlns:a='a'><a:p><a:r><a:t>{text}</a:t></a:r></a:p></p:sld>")
@@ -131,7 +131,7 @@ pub(crate) fn pptx() -> Vec<u8> {
     ])
 }
 
-/// An open document, whatever its kind, with this in its body.
+/// An OpenDocument file with this body, which may be of any kind.
 pub(crate) fn open_document(body: &str) -> Vec<u8> {
     let content = format!(
         "<office:document-content xmlns:office='urn:oasis:names:tc:opendocument:xmlns:office:1.0' \
@@ -149,7 +149,7 @@ pub(crate) fn open_document(body: &str) -> Vec<u8> {
 
 pub(crate) const TABLE: &str = "<office:spreadsheet><table:table table:name='T'><table:table-row><table:table-cell office:value-type='string'><text:p>a</text:p></table:table-cell><table:table-cell office:value-type='float' office:value='2'><text:p>2</text:p></table:table-cell></table:table-row></table:table></office:spreadsheet>";
 
-/// A book of two chapters; `encryption` is the file that says what of it is encrypted.
+/// A book of two chapters. `encryption` is the content of the file that lists what is encrypted.
 pub(crate) fn epub(encryption: &str) -> Vec<u8> {
     archive(&[
         (
@@ -172,7 +172,7 @@ pub(crate) fn epub(encryption: &str) -> Vec<u8> {
 pub(crate) const LETTER: &[u8] =
     br"{\rtf1\ansi\ansicpg936{\fonttbl{\f0\fcharset134 SimSun;}}\f0 \'c4\'e3\'ba\'c3\par a {\b letter}.}";
 
-/// One document of each format, with its type.
+/// One document of each format, with its MIME type.
 pub(crate) fn one_of_each() -> Vec<(&'static str, Vec<u8>)> {
     vec![
         (PDF, pdf(&["Hello, world", "second line"])),

@@ -1,4 +1,4 @@
-//! Documents that were made to do harm, or are damaged.
+//! Documents that are crafted to do harm, or damaged.
 
 use std::io::{Cursor, Write as _};
 
@@ -29,7 +29,7 @@ pub(crate) fn a_zip_bomb_is_refused() {
     for mime_type in [DOCX, XLSX] {
         assert!(matches!(run(&bomb, mime_type), Err(ExtractError::InflatesTooMuch)), "{mime_type}");
     }
-    // With too little memory for what would be read, the child fails, and nobody else.
+    // With too little memory for the unpacked content, only the child fails.
     let tight = ChildBounds { memory: 128 * 1024 * 1024, ..bounds() };
     let outcome = run_with(&std::env::current_exe().unwrap(), &bomb, DOCX, &tight);
     assert!(
@@ -80,7 +80,7 @@ pub(crate) fn deep_structures_are_refused() {
         let outcome = run(&bytes, mime_type);
         assert!(matches!(outcome, Err(ExtractError::Unreadable { .. })), "{mime_type}: {outcome:?}");
     }
-    // A chapter costs no more than itself.
+    // A bad chapter loses only itself, not the book.
     assert_eq!(run(&book, EPUB).unwrap().completeness, Completeness::PartsUnreadable);
 }
 
@@ -99,9 +99,9 @@ pub(crate) fn entities_are_not_expanded_and_nothing_outside_is_read() {
     check(&book, EPUB, "x&b;&f;y");
 }
 
-/// The archive with each of its files marked as encrypted with a password.
+/// Marks each file of an archive as encrypted with a password.
 fn with_password(mut zip: Vec<u8>) -> Vec<u8> {
-    // Where the flags are, counted from the signature: of a file, and of its entry in the directory.
+    // The offset of the flags from the signature: in the header of a file, and in its entry in the directory.
     for (signature, flags) in [(b"PK\x03\x04", 6), (b"PK\x01\x02", 8)] {
         for at in 0..zip.len() {
             if zip[at..].starts_with(signature) {
@@ -146,14 +146,14 @@ pub(crate) fn documents_cut_short_say_so() {
         let outcome = run(&document[..document.len() / 2], mime_type);
         match outcome {
             Err(ExtractError::Unreadable { .. }) => {}
-            // What a letter says up to there is worth having.
+            // For RTF, the text up to the cut is returned.
             Ok(found) if mime_type == RTF => assert_eq!(found.completeness, Completeness::PartsUnreadable),
             outcome => panic!("{mime_type}: {outcome:?}"),
         }
     }
 }
 
-/// Whether the outcome speaks of the document, and not of the conversation with the child.
+/// Whether the outcome tells something about the document, and not about the communication with the child.
 fn is_about_the_document(outcome: &Result<Extracted, ExtractError>) -> bool {
     match outcome {
         Ok(_) => true,

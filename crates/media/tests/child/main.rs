@@ -1,11 +1,11 @@
-//! Documents through a real child: this program starts itself again, by its own name or by one that says how to
-//! misbehave.
+//! Extracts documents in a real child process: this program starts itself again, under its own name or under one that
+//! tells it how to misbehave.
 
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
     clippy::print_stdout,
-    reason = "all of this is a test, which clippy does not see without the standard harness"
+    reason = "the whole program is a test, which clippy does not recognise without the standard harness"
 )]
 
 mod documents;
@@ -190,9 +190,9 @@ fn what_is_not_readable_says_why() {
     assert!(matches!(run(b"text", "text/plain"), Err(ExtractError::Unsupported { .. })));
     assert!(matches!(run(b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1", DOCX), Err(ExtractError::Encrypted)));
     let Err(ExtractError::Unreadable { reason }) = run(&archive(&[("a", "b")]), DOCX) else {
-        panic!("a document was found where there is none");
+        panic!("a document was found in an archive that has none");
     };
-    assert_eq!(reason, "no document in the archive");
+    assert_eq!(reason, "the archive has no document");
     let small = ChildBounds { memory: 400, ..bounds() };
     let outcome = run_with(Path::new("/nonexistent"), &[0; 101], PDF, &small);
     assert!(matches!(outcome, Err(ExtractError::TooLarge { bytes: 101, max_bytes: 100 })));
@@ -200,7 +200,7 @@ fn what_is_not_readable_says_why() {
     assert!(matches!(outcome, Err(ExtractError::Start(_))));
 }
 
-/// This program under another name.
+/// Links this program under another name.
 fn alias(folder: &Path, name: &str) -> PathBuf {
     let path = folder.join(name);
     std::os::unix::fs::symlink(std::env::current_exe().unwrap(), &path).unwrap();
@@ -211,7 +211,7 @@ fn a_child_that_misbehaves_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let run = |name: &str, time: Duration| {
         let bounds = ChildBounds { time, ..bounds() };
-        // More than a pipe holds, so that a child that does not listen is noticed too.
+        // More bytes than a pipe holds, so that a child that does not read its input is tested too.
         run_with(&alias(folder.path(), name), &[0; 1_000_000], PDF, &bounds)
     };
     let long = Duration::from_secs(600);

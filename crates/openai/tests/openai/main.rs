@@ -499,7 +499,7 @@ async fn responses_have_the_same_tasks() {
     let text = body["output"][0]["content"][0]["text"].as_str().unwrap().to_owned();
     assert!(!text.is_empty());
     assert!(body["usage"]["total_tokens"].as_u64().unwrap() > 0);
-    // A conversation continues by the id of its last response, by all its messages, and also on the other route.
+    // A client continues a conversation by the id of its last response, or by all its messages, even on another route.
     let more = json!({"model": "polity", "input": "二", "previous_response_id": body["id"]});
     let second = world.respond(more.clone()).await;
     assert_eq!(second.task(), task);

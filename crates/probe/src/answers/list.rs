@@ -1,12 +1,12 @@
-//! `GET {base}/models`: the list that every server has, and what some say in it. vLLM says how long a request may be,
-//! OpenRouter what a model takes.
+//! `GET {base}/models`: the list that every server has. Some servers add facts to it: vLLM the length of a request,
+//! OpenRouter the capabilities of a model.
 
 use super::{MAX_MODELS, inputs, name, tokens, words};
 use crate::facts::{Facts, Server, Support, find};
 use polity_society::content::Capability;
 use serde_json::Value;
 
-/// Reads a list of models, and what it says of one of them.
+/// Reads a list of models, and the facts in it about one of them; `None` if the body is not such a list.
 pub(crate) fn read(body: &Value, model: &str) -> Option<Facts> {
     let entries = body.get("data").or_else(|| body.get("models")).unwrap_or(body).as_array()?;
     let entries = entries.get(..MAX_MODELS.min(entries.len()))?;
@@ -18,7 +18,7 @@ pub(crate) fn read(body: &Value, model: &str) -> Option<Facts> {
     let server = server_of(entries);
     let mut facts = Facts { server, ..Facts::default() };
     let listed = find(&models, server, model).map(str::to_owned);
-    // The server of llama.cpp that has one model answers to any name.
+    // A llama.cpp server with one model answers to any name.
     let alone = || (server == Server::LlamaCpp && entries.len() == 1).then(|| entries.first()).flatten();
     let entry = entries.iter().find(|entry| listed.is_some() && name_of(entry) == listed).or_else(alone);
     if let Some(entry) = entry {
@@ -64,7 +64,7 @@ fn read_entry(entry: &Value, facts: &mut Facts) {
             ("video", Capability::VIDEO),
         ];
         facts.input = inputs(&taken, &named);
-        // Files reach models that take none: the router reads them first.
+        // A missing `file` is not recorded: OpenRouter reads files itself for models that do not accept them.
         if taken.contains(&"file") {
             facts.input.insert(Capability::FILE, Support::Has);
         }

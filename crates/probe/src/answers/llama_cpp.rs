@@ -1,11 +1,11 @@
-//! The server of llama.cpp: `GET /props` says how the one model that it has was started.
+//! The server of llama.cpp: `GET /props` reports how its one model was started.
 
 use super::tokens;
 use crate::facts::{Facts, Server, Support};
 use polity_society::content::Capability;
 use serde_json::Value;
 
-/// Reads what is said of the model.
+/// Reads the facts about the model; `None` if the answer is not from llama.cpp.
 pub(crate) fn read(body: &Value) -> Option<Facts> {
     let settings = body.get("default_generation_settings")?.as_object()?;
     let mut facts = Facts { server: Server::LlamaCpp, ..Facts::default() };
@@ -14,8 +14,8 @@ pub(crate) fn read(body: &Value) -> Option<Facts> {
         let told = body.pointer(&format!("/modalities/{word}")).and_then(Value::as_bool);
         facts.input.extend(told.map(|has| (capability, Support::when(has))));
     }
-    // A template that says nothing of tools is given them in words by newer servers; so only newer ones' own word
-    // that there are none counts.
+    // If a chat template does not mention tools, newer servers describe them in words. So `HasNot` is recorded only if
+    // the server itself reports that tools are not supported.
     let template = body.get("chat_template").and_then(Value::as_str).unwrap_or_default();
     let told = body.pointer("/chat_template_caps/supports_tools").and_then(Value::as_bool);
     let has_template = body.get("chat_template_tool_use").is_some_and(Value::is_string);

@@ -1,15 +1,15 @@
-//! LM Studio: `GET /api/v0/models` says of each model what it is and how it is loaded.
+//! LM Studio: `GET /api/v0/models` reports the type of each model and how it is loaded.
 
 use super::{MAX_MODELS, name, tokens, words};
 use crate::facts::{Facts, Server, Support, find};
 use polity_society::content::Capability;
 use serde_json::Value;
 
-/// Reads what is said of one model.
+/// Reads the facts about one model; `None` if the answer is not from LM Studio.
 pub(crate) fn read(body: &Value, model: &str) -> Option<Facts> {
     let entries = body.get("data")?.as_array()?;
     let entries = entries.get(..MAX_MODELS.min(entries.len()))?;
-    // No other server says both of a model.
+    // Only LM Studio reports both of these about a model.
     if !entries.iter().any(|entry| entry.get("type").is_some() && entry.get("state").is_some()) {
         return None;
     }
@@ -32,7 +32,8 @@ pub(crate) fn read(body: &Value, model: &str) -> Option<Facts> {
         }
         Some(_) | None => {}
     }
-    // Models that were not trained for tools are still given them, in words; so nothing is said of those.
+    // LM Studio describes tools in words to models that were not trained for them. So such a model may call tools too,
+    // and only `Has` is recorded.
     if words(entry.get("capabilities")).is_some_and(|words| words.contains(&"tool_use")) {
         facts.output.insert(Capability::TOOL_CALLING, Support::Has);
     }

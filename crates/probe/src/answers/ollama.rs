@@ -1,15 +1,15 @@
-//! Ollama: `POST /api/show` says what a model can do, `GET /api/ps` how large the windows of loaded models are.
+//! Ollama: `POST /api/show` reports the capabilities of a model, `GET /api/ps` the context windows of loaded models.
 
 use super::{MAX_MODELS, name, tokens, words};
 use crate::facts::{Facts, Server, Support, find};
 use polity_society::content::Capability;
 use serde_json::Value;
 
-/// What Ollama gives a model that was told nothing else, on machines with little graphics memory. What does not fit it
-/// cuts away in silence, so the smallest counts.
+/// Ollama's default context window on machines with little graphics memory, in tokens. Ollama silently cuts off what
+/// does not fit, so the smallest default is assumed.
 pub(crate) const USUAL_WINDOW: u64 = 4_096;
 
-/// Reads what is said of one model.
+/// Reads the facts about one model; `None` if the answer is not from Ollama.
 pub(crate) fn show(body: &Value) -> Option<Facts> {
     let capabilities = words(body.get("capabilities"));
     let info = body.get("model_info").and_then(Value::as_object);
@@ -28,19 +28,19 @@ pub(crate) fn show(body: &Value) -> Option<Facts> {
         let architecture = info.get("general.architecture").and_then(Value::as_str).unwrap_or_default();
         facts.window.largest = tokens(info.get(&format!("{architecture}.context_length")));
     }
-    // What the model's file sets counts, whatever the server's default is.
+    // A window that is set in the model's own file overrides the server's default.
     facts.window.in_force = body.get("parameters").and_then(Value::as_str).and_then(set_window);
     Some(facts)
 }
 
-/// `num_ctx` among parameters, one a line.
+/// Finds `num_ctx` among the parameters, one per line.
 fn set_window(parameters: &str) -> Option<u64> {
     let mut values = parameters.lines().filter_map(|line| line.trim().strip_prefix("num_ctx"));
     let number: u64 = values.next()?.trim().parse().ok()?;
     tokens(Some(&Value::from(number)))
 }
 
-/// Reads how large the window of a model is, where it is loaded.
+/// Reads the context window of a model; `None` if the model is not loaded.
 pub(crate) fn running(body: &Value, model: &str) -> Option<u64> {
     let entries = body.get("models")?.as_array()?;
     let entries = entries.get(..MAX_MODELS.min(entries.len()))?;

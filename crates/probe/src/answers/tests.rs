@@ -3,7 +3,7 @@ use crate::facts::{Facts, Server, Window};
 use proptest::prelude::*;
 use serde_json::json;
 
-/// What is told, in short: `+` for what a model has, `-` for what it has not.
+/// Writes facts in short: `+` for a capability that the model has, `-` for one that it does not have.
 fn told(facts: &Facts) -> String {
     let side = |side: &BTreeMap<Capability, Support>| {
         let words = side.iter().map(|(capability, support)| match support {
@@ -35,7 +35,7 @@ fn ollama_says_what_a_model_can_do() {
 
     let embeds = json!({"capabilities": ["embedding"], "model_info": {}});
     assert_eq!(told(&ollama::show(&embeds).unwrap()), "-audio -vision | -text -tool_calling");
-    // Before it had the list.
+    // The answer of an older Ollama, which has no list of capabilities.
     let old = json!({"model_info": {"general.architecture": "llama", "llama.context_length": 8192}});
     let facts = ollama::show(&old).unwrap();
     assert_eq!((told(&facts), facts.window), (" | ".to_owned(), window(None, 8192)));
@@ -72,7 +72,7 @@ fn lm_studio_says_what_a_model_is() {
     assert_eq!(told(&read("text-embedding-nomic")), " | -text");
     let gone = read("gone");
     assert_eq!((told(&gone), gone.models.unwrap().len()), (" | ".to_owned(), 3));
-    // The same path on another server.
+    // The answer of another server on the same path.
     assert_eq!(lm_studio::read(&json!({"object": "list", "data": [{"id": "m"}]}), "m"), None);
 }
 
@@ -164,7 +164,7 @@ fn numbers_that_are_not_believed() {
     assert_eq!(tokens(Some(&json!(4096.0))), Some(4096));
 }
 
-/// Anything that a server may say, with the names that are looked for in it.
+/// Any JSON that a server may answer, with the names that the readers look for.
 fn anything() -> impl Strategy<Value = Value> {
     let word = prop_oneof![
         Just("data"),

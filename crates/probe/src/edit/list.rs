@@ -1,22 +1,22 @@
-//! Takes words out of a list and puts words into it.
+//! Removes words from a list and adds words to it.
 
 use super::{Array, Ranged, Splice};
 
-/// A list on one line.
+/// Writes a list on one line.
 pub(super) fn written(list: &[String]) -> String {
     let words: Vec<String> =
         list.iter().map(|word| format!("{}", serde_json::Value::from(word.as_str()))).collect();
     format!("[{}]", words.join(", "))
 }
 
-/// The words of a list; nothing where there is anything else in it.
+/// Returns the words of a list; `None` if it contains anything else.
 pub(super) fn names(array: &Array<'_>) -> Option<Vec<String>> {
     let word = |value: &jsonc_parser::ast::Value<'_>| Some(value.as_string_lit()?.value.trim().to_owned());
     array.elements.iter().map(word).collect()
 }
 
-/// What is to be replaced for the list to hold `wanted`: words that are there already, in the same order, and new ones
-/// behind them. Nothing where that cannot be done.
+/// Returns the replacements that make the list hold `wanted`: words that it already has, in the same order, and then
+/// new ones. Returns `None` if `wanted` has another order, or if a comment would be lost.
 pub(super) fn edits(text: &str, array: &Array<'_>, wanted: &[String]) -> Option<Vec<Splice>> {
     let there = names(array)?;
     let kept: Vec<&String> = there.iter().filter(|word| wanted.contains(word)).collect();
@@ -26,7 +26,7 @@ pub(super) fn edits(text: &str, array: &Array<'_>, wanted: &[String]) -> Option<
     }
     let last = array.elements.last();
     if kept.is_empty() || last.is_none() {
-        // Nothing stays, so there is no layout to keep; comments in it would be lost.
+        // No word stays, so the whole list is replaced, unless that would lose a comment.
         let inside = text.get(array.range.start + 1..array.range.end.checked_sub(1)?)?;
         let has_comment =
             last.is_none() && !inside.trim().is_empty() || inside.contains("//") || inside.contains("/*");
@@ -38,7 +38,7 @@ pub(super) fn edits(text: &str, array: &Array<'_>, wanted: &[String]) -> Option<
         if wanted.contains(there.get(index)?) {
             continue;
         }
-        // With its comma: the one behind it or, of the last ones, the one before.
+        // Remove a comma together with the word: the comma after it, or the one before it if no later word stays.
         let is_followed = there.get(index + 1..)?.iter().any(|word| wanted.contains(word));
         let range = if is_followed {
             element.start()..array.elements.get(index + 1)?.start()
@@ -46,7 +46,7 @@ pub(super) fn edits(text: &str, array: &Array<'_>, wanted: &[String]) -> Option<
             array.elements.get(index.checked_sub(1)?)?.end()..element.end()
         };
         let gap = text.get(range.clone())?;
-        // Words have neither, so what has is between them.
+        // The names of capabilities never contain these, so there is a comment between the words that would be lost.
         if gap.contains("//") || gap.contains("/*") {
             return None;
         }
@@ -56,18 +56,18 @@ pub(super) fn edits(text: &str, array: &Array<'_>, wanted: &[String]) -> Option<
         let gap = separator(text, array);
         let written: Vec<String> =
             added.iter().map(|word| format!("{gap}{}", serde_json::Value::from(word.as_str()))).collect();
-        // Behind the last one that stays.
+        // Insert after the last word that stays.
         let at = array.elements.iter().zip(&there).rev().find(|(_, word)| wanted.contains(word))?.0.end();
         splices.push(Splice { range: at..at, text: written.concat() });
     }
     Some(splices)
 }
 
-/// What stands between two words: as between the first two, where that is a comma and white space.
+/// Returns the separator for new words: the one between the first two words, if that is a comma and white space.
 fn separator(text: &str, array: &Array<'_>) -> String {
     let between = match array.elements.as_slice() {
         [one, other, ..] => text.get(one.end()..other.start()).unwrap_or_default().to_owned(),
-        // Alone in its line, so a new one has a line, too.
+        // If the only word is on a line of its own, a new word gets its own line too.
         [one] => {
             let before = text.get(array.range.start + 1..one.start()).unwrap_or_default();
             let is_line = before.contains('\n') && before.trim().is_empty();

@@ -15,10 +15,14 @@ fn check(text: &str, correction: &Correction, expect: &str) {
     let edited = edit(text, std::slice::from_ref(correction)).unwrap();
     assert_eq!(edited.text, expect);
     assert_eq!(edited.changes.is_empty(), text == expect);
-    assert_eq!(edit(&edited.text, std::slice::from_ref(correction)).unwrap().text, expect, "a second time");
+    assert_eq!(
+        edit(&edited.text, std::slice::from_ref(correction)).unwrap().text,
+        expect,
+        "a second edit changes nothing"
+    );
 }
 
-/// A file with one service that has this at the end.
+/// A file with one service, whose declaration ends with `rest`.
 fn file(rest: &str) -> String {
     format!(
         "// mine\n{{\"services\": [\n  {{\n    \"id\": \"a\", // short\n    \"baseURL\": \"http://h/v1\",\n    \"model\": \"m\"{rest}\n  }}\n]}}\n"
@@ -53,7 +57,7 @@ fn lists_are_changed_where_they_stand() {
     check("[]", &["text"], r#"["text"]"#);
     check(r#"["vision"]"#, &["text"], r#"["text"]"#);
     check(r#"["text"]"#, &["text"], r#"["text"]"#);
-    // What would lose a comment, or change an order, stays.
+    // A list stays as it is if an edit would lose a comment or change the order.
     check("[\"text\", // always\n \"vision\"]", &["text"], "[\"text\", // always\n \"vision\"]");
     check(r#"["text", "vision"]"#, &["vision", "text"], r#"["text", "vision"]"#);
     check("[/* none */]", &["text"], "[/* none */]");
@@ -113,7 +117,7 @@ fn what_is_not_clear_stays() {
     assert_eq!(edit("[]", std::slice::from_ref(&all)), Err(EditError::Unreadable));
 }
 
-/// White space and comments that may stand between any two tokens.
+/// White space and comments, as they may appear between any two tokens.
 fn gap() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => Just(String::new()),
@@ -199,7 +203,7 @@ fn corrections() -> impl Strategy<Value = Vec<Correction>> {
     (one("a"), one("b")).prop_map(|(a, b)| vec![a, b])
 }
 
-/// The text without the lists of capabilities, and without the fields that an edit may add.
+/// Returns the text without `capabilities` and `contextWindow`, which are the fields that an edit may change.
 fn outside(text: &str) -> String {
     let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default()).unwrap();
     let root = parsed.value.as_ref().and_then(Value::as_object).unwrap();
@@ -218,7 +222,7 @@ fn outside(text: &str) -> String {
     spliced(text, cut.into_iter().map(|range| Splice { range, text: String::new() }).collect())
 }
 
-/// Whether a text is another one with nothing but white space and commas put in.
+/// Whether `text` is `original` with nothing added but white space and commas.
 fn is_padded(text: &str, original: &str) -> bool {
     let mut original = original.chars().peekable();
     let all_are = text.chars().all(|character| {
@@ -246,7 +250,7 @@ proptest! {
         let edited = edit(&text, &corrections).unwrap();
         prop_assert!(is_padded(&outside(&edited.text), &outside(&text)), "{}\n---\n{}", text, edited.text);
         prop_assert_eq!(edited.changes.is_empty(), edited.text == text);
-        // No comment is lost or changed, wherever it stands.
+        // No comment is lost or changed, wherever it is.
         for comment in ["/* it's, \"so\": [1] */", "// {\"id\": \"a\"}, http://x"] {
             prop_assert_eq!(edited.text.matches(comment).count(), text.matches(comment).count());
         }

@@ -17,7 +17,7 @@ use std::future::pending;
 const LONG: Times = Times { question: Duration::from_secs(600), call: Duration::from_secs(600) };
 const SHORT: Times = Times { question: Duration::from_millis(30), call: Duration::from_millis(30) };
 
-/// A service of that model at a server.
+/// Starts the server, and returns a service with this model on it.
 async fn at(router: Router, model: &str) -> Service {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -49,7 +49,7 @@ fn says_ok() -> Json<Value> {
     Json(json!({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}))
 }
 
-/// A server that has a list of models, and a chat that answers.
+/// A server with this list of models, and with a chat that answers.
 fn chat(list: Value) -> Router {
     Router::new()
         .route("/v1/models", get(async move || Json(list)))
@@ -165,7 +165,7 @@ async fn a_server_that_says_nothing_of_tools_is_tried_with_one() {
     let service = at(refuses, "m").await;
     let examination = look(&service, LONG).await;
     assert_eq!(codes(&examination), ["answers", "no_tools"]);
-    // What was tried is not what the server tells.
+    // A trial is not a fact that the server reports, so it leads to no correction.
     assert_eq!(corrections(&service, &examination.facts), None);
 }
 
@@ -217,7 +217,7 @@ async fn a_body_without_end() {
 
 #[tokio::test]
 async fn nobody_there() {
-    // Nobody else can listen there while the socket lives.
+    // No other process can listen on this port while the socket exists.
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let endpoint = Endpoint::new(format!("http://{}/v1", socket.local_addr().unwrap()), "m");
@@ -254,8 +254,8 @@ async fn the_window_that_a_found_server_gives_its_model() {
             .route("/api/ps", get(async move || Json(loaded)))
     };
     let none = || json!({"models": []});
-    assert_eq!(of(ollama("", 262_144, none())).await, Some(4_096), "what it gives whoever says nothing");
-    assert_eq!(of(ollama("", 2_048, none())).await, Some(2_048), "no model has more than it can");
+    assert_eq!(of(ollama("", 262_144, none())).await, Some(4_096), "the default of Ollama");
+    assert_eq!(of(ollama("", 2_048, none())).await, Some(2_048), "no more than the model supports");
     assert_eq!(of(ollama("num_ctx 16384", 262_144, none())).await, Some(16_384));
     let loaded = json!({"models": [{"model": "m", "context_length": 32_768}]});
     assert_eq!(of(ollama("", 262_144, loaded)).await, Some(32_768));

@@ -85,13 +85,13 @@ fn a_model_that_is_not_there_is_told_with_what_could_be_meant() {
     let told = |facts: &Facts, trial: &Trial| shown(&of_answer(&service("s"), facts, trial));
     insta::assert_snapshot!(
         told(&listed(&["llama3:70b", "qwen3:4b", "Qwen3:8b"]), &missing),
-        @r#"problem model_missing: there is no model "qwen3:8b" on this server (model "qwen3:8b" not found) → `ollama pull qwen3:8b`, or change "model"; perhaps "Qwen3:8b" or "qwen3:4b" is meant"#
+        @r#"problem model_missing: there is no model "qwen3:8b" on this server (model "qwen3:8b" not found) → run `ollama pull qwen3:8b`, or change "model"; perhaps you mean "Qwen3:8b" or "qwen3:4b""#
     );
     insta::assert_snapshot!(
         told(&listed(&[]), &missing),
-        @r#"problem model_missing: there is no model "qwen3:8b" on this server (model "qwen3:8b" not found) → `ollama pull qwen3:8b`, or change "model"; it lists none"#
+        @r#"problem model_missing: there is no model "qwen3:8b" on this server (model "qwen3:8b" not found) → run `ollama pull qwen3:8b`, or change "model"; the server lists no models"#
     );
-    // It answers all the same, or fails for another reason.
+    // The server answers all the same, or fails for another reason.
     assert_eq!(
         codes(&of_answer(&service("s"), &listed(&["other"]), &answered())),
         ["answers", "model_not_listed"]
@@ -191,7 +191,7 @@ proptest! {
         prop_assert_eq!(about_it.count(), 0);
     }
 
-    /// Told is exactly what is told otherwise than declared; and what a correction takes up, it settles.
+    /// There is one finding for each difference between facts and declaration, and none after the correction.
     #[test]
     fn a_corrected_declaration_is_not_told_again(
         input in prop::collection::vec(capability(), 0..5),

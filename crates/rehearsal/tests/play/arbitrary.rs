@@ -1,4 +1,4 @@
-//! Conversations that no runtime would make.
+//! Random conversations, most of which the runtime would never build.
 
 use bytes::Bytes;
 use polity_llm::{Arguments, Media, Message, Part, Request, Tool, ToolCall, ToolChoice};

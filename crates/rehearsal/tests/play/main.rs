@@ -1,6 +1,6 @@
-//! Whole plays, from the prompt to the final answer, and what happens to them when something goes wrong.
+//! Whole plays, from the prompt to the final answer, including plays in which something goes wrong.
 
-#![expect(clippy::expect_used, clippy::panic, reason = "what a test relies on may fail it")]
+#![expect(clippy::expect_used, clippy::panic, reason = "a wrong assumption fails the test")]
 
 mod arbitrary;
 mod society;

@@ -1,4 +1,4 @@
-//! A society in a few lines: enough of the runtime to carry a play from the prompt to the final answer.
+//! A minimal society: just enough of a runtime to carry a play from the prompt to the final answer.
 
 use bytes::Bytes;
 use polity_llm::{Arguments, AudioFormat, Message, Part, Request, Tool, ToolCall, ToolChoice};
@@ -7,25 +7,25 @@ use polity_society::text::{TextKey, Texts};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// What a tool answers in place of the society, for plays that go wrong.
+/// A tool and its fixed result, which replaces the society's own result in plays that go wrong.
 pub(crate) type Override = (&'static str, Value);
 
-/// The agents, and everything that lies between them.
+/// The agents, with the artifacts, roles and messages between them.
 pub(crate) struct Society {
     texts: Texts,
     agents: BTreeMap<String, Agent>,
     artifacts: BTreeMap<String, Artifact>,
     roles: Vec<(String, BuiltIn)>,
     queue: VecDeque<(String, Vec<Part>)>,
-    /// Who waits for whom.
+    /// Pairs of an agent and another one for whose answer it waits.
     open: BTreeSet<(String, String)>,
     overrides: Vec<Override>,
-    /// Who knows whom beside its parent.
+    /// Pairs of an agent and a contact that it knows besides its parent.
     knows: BTreeSet<(String, String)>,
     toolless: Option<&'static str>,
-    /// Everything that was called and said, in order.
+    /// All calls and closing texts, in order.
     pub(crate) transcript: String,
-    /// Everything that was said.
+    /// All closing texts, in order.
     pub(crate) sayings: Vec<String>,
 }
 
@@ -52,7 +52,8 @@ impl Society {
             "zh" => include_str!("../../../../prompts/zh/texts.toml"),
             _ => include_str!("../../../../prompts/en/texts.toml"),
         };
-        let tables: BTreeMap<String, BTreeMap<String, Value>> = toml::from_str(file).expect("texts");
+        let tables: BTreeMap<String, BTreeMap<String, Value>> =
+            toml::from_str(file).expect("the shipped texts parse");
         let mut named = BTreeMap::new();
         for (table, texts) in tables {
             for (key, text) in texts {
@@ -93,13 +94,13 @@ impl Society {
         self
     }
 
-    /// That agent may not call tools.
+    /// Forbids an agent to call tools.
     pub(crate) fn without_tools(mut self, id: &'static str) -> Self {
         self.toolless = Some(id);
         self
     }
 
-    /// Root knows somebody who reads pictures.
+    /// Gives root a contact that can read pictures.
     pub(crate) fn with_viewer(mut self) -> Self {
         let viewer = Agent {
             role: "viewer".to_owned(),
@@ -113,7 +114,7 @@ impl Society {
         self
     }
 
-    /// The person says something with all artifacts attached, and everybody works until nobody has anything to do.
+    /// Sends a prompt of the person with all artifacts attached, and lets the agents work until all are done.
     pub(crate) fn prompt(mut self, prompt: &str) -> Self {
         let attachments: Vec<String> = self.artifacts.keys().cloned().collect();
         let header = self.texts.get(TextKey::MessageFromUser).to_owned();
@@ -122,7 +123,7 @@ impl Society {
         self
     }
 
-    /// The system tells root something.
+    /// Sends a notice of the system to root, and lets the agents work until all are done.
     pub(crate) fn notice(mut self, key: TextKey) -> Self {
         let text = format!("{}\n{}", self.texts.get(TextKey::MessageFromSystem), self.texts.get(key));
         self.queue.push_back(("root".to_owned(), vec![Part::Text(text)]));
@@ -164,9 +165,9 @@ impl Society {
         let mut results = Vec::new();
         for (index, call) in calls.iter_mut().enumerate() {
             call.id = format!("call-{at}-{index}");
-            let Arguments::Object(arguments) = &call.arguments else { panic!("an object") };
+            let Arguments::Object(arguments) = &call.arguments else { panic!("arguments are an object") };
             let arguments = Value::Object(arguments.clone());
-            let shown = serde_json::to_string_pretty(&arguments).expect("json");
+            let shown = serde_json::to_string_pretty(&arguments).expect("arguments are JSON");
             self.transcript.push_str(&format!("{id} calls {} {shown}\n", call.name));
             let result = self.result(id, &call.name, &arguments);
             results.push(Message::Tool {
@@ -196,7 +197,8 @@ impl Society {
                 json!({"id": role, "name": text("/name"), "serviceId": model.name()})
             }
             "spawn_agent_with_task" => {
-                let index: usize = text("/roleId").trim_start_matches("role-").parse().expect("a role");
+                let index: usize =
+                    text("/roleId").trim_start_matches("role-").parse().expect("a role id with a number");
                 let (role, model) = self.roles[index - 1].clone();
                 let child = format!("agent-{}", self.agents.len());
                 let brief = arguments["taskBrief"].clone();
@@ -287,7 +289,7 @@ impl Society {
         let text = |key: TextKey, values: &[(&str, &str)]| self.texts.fill(key, values);
         let label = text(TextKey::AttachmentLabel, &[("filename", name), ("reference", reference)]);
         if mime_type.starts_with("text/") {
-            let content = String::from_utf8(data.to_vec()).expect("text");
+            let content = String::from_utf8(data.to_vec()).expect("the file is UTF-8");
             parts.push(Part::Text(format!("{label}\n{content}")));
             return;
         }
@@ -333,7 +335,7 @@ impl Society {
     }
 
     fn agent(&mut self, id: &str) -> &mut Agent {
-        self.agents.get_mut(id).expect("an agent")
+        self.agents.get_mut(id).expect("the agent exists")
     }
 
     fn request(&self, id: &str) -> Request {

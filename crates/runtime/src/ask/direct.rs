@@ -1,5 +1,5 @@
 //! One plain call of root's service, without a society: for the titles and tags that chat clients ask for on the side.
-//! It has the gate of the service, the retry policy and the fallbacks of every other call; nothing of it is stored.
+//! It uses the gates, the retry policy and the fallbacks of every other call. Nothing of it is stored.
 
 use super::understood::understood;
 use super::{fallback_of, told, untried_fallback};
@@ -15,38 +15,38 @@ use polity_society::text::TextKey;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// Something that was said, for a model that is asked without a society.
+/// One line of a conversation with a model that is asked without a society.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// By whom.
+    /// The speaker, who decides which kind of message the line becomes.
     pub by: By,
-    /// The words.
+    /// The words, sent to the model as they are.
     pub text: String,
 }
 
-/// Who has said something.
+/// The speaker of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// Whoever tells the model what to be.
+    /// The author of the instructions; all such lines together become the system message.
     Instructions,
-    /// The person.
+    /// The person; the line becomes a user message.
     Person,
-    /// The model.
+    /// The model; the line becomes an earlier answer.
     Model,
 }
 
-/// What a model answered that was asked without a society.
+/// The answer of a model that was asked without a society.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectAnswer {
-    /// What it said: JSON, where a schema was given.
+    /// What the model wrote. If a schema was given, this is JSON that fits it.
     pub text: String,
-    /// Tokens of the requests.
+    /// Tokens of all requests, because a request may be repeated.
     pub prompt_tokens: u64,
-    /// Tokens of the answers.
+    /// Tokens of all answers, also of those that were not used.
     pub completion_tokens: u64,
 }
 
-/// Why a model that was asked without a society gave no answer.
+/// The reason why a model that was asked without a society gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectError {
     /// No attempt brought an answer.
@@ -54,24 +54,24 @@ pub enum DirectError {
     NoAnswer {
         /// The service that was asked last.
         service: ServiceId,
-        /// Why.
+        /// Why the last attempt failed.
         reason: String,
     },
-    /// The answer is not what was asked for, twice.
-    #[error("the answer does not fit the schema that was asked for: {}", .0.join("; "))]
+    /// The answer did not fit the schema, twice. Contains what is wrong with the second answer.
+    #[error("the answer does not fit the requested schema: {}", .0.join("; "))]
     DoesNotFit(Vec<String>),
     /// The process is ending.
-    #[error("the process is ending")]
+    #[error("the daemon is shutting down")]
     Ending,
 }
 
-/// How often an answer may not fit the schema: its model is told once.
+/// After this many answers that do not fit the schema, the call fails. After the first, the model is told why.
 const MISFITS: u32 = 2;
 
-/// How often an answer may be empty.
+/// After this many empty answers, the call fails.
 const EMPTY_ANSWERS: u32 = 2;
 
-/// Asks root's service. A schema that cannot be read fits nothing.
+/// Asks root's service. No answer fits a schema that cannot be compiled.
 pub(crate) async fn direct(
     handles: &Handles,
     lines: &[Line],
@@ -199,7 +199,7 @@ async fn call(handles: &Handles, request: &Request) -> Result<(ServiceId, Reply)
                 () = handles.draining.cancelled() => return Err(DirectError::Ending),
             },
             (Next::Fallback, Some(fallback)) => tried.turn_to(fallback.id.clone()),
-            // There are no calls to be worded otherwise, no media and no history.
+            // A direct call has no tool calls to reword, no media and no history, so the other steps do not apply.
             (Next::Fallback | Next::GiveUp | Next::Reword | Next::DescribeMedia | Next::Compact, _) => {
                 return Err(gave_up(&service, &failure));
             }

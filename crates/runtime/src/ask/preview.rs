@@ -1,4 +1,4 @@
-//! What a model would be asked now, without asking it: nothing is written, and nobody is waited for.
+//! Shows the request that a model would get now. It asks no model, writes nothing and waits for nobody.
 
 use super::request::{Manner, make};
 use super::{Round, Wanted, look};
@@ -11,16 +11,16 @@ use polity_store::{Conversation, Error, damaged, messages, records, turns};
 use polity_view::RequestPreview;
 use serde_json::Value;
 
-/// How much of the media of a request is shown.
+/// How a preview shows the media of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bytes {
-    /// All of it, as it would be sent.
+    /// In full, as they would be sent.
     InFull,
-    /// How many there are.
+    /// As the number of their bytes.
     Counted,
 }
 
-/// The request that comes next in a conversation, made by the very code that makes those that are sent.
+/// Builds the next request of a conversation, with the code that builds the requests that are sent.
 pub(crate) async fn preview(
     handles: &Handles,
     conversation: &Conversation,
@@ -52,28 +52,27 @@ pub(crate) async fn preview(
     })
 }
 
-/// What the model is given with the next call, and how many messages wait to be taken in before it.
+/// Returns whether the next call offers tools to the model, and how many messages are queued.
 async fn standing(
     handles: &Handles,
     conversation: &Conversation,
     snapshot: &Snapshot,
 ) -> Result<(Tools, u64), Error> {
     let mut moment = handles.store.moment().await?;
-    // With this limit they are counted.
+    // The limit 0 makes the count exact.
     let queued = messages::queued(&mut moment, conversation, 0).await?;
     let Some(open) = turns::open(&mut moment, conversation).await? else {
         return Ok((Tools::Offered, queued));
     };
-    // What a turn is expected to end with changes nothing about its tools.
+    // Whether the turn owes an answer does not matter for its tools.
     let turn = Turn::replay(Expects::Nothing, &records::of_turn(&mut moment, open.id).await?);
     Ok((turn.tools(snapshot.settings.limits.max_tool_rounds), queued))
 }
 
-/// What is shorter than this stays.
+/// Base64 up to this length, in characters, is shown as it is.
 const LONG: usize = 64;
 
-/// Puts the number of its bytes in the place of each long piece of base64: those of data URLs, and those of sound, which
-/// has no URL.
+/// Replaces each long piece of base64 with the number of its bytes: in data URLs, and in audio, which has no URL.
 fn count_bytes(value: &mut Value) {
     match value {
         Value::Object(object) => {

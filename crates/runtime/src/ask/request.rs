@@ -1,4 +1,4 @@
-//! The request for one attempt, made for the service as it is configured now.
+//! Builds the request for one attempt, for the service as it is configured now.
 
 use super::{Scene, Wanted};
 use crate::decide::guidance::{Guidance, guidance, may_hire};
@@ -23,19 +23,19 @@ use polity_view::{Event, Shown};
 use serde_json::Value;
 use std::ops::Range;
 
-/// A request, how the artifacts in it are shown, and what each record that is told takes of it, in tokens.
+/// A request, how it shows artifacts, and how many tokens each record takes in it (`costs`).
 pub(super) struct Made {
     pub(super) request: Request,
-    /// The tools that the model may call: those of the request, or those that its system message alone names.
+    /// The tools that the model may call. The request contains them, or its system message names them.
     pub(super) offered: Vec<Tool>,
     pub(super) shown: Vec<Shown>,
     pub(super) costs: Vec<u64>,
-    /// What is to be recorded of artifacts that cannot be read.
+    /// Events to record about artifacts that cannot be read.
     pub(super) unreadable: Vec<Event>,
 }
 
 impl Made {
-    /// What the request holds.
+    /// Returns whether the request contains media.
     pub(super) fn sent(&self) -> Sent {
         let has_media = self.request.messages.iter().any(|message| match message {
             Message::User(parts) => parts.iter().any(|part| !matches!(part, Part::Text(_))),
@@ -45,28 +45,28 @@ impl Made {
         if has_media { Sent::Media } else { Sent::Text }
     }
 
-    /// The artifacts that it shows as media.
+    /// Returns the artifacts that the request shows as media.
     pub(super) fn media(&self) -> Vec<ArtifactId> {
         let is_media = |shown: &&Shown| !matches!(shown.routing.as_str(), "text" | "described");
         self.shown.iter().filter(is_media).map(|shown| shown.artifact.clone()).collect()
     }
 }
 
-/// In which manner a request is made, after earlier attempts.
+/// How a request is built, which depends on earlier attempts.
 #[derive(Clone, Copy)]
 pub(super) struct Manner {
-    /// Whether media are shown.
+    /// Whether media are shown or described.
     pub(super) media: MediaUse,
-    /// How many lines more say how to call tools.
+    /// How many extra lines explain how to call tools.
     pub(super) reworded: u32,
 }
 
 impl Manner {
-    /// That of a first attempt.
+    /// The manner of a first attempt.
     pub(super) const FIRST: Self = Self { media: MediaUse::Shown, reworded: 0 };
 }
 
-/// Makes the request.
+/// Builds the request for an answer or for a summary.
 pub(super) async fn make(
     handles: &Handles,
     scene: &Scene,
@@ -160,25 +160,25 @@ async fn answer_request(
         Tools::Offered => ToolChoice::Auto,
         Tools::Withheld => ToolChoice::None,
     };
-    // A server that cannot read the calls of its model twice is sent no tools: what the model writes then comes as text.
+    // A server that twice could not read its model's calls gets no tools: what the model then writes arrives as text.
     let offered = tools_offered;
     let tools = if manner.reworded < TOOLS_IN_WORDS { offered.clone() } else { Vec::new() };
     let request = Request { messages, tools, tool_choice };
     Made { request, offered, shown: rendered.shown, costs, unreadable }
 }
 
-/// After so many failures of its server to read a call, a model is told of its tools in words alone.
+/// After its server could not read this many calls, a model is told of its tools in words alone.
 const TOOLS_IN_WORDS: u32 = 2;
 
-/// A tool with the names of its parameters: `get_artifact(ref, offset, limit)`.
+/// Returns a tool's name with the names of its parameters: `get_artifact(ref, offset, limit)`.
 fn signature(tool: &Tool) -> String {
     let properties = tool.parameters.get("properties").and_then(Value::as_object);
     let names: Vec<&str> = properties.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
     format!("{}({})", tool.name, names.join(", "))
 }
 
-/// What is said of calls to a model whose last call its server could not read: first the tools and the form, then that
-/// a text will do as well.
+/// Returns the extra lines for a model whose last call the server could not read. The first names the tools and the
+/// form of a call; the second allows the model to write a plain text.
 fn how_to_call(manner: Manner, tools: &[Tool], texts: &Texts) -> Vec<String> {
     let names: Vec<String> = tools.iter().map(signature).collect();
     let lines = [
@@ -213,7 +213,7 @@ fn summary_request(compaction: &Compaction, snapshot: &Snapshot) -> Made {
     }
 }
 
-/// The capabilities on the strength of which media were sent.
+/// Returns the declared capabilities that allowed these media to be sent.
 pub(super) fn capabilities_used(media: &[ArtifactId], stored: &[Stored]) -> Vec<Capability> {
     let mut used = Vec::new();
     for id in media {

@@ -1,4 +1,4 @@
-//! What is said of attempts that failed, to those who watch and to whom the failure is told.
+//! Describes attempts that failed: as events for those who watch, and as reasons for the parent or the person.
 
 use super::Asked;
 use crate::decide::policy::Next;
@@ -40,7 +40,7 @@ pub(super) fn model_failed(
     }
 }
 
-/// The event of a service that was not asked.
+/// The event of a service that was not asked; its fallback is asked instead.
 pub(super) fn service_skipped(
     conversation: &Conversation,
     service: &Service,
@@ -56,7 +56,7 @@ pub(super) fn service_skipped(
     }
 }
 
-/// The end of a call whose last attempt failed so. `pause` is how long its service is left alone now.
+/// The outcome of a call after its last failed attempt. `pause` is how long its service is left alone now.
 pub(super) fn failed(service: &Service, failure: &CallError, pause: Option<Duration>) -> Asked {
     let mut reason = failure.to_string();
     if let Some(advice) = advice(service, failure) {
@@ -68,7 +68,7 @@ pub(super) fn failed(service: &Service, failure: &CallError, pause: Option<Durat
     Asked::Failed { service: service.id.clone(), kind: failure.kind, reason }
 }
 
-/// The failure of a request that was not sent, because it cannot fit.
+/// The failure of a request that was not sent because it is larger than the window.
 pub(super) fn does_not_fit(service: &Service, tokens: u64, window: u64) -> CallError {
     let message = format!(
         "the request takes about {tokens} tokens and the context window of service {} has {window}; it was not sent: \
@@ -78,12 +78,12 @@ pub(super) fn does_not_fit(service: &Service, tokens: u64, window: u64) -> CallE
     CallError { kind: FailureKind::ContextOverflow, message, status: None, retry_after: None }
 }
 
-/// What helps to find the cause of a failure, and to mend it.
+/// Returns what helps to find and fix the cause of a failure.
 fn advice(service: &Service, failure: &CallError) -> Option<String> {
     let id = &service.id;
     let answered = match failure.status {
         None => return is_silent(failure.kind).then(|| service.endpoint.base_url.clone()),
-        // An answer that began well.
+        // The server answered with 200, and the answer failed later.
         Some(200) => "was reached".to_owned(),
         Some(status) => format!("was reached and answered with HTTP {status}"),
     };
@@ -108,12 +108,12 @@ fn advice(service: &Service, failure: &CallError) -> Option<String> {
     }
 }
 
-/// Whether nobody has answered: then the address is what one looks at first.
+/// Returns whether no server has answered. Then the address is the first thing to check.
 fn is_silent(kind: FailureKind) -> bool {
     matches!(kind, FailureKind::Unreachable | FailureKind::TimedOut)
 }
 
-/// The end of a call that was not let in, where nobody else can be asked.
+/// The outcome of a call that its gate did not let in, if no other service can be asked.
 pub(super) fn shut_out(service: &Service, shut: &Shut) -> Asked {
     let kind = match shut {
         Shut::Paused { .. } => FailureKind::RateLimited,
@@ -122,13 +122,13 @@ pub(super) fn shut_out(service: &Service, shut: &Shut) -> Asked {
     Asked::Failed { service: service.id.clone(), kind, reason: format!("{kind}: {}", why(shut)) }
 }
 
-/// The end of a call whose service is no longer configured, where no other is left.
+/// The outcome of a call whose service was removed from the configuration, if no other is left.
 pub(super) fn withdrawn(service: &ServiceId) -> Asked {
     let reason = format!("the service {service} was taken out of the configuration while it was asked");
     Asked::Failed { service: service.clone(), kind: FailureKind::Misconfigured, reason }
 }
 
-/// Why a call was not let in.
+/// Returns why a gate did not let a call in.
 pub(super) fn why(shut: &Shut) -> String {
     match shut {
         Shut::Paused { left } => {
@@ -140,12 +140,12 @@ pub(super) fn why(shut: &Shut) -> String {
 }
 
 fn may_be_asked_again(after: Duration, now: Timestamp) -> String {
-    // Rounded up, so that nobody comes too early.
+    // Rounded up, so that nobody asks too early.
     let seconds = i64::try_from(after.as_secs_f64().ceil() as u64).unwrap_or(i64::MAX);
     let after = SignedDuration::from_secs(seconds);
     match now.checked_add(after).and_then(|at| at.round(Unit::Second)) {
         Ok(at) => format!("it may be asked again in {after:#}, at {at}"),
-        // Beyond what a calendar has.
+        // The time is beyond the calendar's last year.
         Err(_) => format!("it may be asked again in {after:#}"),
     }
 }

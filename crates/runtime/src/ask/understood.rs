@@ -1,4 +1,4 @@
-//! What a model meant: small models write calls and thoughts into their text, and call tools by names of their own. Pure.
+//! Finds out what a model meant. Small models write calls and thoughts into their text, and misname tools. Pure.
 
 use crate::decide::inline;
 use polity_llm::spoken::{self, Offered, Spoken};
@@ -8,13 +8,13 @@ use polity_society::refusal::Refusal;
 use polity_store::record::Taken;
 use serde_json::{Map, Value};
 
-/// The name that a call is recorded under which names no tool.
+/// The name for a recorded call that names no tool.
 const NO_NAME: &str = "unreadable_call";
 
-/// How much of a call that cannot be read is quoted to its writer, in characters.
+/// How much of an unreadable call is quoted to its model, in characters.
 const QUOTED: usize = 300;
 
-/// Names that models use for tools of the society.
+/// Names that models use for tools of the society, and the names of these tools.
 const ALIASES: &[(&str, &str)] = &[
     ("hire_agent", "spawn_agent_with_task"),
     ("hire", "spawn_agent_with_task"),
@@ -58,20 +58,20 @@ const ALIASES: &[(&str, &str)] = &[
     ("compress", "compress_context"),
 ];
 
-/// A reply as it was meant.
+/// A reply as the model meant it.
 #[derive(Debug)]
 pub(super) struct Understood {
-    /// The reply: its text has no thoughts, and its calls name tools that exist.
+    /// The reply: its text contains no thoughts, and its calls have the real names of their tools.
     pub(super) reply: Reply,
-    /// What its text was taken for.
+    /// Whether the text was taken as plain text, as calls, or as a broken call.
     pub(super) taken: Taken,
-    /// The name by which the tool of each call was called, where it has another one.
+    /// For each call, the name that the model used, if the tool has another name.
     pub(super) called_as: Vec<Option<String>>,
-    /// What is wrong with the only call, where it was written as a text that cannot be read.
+    /// What is wrong with the only call, if the model wrote it as text that cannot be read.
     pub(super) refusal: Option<Refusal>,
 }
 
-/// Finds out what a reply to a request with these tools means.
+/// Finds out what a reply means. `tools` are those of its request.
 pub(super) fn understood(mut reply: Reply, tools: &[Tool]) -> Understood {
     if let Some(text) = reply.text.take() {
         let (thoughts, said) = spoken::without_thoughts(&text);
@@ -124,7 +124,7 @@ fn read(text: &str, tools: &[Tool]) -> Spoken {
     spoken::read(text, &offered)
 }
 
-/// The tool that a name means which no tool has: the same in another style, behind a prefix, or by another word for it.
+/// Returns the tool meant by a name that no tool has: in another style, with a prefix, or from [`ALIASES`].
 fn meant(name: &str, tools: &[Tool]) -> Option<String> {
     if tools.iter().any(|tool| tool.name == name) {
         return None;
@@ -199,7 +199,7 @@ mod tests {
             assert_eq!(
                 read.called_as,
                 [(name != expect).then(|| name.to_owned())],
-                "it is said once it was run"
+                "the model's own name for the tool is kept"
             );
         };
         check("hire_agent", "spawn_agent_with_task");
@@ -207,12 +207,12 @@ mod tests {
         check("List-Contacts", "list_contacts");
         check("delegate", "spawn_agent_with_task");
         check("fly", "fly");
-        // It is not offered here.
+        // These tools are not offered here.
         check("put_file", "put_file");
         check("save_artifact", "save_artifact");
     }
 
-    /// Every word stands for a tool that there is, and for one alone.
+    /// Every alias means exactly one tool, and the tool exists.
     #[test]
     fn aliases_are_of_tools_that_there_are() {
         for (index, (alias, tool)) in ALIASES.iter().enumerate() {

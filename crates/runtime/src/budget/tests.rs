@@ -43,7 +43,7 @@ fn what_is_let_through() {
     check(call(0, 0.5), NOTHING, &cost, Leave::Granted);
     check(call(0, 0.6), NOTHING, &cost, refused("maxCostPerTask", Number::from_f64(1.0).unwrap()));
     check(call(0, 0.3), call(0, 0.3), &cost, Leave::Later);
-    // What is refused for good is not put off.
+    // A call that is refused for good is not told to wait.
     check(
         call(151, 0.3),
         call(0, 0.3),
@@ -105,7 +105,7 @@ async fn whoever_waits_goes_on_when_a_call_has_cost_less_than_it_might() {
     drop(first);
     settled.await;
     let Reserved::Granted(_second) = reserve(30).await else { panic!("there is room again") };
-    let Reserved::Refused(reached) = reserve(101).await else { panic!("there never is that much room") };
+    let Reserved::Refused(reached) = reserve(101).await else { panic!("the limit never allows as much") };
     assert_eq!(reached.limit, "maxTokensPerTask");
 }
 
@@ -133,8 +133,8 @@ async fn the_time_of_a_task_runs_while_anybody_works_for_it() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// However calls begin and end, what was spent and what is under way never pass a limit together, as long as no call
-    /// costs more than was estimated; and a call that fits is let through once nothing else is under way.
+    /// However calls begin and end, what was spent and reserved never exceeds a limit together, as long as no call
+    /// costs more than was estimated. A call that fits is granted once no other call is in progress.
     #[test]
     fn no_limit_is_passed(
         acts in proptest::collection::vec((0u64..400, 0u64..100, any::<proptest::sample::Index>()), 1..60),

@@ -1,33 +1,33 @@
-//! How much a request says of rules and tools: all of it where the window is large enough, else less. Pure.
+//! Decides how much of the rules and tools a request contains: all if the window is large enough, otherwise less. Pure.
 
 use polity_llm::Tool;
 use polity_society::role::ToolGroup;
 
-/// Windows of more tokens have room for all rules and tools. With this many, small models get lost in them.
+/// Windows up to this size, in tokens, always get short rules and few tools: small models get lost in more.
 const SMALL_WINDOW: u64 = 8_192;
 
-/// The tools that an agent cannot do without, where the window has no room for more.
+/// The tools that no agent can do without, even in a small window.
 const ESSENTIAL: [&str; 5] =
     ["spawn_agent_with_task", "send_message", "list_contacts", "put_artifact", "get_artifact"];
 
-/// How much of the rules and the tools a request has, from most to least.
+/// How much of the rules and tools a request contains, from most to least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Guidance {
     /// All rules, all tools of the role.
     Full,
     /// Short rules, all tools of the role.
     ShortRules,
-    /// Short rules, and of the tools of the role those that it cannot do without.
+    /// Short rules, and only the essential tools of the role.
     FewTools,
 }
 
 impl Guidance {
-    /// Whether the rules are the short ones.
+    /// Returns whether the rules are the short ones.
     pub(crate) fn is_short(self) -> bool {
         self != Self::Full
     }
 
-    /// The tools that are left of those of a role.
+    /// Filters the tools of a role: returns those that a request with this guidance contains.
     pub(crate) fn choose(self, tools: Vec<Tool>) -> Vec<Tool> {
         match self {
             Self::Full | Self::ShortRules => tools,
@@ -38,8 +38,8 @@ impl Guidance {
     }
 }
 
-/// The guidance for a window. `cost` says how many tokens the rules and tools of a request take: more than half of the
-/// window would leave too little for the work itself.
+/// Chooses the guidance for a window. `cost` returns the tokens that the rules and tools of a request take. If they
+/// take more than half of the window, too little is left for the work itself.
 pub(crate) fn guidance(window: Option<u64>, cost: impl Fn(Guidance) -> u64) -> Guidance {
     let Some(window) = window else { return Guidance::Full };
     if window <= SMALL_WINDOW {
@@ -49,7 +49,7 @@ pub(crate) fn guidance(window: Option<u64>, cost: impl Fn(Guidance) -> u64) -> G
     [Guidance::Full, Guidance::ShortRules].into_iter().find(has_room).unwrap_or(Guidance::FewTools)
 }
 
-/// Whether a role that has these groups may create agents. One that names none has all.
+/// Returns whether a role with these tool groups may create agents. A role without tool groups has all tools.
 pub(crate) fn may_hire(groups: &[ToolGroup]) -> bool {
     groups.is_empty() || groups.contains(&ToolGroup::Organization)
 }

@@ -1,4 +1,4 @@
-//! What of a conversation a model is still told, and what a summary stands for. Pure: nothing here reads or asks.
+//! Decides which part of a conversation a model is still shown, and which part a summary replaces. Pure.
 
 use polity_llm::{Arguments, estimate_tokens};
 use polity_society::message::{Body, Message};
@@ -9,18 +9,18 @@ use polity_store::record::{Keeps, Record, ToolResult};
 use polity_store::records::Recorded;
 use std::collections::{HashMap, HashSet};
 
-/// A conversation as it was recorded: what the newest summary does not stand for, and the messages that were heard.
+/// A conversation as it was recorded: the records that the newest summary does not replace, and their messages.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
-    /// Records, in order, each with its turn. Those long summed up may be missing.
+    /// Records in order, each with the id of its turn. Records that were summed up long ago may be missing.
     pub(crate) records: Vec<(i64, Record)>,
-    /// The messages, by id.
+    /// The messages that the agent has heard, by id.
     pub(crate) messages: HashMap<String, Message>,
     /// The first words of the requests that these messages answer or are about.
     pub(crate) asked: FirstWords,
-    /// The requests to the agent that are not answered yet: they are told whatever is summed up.
+    /// The requests to the agent that are not answered yet. They stay visible even if a summary replaces their records.
     pub(crate) open: HashSet<String>,
-    /// How many tokens the open requests may take that are told in spite of a summary; no bound where none is known.
+    /// Most tokens for open requests that stay visible after a summary; `None` means no limit.
     pub(crate) pin_tokens: Option<u64>,
 }
 
@@ -32,7 +32,7 @@ impl From<Recorded> for History {
 }
 
 impl History {
-    /// The ids of all calls in it.
+    /// Returns the ids of all calls in the history.
     pub(crate) fn call_ids(&self) -> HashSet<&str> {
         let replies = self.records.iter().filter_map(|(_, record)| match record {
             Record::Replied(replied) => Some(replied.calls.as_slice()),
@@ -41,7 +41,7 @@ impl History {
         replies.flatten().map(|call| call.id.as_str()).collect()
     }
 
-    /// What is still told of it.
+    /// Returns the part of the history that a model is still shown.
     pub(crate) fn told(&self) -> Told<'_> {
         let (summary, start) = cut(&self.records);
         let open = |record: &Record| match record {
@@ -66,25 +66,26 @@ impl History {
     }
 }
 
-/// What is told of a conversation, in this order.
+/// What a model is shown of a conversation, in this order.
 #[derive(Debug)]
 pub(crate) struct Told<'h> {
     /// The newest summary.
     pub(crate) summary: Option<&'h str>,
-    /// The messages before the cut that still wait for an answer.
+    /// The messages before the cut that are not answered yet.
     pub(crate) pinned: Vec<&'h Record>,
-    /// What is told as it was.
+    /// The records after the cut, shown in full.
     pub(crate) records: &'h [(i64, Record)],
 }
 
 impl<'h> Told<'h> {
-    /// The records that are told, the pinned ones first.
+    /// Returns the records that a model is shown, the pinned ones first.
     pub(crate) fn all(&self) -> impl Iterator<Item = &'h Record> {
         self.pinned.clone().into_iter().chain(self.records.iter().map(|(_, record)| record))
     }
 }
 
-/// The newest summary, and where what it does not stand for begins. What an earlier summary stands for stays away.
+/// Returns the newest summary, and the index of the first record that it does not replace. Records that an earlier
+/// summary replaced stay replaced.
 fn cut(records: &[(i64, Record)]) -> (Option<&str>, usize) {
     let mut newest = (None, 0);
     for (index, (turn, record)) in records.iter().enumerate() {
@@ -96,7 +97,7 @@ fn cut(records: &[(i64, Record)]) -> (Option<&str>, usize) {
     newest
 }
 
-/// Where what one summary does not stand for begins.
+/// Returns the index of the first record that one summary does not replace.
 fn start_after(records: &[(i64, Record)], index: usize, turn: i64, keep_recent: u64, keeps: Keeps) -> usize {
     let kept = index.saturating_sub(usize::try_from(keep_recent).unwrap_or(usize::MAX));
     let mut start = match keeps {
@@ -104,7 +105,7 @@ fn start_after(records: &[(i64, Record)], index: usize, turn: i64, keep_recent: 
         Keeps::Newest => kept,
     };
     let may_begin = |record: &Record| match keeps {
-        // The turn that asked for the summary stays whole, and so does every batch: a cut is made before what was heard.
+        // The turn that asked for the summary stays whole, and so does every batch: the cut is before a heard message.
         Keeps::Turn => matches!(record, Record::Heard { .. }),
         Keeps::Newest => begins_something(record),
     };
@@ -114,13 +115,13 @@ fn start_after(records: &[(i64, Record)], index: usize, turn: i64, keep_recent: 
     start
 }
 
-/// Whether a history may begin with a record: no result stands before its call.
+/// Returns whether a history may begin with this record. A tool result must not: its call would be missing.
 fn begins_something(record: &Record) -> bool {
     matches!(record, Record::Heard { .. } | Record::Noticed { .. } | Record::Replied(_))
 }
 
-/// How many of the newest records fit into a room, cut where nothing is torn apart; the newest batch stays in any case.
-/// `costs` says what each record takes. `None` where nothing would go.
+/// Returns how many of the newest records fit into `room` tokens; `None` if no record would be dropped. The cut never
+/// separates results from their calls, and the newest batch always stays. `costs` has the tokens of each record.
 pub(crate) fn fitting(records: &[(i64, Record)], costs: &[u64], room: u64) -> Option<usize> {
     let mut taken = 0u64;
     let mut kept = None;
@@ -137,11 +138,11 @@ pub(crate) fn fitting(records: &[(i64, Record)], costs: &[u64], room: u64) -> Op
     kept.filter(|kept| *kept < records.len())
 }
 
-/// The first try at how much of an entry a transcript shows, in characters.
+/// Most characters of one entry in a transcript. The limit is halved until the transcript fits.
 const ENTRY_CHARS: usize = 4_000;
 
-/// What a summary is to be made of: an entry a line, each shortened until all of it is estimated at no more than
-/// `tokens`. Where even that is too much, the oldest lines are left out.
+/// Writes the newest summary and the first `drop` records as text to sum up, one entry per line. Shortens every entry
+/// until the text is estimated at no more than `tokens`. If that is not enough, the text loses its oldest lines.
 pub(crate) fn transcript(
     told: &Told<'_>,
     drop: usize,
@@ -205,7 +206,7 @@ fn line(record: &Record, messages: &HashMap<String, Message>, texts: &Texts) -> 
     }
 }
 
-/// What an agent is told of a turn of its own that ended early.
+/// Returns the notice that tells an agent that a turn of its own ended early.
 pub(crate) fn turn_failed(reason: &str) -> Notice {
     Notice::TurnFailed { reason: reason.to_owned() }
 }
@@ -217,7 +218,7 @@ fn beginning(text: &str, characters: usize) -> String {
     }
 }
 
-/// The last lines of a text that are estimated at no more than so many tokens.
+/// Returns the last lines of a text that together are estimated at no more than `tokens`.
 pub(crate) fn end(text: &str, tokens: u64) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut taken = 0;
@@ -232,7 +233,7 @@ pub(crate) fn end(text: &str, tokens: u64) -> String {
     kept.join("\n")
 }
 
-/// A summary that is estimated at no more than so many tokens.
+/// Shortens a summary until it is estimated at no more than `tokens`.
 pub(crate) fn bounded(summary: &str, tokens: u64) -> String {
     let mut shown = summary.trim().to_owned();
     while estimate_tokens(&shown) > tokens.max(1) {

@@ -1,20 +1,20 @@
-//! When a task is over (contract sections 7 and 11).
+//! Decides when a task is over (contract sections 7 and 11).
 
 use polity_store::tasks::Standing;
 use polity_view::Outcome;
 
-/// What to do about a task in which nobody is working.
+/// What to do about a task in which no driver runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Nothing: there is work, or it was idle already.
+    /// Do nothing: there is work, or the task is idle already.
     Leave,
-    /// Remind root that the person has heard nothing.
+    /// Remind root that the person has heard nothing final.
     Nudge,
-    /// Declare it idle.
+    /// Declare the task idle.
     Idle(Outcome),
 }
 
-/// Decides from how the task stands.
+/// Decides what to do about a task with this standing.
 pub(crate) fn verdict(standing: &Standing) -> Verdict {
     if !standing.open || standing.turning || standing.mail {
         return Verdict::Leave;
@@ -30,8 +30,7 @@ pub(crate) fn verdict(standing: &Standing) -> Verdict {
     Verdict::Idle(standing.outcome())
 }
 
-/// Whether the last thing that root has told the person, which promised more, is all that will come: root was reminded
-/// and had nothing to add.
+/// Returns whether root's last message to the person is final, although it promised more: a reminder brought nothing.
 pub(crate) fn interim_is_final(standing: &Standing) -> bool {
     standing.nudged
         && standing.expectant

@@ -1,8 +1,9 @@
-//! Bytes that somebody wrote into a text. Pure: finds them, and says what stands in their place.
+//! Finds binary data that somebody wrote as text, in base64 or hexadecimal, and replaces it. Pure.
 //!
-//! No binary data is ever in a text (contract section 3): what is found becomes an artifact, and a reference takes its
-//! place before anything is recorded. A text without bytes comes back byte for byte, so what only looks like base64 (a
-//! path, a signature, a certificate) stays: bytes are what a data URL says, or what decodes to a file of a known kind.
+//! No text may contain binary data (contract section 3). Bytes in a text become an artifact, and a reference replaces
+//! them before anything is recorded. A text without bytes stays byte for byte as it is, so what only looks like base64
+//! (a path, a signature, a certificate) must stay too. Bytes are what a data URL contains, or what decodes to a file of
+//! a known kind.
 
 mod find;
 
@@ -28,13 +29,13 @@ use serde_json::{Map, Value};
 use std::ops::Range;
 use stream::LONG;
 
-/// The longest beginning of a data URL, up to its comma, that is looked at.
+/// Longest head of a data URL, up to its comma, in bytes.
 const HEAD: usize = 200;
 
-/// What takes the place of bytes that are not kept.
+/// The mark that replaces bytes which are not kept.
 pub(crate) const LEFT_OUT: &str = "…";
 
-/// Models leave padding out, or wrap lines.
+/// Decodes base64 with or without padding, because models often leave the padding out.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new()
@@ -42,12 +43,11 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// Bytes that were written as text, and what was said of them.
+/// Bytes that somebody wrote as text, and the type that was declared for them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Written {
-    /// The bytes.
     pub(crate) bytes: Vec<u8>,
-    /// The MIME type that a data URL names.
+    /// The MIME type in the data URL; `None` without a data URL.
     pub(crate) mime: Option<String>,
 }
 
@@ -57,7 +57,7 @@ impl From<Written> for NewArtifact {
     }
 }
 
-/// Decodes base64 in any of its usual forms: a data URL, the URL-safe alphabet, without padding, in lines, in a fence.
+/// Decodes base64 in any usual form: a data URL, the URL-safe alphabet, without padding, in lines, in a code fence.
 pub(crate) fn decode(text: &str) -> Result<Written, base64::DecodeError> {
     let text = unfenced(text);
     let (mime, body) = match head(text) {
@@ -68,8 +68,8 @@ pub(crate) fn decode(text: &str) -> Result<Written, base64::DecodeError> {
     Ok(Written { bytes: LENIENT.decode(plain)?, mime })
 }
 
-/// The bytes that a text is, where it is nothing else: a data URL, or base64 or hexadecimal of a file of a known kind,
-/// alone, quoted or in a fence.
+/// Decodes a text that contains nothing but bytes: a data URL, or base64 or hexadecimal of a file of a known kind.
+/// Quotation marks or a code fence may surround them. Returns `None` for every other text.
 pub(crate) fn nothing_but_bytes(text: &str) -> Option<Written> {
     let inner = unfenced(text);
     if head(inner).is_some() && !inner.contains(char::is_whitespace) {
@@ -81,7 +81,7 @@ pub(crate) fn nothing_but_bytes(text: &str) -> Option<Written> {
     around.iter().all(|text| text.chars().all(is_quote)).then_some(only.written)
 }
 
-/// A text without the blanks, quotation marks and code fence around it.
+/// Strips blanks, quotation marks and a code fence from both ends of a text.
 fn unfenced(text: &str) -> &str {
     let text = text.trim();
     let fenced = text.strip_prefix("```").and_then(|rest| rest.trim_end().strip_suffix("```"));
@@ -97,7 +97,7 @@ fn is_quote(character: char) -> bool {
     character.is_whitespace() || matches!(character, '"' | '\'' | '`')
 }
 
-/// Puts what `store` says in the place of the bytes in the strings of a value. Where it says nothing, they are left out.
+/// Replaces the bytes in a value with the text that `store` returns for them. Without such a text, uses [`LEFT_OUT`].
 pub(crate) fn replace_in(value: &mut Value, store: &mut impl FnMut(Written) -> Option<String>) {
     match value {
         Value::String(text) => {
@@ -119,7 +119,7 @@ pub(crate) fn replace_in(value: &mut Value, store: &mut impl FnMut(Written) -> O
     }
 }
 
-/// As [`replace_in`], for all the names and values of an object.
+/// Does the same as [`replace_in`] for all names and values of an object.
 pub(crate) fn replace_in_object(
     object: &mut Map<String, Value>,
     store: &mut impl FnMut(Written) -> Option<String>,
@@ -131,7 +131,7 @@ pub(crate) fn replace_in_object(
     }
 }
 
-/// The bytes that a list is: one number for each, or base64 with a line in each item.
+/// Decodes a list that represents bytes: one number per byte, or one line of base64 per item.
 fn in_items(items: &[Value]) -> Option<Written> {
     let numbers: Option<Vec<u8>> =
         items.iter().map(|item| item.as_u64().and_then(|number| u8::try_from(number).ok())).collect();
@@ -150,7 +150,7 @@ fn in_items(items: &[Value]) -> Option<Written> {
     nothing_but_bytes(&lines.concat()).filter(|_| length >= stream::LINE)
 }
 
-/// As [`replace_in`], for one text; `None` where there is nothing to replace.
+/// Does the same as [`replace_in`] for one text. Returns `None` if there is nothing to replace.
 pub(crate) fn replace(text: &str, store: &mut impl FnMut(Written) -> Option<String>) -> Option<String> {
     let found = find(text);
     if found.is_empty() {
@@ -168,12 +168,12 @@ pub(crate) fn replace(text: &str, store: &mut impl FnMut(Written) -> Option<Stri
     Some(replaced)
 }
 
-/// A text without the bytes in it.
+/// Returns a text with all bytes in it replaced by [`LEFT_OUT`].
 pub(crate) fn without_bytes(text: String) -> String {
     replace(&text, &mut |_| None).unwrap_or(text)
 }
 
-/// Whether there are bytes in a value.
+/// Returns whether a value contains bytes.
 pub(crate) fn holds_bytes(value: &Value) -> bool {
     match value {
         Value::String(text) => !find(text).is_empty(),
@@ -185,7 +185,7 @@ pub(crate) fn holds_bytes(value: &Value) -> bool {
     }
 }
 
-/// Leaves out of a value's strings every long run of base64, whatever it decodes to.
+/// Replaces every long run of base64 in a value's strings with [`LEFT_OUT`], whatever it decodes to.
 pub(crate) fn leave_out_in(value: &mut Value) {
     match value {
         Value::String(text) => *text = leave_out(text),
@@ -195,8 +195,8 @@ pub(crate) fn leave_out_in(value: &mut Value) {
     }
 }
 
-/// A text without its bytes, and without long runs of what may be base64: for what was meant to be base64 and is not, and
-/// for quotations of it.
+/// Returns a text without bytes and without long runs that may be base64. Used for arguments that should have been
+/// base64 and are not, and for texts that quote them.
 pub(crate) fn leave_out(text: &str) -> String {
     let text = without_bytes(text.to_owned());
     let text = text.as_str();
@@ -226,7 +226,7 @@ fn long_runs(text: &str) -> Vec<Range<usize>> {
     runs
 }
 
-/// Reads `data:image/png;base64,`: the type, and where the data begin. `None` where a text does not begin like that.
+/// Parses the head of a data URL, `data:image/png;base64,`: returns the MIME type, and where the data begin.
 fn head(text: &str) -> Option<(Option<String>, usize)> {
     let rest = text.strip_prefix("data:")?;
     let comma = rest.bytes().take(HEAD).position(|byte| byte == b',')?;
@@ -238,7 +238,7 @@ fn head(text: &str) -> Option<(Option<String>, usize)> {
     Some((mime, "data:".len() + comma + 1))
 }
 
-/// Whether a byte is of base64 in either alphabet; padding is not.
+/// Returns whether a byte is a digit of base64 in either alphabet. Padding is not a digit.
 fn is_base64(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_')
 }

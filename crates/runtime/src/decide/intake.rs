@@ -1,27 +1,27 @@
-//! How much of what waits in a mailbox is taken into a turn before a model call. Pure.
+//! Decides how much of a mailbox a turn takes in before a model call. Pure.
 //!
-//! What one request shows for the first time is bounded, so that a hundred thousand messages make many requests of
-//! bounded size, and none is summed up before a model has read it. A message is never split.
+//! Each request shows only a bounded amount of mail for the first time. So a hundred thousand messages lead to many
+//! requests of bounded size, and no message is summed up before a model has read it. A message is never split.
 
 use crate::decide::room;
 use polity_registry::Service;
 use polity_society::limits::Limits;
 use polity_store::messages::Size;
 
-/// How many messages one request shows for the first time at most.
+/// Most messages that one request shows for the first time.
 const MESSAGES: usize = 200;
 
-/// Which part of the window they may take. Where it is cut, half of it stays: what is new still fits beside all that is
-/// told in any case.
+/// New messages may take at most the window divided by this number. A compaction leaves half of the window, so new
+/// messages still fit beside the rest of the request.
 const PART_OF_WINDOW: u64 = 4;
 
-/// The window that is reckoned with where a service declares none, in tokens.
+/// The window, in tokens, that is assumed for a service that declares none.
 const ASSUMED_WINDOW: u64 = 128_000;
 
-/// What stands around a message, its header and how to answer it, in tokens.
+/// Tokens that a request adds to a message: its header, and how to answer it.
 const AROUND: u64 = 40;
 
-/// The most tokens that a message can be estimated at: a character that is not ASCII has at least two bytes.
+/// Returns the most tokens that a message can be estimated at. A character outside ASCII has at least two bytes.
 pub(crate) fn tokens_of(size: Size) -> u64 {
     let others = size.bytes.saturating_sub(size.characters).min(size.characters);
     let ascii = size.characters - others;
@@ -31,16 +31,15 @@ pub(crate) fn tokens_of(size: Size) -> u64 {
 /// What one request may show for the first time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Intake {
-    /// How many messages.
     pub(crate) messages: usize,
-    /// How many tokens they may have together.
+    /// Tokens that these messages may have together.
     pub(crate) tokens: u64,
-    /// How many characters of one attached text are shown.
+    /// Most characters shown of one attached text.
     pub(crate) inline_text_chars: u64,
 }
 
 impl Intake {
-    /// What a request to a service may show.
+    /// Returns the intake for requests to a service.
     pub(crate) fn of(service: &Service, limits: &Limits) -> Self {
         let window = service.context_window.filter(|window| *window > 0).unwrap_or(ASSUMED_WINDOW);
         Self {
@@ -51,8 +50,9 @@ impl Intake {
     }
 }
 
-/// How many of the messages that wait, oldest first, are taken in: as many as there is room for beside those that were
-/// taken before and shown to nobody yet. One in any case, so that none is too large to be read.
+/// Returns how many of the waiting messages a turn takes in, oldest first: as many as fit beside the `unseen` ones,
+/// which it took in before and no model has read. If none are unseen, it takes in at least one, so that no message is
+/// too large to be read.
 pub(crate) fn taken(unseen: &[Size], waiting: &[Size], most: Intake) -> usize {
     let mut count = unseen.len();
     let mut tokens = unseen.iter().fold(0, |sum: u64, size| sum.saturating_add(tokens_of(*size)));
@@ -87,7 +87,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(512))]
 
-        /// Never more than there is room for, but for one message alone; and never less.
+        /// A turn takes in no more than fits, except for a single message that is too large, and never less than fits.
         #[test]
         fn as_much_is_taken_in_as_there_is_room_for(
             unseen in sizes(4), waiting in sizes(40), messages in 1usize..30, room in 0u64..8_000,
@@ -101,7 +101,7 @@ mod tests {
                 prop_assert!(tokens(&unseen) + tokens(&waiting[..count]) <= room);
             }
             if unseen.is_empty() && !waiting.is_empty() {
-                prop_assert!(count > 0, "somebody would wait for ever");
+                prop_assert!(count > 0, "no message was taken in, so its sender waits for ever");
             }
             if let Some(next) = waiting.get(count) {
                 let with_next = tokens(&unseen) + tokens(&waiting[..count]) + tokens_of(*next);

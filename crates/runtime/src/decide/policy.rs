@@ -1,4 +1,4 @@
-//! What to do about a model call that brought no answer: the one retry policy (contract section 4). Pure.
+//! Decides what follows a model call that brought no answer: the only retry policy (contract section 4). Pure.
 
 use crate::decide::render::MediaUse;
 use polity_llm::{CallError, FailureKind, Patience, WhileOpen};
@@ -6,40 +6,40 @@ use polity_registry::Retry;
 use polity_society::id::{ArtifactId, ServiceId};
 use std::time::Duration;
 
-/// The longest pause that a service may ask for and be waited for, where nobody else can be asked. After a longer one
-/// the call fails and says when the service may be asked again.
+/// Longest pause that a call waits out because the service asked for it, if there is no other service to ask. After a
+/// request for a longer pause the call fails, and its reason contains the time when the service may be asked again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
 
-/// After this time a service is asked again, whatever pause it has asked for: some servers name a time that nobody means.
+/// Longest time that a service is left alone, whatever pause it asked for: some servers name an absurd time.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(60 * 60);
 
-/// How often a model is told how to call tools.
+/// How many times one service's model is told again how to call tools.
 const MOST_REWORDED: u32 = 2;
 
-/// What was tried for one call. It stays with the call through everything: other services, media described, a history
-/// that is summed up meanwhile.
+/// What one call has tried so far. The call keeps it while it changes the service, describes media, or waits for a
+/// summary of its history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tried {
-    /// Attempts in all.
+    /// Attempts at all services.
     attempts: u32,
-    /// Attempts before its service was asked first.
+    /// Attempts before the current service was asked for the first time.
     before: u32,
-    /// The service that is asked.
+    /// The service that the call asks now; `None` at the beginning.
     service: Option<ServiceId>,
-    /// Those that were given up.
+    /// The services that the call has given up.
     given_up: Vec<ServiceId>,
     /// Whether media are shown to the service.
     pub(crate) media: MediaUse,
-    /// How often the model was told how to call tools, because the server could not read its call.
+    /// How often the model was told how to call tools because its server could not read a call.
     reworded: u32,
-    /// What the service seems to have refused. It is known once the service has answered without it.
+    /// The media that the service seems to have refused. If it answers without them, this is certain.
     suspected: Option<Suspected>,
-    /// Whether older history can be summed up for the service.
+    /// Whether older history can still be summed up for the service.
     pub(crate) room: Room,
 }
 
 impl Tried {
-    /// Nothing yet.
+    /// The state before anything was tried.
     pub(crate) fn nothing() -> Self {
         Self {
             attempts: 0,
@@ -53,63 +53,65 @@ impl Tried {
         }
     }
 
-    /// How many lines more the system message has that say how to call tools.
+    /// Returns how many extra lines of the system message explain how to call tools.
     pub(crate) fn reworded(&self) -> u32 {
         self.reworded
     }
 
-    /// Has the model told how to call tools, once more.
+    /// Makes the next request explain in one more line how to call tools.
     pub(crate) fn reword(&mut self) {
         self.reworded += 1;
     }
 
-    /// What is known when a summary is asked for in the middle of the call: which service is to be asked, and which not.
+    /// Returns the state for the separate call that asks for a summary. It begins with the same service, and never asks
+    /// one that was given up.
     pub(crate) fn for_summary(&self) -> Self {
         Self { service: self.service.clone(), given_up: self.given_up.clone(), ..Self::nothing() }
     }
 
-    /// Attempts in all.
+    /// Returns the number of attempts at all services.
     pub(crate) fn attempts(&self) -> u32 {
         self.attempts
     }
 
-    /// The service that is asked; none before the first.
+    /// Returns the service that the call asks now; `None` at the beginning.
     pub(crate) fn service(&self) -> Option<&ServiceId> {
         self.service.as_ref()
     }
 
-    /// Whether a service was neither given up nor is the one that is asked.
+    /// Returns whether this service is neither the current one nor one that was given up.
     pub(crate) fn is_untried(&self, service: &ServiceId) -> bool {
         self.service.as_ref() != Some(service) && !self.given_up.contains(service)
     }
 
-    /// Turns to a service, and gives up the one before.
+    /// Makes another service the current one, and gives up the previous one.
     pub(crate) fn turn_to(&mut self, service: ServiceId) {
         self.given_up.extend(self.service.replace(service));
         self.before = self.attempts;
         self.media = MediaUse::Shown;
         self.reworded = 0;
         self.suspected = None;
-        // Another service, another window.
+        // The other service has its own window.
         self.room = Room::Untouched;
     }
 
-    /// Has media described from now on, because of a failure of a request with these media. `revision` is that of the
-    /// catalogue for which it was made.
+    /// Describes media from now on, because a request with these media failed. `revision` is the catalogue's revision
+    /// for which that request was made.
     pub(crate) fn describe_media(&mut self, failure: &CallError, media: Vec<ArtifactId>, revision: u64) {
         self.media = MediaUse::Described;
-        // Of a request that was too long it is not said that any of its media is to blame: a shorter history may do.
+        // If the request was too long, its media need not be to blame: a shorter history may be enough.
         self.suspected =
             (failure.kind != FailureKind::ContextOverflow).then_some(Suspected { media, revision });
     }
 
-    /// The media that the service has refused, now that it has answered a request without them.
+    /// Returns, once, the media that the service has refused, as its answer to a request without them shows. There are
+    /// none if the catalogue has another revision by now.
     pub(crate) fn convicted(&mut self, revision: u64) -> Vec<ArtifactId> {
         let suspected = self.suspected.take().filter(|suspected| suspected.revision == revision);
         suspected.map(|suspected| suspected.media).unwrap_or_default()
     }
 
-    /// Counts an attempt.
+    /// Counts one attempt.
     pub(crate) fn count(&mut self) {
         self.attempts = self.attempts.saturating_add(1);
     }
@@ -127,71 +129,65 @@ impl Tried {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Suspected {
     media: Vec<ArtifactId>,
-    /// The revision of the catalogue for which the request was made: after a correction, the refusal says nothing.
+    /// The catalogue's revision for which the request was made. In another revision the refusal means nothing.
     revision: u64,
 }
 
-/// How an attempt was made that failed.
+/// The circumstances of a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Situation {
-    /// Whether the request had media in it.
     pub(crate) sent: Sent,
-    /// Whether there is another service to turn to.
     pub(crate) fallback: Fallback,
-    /// Whether older history can be summed up.
     pub(crate) room: Room,
 }
 
-/// Whether room can be made in the context window.
+/// Whether summing up older history can still make room in the context window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Room {
-    /// It can: nothing was summed up for this call yet.
+    /// Room can be made: nothing was summed up for this call yet.
     Untouched,
-    /// It can once more: what was summed up was not enough.
+    /// Room can be made once more: the first summary was not enough.
     Made,
-    /// It cannot.
+    /// No more room can be made.
     Exhausted,
 }
 
-/// What a request held.
+/// What a failed request contained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
-    /// Text alone.
+    /// The request contained text alone.
     Text,
-    /// Media too.
+    /// The request contained media too.
     Media,
 }
 
-/// Whether there is another service to turn to.
+/// Whether there is another service to ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fallback {
-    /// There is one that was not tried yet.
+    /// There is a fallback that the call has not tried.
     Untried,
-    /// There is none.
+    /// There is no other service to ask.
     None,
 }
 
-/// What to do next.
+/// What a call does after a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// The same again, after a pause.
-    Again {
-        /// How long the pause is.
-        after: Duration,
-    },
-    /// The same at once, with media described in text.
+    /// Send the same request again, after a pause.
+    Again { after: Duration },
+    /// Send the request again at once, with its media described in text.
     DescribeMedia,
-    /// The same at once, with a line more that says how to call tools.
+    /// Send the request again at once, with one more line that explains how to call tools.
     Reword,
-    /// The same, once older history was summed up.
+    /// Have older history summed up, then send the shorter request.
     Compact,
     /// Ask the fallback.
     Fallback,
-    /// Tell the parent, or the person.
+    /// End the call as failed, so that the parent or the person is told.
     GiveUp,
 }
 
-/// What a call waits for before an attempt.
+/// Returns how long a call waits at a gate before an attempt.
 pub(crate) fn patience(fallback: Fallback, retry: &Retry) -> Patience {
     let while_open = match fallback {
         Fallback::Untried => WhileOpen::Leave,
@@ -202,19 +198,19 @@ pub(crate) fn patience(fallback: Fallback, retry: &Retry) -> Patience {
 
 fn longest_pause(fallback: Fallback, retry: &Retry) -> Duration {
     match fallback {
-        // As long as the pauses between attempts are.
+        // No longer than the pauses between attempts.
         Fallback::Untried => retry.max_delay,
         Fallback::None => LONGEST_PAUSE,
     }
 }
 
-/// How long all callers leave a service alone that has asked for it.
+/// Returns how long all callers leave a service alone after it asked for a pause.
 pub(crate) fn shared_pause(asked: Duration) -> Duration {
     asked.min(ASKED_AGAIN_AFTER)
 }
 
-/// Decides what follows a failed attempt, which is counted already. `jitter` is a random number from 0 to 1; it spreads
-/// those who wait for the same server.
+/// Decides what follows a failed attempt, which is already counted. `jitter` is a random number from 0 to 1; it spreads
+/// the callers that wait for the same server.
 pub(crate) fn next(
     failure: &CallError,
     tried: &Tried,
@@ -263,7 +259,7 @@ pub(crate) fn next(
     }
 }
 
-/// How many of the attempts that are left a service has: half of them, rounded up, where another can be asked after it.
+/// Returns how many of the remaining attempts a service gets: all, or half of them, rounded up, if there is a fallback.
 fn share(left: u32, fallback: Fallback) -> u32 {
     match fallback {
         Fallback::Untried => left.div_ceil(2),
@@ -271,7 +267,8 @@ fn share(left: u32, fallback: Fallback) -> u32 {
     }
 }
 
-/// Twice as long after each failure, by half more or less; never shorter than the server asks for.
+/// Returns the pause after some failures in a row. It doubles with each failure up to the configured maximum; `jitter`
+/// shortens it by up to half. It is never shorter than the server asked for.
 pub(crate) fn pause(asked: Option<Duration>, failures: u32, retry: &Retry, jitter: f64) -> Duration {
     let doubled = retry.base_delay.saturating_mul(1 << failures.saturating_sub(1).min(20));
     let spread = doubled.min(retry.max_delay).mul_f64(0.5 + jitter.clamp(0.0, 1.0) / 2.0);

@@ -1,7 +1,8 @@
-//! Makes a request out of a conversation, for the service that is configured now. Nothing of it is ever stored.
+//! Builds a request from a conversation, for the service that is configured now. The result is never stored.
 //!
-//! First [`artifacts_of`] says which artifacts the conversation shows; [`crate::fetch`] gets of them what [`route_of`]
-//! wants shown. Then [`render`] puts the request together. All three are plain functions: the same conversation, service and artifacts give the same request.
+//! [`artifacts_of`] lists the artifacts that the conversation shows. [`crate::fetch`] loads those that [`route_of`]
+//! wants shown. [`render`] then builds the messages. Apart from the loading, these are plain functions: the same
+//! conversation, service and artifacts give the same request.
 
 mod content;
 mod system;
@@ -26,33 +27,31 @@ use polity_view::Shown;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
 
-/// What a conversation is rendered for.
+/// What decides how a conversation is shown to one service.
 pub(crate) struct Sight<'a> {
-    /// The service.
     pub(crate) service: &'a ServiceId,
-    /// What its model takes.
+    /// What the service's model can take and give.
     pub(crate) capabilities: &'a Capabilities,
-    /// What it takes as files.
+    /// The file types that its server accepts.
     pub(crate) file_types: &'a FileTypes,
-    /// How many bytes of media a request may have.
+    /// Most bytes of media in one request, in base64.
     pub(crate) media_bytes: u64,
-    /// The limits in force.
     pub(crate) limits: &'a Limits,
-    /// The texts in force.
+    /// The texts in the current language.
     pub(crate) texts: &'a Texts,
-    /// The reader's contacts: whom it could forward to.
+    /// The reader's contacts, to whom it could forward content.
     pub(crate) contacts: &'a [KnownParty],
     /// The service of each contact.
     pub(crate) contact_services: &'a HashMap<AgentId, ServiceId>,
-    /// All services that there are.
+    /// All services of the catalogue.
     pub(crate) services: &'a [Taker],
-    /// Whether media are shown at all.
+    /// Whether media are shown, or only described.
     pub(crate) media: MediaUse,
     /// The artifacts that the service has refused.
     pub(crate) refused: &'a BTreeSet<ArtifactId>,
 }
 
-/// A service, and what it takes.
+/// A service, and what its model and server take.
 #[derive(Clone, Debug)]
 pub(crate) struct Taker {
     pub(crate) id: ServiceId,
@@ -61,7 +60,7 @@ pub(crate) struct Taker {
 }
 
 impl Taker {
-    /// Whether it is shown such content, as far as what is declared tells.
+    /// Returns whether the service would be shown this artifact, as far as its declared capabilities tell.
     pub(crate) fn takes(&self, artifact: &Artifact) -> bool {
         !matches!(route(&Routable::of(artifact), &self.capabilities, &self.file_types), Route::Describe(_))
     }
@@ -70,53 +69,52 @@ impl Taker {
 /// Whether media are shown to a model that takes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MediaUse {
-    /// They are.
+    /// Media are shown.
     Shown,
-    /// They are described, because the server has just refused them.
+    /// Media are described, because the server has just refused them.
     Described,
 }
 
-/// What is known of an artifact when a request is made.
+/// An artifact, and what was loaded of it for a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Fetched {
-    /// What its row says.
+    /// The metadata from the artifact's row.
     pub(crate) artifact: Artifact,
-    /// Its bytes.
     pub(crate) bytes: Fetch,
 }
 
-/// What there is of an artifact's content for this request.
+/// What was loaded of an artifact's content.
 #[derive(Clone, Debug)]
 pub(crate) enum Fetch {
-    /// Nothing was needed.
+    /// Nothing was loaded, because nothing was needed.
     Spared,
     /// The bytes of a text.
     Text(Bytes),
-    /// A medium, fit for the service, with the MIME type that it has now.
+    /// A medium in a form that the service takes, with the MIME type of that form.
     Medium(String, Data),
-    /// The text that was got out of a document which the model does not take.
+    /// The text of a document that the model does not take.
     Extracted(String),
-    /// No picture that could be sent was made of the bytes.
+    /// The bytes could not be made into a picture that can be sent.
     LeftOut(Reason),
-    /// The store could not give the bytes.
+    /// The store could not read the bytes.
     Failed,
 }
 
-/// A request's conversation, and how the artifacts in it are shown.
+/// The conversation as messages, and how the artifacts in it are shown.
 #[derive(Debug)]
 pub(crate) struct Rendered {
     /// The messages after the system message.
     pub(crate) messages: Vec<Wire>,
     /// How each artifact is shown, in order.
     pub(crate) shown: Vec<Shown>,
-    /// For each record that is told, which of the messages are of it.
+    /// For each record that is shown, the range of `messages` that comes from it.
     pub(crate) spans: Vec<Range<usize>>,
 }
 
-/// Above this share of the window the advice is sharper, in percent.
+/// Above this share of the window, in percent, the advice is more urgent.
 const SHARP_PERCENT: u64 = 90;
 
-/// The artifacts that a conversation shows, each once.
+/// Returns the artifacts that a conversation shows, each once.
 pub(crate) fn artifacts_of(history: &History) -> Vec<ArtifactId> {
     let mut ids = Vec::new();
     for record in history.told().all() {
@@ -140,7 +138,7 @@ fn artifacts_in(record: &Record, messages: &HashMap<String, Message>) -> Vec<Art
     }
 }
 
-/// Where an artifact goes, for this service.
+/// Decides how an artifact is shown to this service.
 pub(crate) fn route_of(artifact: &Artifact, sight: &Sight<'_>) -> Route {
     if artifact.kind == Kind::Image && polity_media::is_never_converted(&artifact.mime_type) {
         return Route::Describe(Reason::NotConvertible);
@@ -149,7 +147,7 @@ pub(crate) fn route_of(artifact: &Artifact, sight: &Sight<'_>) -> Route {
     let is_refused = sight.media == MediaUse::Described || sight.refused.contains(&artifact.id);
     match route {
         Route::Image | Route::Audio(_) | Route::File if is_refused => Route::Describe(Reason::Refused),
-        // Pictures are made to fit.
+        // The size of pictures does not matter here: they are scaled to fit.
         Route::Audio(_) | Route::File => match too_large(artifact.size, sight) {
             Some(reason) => Route::Describe(reason),
             None => route,
@@ -158,7 +156,7 @@ pub(crate) fn route_of(artifact: &Artifact, sight: &Sight<'_>) -> Route {
     }
 }
 
-/// Where an artifact goes, now that it is known what could be got of it.
+/// Decides how an artifact is shown, now that its content is loaded or is known to be missing.
 fn route_of_fetched(fetched: &Fetched, sight: &Sight<'_>) -> Route {
     let route = route_of(&fetched.artifact, sight);
     match (&route, &fetched.bytes) {
@@ -169,14 +167,14 @@ fn route_of_fetched(fetched: &Fetched, sight: &Sight<'_>) -> Route {
     }
 }
 
-/// Why so many bytes cannot be among the media of a request, even alone.
+/// Returns a reason if a medium of this size is too large for a request, even without other media.
 fn too_large(bytes: u64, sight: &Sight<'_>) -> Option<Reason> {
     let encoded = encoded_size(bytes);
     let limit = sight.media_bytes;
     (encoded > limit).then_some(Reason::TooLarge { encoded, limit })
 }
 
-/// Puts the conversation into the form of a request.
+/// Turns the conversation into the messages of a request.
 pub(crate) fn render(
     history: &History,
     fetched: &HashMap<ArtifactId, Fetched>,
@@ -222,13 +220,13 @@ pub(crate) fn render(
     Rendered { messages, shown: content.shown(), spans }
 }
 
-/// What the system says within a turn, or of one that ended early.
+/// A notice of the system within a turn, or about a turn that ended early.
 fn noticed(notice: &Notice, texts: &Texts) -> Wire {
     let header = texts.get(TextKey::MessageFromSystem);
     Wire::User(vec![Part::Text(format!("{header}\n{}", defuse(&notice.text(texts), texts)))])
 }
 
-/// How full the window is, and what to do about it.
+/// The lines that tell how full the window is, and what to do about it.
 fn status(used: u64, window: u64, texts: &Texts) -> String {
     let percent = used.saturating_mul(100) / window.max(1);
     let numbers = [("used", used), ("window", window), ("percent", percent)]
@@ -250,7 +248,7 @@ fn heard(message: &Message, history: &History, position: usize, content: &mut Co
     join_texts(parts)
 }
 
-/// Makes one part of texts that follow one another: a message without media is one text.
+/// Joins texts that follow one another into one part, so that a message without media is one text.
 fn join_texts(parts: Vec<Part>) -> Vec<Part> {
     let mut joined: Vec<Part> = Vec::with_capacity(parts.len());
     for part in parts {
@@ -265,7 +263,7 @@ fn join_texts(parts: Vec<Part>) -> Vec<Part> {
     joined
 }
 
-/// What only the service that sent it understands goes back to that service alone.
+/// An earlier answer as a message. Fields that only one service understands are sent to that service alone.
 fn replied_message(replied: &Replied, service: &ServiceId) -> Option<Wire> {
     if replied.is_empty() {
         return None;
@@ -296,7 +294,7 @@ fn finished(call: &CallId, result: &ToolResult, position: usize, content: &mut C
     Wire::Tool { call_id: call.to_string(), content: text, media }
 }
 
-/// A result with the arguments that the tool did not know.
+/// Adds the names of unknown arguments to a result.
 fn with_ignored(text: String, ignored: &[String]) -> String {
     if ignored.is_empty() {
         return text;
@@ -314,16 +312,17 @@ fn with_ignored(text: String, ignored: &[String]) -> String {
 /// Why media are described that would fit alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Crowded {
-    /// Newer ones have taken their place.
+    /// Newer media have taken their place.
     Out,
-    /// The media of their own message are too much together.
+    /// The media of their message are too large together.
     Together,
 }
 
-/// The media that do not fit into a request, by where they stand. What would not fit even alone is not counted.
+/// Finds the records whose media do not fit into a request, by position. Media that would not fit even alone do not
+/// count.
 ///
-/// Where the media outgrow their room, so many of the oldest go that what is left takes half of it: the next media then
-/// fit without another change further up, and a server that keeps the beginning of a prompt finds it again.
+/// If the media are larger than their room, the oldest go until the rest takes half of the room. The next media then
+/// fit without another change to earlier messages, so a server that caches the beginning of a prompt can use its cache.
 fn too_old(
     records: &[&Record],
     history: &History,
@@ -356,7 +355,7 @@ fn too_old(
         if taken <= room {
             continue;
         }
-        // The newest stays: it fits by itself.
+        // The newest stay: they fit by themselves.
         while taken > room / 2 && shown.len() > 1 {
             let Some((position, encoded)) = shown.pop_front() else { break };
             old.insert(position, Crowded::Out);
@@ -366,7 +365,7 @@ fn too_old(
     old
 }
 
-/// How many bytes a medium takes in a request: base64 makes four of three.
+/// Returns how many bytes a medium takes in a request: base64 turns three bytes into four.
 fn encoded_size(bytes: u64) -> u64 {
     bytes.div_ceil(3).saturating_mul(4)
 }

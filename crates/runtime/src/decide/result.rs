@@ -1,7 +1,7 @@
-//! Whether an answer fits the JSON Schema that was asked for. Pure.
+//! Compares an answer with the JSON Schema that its request asks for. Pure.
 //!
-//! Schemas come from people and from models. So nothing outside a schema is looked up, a pattern takes time in proportion
-//! to what it is matched with, and a schema whose comparison would take long is refused ([`cost`]).
+//! Schemas come from people and from models, so they may be hostile. Nothing outside a schema is loaded, patterns are
+//! matched in linear time, and a schema that would take long to compare is refused ([`cost`]).
 
 mod cost;
 
@@ -10,25 +10,25 @@ use polity_society::message::Payload;
 use polity_society::written::json_in;
 use serde_json::Value;
 
-/// How many faults are told at once: whoever answers again has to read them.
+/// Most errors that are reported at once: the agent that answers again has to read them.
 const MOST_ERRORS: usize = 8;
 
-/// How long the description of one fault may be, in characters: it quotes what was written.
+/// Longest description of one error, in characters. The validator quotes what does not fit, which may be long.
 const ERROR_CHARS: usize = 200;
 
-/// How deep schemas and answers may be nested.
+/// Deepest nesting of schemas and answers.
 const DEEPEST: usize = 64;
 
-/// What becomes of an answer that does not fit the schema that was asked for.
+/// What happens to an answer that does not fit its schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Misfit {
-    /// It is refused: its writer has not been told yet.
+    /// The answer is refused, because its writer has not been told yet.
     Refused,
-    /// It is sent, and says why it does not fit.
+    /// The answer is sent, with the reasons why it does not fit.
     Marked,
 }
 
-/// Reads a schema, or says what is wrong with it.
+/// Compiles a schema, or returns what is wrong with it.
 pub(crate) fn read(schema: &Value) -> Result<Validator, String> {
     if depth(schema) > DEEPEST {
         return Err(format!("is nested deeper than {DEEPEST} levels"));
@@ -38,12 +38,12 @@ pub(crate) fn read(schema: &Value) -> Result<Validator, String> {
     options.build(schema).map_err(|error| format!("is no JSON Schema: {}", shortened(&error.to_string())))
 }
 
-/// Says what is wrong with a schema, so that whoever asks for it learns it at once.
+/// Returns what is wrong with a schema, so that a caller can refuse it before any model is asked.
 pub fn check_schema(schema: &Value) -> Result<(), String> {
     read(schema).map(drop)
 }
 
-/// What a message says as JSON, if it fits all schemas; else what is wrong with it.
+/// Returns the content of a message as JSON if it fits all schemas, otherwise the reasons why not.
 pub(crate) fn fit(payload: &Payload, schemas: &[Value]) -> Result<Value, Vec<String>> {
     let said = match payload.content() {
         Some((_, Value::String(text))) => json_in(text),
@@ -62,7 +62,7 @@ pub(crate) fn fit(payload: &Payload, schemas: &[Value]) -> Result<Value, Vec<Str
                 let place = if at.is_empty() { String::new() } else { format!("{at}: ") };
                 format!("{place}{}", shortened(&error.to_string()))
             })),
-            // It was read when it was asked for.
+            // Hardly ever happens: the door checked the schema when the request was sent.
             Err(error) => errors.push(error),
         }
     }
@@ -152,7 +152,7 @@ mod tests {
         // Backtracking would take for ever.
         let text = format!("\"{}!\"", "a".repeat(40));
         assert!(fits(json!({"pattern": "^(a+)+$"}), &text).is_err());
-        // It refers to itself.
+        // The schema refers to itself.
         let _ = fits(json!({"$ref": "#"}), "1");
         let tree = json!({"properties": {"child": {"$ref": "#"}}, "required": ["name"]});
         assert!(fits(tree, r#"{"name": 1, "child": {"name": 2}}"#).is_ok());

@@ -1,4 +1,4 @@
-//! Room in a model's context window: when a conversation outgrows it, and what of it is summed up then. Pure.
+//! Decides when a conversation outgrows a model's context window, and which part of it is summed up then. Pure.
 
 use crate::decide::history::{History, end, fitting, transcript};
 use crate::decide::policy::Room;
@@ -7,50 +7,50 @@ use polity_society::limits::Limits;
 use polity_society::text::TextKey;
 use polity_store::record::Record;
 
-/// The share of the window that a request may take before older history is summed up, in percent. Estimates are rough,
-/// and the answer needs room too.
+/// Largest share of the window that a request may take before older history is summed up, in percent. Estimates are
+/// rough, and the answer needs room too.
 const FULL_PERCENT: u64 = 80;
 
-/// Above this share of the window an agent is told so, in percent.
+/// Above this share of the window, in percent, the agent is told how full the window is.
 const FILLING_PERCENT: u64 = 70;
 
-/// Whether an agent is to be told how full its window is.
+/// Returns whether to tell an agent how full its window is.
 pub(crate) fn is_filling(used: u64, window: u64) -> bool {
     used.saturating_mul(100) > window.saturating_mul(FILLING_PERCENT)
 }
 
-/// What is to be summed up.
+/// The part of a conversation to sum up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Compaction {
-    /// The part that goes, an entry a line.
+    /// The text to sum up, one entry per line.
     pub(crate) transcript: String,
     /// How many of the newest records stay.
     pub(crate) keep: u64,
-    /// How long the summary may be.
+    /// Longest summary, in tokens.
     pub(crate) summary_tokens: u64,
-    /// At how many tokens the request was estimated that was too long.
+    /// Estimated tokens of the request that was too long.
     pub(crate) tokens: u64,
 }
 
-/// Whether a request takes more of a service's window than it should. Nothing is known where no window is declared.
+/// Returns whether a request takes more of a service's window than it should. If no window is declared, it never does.
 pub(crate) fn outgrows(tokens: u64, service: &Service) -> bool {
     bound(service).is_some_and(|bound| tokens > bound)
 }
 
-/// The window of a service that a request cannot fit into, however little it was to say.
+/// Returns the window of a service if a request is larger than all of it, so that there is no room for any answer.
 pub(crate) fn overfills(tokens: u64, service: &Service) -> Option<u64> {
     service.context_window.filter(|window| *window > 0 && tokens > *window)
 }
 
-/// How many tokens a request may have.
+/// Returns the most tokens that a request may have; `None` if the service declares no window.
 fn bound(service: &Service) -> Option<u64> {
     let window = service.context_window.filter(|window| *window > 0)?;
     let answer = service.endpoint.max_tokens.map_or(0, u64::from);
     Some((window * FULL_PERCENT / 100).min(window.saturating_sub(answer)).max(window / 4))
 }
 
-/// What to sum up so that the conversation fits again; `None` where nothing can go. `costs` says what each record that
-/// is told takes, `tokens` what the whole request does.
+/// Chooses what to sum up so that the conversation fits again; `None` if nothing can go. `costs` has the tokens of each
+/// record that the request shows, `tokens` those of the whole request.
 pub(crate) fn compaction(
     history: &History,
     costs: &[u64],
@@ -69,7 +69,7 @@ pub(crate) fn compaction(
         Room::Made | Room::Exhausted => window / 4,
     };
     let fits = fitting(told.records, costs, target.saturating_sub(fixed))?;
-    // The current turn stays whole if that is enough.
+    // The current turn stays whole if summing up earlier turns is enough.
     let of_turn = current_turn(told.records);
     let of_turn_costs: u64 = costs.iter().rev().take(of_turn).sum();
     let is_enough = room == Room::Untouched
@@ -81,19 +81,19 @@ pub(crate) fn compaction(
     Some(Compaction { transcript, keep: keep as u64, summary_tokens: (window / 10).max(50), tokens })
 }
 
-/// How many of the newest records are of one turn.
+/// Returns how many of the newest records belong to the newest turn.
 fn current_turn(records: &[(i64, Record)]) -> usize {
     let Some((newest, _)) = records.last() else { return 0 };
     records.iter().rev().take_while(|(turn, _)| turn == newest).count()
 }
 
-/// The summary where no model could write one: the last entries of the part that goes.
+/// Returns what replaces the summary if no model could write one: the last entries of the transcript.
 pub(crate) fn without_a_model(compaction: &Compaction, snapshot: &Snapshot) -> String {
     let heading = snapshot.prompts.texts.get(TextKey::ContextNotSummedUp);
     format!("{heading}\n{}", end(&compaction.transcript, compaction.summary_tokens))
 }
 
-/// The limits for a service: no one text takes more than a part of a small window.
+/// Returns the limits for a service: no single text may take more than a part of a small window.
 pub(crate) fn within(limits: &Limits, service: &Service) -> Limits {
     let part = service.context_window.map_or(u64::MAX, |window| (window / 2).max(200));
     Limits {

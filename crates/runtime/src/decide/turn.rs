@@ -1,7 +1,7 @@
 //! A turn 回合: what an agent does with one message. A state machine that never does IO.
 //!
-//! It says what to do next ([`Turn::next`]); the driver does it, writes down what happened, and feeds that back
-//! ([`Turn::apply`]). Resuming after a crash is the same as beginning: [`Turn::replay`] over what was written.
+//! [`Turn::next`] returns what to do next. The driver does it, writes down what happened, and passes that to
+//! [`Turn::apply`]. After a crash, [`Turn::replay`] rebuilds the same turn from what was written.
 
 use crate::decide::result::Misfit;
 use polity_llm::ToolCall;
@@ -13,75 +13,73 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// What to do next.
+/// What the driver does next.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Step {
     /// Ask the model.
     CallModel(Tools),
-    /// Run this call, which was not begun.
+    /// Run this call, which was not started before.
     RunTool(ToolCall),
-    /// This call was begun and never finished: the process ended meanwhile.
+    /// Deal with a call that was started and has no result, because the process ended meanwhile.
     RecordInterruption(ToolCall),
-    /// Answer this call without running it: the turn is over its limit.
+    /// Answer this call without running it, because the turn has reached its limit.
     RefuseTool(ToolCall),
-    /// Have the system say this within the turn.
+    /// Show the model this notice within the turn.
     Notice(Notice),
-    /// End the turn, with the text that closes it.
+    /// End the turn, with this closing text.
     Finish(Option<String>),
-    /// The turn cannot go on.
+    /// End the turn as failed, for this reason.
     Fail(String),
-    /// Nothing: the turn has ended.
+    /// Do nothing: the turn has ended.
     Ended,
 }
 
 /// Whether the model may call tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tools {
-    /// It may.
+    /// The model may call tools.
     Offered,
-    /// It is to sum up.
+    /// The model may not call tools: it is asked to sum up.
     Withheld,
 }
 
-/// Where a turn stands.
+/// The state of a turn.
 #[derive(Clone, Debug, PartialEq)]
 enum Phase {
-    /// The model is to be asked.
+    /// The model is asked next.
     Asking,
-    /// The model's calls are run, the first of them next.
+    /// The model's calls run, the first of them next.
     Running,
-    /// The model has said its last word.
+    /// The model has given its closing text.
     Closing(Option<String>),
-    /// It said nothing, too often.
+    /// The model gave an empty answer too often.
     Silent,
-    /// It made the same call with the same result, too often.
+    /// The model made the same call with the same result too often.
     Repeating,
-    /// It wrote calls that cannot be read, too often.
+    /// The model wrote calls that cannot be read too often.
     Unreadable,
-    /// It is over.
     Ended,
 }
 
-/// How often a model may write a call as a text that cannot be read before that counts as a failure: it is told what is
-/// wrong once.
+/// A turn fails when its model has written this many unreadable calls as text. After the first, the model is told.
 const BROKEN_CALLS: u32 = 2;
 
-/// How often a model may say nothing at all before that counts as a failure.
+/// A turn fails when its model has given this many empty answers.
 const EMPTY_ANSWERS: u32 = 2;
 
-/// A turn, as far as it has come.
+/// A turn in progress.
 #[derive(Clone, Debug)]
 pub(crate) struct Turn {
     beginning: Expects,
     phase: Phase,
     calls: VecDeque<ToolCall>,
-    /// The results of those that are refused before they are run.
+    /// The results of calls that are refused without being run, by call id.
     refused: Map<String, Value>,
-    /// The names by which their tools were called, where those have other names.
+    /// The names that the model used for tools which have other names, by call id.
     called_as: BTreeMap<String, String>,
-    /// What the model said along with its calls.
+    /// What the model wrote along with its calls.
     last_text: Option<String>,
-    /// What it said before it was reminded of its children.
+    /// What the model wrote last before a notice made the turn continue.
     before_reminder: Option<String>,
     started: Option<CallId>,
     rounds: u64,
@@ -89,12 +87,12 @@ pub(crate) struct Turn {
     broken_calls: u32,
     repetition: Repetition,
     heard: u64,
-    /// How many of them were heard since the model was last asked.
+    /// The messages that were heard since the model was last asked.
     unseen: u64,
     summing_up: SummingUp,
     reminded: Reminded,
     misfit: Misfit,
-    /// Whether the model was told that an answer of it does not fit the schema that was asked for.
+    /// Whether the model was told that an answer does not fit the schema of its request.
     misfit_told: Told,
 }
 
@@ -107,22 +105,22 @@ enum SummingUp {
 /// Whether the turn was reminded of children that it hired and did not write to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reminded {
-    /// Not yet.
+    /// The turn was not reminded yet.
     No,
-    /// Once, which is enough.
+    /// The turn was reminded once, which is enough.
     Once,
 }
 
-/// How often the same call may have the same result, with no other call between, before the model is told; and before
-/// the turn fails.
+/// After `REPEATED` equal calls in a row with equal results the model is told; after `REPEATED_TOO_OFTEN` the turn
+/// fails.
 const REPEATED: u32 = 3;
 const REPEATED_TOO_OFTEN: u32 = 5;
 
-/// The last call of a turn, and how often it was made in a row with the same result.
+/// The last call of a turn, and how often in a row it had the same result.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Repetition {
     tool: String,
-    /// The call and its result, as a digest.
+    /// A hash of the call and its result.
     digest: u64,
     times: u32,
     told: Told,
@@ -136,8 +134,8 @@ enum Told {
     Yes,
 }
 
-/// A result without the ids of what was made anew: the same message sent twice, or the same content stored twice, gives
-/// the same but for these.
+/// Removes the ids of new messages and artifacts from a result. Without them, sending the same message or storing the
+/// same content again gives an equal result.
 fn without_ids(result: &str) -> String {
     let is_of_word =
         |character: char| character.is_ascii_alphanumeric() || matches!(character, ':' | '-' | '_');
@@ -177,7 +175,7 @@ impl Repetition {
 }
 
 impl Turn {
-    /// A turn that was begun by a message.
+    /// Begins a turn. `beginning` tells whether the message that began it expects an answer.
     pub(crate) fn new(beginning: Expects) -> Self {
         Self {
             beginning,
@@ -201,7 +199,7 @@ impl Turn {
         }
     }
 
-    /// A turn as its records tell it.
+    /// Rebuilds a turn from its records.
     pub(crate) fn replay<'r>(beginning: Expects, records: impl IntoIterator<Item = &'r Record>) -> Self {
         let mut turn = Self::new(beginning);
         for record in records {
@@ -210,29 +208,29 @@ impl Turn {
         turn
     }
 
-    /// How many messages it has taken in.
+    /// Returns how many messages the turn has taken in.
     pub(crate) fn heard(&self) -> u64 {
         self.heard
     }
 
-    /// How many of them no answer of the model has followed yet.
+    /// Returns how many of them came after the model's last answer.
     pub(crate) fn unseen(&self) -> u64 {
         self.unseen
     }
 
-    /// Whether it was reminded of its children.
+    /// Returns whether the turn was reminded of its children.
     pub(crate) fn reminded(&self) -> Reminded {
-        // Whoever is to sum up cannot write to anybody any more.
+        // A model that is asked to sum up cannot write to anybody any more.
         if self.summing_up == SummingUp::Asked { Reminded::Once } else { self.reminded }
     }
 
-    /// What its model is given with the next call; `max_rounds` as for [`Turn::next`].
+    /// Returns whether the next call offers tools to the model. `max_rounds` is the same as for [`Turn::next`].
     pub(crate) fn tools(&self, max_rounds: u64) -> Tools {
         let is_over = self.summing_up == SummingUp::Asked || self.rounds >= max_rounds;
         if is_over { Tools::Withheld } else { Tools::Offered }
     }
 
-    /// What to do next. `max_rounds` is how many answers with tool calls it may get.
+    /// Returns what to do next. `max_rounds` is the most answers with tool calls in one turn.
     pub(crate) fn next(&self, max_rounds: u64) -> Step {
         match &self.phase {
             Phase::Ended => Step::Ended,
@@ -275,27 +273,27 @@ impl Turn {
         }
     }
 
-    /// The calls that wait to be run, the next one first.
+    /// Returns the calls that have no result yet, the next one first.
     pub(crate) fn pending(&self) -> impl Iterator<Item = &ToolCall> {
         self.calls.iter()
     }
 
-    /// Whether a call was begun, as far as is known.
+    /// Returns whether a call was started, according to the records.
     pub(crate) fn has_started(&self, call: &ToolCall) -> bool {
         self.started.as_ref().is_some_and(|started| started.as_str() == call.id)
     }
 
-    /// The name by which the tool of a call was called, where it has another one.
+    /// Returns the name that the model used for the tool of a call, if the tool has another name.
     pub(crate) fn called_as(&self, call: &ToolCall) -> Option<&str> {
         self.called_as.get(&call.id).map(String::as_str)
     }
 
-    /// The result of a call that is refused, whatever its arguments say now.
+    /// Returns the refusal that was decided when the model made this call, even if its recorded arguments look valid.
     pub(crate) fn refused(&self, call: &ToolCall) -> Option<&Value> {
         self.refused.get(&call.id)
     }
 
-    /// Takes in what happened.
+    /// Takes in a record of what happened.
     pub(crate) fn apply(&mut self, record: &Record) {
         match record {
             Record::Heard { .. } => {
@@ -327,7 +325,7 @@ impl Turn {
         }
     }
 
-    /// What the model said before it was told something is its last word only if it says nothing more.
+    /// Asks the model again after a notice. Its earlier text closes the turn only if the model writes nothing more.
     fn ask_again(&mut self) {
         let said = std::mem::replace(&mut self.phase, Phase::Asking);
         if let Phase::Closing(text) = said {
@@ -338,7 +336,7 @@ impl Turn {
     fn take_reply(&mut self, replied: &Replied) {
         self.unseen = 0;
         if self.misfit_told == Told::Yes {
-            // Whatever the model writes now, it writes knowing that.
+            // The model was told before it wrote this, so another answer that does not fit is sent and marked.
             self.misfit = Misfit::Marked;
         }
         if replied.taken == Taken::BrokenCall {
@@ -373,7 +371,7 @@ impl Turn {
         if result.refuses_with(MISFIT_CODE) {
             self.misfit_told = Told::Yes;
         } else if self.misfit_told == Told::Yes && result.has_sent() {
-            // What was written instead is the answer.
+            // The model has sent another message instead, so that message is the answer.
             self.before_reminder = None;
         }
         if let Some(made) = self.calls.iter().find(|waiting| waiting.id == call.as_str()) {
@@ -385,7 +383,7 @@ impl Turn {
         }
         if self.calls.is_empty() {
             self.phase = match self.summing_up {
-                // It was told to sum up and called tools all the same: what it said with them has to do.
+                // The model was asked to sum up and called tools nevertheless: its text beside the calls must do.
                 SummingUp::Asked => Phase::Closing(self.last_text.take()),
                 SummingUp::NotYet if self.broken_calls >= BROKEN_CALLS => Phase::Unreadable,
                 SummingUp::NotYet if self.repetition.times >= REPEATED_TOO_OFTEN => Phase::Repeating,
@@ -395,7 +393,7 @@ impl Turn {
     }
 }
 
-/// Makes the ids of an answer's calls unique in their conversation: those that the model gave stay where they can.
+/// Makes the ids of an answer's calls unique in their conversation. Keeps the model's own ids where possible.
 pub(crate) fn with_unique_ids(
     mut calls: Vec<ToolCall>,
     taken: &HashSet<&str>,
@@ -406,7 +404,7 @@ pub(crate) fn with_unique_ids(
     for (index, call) in calls.iter_mut().enumerate() {
         let free =
             |id: &str| !id.trim().is_empty() && !taken.contains(id) && !used.iter().any(|used| used == id);
-        // A model may have thought of the very id that would be made for it.
+        // The model may itself have used the id that is generated here.
         let mut number = index;
         while !free(&call.id) {
             call.id = format!("call_{turn}_{round}_{number}");
@@ -417,22 +415,22 @@ pub(crate) fn with_unique_ids(
     calls
 }
 
-/// The code of the refusal by which the writer of an answer is told that it does not fit.
+/// The code of the refusal that tells the writer of an answer that it does not fit.
 const MISFIT_CODE: &str = "result_does_not_fit";
 
 impl Turn {
-    /// What becomes of an answer that does not fit the schema that was asked for: its writer is told once in a turn.
+    /// Returns what happens to an answer that does not fit its schema. Its writer is told once in a turn.
     pub(crate) fn misfit(&self) -> Misfit {
         self.misfit
     }
 
-    /// How many answers with tool calls it has had.
+    /// Returns how many answers with tool calls the turn has had.
     pub(crate) fn rounds(&self) -> u64 {
         self.rounds
     }
 }
 
-/// The record of a result.
+/// Returns the record of a call's result.
 pub(crate) fn finished(call: &ToolCall, result: ToolResult) -> Record {
     Record::ToolFinished { call: CallId::new(call.id.clone()), result }
 }

@@ -1,4 +1,4 @@
-//! The transaction of a turn: what happened, and all that follows from it without asking anybody.
+//! The transaction of a turn: writes what happened, and does all that follows without asking anybody.
 
 use super::bytes::{prepare_pending, put_on_disk};
 use super::closing::{self, Finished, LastText};
@@ -31,24 +31,24 @@ use std::sync::Arc;
 /// What happened since the last transaction.
 #[derive(Clone)]
 pub(super) enum Happened {
-    /// Nothing: the turn was just taken up.
+    /// Nothing: the driver has just taken up the turn.
     Nothing,
     /// The model answered.
     Replied {
         replied: Replied,
         event: Box<Event>,
         served: usage::Served,
-        /// What was in it, on disk.
+        /// The bytes that the answer contained, on disk now.
         stored: Vec<Prepared>,
-        #[expect(dead_code, reason = "held until what the answer cost is written, then given back")]
+        #[expect(dead_code, reason = "held until the cost of the answer is written, then dropped")]
         reservation: Arc<Reservation>,
     },
-    /// A tool that reaches outside came to its end.
+    /// A tool that reaches outside has ended.
     ToolEnded {
         call: ToolCall,
         result: ToolResult,
         refused: Option<&'static str>,
-        /// What was in the result, on disk.
+        /// The bytes that the result contained, on disk now.
         stored: Vec<Prepared>,
     },
     /// The model gave no answer, for good.
@@ -57,7 +57,7 @@ pub(super) enum Happened {
     Limited(Reached),
 }
 
-/// One transaction: what happened, and all that follows from it without asking anybody.
+/// Runs one transaction: writes what happened, and does all that follows without asking anybody.
 pub(super) async fn advance(
     handles: &Arc<Handles>,
     conversation: &Conversation,
@@ -94,7 +94,7 @@ struct Advance {
     prepared: HashMap<String, Result<Prepared, Refusal>>,
 }
 
-/// Whether the transaction goes on with the next step.
+/// Whether the transaction continues with the next step.
 enum Go {
     On,
     Stop,
@@ -156,7 +156,7 @@ impl Advance {
         Ok(())
     }
 
-    /// Does one step that needs nobody outside the database.
+    /// Does one step that needs nothing outside the database.
     async fn step(&self, tx: &mut Tx, turn: &mut Turn, step: &Step) -> Result<Go, Error> {
         match step {
             Step::CallModel(_) | Step::Ended => Ok(Go::Stop),
@@ -275,8 +275,9 @@ impl Advance {
         self.record(tx, turn, turn::finished(call, result)).await
     }
 
-    /// A result that is longer than a model should get at once becomes an artifact; the model gets its beginning and the
-    /// reference. Writing it while the transaction is open costs others a few milliseconds, and hardly ever happens.
+    /// Stores a result as an artifact if it is too long for a model; the model gets its beginning and the reference.
+    /// The file is written while the transaction is open. This hardly ever happens, and delays other writers by a few
+    /// milliseconds.
     async fn bounded(&self, tx: &mut Tx, call: &ToolCall, result: ToolResult) -> Result<ToolResult, Error> {
         let ToolResult::Json(value) = &result else { return Ok(result) };
         let service = service_of(tx, &self.snapshot, &self.conversation).await?;
@@ -297,7 +298,7 @@ impl Advance {
         let prepared = put_on_disk(&self.handles, mint::artifact(), artifact).await?;
         let reference = prepared.artifact.id.reference();
         tools::store(tx, &self.conversation, prepared).await?;
-        // A text in JSON is longer than the text: how much longer depends on what is in it.
+        // In JSON a text takes more characters. How many more depends on what is in it, so this is found by trying.
         let mut shown_characters = limit;
         loop {
             let beginning: String = text.chars().take(shown_characters).collect();
@@ -325,7 +326,7 @@ impl Advance {
         events::append(tx, &event).await
     }
 
-    /// The task may call no more models: the turn ends here, and the person is told once.
+    /// Ends the turn, because the task may call no more models. Tells the person once.
     async fn stop_at_limit(&self, tx: &mut Tx, turn: &mut Turn, reached: &Reached) -> Result<(), Error> {
         let Reached { limit, value } = reached;
         let reason = format!("limit_reached: {limit} = {value}");

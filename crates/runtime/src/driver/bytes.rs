@@ -1,4 +1,4 @@
-//! Bytes that models and tools want stored: on disk before the transaction that writes their rows begins.
+//! Puts bytes from models and tools on disk, before the transaction that writes their rows begins.
 
 use super::outside::outside_tool;
 use super::{FIRST_PAUSE, LONGEST_PAUSE};
@@ -20,14 +20,14 @@ use polity_view::in_full;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-/// How much of what an agent may open is compared with what its model writes, in bytes.
+/// How many bytes of the artifacts that an agent may open are compared with what its model writes.
 const COMPARED: u64 = 16 * 1024 * 1024;
 
-/// How many artifacts of an agent are looked at for that, the newest first.
+/// How many of these artifacts are compared, the newest first.
 const COMPARED_ARTIFACTS: u32 = 200;
 
-/// Bytes that a model wrote into its answer are stored, and references take their place before anything is recorded.
-/// Gives what is on disk now; its rows are to be written with the answer.
+/// Stores the bytes that a model wrote into its answer, and replaces them with references before anything is recorded.
+/// Returns what is on disk now; its rows must be written with the answer.
 pub(super) async fn take_bytes_out(
     handles: &Handles,
     conversation: &Conversation,
@@ -49,7 +49,7 @@ pub(super) async fn take_bytes_out(
     store(handles, found).await
 }
 
-/// The same for what a tool that reaches outside gives.
+/// Does the same as [`take_bytes_out`] for the result of a tool that reaches outside.
 pub(super) async fn take_result_out(
     handles: &Handles,
     conversation: &Conversation,
@@ -74,7 +74,8 @@ async fn store(handles: &Handles, found: Found) -> Result<Vec<Prepared>, Error> 
     Ok(stored)
 }
 
-/// A piece out of the middle of a file gives no sign of what it is: it is compared with what its writer may open.
+/// Adds the files that an agent may open to the known bytes. A piece from the middle of a file has no signature and is
+/// recognized only by comparison with the file.
 async fn know_what_one_may_open(
     handles: &Handles,
     conversation: &Conversation,
@@ -87,7 +88,7 @@ async fn know_what_one_may_open(
     let mut room = COMPARED;
     for stored in stored.into_iter().filter(|stored| stored.artifact.kind != Kind::Text) {
         let Some(left) = room.checked_sub(stored.artifact.size) else { continue };
-        // What cannot be read is told where it is opened.
+        // An artifact that cannot be read is reported when somebody opens it.
         if let Ok(bytes) = handles.blobs.read(&stored.blob).await {
             room = left;
             known.know(&bytes);
@@ -96,14 +97,14 @@ async fn know_what_one_may_open(
     Ok(())
 }
 
-/// What is to be stored, and under which id.
+/// The artifacts to store, with their ids.
 type Found = Vec<(ArtifactId, NewArtifact)>;
 
-/// The calls that cannot have what they want stored, and why. What was wrong with them is not in their record, so it is
-/// found out here.
+/// The calls whose content cannot be stored, by id, and why. The refusal is decided here, because the recorded call no
+/// longer contains the faulty content.
 type Refused = Vec<(String, Refusal)>;
 
-/// Leaves an answer without bytes; gives what was in it, and the calls that are refused.
+/// Removes the bytes from an answer. Returns what was in it, and the calls that are refused.
 fn find(replied: &mut Replied, limits: &Limits) -> (Found, Refused) {
     let mut found = Found::new();
     let mut refused = Refused::new();
@@ -135,9 +136,9 @@ fn find(replied: &mut Replied, limits: &Limits) -> (Found, Refused) {
     (found, refused)
 }
 
-/// What a `put_artifact` call brings is stored as it is: bytes as bytes, and a text byte for byte, whatever is in it. An
-/// artifact of text is a file, and not a text of the society's own; but its call is, and there a reference takes the
-/// place of a text with bytes in it. Whoever opens it is shown it as it was stored: that is what it was stored for.
+/// Stores the content of a `put_artifact` call as it is: bytes as bytes, and a text byte for byte, whatever it
+/// contains. A text artifact is a file, not a text of the society, so it may contain bytes. The recorded call is a text
+/// of the society: if the content contains bytes, a reference takes its place there.
 fn find_content(call: &mut ToolCall, limits: &Limits, found: &mut Found, refused: &mut Refused) {
     if let Arguments::Object(arguments) = &mut call.arguments {
         let others = arguments.iter_mut().filter(|(name, _)| *name != CONTENT);
@@ -163,7 +164,7 @@ fn content_of(call: &ToolCall) -> Option<&Value> {
     }
 }
 
-/// Notes what a call brings; what is recorded of the call names it.
+/// Collects the content of a call as an artifact to store, and puts a reference in its place in the recorded call.
 fn refer_to(call: &mut ToolCall, artifact: NewArtifact, found: &mut Found) {
     let id = mint::artifact();
     if let Arguments::Object(arguments) = &mut call.arguments {
@@ -173,7 +174,7 @@ fn refer_to(call: &mut ToolCall, artifact: NewArtifact, found: &mut Found) {
     found.push((id, artifact));
 }
 
-/// Leaves out of a refused call what was to be stored, where it is bytes or was meant to be.
+/// Removes the content from a refused call, as far as it is bytes or was meant to be.
 fn leave_content_out(call: &mut ToolCall) {
     match &mut call.arguments {
         Arguments::Object(arguments) => {
@@ -188,8 +189,8 @@ fn leave_content_out(call: &mut ToolCall) {
     }
 }
 
-/// Fields that only the server understands may hold what the model made (`images`, say). They are not kept with bytes in
-/// them: what they hold is stored, and the text names it.
+/// Removes bytes from fields that only the server understands, such as `images`, in which it returns what the model
+/// made. A field that contains bytes is dropped; the bytes are stored, and the text gets a reference to them.
 fn take_fields_out(replied: &mut Replied, limits: &Limits, found: &mut Found) {
     let before = found.len();
     replied.extra.retain(|name, value| {
@@ -206,8 +207,8 @@ fn take_fields_out(replied: &mut Replied, limits: &Limits, found: &mut Found) {
     }
 }
 
-/// Whether an answer holds what could be a piece of something. What only the server understands is its own affair: it
-/// is sealed, and goes to nobody else.
+/// Returns whether an answer contains what could be a piece of a file. Fields that only the server understands are not
+/// looked at: they are sealed, and go to nobody else.
 fn is_suspicious(replied: &Replied) -> bool {
     let in_arguments = |call: &ToolCall| match &call.arguments {
         Arguments::Object(arguments) => arguments.values().any(inline::is_suspicious),
@@ -217,7 +218,7 @@ fn is_suspicious(replied: &Replied) -> bool {
         || replied.calls.iter().any(in_arguments)
 }
 
-/// Leaves pieces of known bytes out of an answer; a text that is to be stored stays whole, as in [`find_content`].
+/// Removes pieces of known bytes from an answer. A text that will be stored stays whole, as in [`find_content`].
 fn leave_fragments_out(replied: &mut Replied, known: &Fragments, limits: &Limits, found: &mut Found) {
     if let Some(text) = &mut replied.text {
         known.leave_out(text);
@@ -243,7 +244,7 @@ fn leave_fragments_out(replied: &mut Replied, known: &Fragments, limits: &Limits
     }
 }
 
-/// Notes what is found, and names it; what is too large is left out.
+/// Returns a function that collects bytes and returns references to them. It returns none for bytes that are too large.
 fn keeper<'f>(found: &'f mut Found, limits: &'f Limits) -> impl FnMut(Written) -> Option<String> + 'f {
     move |written| {
         if written.bytes.len() as u64 > limits.max_artifact_bytes {
@@ -256,13 +257,13 @@ fn keeper<'f>(found: &'f mut Found, limits: &'f Limits) -> impl FnMut(Written) -
     }
 }
 
-/// Puts bytes of an answer on disk, again and again while the disk refuses them: they were paid for.
+/// Puts bytes on disk, and tries again while the disk refuses them: they were paid for.
 async fn keep_trying(handles: &Handles, id: ArtifactId, artifact: NewArtifact) -> Result<Prepared, Error> {
     let mut pause = FIRST_PAUSE;
     loop {
         match put_on_disk(handles, id.clone(), artifact.clone()).await {
             Err(error) if error.may_pass() => {
-                tracing::error!(error = %in_full(&error), "what a model has made is stored later");
+                tracing::error!(error = %in_full(&error), "failed to store bytes from a model or a tool; trying again after a pause");
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
@@ -281,14 +282,14 @@ pub(super) async fn put_on_disk(
     prepared.map_err(Error::Blob)
 }
 
-/// Puts on disk what the next society tools of the turn want stored, so that their transaction has only rows to write.
+/// Puts on disk what the next society tools of the turn want stored, so that their transaction only has rows to write.
 pub(super) async fn prepare_pending(
     handles: &Handles,
     snapshot: &Snapshot,
     turn: &Turn,
 ) -> Result<HashMap<String, Result<Prepared, Refusal>>, Error> {
     let mut prepared = HashMap::new();
-    // A tool that was started has come to its end by then, or is given up: what stands behind it is next.
+    // A tool that was started has ended by then or is given up, so the calls after it are next.
     let next = turn.pending().skip_while(|call| turn.has_started(call));
     let within = next.take_while(|call| outside_tool(handles, call).is_none());
     for call in within.filter(|call| turn.refused(call).is_none()) {

@@ -1,5 +1,5 @@
-//! The end of a turn, within the transaction that ends it: what becomes of the closing text, of the messages that the
-//! turn took in, and who is told where it failed.
+//! Ends a turn, within the transaction that ends it: delivers the closing text, settles the messages that the turn took
+//! in, and tells the parent and the askers if the turn failed.
 
 use super::bytes::put_on_disk;
 use crate::budget::{Reached, branches};
@@ -32,24 +32,24 @@ use std::collections::BTreeSet;
 /// What a turn ends with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LastText<'t> {
-    /// What the model said last.
+    /// The last text of the model, if there is one.
     pub(crate) text: Option<&'t str>,
     /// How many messages the turn took in.
     pub(crate) heard: u64,
-    /// What becomes of a text that does not fit the schema that was asked for.
+    /// What happens to a text that does not fit the schema of its request.
     pub(crate) misfit: Misfit,
 }
 
-/// What came of ending a turn.
+/// The outcome of ending a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Finished {
-    /// It has ended.
+    /// The turn has ended.
     Ended,
-    /// Its text does not fit the schema that was asked for, for these reasons. Nothing was sent; the model is to be told.
+    /// The text does not fit its schema, for these reasons. Nothing was sent, and the model must be told.
     Returned(Vec<String>),
 }
 
-/// Ends a turn well. Its messages are consumed in the same transaction, and exactly those.
+/// Ends a turn that succeeded. The same transaction consumes exactly the messages that the turn took in.
 pub(crate) async fn finish(
     tx: &mut Tx,
     handles: &Handles,
@@ -86,17 +86,17 @@ pub(crate) async fn finish(
     Ok(Finished::Ended)
 }
 
-/// What became of a closing text.
+/// What happened to a closing text.
 enum ClosingText {
-    /// It was sent, held or kept as a note.
+    /// The text was sent or held, repeats an earlier message, or stays in the agent's history.
     Done,
-    /// It was refused, so nobody got it.
+    /// The door refused the text, so nobody got it.
     Refused(Unsaid),
-    /// It does not fit the schema that was asked for.
+    /// The text does not fit the schema of its request.
     Returned(Vec<String>),
 }
 
-/// An answer that could not be delivered: whoever waits for it must not wait for ever.
+/// An answer that could not be delivered. Its asker must be told, or it would wait for ever.
 struct Unsaid {
     to: AgentId,
     request: MessageId,
@@ -151,7 +151,7 @@ async fn say(
     if let Err(Refusal::ResultDoesNotFit { errors }) = sent {
         return Ok(ClosingText::Returned(errors));
     }
-    // The new text takes the place of the texts that were held for these requests.
+    // The new text replaces the texts that were held for these requests.
     notes::drop(tx, conversation, &[subject.requests(), request.as_slice()].concat()).await?;
     let mut refusal = match sent {
         Ok(_) => return Ok(ClosingText::Done),
@@ -160,7 +160,7 @@ async fn say(
     if matches!(refusal, Refusal::LimitReached { limit: "maxMessageChars", .. }) {
         let whole = keep_whole(tx, handles, conversation, text).await?;
         let mut shown = snapshot.settings.limits.max_message_chars;
-        // A text in JSON is longer than the text, and the note needs room too: how much is found by trying.
+        // In JSON a text takes more characters, and the note needs room too. How many fit is found by trying.
         while shown > 0 {
             shown /= 2;
             let characters = usize::try_from(shown).unwrap_or(usize::MAX);
@@ -171,12 +171,12 @@ async fn say(
             }
         }
     }
-    tracing::warn!(agent = %conversation.agent, %to, code = refusal.code(), "a closing text was refused");
+    tracing::warn!(agent = %conversation.agent, %to, code = refusal.code(), "the door refused a closing text");
     let reason = refusal.message(&snapshot.prompts.texts);
     Ok(request.map_or(ClosingText::Done, |request| ClosingText::Refused(Unsaid { to, request, reason })))
 }
 
-/// What was said before, unless it does not fit the schema that was asked for: then it is no answer that could stand.
+/// Returns what was said before, unless it does not fit the schema of the request and so cannot be the answer.
 async fn fitting(
     tx: &mut Tx,
     conversation: &Conversation,
@@ -192,7 +192,7 @@ async fn fitting(
     Ok(fits.then_some(earlier))
 }
 
-/// What decides to whom the text of a turn goes.
+/// Gathers the facts that decide to whom the text of a turn goes.
 async fn facts(tx: &mut Tx, conversation: &Conversation, open: &OpenTurn) -> Result<ClosingFacts, Error> {
     let worked_on = messages::requests(&mut tx.connection, open.works_on.iter()).await?;
     let mut pending = messages::pending(&mut tx.connection, conversation).await?;
@@ -205,7 +205,7 @@ async fn facts(tx: &mut Tx, conversation: &Conversation, open: &OpenTurn) -> Res
     })
 }
 
-/// A text that a message and a notice have room for: a longer one is stored, and stands there as its beginning.
+/// Shortens a text that is too long for a message or a notice: stores the whole, and returns its beginning.
 async fn bounded(
     tx: &mut Tx,
     handles: &Handles,
@@ -214,7 +214,7 @@ async fn bounded(
     text: &str,
 ) -> Result<String, Error> {
     let limits = &snapshot.settings.limits;
-    // In JSON a character may take six.
+    // An escaped character in JSON may take six characters.
     let most = limits.inline_text_chars.min(limits.max_message_chars / 6);
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     if text.chars().nth(most).is_none() {
@@ -224,7 +224,7 @@ async fn bounded(
     Ok(inline_text(text, &whole, most, &snapshot.prompts.texts).into_owned())
 }
 
-/// Stores a text that is too long for a message, for its writer and whoever is told of it.
+/// Stores a text that is too long for a message, so that its writer and its receivers can open it.
 async fn keep_whole(
     tx: &mut Tx,
     handles: &Handles,
@@ -244,7 +244,7 @@ async fn keep_whole(
     Ok(artifact)
 }
 
-/// Whether what a turn tells the person is final in any case: it is where the system has reminded the agent.
+/// Returns whether what a turn tells the person is final in any case. It is if a nudge began the turn.
 pub(crate) async fn last_word(tx: &mut Tx, open: &OpenTurn) -> Result<LastWord, Error> {
     Ok(match prompting(tx, open).await? {
         Prompting::Nudge => LastWord::Yes,
@@ -261,7 +261,7 @@ async fn prompting(tx: &mut Tx, open: &OpenTurn) -> Result<Prompting, Error> {
     })
 }
 
-/// Ends a turn that could not go on: its messages have failed, and the parent, or the person, is told.
+/// Ends a turn that could not continue: marks its messages as failed, and tells the parent or the person.
 pub(crate) async fn fail(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -298,12 +298,13 @@ pub(crate) async fn fail(
     tell_askers(tx, snapshot, conversation, asked, &parent, reason).await
 }
 
-/// The oldest request of one asker.
+/// Returns the oldest request of one asker.
 fn oldest_of(asked: &[OpenRequest], asker: &AgentId) -> Option<MessageId> {
     asked.iter().find(|request| request.from == *asker).map(|request| request.id.clone())
 }
 
-/// Whoever asked, in a turn that failed or before it, waits no longer; the person can still be answered. `parent` knows.
+/// Tells everybody who has asked, in the failed turn or before it, to wait no longer. The parent already knows, and the
+/// person can still be answered.
 async fn tell_askers(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -331,7 +332,7 @@ async fn tell_askers(
     rest::after_waits(tx, snapshot).await
 }
 
-/// Ends a turn because the person said so: every call has a result, and what it took in has failed.
+/// Ends a turn because the person stopped it: gives every call a result, and marks the turn's messages as failed.
 pub(crate) async fn stop(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -348,7 +349,7 @@ pub(crate) async fn stop(
     note_end(tx, conversation, Some(reason)).await
 }
 
-/// Gives every call of a turn that ends early a result: whoever asks the model again must find them answered.
+/// Gives every call of a turn that ends early a result: a request may not contain a call without one.
 pub(super) async fn answer_pending(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -370,7 +371,7 @@ pub(super) async fn answer_pending(
     Ok(())
 }
 
-/// Tells the parent of an agent that was parked, or the person.
+/// Tells the parent of a parked agent, or the person.
 pub(super) async fn tell_parked(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -388,7 +389,7 @@ pub(super) async fn tell_parked(
     apply::tell(tx, snapshot, &task, &parent.unwrap_or_else(AgentId::user), notice, about).await
 }
 
-/// Tells the person that a limit stopped the task, and which branch used how much.
+/// Tells the person that a limit stopped the task, and how much each branch used.
 pub(super) async fn tell_limit(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -405,7 +406,7 @@ pub(super) async fn tell_limit(
     apply::tell(tx, snapshot, &conversation.task, &AgentId::user(), notice, None).await
 }
 
-/// Notes that a turn has ended.
+/// Appends the event that a turn has ended.
 pub(super) async fn note_end(
     tx: &mut Tx,
     conversation: &Conversation,

@@ -15,7 +15,7 @@ use polity_store::{Conversation, Error, events, records, usage};
 use polity_view::{Event, SummarySource};
 use tokio_util::sync::CancellationToken;
 
-/// Has a summary take the place of what is too much. Says what happened where the turn cannot go on.
+/// Replaces the older part of a conversation with a summary. Returns what happened if the turn cannot continue.
 pub(super) async fn compact(
     handles: &Handles,
     conversation: &Conversation,
@@ -30,7 +30,7 @@ pub(super) async fn compact(
         Asked::Answered(answer) => (answer.replied.text, Some(answer.served), Some(answer.reservation)),
         Asked::Limited(reached) => return Ok(Some(Happened::Limited(reached))),
         Asked::Left => return Ok(Some(Happened::Nothing)),
-        // It answers, but not this.
+        // The service works, but does not answer this request.
         Asked::Failed {
             kind: FailureKind::ContextOverflow | FailureKind::Refused | FailureKind::NotAnAnswer,
             ..
@@ -43,7 +43,7 @@ pub(super) async fn compact(
     let source = if text.is_some() { SummarySource::Model } else { SummarySource::Entries };
     let text = text.unwrap_or_else(|| without_a_model(compaction, &handles.registry.current()));
     let record = Record::Compacted {
-        // Before it is bounded: what is cut off at its end gives no sign any more of what it is.
+        // Bytes are removed before the text is cut, because a piece of them could no longer be recognized.
         summary: bounded(&without_bytes(text), compaction.summary_tokens.saturating_mul(2)),
         keep_recent: compaction.keep,
         keeps: Keeps::Newest,
@@ -69,7 +69,7 @@ pub(super) async fn compact(
         })
     });
     write.await?;
-    // Held until what the summary cost is committed.
+    // The reservation is held until the cost of the summary is committed.
     drop(reservation);
     polity_points::point!("compaction::written");
     Ok(None)

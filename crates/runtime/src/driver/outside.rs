@@ -1,4 +1,4 @@
-//! Tools that reach outside: that one starts is committed before it runs.
+//! Runs tools that reach outside. The start of a tool is committed before it runs.
 
 use super::advance::Happened;
 use super::bytes::take_result_out;
@@ -14,19 +14,20 @@ use polity_store::turns::OpenTurn;
 use polity_store::{Conversation, Error, records};
 use tokio_util::sync::CancellationToken;
 
-/// The tool of that name, if it is one that reaches outside.
+/// Returns the tool that a call names, if that tool reaches outside.
 pub(super) fn outside_tool<'h>(handles: &'h Handles, call: &ToolCall) -> Option<&'h OutsideTool> {
     handles.outside.iter().find(|outside| outside.tool.name == call.name)
 }
 
-/// Whether a tool is run for the first time, as far as is known.
+/// Whether a tool runs for the first time, as far as the records tell.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum First {
     Yes,
     No,
 }
 
-/// Runs a tool that leaves traces outside: that it starts is committed before it runs. Nothing happened where it was halted.
+/// Runs a tool that leaves traces outside, and commits its start before that. If the driver is halted meanwhile, this
+/// returns `Happened::Nothing`.
 pub(super) async fn run_outside(
     handles: &Handles,
     conversation: &Conversation,
@@ -61,11 +62,11 @@ pub(super) async fn run_outside(
     let tool = call.name.clone();
     let done = match &call.arguments {
         Arguments::Object(arguments) => {
-            // Ids are unique among what the model is told; what was summed up may have had the same.
+            // Call ids are unique only among visible calls: calls that were summed up may have had the same.
             let idempotency_key = format!("{}-{}-{}", open.id, turn.rounds(), call.id);
             let invocation = Invocation { arguments: arguments.clone(), idempotency_key };
             let ran = tokio::select! {
-                // What has ended has an outcome that is known.
+                // A tool that has ended has a known outcome, so this branch comes first.
                 biased;
                 ran = (outside.run)(invocation) => ran,
                 () = halt.cancelled() => return Ok(Happened::Nothing),

@@ -18,21 +18,21 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::sync::Notify;
 
-/// What a model does when it is asked.
+/// What the scripted model does when it is asked.
 enum Say {
-    /// It closes the turn.
+    /// The model closes the turn with this text.
     Text(&'static str),
-    /// It calls a tool.
+    /// The model calls one tool.
     Call(&'static str, Value),
-    /// It calls several.
+    /// The model calls several tools.
     Calls(Vec<(&'static str, Value)>),
-    /// Somebody writes to somebody while it thinks; then it closes the turn.
+    /// One party writes to another while the model thinks; then the model closes the turn.
     Meanwhile { from: &'static str, to: &'static str, text: &'static str },
-    /// It refuses for good.
+    /// The server refuses the request for good.
     Fail,
 }
 
-/// A model that says what it was told to, in order, and keeps what it was asked.
+/// A model that follows a script, and keeps the requests that it got.
 struct Script {
     says: Mutex<VecDeque<Say>>,
     asked: Mutex<Vec<Request>>,
@@ -44,7 +44,7 @@ impl ChatModel for Script {
         Box::pin(async move {
             check_history(request);
             self.asked.lock().unwrap().push(request.clone());
-            let say = self.says.lock().unwrap().pop_front().expect("nobody expected to be asked");
+            let say = self.says.lock().unwrap().pop_front().expect("the script has no answer left");
             let text = |text: &str| Ok(Reply { text: Some(text.to_owned()), ..Reply::default() });
             match say {
                 Say::Text(said) => text(said),
@@ -75,7 +75,7 @@ fn tool_call(name: &str, arguments: &Value) -> ToolCall {
     ToolCall { id: String::new(), name: name.to_owned(), arguments, extra: Map::new() }
 }
 
-/// Every call is answered before anybody else speaks.
+/// Checks that every call has its result before any other message follows.
 fn check_history(request: &Request) {
     let mut pending: BTreeSet<&str> = BTreeSet::new();
     for message in &request.messages {
@@ -118,11 +118,11 @@ fn script(world: &World, says: Vec<Say>) -> Arc<Script> {
     Arc::new(Script { says: Mutex::new(says.into()), asked: Mutex::default(), door: Box::new(door) })
 }
 
-/// Drives root through what it has to do.
+/// Drives root until it has nothing left to do.
 async fn drive_root(world: &World, says: Vec<Say>, outside: Vec<OutsideTool>) -> Arc<Script> {
     let script = script(world, says);
     run(&world.handles(script.clone(), outside), &world.of("root"), &CancellationToken::new()).await.unwrap();
-    assert!(script.says.lock().unwrap().is_empty(), "something was left unsaid");
+    assert!(script.says.lock().unwrap().is_empty(), "the script has answers left");
     script
 }
 
@@ -239,7 +239,7 @@ async fn what_comes_meanwhile_is_taken_into_the_turn_once() {
     assert_eq!(states, [format!("done{turn}"), format!("done{turn}")]);
 }
 
-/// A tool that never comes back from its first run.
+/// A tool that never returns from its first run.
 fn stuck_once(repeat: Repeat) -> (OutsideTool, Arc<Mutex<Vec<String>>>, Arc<Notify>) {
     let (runs, reached) = (Arc::new(AtomicU32::new(0)), Arc::new(Notify::new()));
     let keys = Arc::new(Mutex::new(Vec::new()));
@@ -401,7 +401,7 @@ async fn bytes_that_are_said_reach_the_giver_as_an_artifact() {
     assert_eq!(opened["opened"], json!(id.reference()));
 }
 
-/// A batch in which calls are refused for all sorts of reasons, some before they are run; and what each is answered with.
+/// A batch in which calls are refused for many reasons, some before they run, and the error code of each result.
 fn batch_with_refusals() -> (Vec<(&'static str, Value)>, Vec<Value>) {
     let png = [b"\x89PNG\r\n\x1a\n".as_slice(), &[1; 192]].concat();
     let base64 = base64::engine::general_purpose::STANDARD.encode(png);
@@ -427,7 +427,7 @@ fn batch_with_refusals() -> (Vec<(&'static str, Value)>, Vec<Value>) {
     (calls, codes)
 }
 
-/// The calls of an answer, and the calls that were answered, each in order, as they were written.
+/// The ids of all calls, and the ids of the calls that have results, each in the order of the records.
 async fn order_of_calls(world: &World) -> (Vec<String>, Vec<String>) {
     let mut reader = world.store.reader().await.unwrap();
     let history =
@@ -456,7 +456,7 @@ async fn results_are_written_in_the_order_of_the_calls_whatever_is_refused() {
     assert_eq!(said, codes);
 }
 
-/// What was wrong with a call is not in its record, and still is what it is answered with after a new start.
+/// The recorded call does not show why it was refused, but a restart keeps the refusal.
 #[tokio::test]
 async fn a_refusal_that_waits_for_a_tool_before_it_survives_a_new_start() {
     let world = World::with(&json!({"maxArtifactBytes": 100})).await;
@@ -479,7 +479,7 @@ async fn a_refusal_that_waits_for_a_tool_before_it_survives_a_new_start() {
     assert_eq!(said, codes);
 }
 
-/// What a tool brings from outside is looked through like what a model writes.
+/// The result of an outside tool is searched for bytes like an answer of a model.
 #[tokio::test]
 async fn bytes_in_the_result_of_an_outside_tool_become_an_artifact() {
     let world = World::new().await;
@@ -511,7 +511,7 @@ async fn bytes_in_the_result_of_an_outside_tool_become_an_artifact() {
     }
 }
 
-/// Without its beginning nothing tells what a piece of base64 is, but the agent could open what it is a piece of.
+/// A piece from the middle of a file has no signature, but it can be compared with what the agent may open.
 #[tokio::test]
 async fn a_piece_of_what_the_agent_may_open_is_left_out_of_what_it_says() {
     let world = World::new().await;
@@ -528,7 +528,7 @@ async fn a_piece_of_what_the_agent_may_open_is_left_out_of_what_it_says() {
     assert_eq!(said, [json!({"text": "it ends with …"}).to_string(), json!({"text": other}).to_string()]);
 }
 
-/// A reader whom root has asked something, ready to answer.
+/// Returns a world in which root has asked a reader something, and the reader's id.
 async fn asked_reader(limits: &Value) -> (World, String) {
     let world = World::with(limits).await;
     world.say("user", "root", json!("go")).await;
@@ -563,7 +563,7 @@ async fn an_answer_that_is_too_long_for_a_message_is_answered_by_its_beginning_a
     assert_eq!(world.blobs.read(&hash).await.unwrap(), long.as_bytes());
 }
 
-/// Nobody waits for ever for an answer that could not be delivered.
+/// Checks that nobody waits for an answer that could not be delivered.
 async fn check_the_asker_is_told(world: &World) {
     let mail = world.mail("root").await;
     let request = world.query("SELECT id || state FROM messages WHERE sender = 'root'").await;
@@ -622,11 +622,11 @@ async fn a_failed_turn_fails_what_was_asked_before_it_too() {
     let told = world
         .query("SELECT receiver || ' ' || (body ->> 'notice') FROM messages WHERE sender = 'system' ORDER BY seq")
         .await;
-    // The writer was asked and has answered. What the reader had written for root so far is handed over.
+    // The writer was asked and has answered. What the reader had written for root is handed over.
     assert_eq!(told, ["root agent_failed", "root leftover"]);
 }
 
-/// How many of the long messages each request shows for the first time.
+/// Returns how many of the long messages each request shows for the first time.
 async fn new_in_each(world: &World, says: Vec<Say>) -> Vec<usize> {
     let script = drive_root(world, says, Vec::new()).await;
     let asked = script.asked.lock().unwrap();

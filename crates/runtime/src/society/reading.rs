@@ -1,4 +1,4 @@
-//! What others may look at.
+//! Views of the society, for clients and people.
 
 use super::Society;
 use crate::ask::{Bytes, preview};
@@ -18,32 +18,32 @@ use polity_view::{
     RequestPreview, RoleView, TaskFilter, TaskPage, TaskView, UsageFilter, UsageView,
 };
 
-/// The bytes of an artifact.
+/// An artifact with its bytes.
 #[derive(Debug)]
 pub struct Content {
-    /// What is known about it.
+    /// The facts about the artifact.
     pub artifact: ArtifactView,
-    /// The hash of the bytes, in hexadecimal digits: they never change.
+    /// The hash of the bytes, in hexadecimal digits. The bytes of an artifact never change.
     pub hash: String,
-    /// The bytes, and how many there are. Their hash was looked at.
+    /// The bytes and their number. Their hash has been checked.
     pub file: BlobFile,
 }
 
 impl Society {
-    /// Tasks, the newest first.
+    /// Returns a page of tasks, newest first.
     pub async fn tasks(&self, filter: &TaskFilter) -> Result<TaskPage, Error> {
         let mut moment = self.handles.store.moment().await?;
         let (tasks, next) = readings::tasks::list(&mut moment, filter).await?;
         Ok(TaskPage { tasks, next })
     }
 
-    /// One task.
+    /// Returns one task.
     pub async fn task(&self, id: &TaskId) -> Result<Option<TaskView>, Error> {
         let mut moment = self.handles.store.moment().await?;
         readings::tasks::get(&mut moment, id).await
     }
 
-    /// Agents, parents before children, with the number of the newest event at that moment.
+    /// Returns a page of agents, parents before children, with the number of the newest event at that moment.
     pub async fn agents(&self, filter: &AgentFilter) -> Result<AgentPage, Error> {
         let snapshot = self.handles.registry.current();
         let mut moment = self.handles.store.moment().await?;
@@ -51,13 +51,13 @@ impl Society {
         Ok(AgentPage { agents, next, as_of: events::newest(&mut moment).await? })
     }
 
-    /// One agent, with all that is known of it.
+    /// Returns one agent with all details.
     pub async fn agent(&self, id: &AgentId) -> Result<Option<AgentDetail>, Error> {
         let mut moment = self.handles.store.moment().await?;
         detail(&self.handles, &mut moment, id).await
     }
 
-    /// Whom an agent can write to, oldest entry first, those last that have ended; `None` where there is no such agent.
+    /// Returns the contacts of an agent, oldest first, with ended agents last; `None` if there is no such agent.
     pub async fn contacts(&self, id: &AgentId) -> Result<Option<Vec<ContactView>>, Error> {
         let snapshot = self.handles.registry.current();
         let mut moment = self.handles.store.moment().await?;
@@ -67,14 +67,14 @@ impl Society {
         readings::agents::contacts(&mut moment, &snapshot.catalogue, id).await.map(Some)
     }
 
-    /// One role.
+    /// Returns one role.
     pub async fn role(&self, id: &RoleId) -> Result<Option<RoleView>, Error> {
         let mut moment = self.handles.store.moment().await?;
         let Some(role) = roles::get(&mut moment, id).await? else { return Ok(None) };
         role_view(&mut moment, role).await.map(Some)
     }
 
-    /// Messages.
+    /// Returns a page of messages.
     pub async fn messages(&self, filter: &MessageFilter) -> Result<MessagePage, Error> {
         let snapshot = self.handles.registry.current();
         let mut moment = self.handles.store.moment().await?;
@@ -83,7 +83,7 @@ impl Society {
         Ok(MessagePage { messages, next })
     }
 
-    /// One message.
+    /// Returns one message.
     pub async fn message(&self, id: &MessageId) -> Result<Option<MessageView>, Error> {
         let snapshot = self.handles.registry.current();
         let mut moment = self.handles.store.moment().await?;
@@ -91,9 +91,10 @@ impl Society {
         Ok(readings::messages::by_id(&mut moment, texts, std::slice::from_ref(id)).await?.remove(id))
     }
 
-    /// An agent's part in a task, as it is stored: what lies before a record, or the newest of it. Without a task it is
-    /// the one that the agent was hired for, or for root the one that it has worked for last. `None` where there is no
-    /// such agent, or it has no such task.
+    /// Returns the newest records of an agent in a task, or the newest ones before a given record.
+    ///
+    /// Without a task, it is the task that the agent was hired for; for root, the task that root worked on last.
+    /// Returns `None` if there is no such agent, or if it does not work in that task.
     pub async fn conversation(
         &self,
         agent: &AgentId,
@@ -110,8 +111,8 @@ impl Society {
         Ok(Some(ConversationView { agent: conversation.agent, task: conversation.task, entries, next }))
     }
 
-    /// What the model of an agent would be sent now; the task is found as for [`Society::conversation`]. `None` where
-    /// there is no such agent, it has no such task, or it is the person.
+    /// Returns the request that the model of an agent would get now. The task is found as in [`Society::conversation`].
+    /// Returns `None` if there is no such conversation, or if the agent is the person.
     pub async fn preview(
         &self,
         agent: &AgentId,
@@ -130,20 +131,20 @@ impl Society {
         }
     }
 
-    /// Artifacts, the newest first.
+    /// Returns a page of artifacts, newest first.
     pub async fn artifacts(&self, filter: &ArtifactFilter) -> Result<ArtifactPage, Error> {
         let mut moment = self.handles.store.moment().await?;
         let (artifacts, next) = artifacts::list(&mut moment, filter).await?;
         Ok(ArtifactPage { artifacts, next })
     }
 
-    /// One artifact.
+    /// Returns one artifact.
     pub async fn artifact(&self, id: &ArtifactId) -> Result<Option<ArtifactView>, Error> {
         let mut moment = self.handles.store.moment().await?;
         Ok(artifact_rows::get(&mut moment, id).await?.map(artifacts::shown))
     }
 
-    /// One artifact, with the hash of its bytes in hexadecimal digits. The bytes themselves are not looked at.
+    /// Returns one artifact, with the hash of its bytes in hexadecimal digits. Does not read the bytes.
     pub async fn artifact_and_hash(&self, id: &ArtifactId) -> Result<Option<(ArtifactView, String)>, Error> {
         let mut reader = self.handles.store.reader().await?;
         let stored = artifact_rows::get(&mut reader, id).await?;
@@ -153,7 +154,7 @@ impl Society {
         }))
     }
 
-    /// The bytes of an artifact. Fails where they are missing or damaged.
+    /// Returns an artifact with its bytes. Fails if the bytes are missing or damaged.
     pub async fn artifact_content(&self, id: &ArtifactId) -> Result<Option<Content>, Error> {
         let mut reader = self.handles.store.reader().await?;
         let stored = artifact_rows::get(&mut reader, id).await?;
@@ -164,18 +165,18 @@ impl Society {
         Ok(Some(Content { artifact: artifacts::shown(stored), hash, file }))
     }
 
-    /// What was spent.
+    /// Returns the usage that matches a filter.
     pub async fn usage(&self, filter: &UsageFilter) -> Result<UsageView, Error> {
         let mut moment = self.handles.store.moment().await?;
         readings::usage::view(&mut moment, filter).await
     }
 
-    /// A page of events after a number, oldest first.
+    /// Returns a page of events after a number, oldest first.
     pub async fn events_after(&self, seq: i64, limit: u32, filter: &EventFilter) -> Result<EventPage, Error> {
         self.events_beside(Side::After(seq), limit, filter).await
     }
 
-    /// The events that lie just before a number, oldest first.
+    /// Returns the page of events just before a number, oldest first.
     pub async fn events_before(
         &self,
         seq: i64,
@@ -190,12 +191,12 @@ impl Society {
         readings::events::list(&mut moment, side, filter, limit.clamp(1, MAX_PAGE)).await
     }
 
-    /// What stands in the way of writing now, if anything does. Finding out takes a write.
+    /// Returns why the database cannot be written to now, or `None` if it can. It finds out by writing.
     pub async fn trouble(&self) -> Option<String> {
         facts::touch(&self.handles.store).await.err().map(|error| error.to_string())
     }
 
-    /// How much there is of everything, and whether the data can be written to now.
+    /// Counts everything in the database, and checks whether it can be written to now.
     pub async fn data_facts(&self) -> Result<DataFacts, Error> {
         let trouble = self.trouble().await;
         let mut moment = self.handles.store.moment().await?;
@@ -232,7 +233,7 @@ async fn detail(
     }))
 }
 
-/// What is shown of a role.
+/// Builds the view of a role.
 pub(super) async fn role_view(connection: &mut Connection, role: Role) -> Result<RoleView, Error> {
     let agents = readings::agents::live_of_role(connection, &role.id).await?;
     Ok(RoleView {
@@ -249,7 +250,7 @@ pub(super) async fn role_view(connection: &mut Connection, role: Role) -> Result
     })
 }
 
-/// Which conversation of an agent is meant.
+/// Finds the conversation of an agent that a caller means.
 pub(super) async fn conversation_of(
     connection: &mut Connection,
     agent: &AgentId,

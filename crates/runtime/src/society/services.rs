@@ -1,4 +1,4 @@
-//! Services as they are configured and as they are doing, and the configuration as a whole.
+//! The services with their current state, and the configuration.
 
 use super::Society;
 use crate::ask::{self, DirectAnswer, DirectError, Line};
@@ -17,18 +17,18 @@ use std::collections::HashMap;
 use std::path::Path;
 
 impl Society {
-    /// The services, in the order of the file.
+    /// Returns the services, in the order of the file.
     pub async fn services(&self) -> Result<Vec<ServiceView>, Error> {
         services(&self.handles).await
     }
 
-    /// One service.
+    /// Returns one service.
     pub async fn service(&self, id: &ServiceId) -> Result<Option<ServiceView>, Error> {
         Ok(self.services().await?.into_iter().find(|service| service.id == *id))
     }
 
-    /// Asks root's service once, without a society: nothing of it is stored. Where a schema is given, the answer is JSON
-    /// that fits it.
+    /// Asks root's service once, without the society; nothing is stored. If a schema is given, the answer is JSON that
+    /// fits it.
     pub async fn ask_directly(
         &self,
         lines: &[Line],
@@ -37,13 +37,13 @@ impl Society {
         ask::direct(&self.handles, lines, schema).await
     }
 
-    /// What is in force, and what is wrong with the files.
+    /// Returns the configuration in force, and the problems of its files.
     pub fn config(&self) -> ConfigView {
         let registry = &self.handles.registry;
         config(&registry.current(), registry.config_dir())
     }
 
-    /// Reads the files again, and puts in force what is valid.
+    /// Reads the configuration files again, and brings valid changes into force.
     pub async fn reload(&self) -> ConfigView {
         self.handles.registry.reload().await;
         self.config()
@@ -82,7 +82,7 @@ fn view(
         id: service.id.clone(),
         name: service.name.clone(),
         model: service.endpoint.model.clone(),
-        // The registry takes none with a user name, a password or a query in it.
+        // The registry accepts no URL with a user name, a password or a query.
         base_url: service.endpoint.base_url.clone(),
         capabilities: service.capabilities.clone(),
         capability_tags: service.capability_tags.clone(),

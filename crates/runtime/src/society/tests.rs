@@ -9,7 +9,7 @@ use crate::testing::World;
 use polity_llm::{CallError, Endpoint, Reply, Request};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A model that is not to be asked.
+/// A model that counts its calls and never answers.
 #[derive(Default)]
 struct Silent {
     asked: AtomicUsize,
@@ -26,7 +26,7 @@ impl ChatModel for Silent {
     }
 }
 
-/// The society of a world, in which nobody works: what is written stays as it was written.
+/// Returns a society on the database of a world. No agent works in it, so what the test writes stays as it is.
 fn society(world: &World) -> (Society, Arc<Silent>) {
     let model = Arc::new(Silent::default());
     let handles = world.handles(model.clone(), Vec::new());
@@ -42,7 +42,7 @@ fn society(world: &World) -> (Society, Arc<Silent>) {
     (society, model)
 }
 
-/// Whether what is given fits the schema that is published for it, and is read back as it was.
+/// Checks that the value fits the schema of its type, and that it survives a round trip through JSON.
 fn check_shape<T>(value: &T)
 where
     T: serde::Serialize + serde::de::DeserializeOwned + schemars::JsonSchema + PartialEq + std::fmt::Debug,
@@ -55,7 +55,7 @@ where
     assert_eq!(&serde_json::from_value::<T>(json).unwrap(), value);
 }
 
-/// Changes rows by hand.
+/// Runs SQL directly.
 async fn sql(world: &World, statement: String) {
     world
         .write(move |tx| {

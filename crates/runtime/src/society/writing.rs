@@ -1,4 +1,4 @@
-//! What the person writes: prompts, answers, messages to any agent; and what it stores and changes.
+//! What the person writes: prompts, answers, messages to any agent, artifacts, and changes of roles.
 
 use super::reading::role_view;
 use super::{Prompt, PromptError, Society};
@@ -29,26 +29,26 @@ use polity_view::{ArtifactView, Posted, RolePatch, RoleView};
 use serde_json::{Number, Value, json};
 use std::sync::Arc;
 
-/// What the person writes to an agent.
+/// What the person writes to an agent, before it becomes a message.
 #[derive(Clone, Debug)]
 pub struct Post {
-    /// Whom it is for: an agent's id, or the name of the role of somebody whom the person knows in that task.
+    /// The receiver: an agent's id, or the role name of an agent that the person knows in the task.
     pub to: String,
-    /// What it says: a text, or an object as agents write them.
+    /// A text, or an object with the same fields as in the payloads of agents.
     pub payload: Value,
-    /// What goes with it, beside the attachments of the payload.
+    /// Attachments in addition to those in the payload.
     pub attachments: Vec<Attachment>,
-    /// The task. Without one, what is written to root begins a new task, and what is written to another agent belongs to
-    /// the task that it was hired for.
+    /// The task. Without one, a post to root begins a new task, and a post to another agent belongs to the task that
+    /// the agent was hired for.
     pub task: Option<TaskId>,
-    /// The service that root uses, where a new task is begun.
+    /// The service that root uses, if the post begins a new task.
     pub service: Option<ServiceId>,
-    /// A key of the writer's own choice: the same again under the same key is the same message.
+    /// The idempotency key, chosen by the caller: the same post under the same key becomes only one message.
     pub key: Option<String>,
 }
 
 impl Post {
-    /// A text for somebody.
+    /// Creates a post that is only a text.
     pub fn text(to: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             to: to.into(),
@@ -61,76 +61,76 @@ impl Post {
     }
 }
 
-/// Something that goes with a message.
+/// An attachment of a post.
 #[derive(Clone, Debug)]
 pub enum Attachment {
-    /// An artifact that is there.
+    /// An artifact that is stored already.
     Stored(ArtifactId),
-    /// A file, which is stored with the message or not at all.
+    /// A file. It is stored together with the message or not at all.
     New(NewArtifact),
 }
 
-/// The longest key, in bytes.
+/// The length limit of an idempotency key, in bytes.
 pub const MAX_KEY_BYTES: usize = 255;
 
-/// Why something that the person wanted was not done. Nothing has changed then.
+/// Why a write of the person failed. Nothing has changed then.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// The rules say no.
+    /// The rules refused it.
     #[error("{message}")]
     Refused {
-        /// What they say.
+        /// The refusal of the rules.
         refusal: Box<Refusal>,
-        /// The same in words.
+        /// The refusal in words.
         message: String,
-        /// What belongs to it.
+        /// Values that belong to the refusal.
         details: Option<Value>,
     },
-    /// A field is wrong.
+    /// A field of the request is invalid.
     #[error("{0}")]
     Invalid(FieldProblem),
-    /// There is no such task, or what was said in it was removed to make room.
-    #[error("there is no task `{0}`, or what was said in it was removed to make room")]
+    /// There is no such task, or its messages were removed to make room.
+    #[error("there is no task `{0}`, or its messages were removed to make room")]
     NoTask(TaskId),
-    /// There is no such role.
+    /// There is no role with this id.
     #[error("there is no role `{0}`")]
     NoRole(RoleId),
-    /// There is no such service.
+    /// There is no service with this id.
     #[error("there is no service `{id}`; there are: {known}")]
     UnknownService {
-        /// What was asked for.
+        /// The id that the request named.
         id: ServiceId,
-        /// What there is.
+        /// The ids that exist, separated by commas.
         known: String,
     },
-    /// The key stands for something else.
+    /// The idempotency key was used for a different post.
     #[error("the idempotency key was used for another message; use a new one")]
     KeyReused,
-    /// A file is too large.
+    /// An attached file is too large.
     #[error("{filename} has {size} bytes; limits.maxArtifactBytes in app.json allows {limit}")]
     TooLarge {
-        /// The file.
+        /// The name of the file; empty if it has none.
         filename: String,
-        /// Its size.
+        /// The size of the file in bytes.
         size: u64,
-        /// The limit.
+        /// The value of `maxArtifactBytes`.
         limit: u64,
     },
-    /// A limit has stopped the task, and still would.
+    /// A limit has stopped the task, and the next model call would exceed the limit again.
     #[error("the task has reached limits.{limit} ({value}); raise it in app.json, or begin a new task")]
     Stopped {
-        /// The limit.
+        /// The name of the limit in `app.json`.
         limit: &'static str,
-        /// Its value.
+        /// The current value of the limit.
         value: Number,
     },
-    /// It could not be written.
-    #[error("failed to write it")]
+    /// The change could not be stored.
+    #[error("failed to store the change")]
     Store(#[from] Error),
 }
 
 impl WriteError {
-    /// The stable code.
+    /// Returns the stable code of the error.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Refused { refusal, .. } => refusal.code(),
@@ -143,7 +143,7 @@ impl WriteError {
         }
     }
 
-    /// What belongs to the code, where anything does.
+    /// Returns the values that belong to the code, if there are any.
     pub fn details(&self) -> Option<Value> {
         match self {
             Self::Refused { details, .. } => details.clone(),
@@ -162,9 +162,9 @@ impl WriteError {
         let texts = &snapshot.prompts.texts;
         let details = refusal.details(texts);
         let message = match &refusal {
-            // The person needs no introduction to anybody who is there.
+            // The person can write to every agent, so an unknown contact is simply one that does not exist.
             Refusal::UnknownContact { meant, .. } => {
-                format!("there is no agent `{meant}`; look at the list of agents")
+                format!("there is no agent `{meant}`; see the list of agents")
             }
             refusal => refusal.message(texts),
         };
@@ -176,11 +176,11 @@ impl WriteError {
     }
 }
 
-/// What a job in a transaction decides: the database may fail, and the rules may say no.
+/// The result of a job in a transaction: the outer error is the database's, the inner one refuses the request.
 type Verdict<T> = Result<Result<T, WriteError>, Error>;
 
 impl Society {
-    /// Begins a task with a prompt of the person. Once this returns, the prompt is not lost any more.
+    /// Begins a task with a prompt of the person. Once this returns, the prompt is stored durably.
     pub async fn prompt(&self, prompt: Prompt) -> Result<TaskId, PromptError> {
         prompt.check(&self.handles.registry.current())?;
         let post = Post {
@@ -199,13 +199,13 @@ impl Society {
         }
     }
 
-    /// Writes to any agent in the name of the person. Once this returns, the message is not lost any more. What an agent
-    /// has asked the person is answered by it, and a task that was idle goes on.
+    /// Writes to any agent as the person. Once this returns, the message is stored durably. The message answers what
+    /// the agent has asked the person, and an idle task continues.
     pub async fn write(&self, post: Post) -> Result<Posted, WriteError> {
         write(&self.handles, post).await
     }
 
-    /// Stores something in the name of the person: for a task, or to be sent later.
+    /// Stores an artifact of the person: for a task, or to be sent later.
     pub async fn put_artifact(
         &self,
         artifact: NewArtifact,
@@ -214,7 +214,7 @@ impl Society {
         put_artifact(&self.handles, artifact, task).await
     }
 
-    /// Changes a role: it counts for the next model call of its agents.
+    /// Changes a role. The changes take effect at the next model call of its agents.
     pub async fn patch_role(&self, id: &RoleId, patch: RolePatch) -> Result<RoleView, WriteError> {
         patch_role(&self.handles, id.clone(), patch).await
     }
@@ -226,16 +226,17 @@ async fn write(handles: &Arc<Handles>, post: Post) -> Result<Posted, WriteError>
         return Err(WriteError::invalid("key", "must have 1 to 255 bytes"));
     }
     if post.to.trim() == AgentId::user().as_str() {
-        return Err(WriteError::invalid("to", "is the person who writes"));
+        return Err(WriteError::invalid("to", "must not be the person who writes"));
     }
     let begins = post.task.is_none() && post.to.trim() == AgentId::root().as_str();
     if post.service.is_some() && !begins {
-        return Err(WriteError::invalid("service", "is chosen where a new task is begun"));
+        return Err(WriteError::invalid("service", "can be chosen only for a new task"));
     }
-    // What is attached need not be named, and is enough to say.
+    // Attachments alone are enough for a message, even if no text names them.
     let parse = if post.attachments.is_empty() { Payload::parse } else { Payload::parse_accompanied };
     let parsed = match &post.payload {
-        // What a person writes is text, whatever it looks like; only a model that writes JSON means an object.
+        // A text of the person stays text, even if it looks like JSON. Only a model means an object when it writes
+        // JSON.
         Value::String(text) if !is_blank(text) => Ok((Payload::text(text), Vec::new())),
         payload => parse(payload),
     };
@@ -243,7 +244,7 @@ async fn write(handles: &Arc<Handles>, post: Post) -> Result<Posted, WriteError>
         parsed.map_err(|problems| WriteError::refused(invalid_message(problems), &snapshot))?;
     let key = post.key.clone().map(|key| (key, fingerprint(&post, &payload)));
     if let Some(key) = &key {
-        // Whoever tries again is told that it was taken, though the service may have gone since, or a limit been lowered.
+        // A retry returns the accepted message, even if the service has been removed or a limit lowered since.
         let mut moment = handles.store.moment().await?;
         if let Some(before) = written_before(&mut moment, key).await? {
             return before;
@@ -254,7 +255,7 @@ async fn write(handles: &Arc<Handles>, post: Post) -> Result<Posted, WriteError>
     }
     let mut prepared = Vec::new();
     for (id, artifact) in bytes_in(&mut payload) {
-        // It is shown like any other attachment; the text names it where it stood.
+        // The person sees it like any other attachment. The text contains its reference in place of the bytes.
         prepared.push(prepare_bounded(handles, &snapshot, artifact, id.clone()).await?);
         payload.attachments.push(id);
     }
@@ -277,8 +278,7 @@ async fn write(handles: &Arc<Handles>, post: Post) -> Result<Posted, WriteError>
     written
 }
 
-/// The payload as it was written; one that consists of attachments alone says so.
-/// A fault of the payload as a whole is one of the field that it came in.
+/// Builds the refusal of an invalid payload. A fault of the whole payload is reported for the field `payload`.
 fn invalid_message(problems: Vec<FieldProblem>) -> Refusal {
     let named = |problem: FieldProblem| {
         if problem.field.is_empty() { problem.inside("payload") } else { problem }
@@ -286,8 +286,9 @@ fn invalid_message(problems: Vec<FieldProblem>) -> Refusal {
     Refusal::InvalidMessage(problems.into_iter().map(named).collect())
 }
 
-/// The files that a person has written into a message as a text, which names them then. A message is a text of the
-/// society, and goes to models as one; a text that the person wants kept byte for byte is sent as a file.
+/// Takes encoded files out of the texts of a message, and puts references in their place.
+///
+/// A message goes to models as text. A person who wants a text kept byte for byte can send it as a file.
 fn bytes_in(payload: &mut Payload) -> Vec<(ArtifactId, NewArtifact)> {
     let mut found = Vec::new();
     inline::replace_in_object(&mut payload.fields, &mut |written| {
@@ -309,7 +310,7 @@ async fn prepare_bounded(
     if size > limit {
         return Err(WriteError::TooLarge { filename: new.filename.unwrap_or_default(), size, limit });
     }
-    // Bytes come before their row, which would be refused.
+    // Blobs are written before their rows, so a read-only society must refuse here.
     handles.store.check_writable()?;
     let prepared = prepare(&handles.blobs, new, id, polity_store::now()).await;
     prepared.map_err(|error| WriteError::Store(Error::Blob(error)))
@@ -323,7 +324,7 @@ fn check_service(id: &ServiceId, snapshot: &Snapshot) -> Result<(), WriteError> 
     Err(WriteError::UnknownService { id: id.clone(), known: known.collect::<Vec<_>>().join(", ") })
 }
 
-/// The hash of all that makes two messages the same. The order of an object's fields does not.
+/// Returns a hash over everything that makes two posts the same. The order of an object's fields does not matter.
 fn fingerprint(post: &Post, said: &Payload) -> String {
     let attached: Vec<Value> = post
         .attachments
@@ -352,22 +353,22 @@ fn fingerprint(post: &Post, said: &Payload) -> String {
     BlobHash::of(all.to_string().as_bytes()).as_str().to_owned()
 }
 
-/// A message of the person on its way into the database.
+/// A post of the person on its way into the database.
 struct Writing {
     handles: Arc<Handles>,
     snapshot: Arc<Snapshot>,
     payload: Payload,
     prepared: Vec<Prepared>,
-    /// Whether it begins a task.
+    /// Whether the post begins a task.
     begins: bool,
-    /// The key, and the hash of the content.
+    /// The idempotency key, and the hash of the content.
     key: Option<(String, String)>,
     post: Post,
 }
 
 impl Writing {
     async fn run(mut self, tx: &mut Tx) -> Verdict<Posted> {
-        // Again, because the same may have been written meanwhile.
+        // Check again, because the same post may have been written meanwhile.
         if let Some(key) = &self.key
             && let Some(before) = written_before(&mut tx.connection, key).await?
         {
@@ -376,7 +377,7 @@ impl Writing {
         let savepoint = tx.savepoint("post").await?;
         let posted = self.post(tx).await?;
         if posted.is_err() {
-            // What is refused begins no task, and makes nobody a contact.
+            // A refused post begins no task, and adds no contact.
             tx.undo(&savepoint).await?;
         }
         tx.release(savepoint).await?;
@@ -393,7 +394,7 @@ impl Writing {
             tools::store(tx, &user, stored).await?;
         }
         for artifact in door::mentioned(&self.payload) {
-            // The person may open all that is there.
+            // The person may open every artifact.
             if artifacts::get(&mut tx.connection, &artifact).await?.is_some() {
                 artifacts::grant(&mut tx.connection, &user.agent, &artifact).await?;
                 artifacts::adopt(&mut tx.connection, &artifact, &task).await?;
@@ -419,7 +420,7 @@ impl Writing {
         Ok(Ok(Posted { id, task, state: MessageState::Queued, to, duplicate: false }))
     }
 
-    /// In which task it is written, and to whom, where that is known before the door looks.
+    /// Determines the task, and the receiver if it is known before the door looks.
     async fn destination(&self, tx: &mut Tx) -> Verdict<(TaskId, Option<AgentId>)> {
         if self.begins {
             let task = mint::task();
@@ -448,7 +449,7 @@ impl Writing {
         Ok(Ok((task, row.map(|row| row.id))))
     }
 
-    /// Nobody is called so.
+    /// Builds the error for a receiver that does not exist.
     async fn unknown(&self, tx: &mut Tx, meant: &AgentId) -> Result<WriteError, Error> {
         let everywhere = Conversation { agent: AgentId::user(), task: TaskId::new(NO_TASK) };
         let known = door::known_parties(&mut tx.connection, &self.snapshot.catalogue, &everywhere).await?;
@@ -458,16 +459,17 @@ impl Writing {
         Ok(WriteError::refused(refusal, &self.snapshot))
     }
 
-    /// The limit that has stopped a task, where the next call would pass it still. It may have been raised.
+    /// Returns the limit that has stopped a task, if the next call would exceed it again. The limit may have been
+    /// raised meanwhile.
     async fn still_stopped(&self, tx: &mut Tx, task: &TaskId) -> Result<Option<Reached>, Error> {
         let Some(name) = tasks::stopped_by(&mut tx.connection, task).await? else { return Ok(None) };
         let spent = usage::of_task(&mut tx.connection, task).await?;
-        // The next call is about as long as the last.
+        // The next call probably needs as many tokens as the last one.
         let root = Conversation { agent: AgentId::root(), task: task.clone() };
         let tokens = usage::in_context(&mut tx.connection, &root).await?.unwrap_or_default();
         let chosen = tasks::service(&mut tx.connection, task).await?;
         let need = budget::need(tokens, self.snapshot.catalogue.service_for(chosen.as_ref()));
-        // Where somebody works for it now, the time that is written is behind.
+        // While an agent works for the task, the stored time lags behind.
         let worked = match self.handles.budgets.worked(task) {
             Some(worked) => worked,
             None => tasks::worked(&mut tx.connection, task).await?,
@@ -476,8 +478,8 @@ impl Writing {
     }
 }
 
-/// What came of what was written before under a key; nothing where nothing was. `key` is the key, and the hash of the
-/// content.
+/// Returns the message that a post with this key became, or an error if the post was different; `None` for a new key.
+/// The argument is the key and the hash of the content.
 async fn written_before(
     connection: &mut Connection,
     (key, content): &(String, String),
@@ -559,7 +561,7 @@ async fn patch_role(handles: &Handles, id: RoleId, patch: RolePatch) -> Result<R
     patched.await?
 }
 
-/// Puts a new value in the place of an old one; says whether it is another.
+/// Replaces a value if a new one is given. Returns whether it differs.
 fn put<T: PartialEq>(old: &mut T, new: Option<T>) -> bool {
     match new {
         Some(new) if new != *old => {
@@ -576,7 +578,7 @@ fn check_patch(patch: &RolePatch, snapshot: &Snapshot) -> Result<(), WriteError>
     }
     let texts = json!({"prompt": patch.prompt, "interfaceSpec": patch.interface_spec});
     if inline::holds_bytes(&texts) {
-        let rule = "a file, as base64 or in hexadecimal, is not stored in the text of a role; send it with a message";
+        let rule = "must not contain a file as base64 or hexadecimal digits; send the file with a message";
         return Err(WriteError::invalid("prompt", rule));
     }
     let empty = |names: &Vec<String>| names.iter().any(|name| name.trim().is_empty());

@@ -18,20 +18,20 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// What one agent's model does when it is asked; the last one is repeated.
+/// What an agent's model does when it is called. The last entry is repeated.
 #[derive(Clone, Debug)]
 enum Say {
-    /// It closes the turn; says nothing where the text is empty.
+    /// It closes the turn with this text; if it is empty, without a text.
     Text(&'static str),
     /// It calls a tool.
     Call(&'static str, Value),
-    /// It says nothing until it is dropped.
+    /// It never answers, and waits until the call is dropped.
     Hang,
-    /// It breaks down.
+    /// It panics.
     Panic,
 }
 
-/// A model that plays each agent, by the name of its role.
+/// A model that plays all agents, by role name.
 #[derive(Default)]
 struct Cast {
     says: Mutex<BTreeMap<String, Vec<Say>>>,
@@ -53,7 +53,7 @@ impl Cast {
         self.says.lock().unwrap().insert(role.to_owned(), says.to_vec());
     }
 
-    /// Waits until so many calls hang.
+    /// Waits until this many calls hang.
     async fn hang(&self, calls: usize) {
         self.until(|| self.hanging.load(Ordering::SeqCst) == calls).await;
     }
@@ -64,8 +64,8 @@ impl Cast {
             if condition() {
                 return;
             }
-            // The bound is for defects alone: nothing in these tests takes seconds.
-            tokio::time::timeout(Duration::from_secs(60), changed).await.expect("nothing changes any more");
+            // Only a defect reaches this limit: nothing in these tests takes seconds.
+            tokio::time::timeout(Duration::from_secs(60), changed).await.expect("the state changes");
         }
     }
 
@@ -74,7 +74,7 @@ impl Cast {
     }
 }
 
-/// Counts down when what hung is dropped.
+/// Counts down when a hanging call is dropped.
 struct Hanging<'a>(&'a Cast);
 
 impl Drop for Hanging<'_> {
@@ -124,7 +124,7 @@ impl ChatModel for Cast {
     }
 }
 
-/// Every call is answered before anybody else speaks.
+/// Checks that all tool calls are answered before the next message.
 fn check_calls(request: &Request) {
     let mut pending: BTreeSet<&str> = BTreeSet::new();
     for message in &request.messages {
@@ -141,11 +141,11 @@ fn check_calls(request: &Request) {
     assert!(pending.is_empty());
 }
 
-/// A society at work.
+/// A running society.
 struct Running {
     world: World,
     handles: Arc<Handles>,
-    /// The last event that was looked at.
+    /// The last event that was read.
     seen: i64,
     stop: CancellationToken,
     supervisor: JoinHandle<()>,
@@ -156,7 +156,7 @@ fn start(mut world: World, cast: &Arc<Cast>, outside: Vec<OutsideTool>) -> Runni
     let stop = CancellationToken::new();
     let (broken, _) = watch::channel(None);
     let (unheard, unused) = mpsc::unbounded_channel();
-    // A channel that is closed would end the supervisor of the next start.
+    // If the channel were closed, the supervisor would end at the next start.
     std::mem::forget(unheard);
     let bells = std::mem::replace(&mut world.signals.bells, unused);
     let ended = CancellationToken::new();
@@ -166,7 +166,7 @@ fn start(mut world: World, cast: &Arc<Cast>, outside: Vec<OutsideTool>) -> Runni
 }
 
 impl Running {
-    /// Waits until the task is idle the next time.
+    /// Waits until the task becomes idle.
     async fn idle(&mut self) -> Outcome {
         loop {
             let mut reader = self.world.store.reader().await.unwrap();
@@ -185,7 +185,7 @@ impl Running {
         }
     }
 
-    /// What has happened so far is not waited for: the task was empty, and may have been found idle.
+    /// Skips the events so far. The task was empty, and may already have become idle.
     async fn skip(&mut self) {
         let mut reader = self.world.store.reader().await.unwrap();
         if let Some(last) = crate::testing::events_after(&mut reader, self.seen).await.last() {
@@ -212,7 +212,7 @@ impl Running {
     }
 }
 
-/// A world in which root has asked a reader for something and waits.
+/// Creates a world in which root has asked a reader for something and waits.
 async fn with_reader() -> (World, String) {
     let world = World::new().await;
     world.say("user", "root", json!("go")).await;
@@ -232,7 +232,7 @@ async fn a_pause_drops_a_model_call_and_what_was_dropped_is_done_again() {
     assert_eq!(society.pause(Target::Everybody).await, [AgentId::root()]);
     cast.hang(0).await;
     assert_eq!(society.pause(Target::Everybody).await, []);
-    // What is asked meanwhile waits.
+    // A message that comes meanwhile waits.
     society.world.say("user", "root", json!("more")).await;
     assert_eq!(cast.times_asked("root"), 1);
     assert_eq!(society.world.query("SELECT state FROM tasks").await, ["open"]);
@@ -286,7 +286,7 @@ async fn a_subtree_is_paused_with_all_below_it_and_the_others_go_on() {
     society.end().await;
 }
 
-/// An agent that hires another at each answer.
+/// Creates an agent that hires another one with each answer.
 async fn spawner() -> (World, Say) {
     let world = World::new().await;
     world.say("user", "root", json!("go")).await;
@@ -345,7 +345,7 @@ async fn when_everything_is_stopped_the_task_is_over_and_nobody_is_nudged() {
     assert_eq!(society.stop_work(Target::Everybody).await.len(), 2);
     cast.hang(0).await;
     assert_eq!(society.idle().await, Outcome::Unanswered);
-    // A new word of the person begins anew, and every call in the history is answered.
+    // A new message of the person starts the work again, and every call in the history has an answer.
     cast.play("root", &[Say::Text("here I am")]);
     society.world.say("user", "root", json!("go on")).await;
     cast.until(|| cast.times_asked("root") == 2).await;
@@ -379,7 +379,7 @@ async fn what_was_stopped_is_not_answered_by_what_is_said_later() {
     society.resume(Target::Everybody).await;
     society.world.say("user", "root", json!("second")).await;
     assert_eq!(society.idle().await, Outcome::Answered);
-    assert_eq!(cast.times_asked("root"), 1, "nobody is reminded of the first");
+    assert_eq!(cast.times_asked("root"), 1, "root is not reminded of the first request");
     let world = society.end().await;
     let answered = "SELECT id FROM messages WHERE answered_by IS NOT NULL";
     assert_eq!(world.query(answered).await, ["m000000002"]);
@@ -390,8 +390,8 @@ async fn what_came_in_the_same_commit_as_a_stop_is_heard() {
     let world = World::new().await;
     let cast = Cast::of(&[("root", &[Say::Text("done")])]);
     let mut society = start(world, &cast, Vec::new());
-    // What the bells say when somebody writes, root is stopped, and somebody writes again, all in one commit: the second
-    // message rings no bell of its own.
+    // These are the bells if one commit contains a message, a stop of root, and a second message: the second message
+    // rings no bell of its own.
     society.world.say("user", "root", json!("first")).await;
     society.idle().await;
     let root = society.world.of("root");
@@ -428,10 +428,10 @@ async fn a_limit_counts_though_the_person_has_stopped_root() {
         world.write(move |tx| Box::pin(async move { tasks::stop(tx, &task, by).await })).await
     };
     assert!(stop(tasks::STOPPED_BY_USER).await);
-    assert!(stop("maxCostPerTask").await, "it is told");
+    assert!(stop("maxCostPerTask").await, "the limit is noted");
     assert!(!stop("maxTokensPerTask").await, "once");
     assert!(!stop(tasks::STOPPED_BY_USER).await);
-    // Letting agents go on takes nothing of that back.
+    // Resuming agents does not undo the stop.
     let resumed = task.clone();
     world.write(move |tx| Box::pin(async move { tasks::wake(tx, &resumed).await })).await;
     assert_eq!(world.query("SELECT stopped_by FROM tasks").await, ["maxCostPerTask"]);
@@ -518,7 +518,7 @@ async fn an_agent_whose_turns_fail_again_and_again_is_parked_until_it_is_resumed
     let told = society.world.query("SELECT body FROM messages WHERE receiver = 'user' ORDER BY seq").await;
     let parked = told.iter().filter(|body| body.contains("\"parked\"")).count();
     assert_eq!((told.len(), parked), (5, 1));
-    // What comes now waits, and costs nothing.
+    // A message that comes now waits and costs nothing.
     let asked = cast.times_asked("root");
     society.world.say("user", "root", json!("and now?")).await;
     society.idle().await;
@@ -526,7 +526,7 @@ async fn an_agent_whose_turns_fail_again_and_again_is_parked_until_it_is_resumed
     cast.play("root", &[Say::Text(""), Say::Text(""), Say::Text("now")]);
     society.resume(Target::Everybody).await;
     society.idle().await;
-    // What failed before it was resumed counts no more.
+    // Failures before the resumption do not count.
     assert_eq!(society.world.query("SELECT agent FROM holds").await, [""; 0]);
     society.world.say("user", "root", json!("again")).await;
     assert_eq!(society.idle().await, Outcome::Answered);
@@ -551,10 +551,10 @@ async fn a_panic_in_one_agent_touches_no_other() {
     assert_eq!(world.query(&turns).await, [format!("{reader} failed"), format!("{writer} done")]);
     let told = world.query("SELECT body FROM messages WHERE receiver = 'root' AND sender = 'system'").await;
     assert!(told.len() == 1 && told[0].contains("a defect of polity"), "{told:?}");
-    assert_eq!(cast.times_asked("reader"), 3, "it was tried again, and then given up");
+    assert_eq!(cast.times_asked("reader"), 3, "two retries, then the turn failed");
 }
 
-/// What may happen to a society from outside.
+/// An action from outside.
 #[derive(Clone, Debug)]
 enum Act {
     Pause(usize),
@@ -584,8 +584,8 @@ fn target(which: usize, reader: &str) -> Target {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// However the person steps in, the society comes to rest once everybody may work, no turn stays open, no message is left
-    /// in between, and every request that a model sees answers each of its calls.
+    /// However the person acts, the society comes to rest once all agents may work. No turn stays open, no message
+    /// stays in a turn, and in every request to a model each tool call has its answer.
     #[test]
     fn the_state_stays_whole_however_it_is_steered(acts in proptest::collection::vec((act(), 0usize..6), 1..12)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -615,7 +615,7 @@ proptest! {
             let mut events = society.world.signals.events.clone();
             while !society.world.query(left).await.is_empty() {
                 let changed = tokio::time::timeout(Duration::from_secs(60), events.changed()).await;
-                assert!(changed.is_ok(), "it does not come to rest: {:?}", society.world.query(left).await);
+                assert!(changed.is_ok(), "the society does not come to rest: {:?}", society.world.query(left).await);
             }
             society.end().await;
         });

@@ -6,7 +6,7 @@ use polity_view::Outcome;
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A model that answers in text, and counts how often.
+/// A model that answers in text, and counts its calls.
 #[derive(Default)]
 struct Answers {
     asked: AtomicUsize,
@@ -23,7 +23,7 @@ impl ChatModel for Answers {
     }
 }
 
-/// Runs the society of a world until its tasks are idle; says how each stands, and how often a model was asked.
+/// Runs a world's society until its tasks are idle. Returns their outcomes, and how often the model was asked.
 async fn run_until_idle(mut world: World, tasks: &[&str]) -> (World, Vec<Outcome>, usize) {
     let model = Arc::new(Answers::default());
     let handles = world.handles(model.clone(), Vec::new());
@@ -121,7 +121,7 @@ async fn what_was_said_before_a_prompt_is_no_answer_to_it_and_what_is_said_after
     world.say("root", "user", json!("about the first")).await;
     assert!(!unanswered().await);
     world.say("user", "root", json!("second")).await;
-    // Taken into the turn that has said something before.
+    // The second prompt joins the turn that has already said something.
     let take = "UPDATE messages SET state = 'in_turn', turn = 1 WHERE state = 'queued' AND receiver = 'root'";
     world
         .write(move |tx| {

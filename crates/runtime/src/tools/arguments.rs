@@ -1,4 +1,5 @@
-//! What each tool takes. The schemas that models see are made from these types, and the same types read what they send.
+//! The arguments of each tool. The schemas that models see are generated from these types, and the same types read the
+//! arguments that models send.
 
 mod reading;
 mod types;
@@ -20,7 +21,7 @@ use reading::{Argument, Reader};
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value};
 
-/// Declares the tools: name, the group a role can leave out, and the arguments by name.
+/// Declares the tools: the name, the group (which a role can leave out), and the arguments with their names.
 macro_rules! tools {
     ($($name:literal => $variant:ident, $group:expr, { $($field:ident: $type:ty = $key:literal,)* })*) => {
         /// The names of the tools, in the order in which models see them.
@@ -31,7 +32,7 @@ macro_rules! tools {
             pub(super) struct $variant { $(pub(super) $field: $type,)* }
 
             impl $variant {
-                /// Takes every argument before it gives up, so that every fault is found.
+                /// Takes all arguments before it fails, so that the refusal names every fault.
                 fn read(reader: &mut Reader<'_>) -> Option<Self> {
                     let _ = &reader;
                     $(let $field = reader.take::<$type>($key);)*
@@ -40,10 +41,10 @@ macro_rules! tools {
             }
         )*
 
-        /// A call whose arguments were understood.
+        /// A call whose arguments were read without a fault.
         pub(super) enum Call { $($variant($variant)),* }
 
-        /// The names of a tool's arguments; `None` where there is no such tool.
+        /// Returns the names of a tool's arguments, or `None` if there is no such tool.
         fn arguments_of(tool: &str) -> Option<&'static [&'static str]> {
             match tool {
                 $($name => Some(&[$($key),*]),)*
@@ -58,7 +59,7 @@ macro_rules! tools {
             }
         }
 
-        /// The schema of each tool, with the group it belongs to; `None` is always there.
+        /// Returns the schema of each tool, with its group. A tool without a group is always offered.
         pub(super) fn schemas(generator: &mut SchemaGenerator) -> Vec<(&'static str, Option<ToolGroup>, Schema)> {
             vec![$(($name, $group, reading::object(vec![
                 $(($key, <$type as Argument>::REQUIRED, <$type as Argument>::schema(generator)),)*
@@ -124,17 +125,17 @@ tools! {
     }
 }
 
-/// What became of the arguments of a call.
+/// The result of reading the arguments of a call.
 pub(super) struct Parsed {
-    /// The call, or all that is wrong with it.
+    /// The call, or the refusal with all its faults.
     pub(super) call: Result<Call, Refusal>,
-    /// The arguments that were not understood, by their paths.
+    /// The paths of the arguments that were not understood.
     pub(super) ignored: Vec<String>,
-    /// The arguments that were understood under another word.
+    /// Notes about arguments that were understood although the model used other words for them.
     pub(super) understood: Vec<String>,
 }
 
-/// Other words for arguments, by tool. Each is taken only where the argument itself is missing.
+/// Other words for arguments, by tool. A synonym counts only if the argument itself is missing.
 fn synonyms_of(tool: &str) -> &'static [(&'static str, &'static str)] {
     match tool {
         "create_role" => &[
@@ -167,8 +168,7 @@ fn synonyms_of(tool: &str) -> &'static [(&'static str, &'static str)] {
 }
 
 impl Call {
-    /// Reads a call, or says everything that is wrong with it. A service that is named must be one of the catalogue,
-    /// where one is given.
+    /// Reads a call, or returns all its faults. If a catalogue is given, a named service must be in it.
     pub(super) fn parse(call: &ToolCall, catalogue: Option<&Catalogue>) -> Parsed {
         let refused = |refusal| Parsed { call: Err(refusal), ignored: Vec::new(), understood: Vec::new() };
         let Some(names) = arguments_of(&call.name) else {
@@ -176,7 +176,7 @@ impl Call {
         };
         let object = match &call.arguments {
             Arguments::Object(object) => object.clone(),
-            // The text is quoted, so that the model sees what it wrote; but for bytes that it may have written down.
+            // The refusal quotes the text, so that the model sees what it wrote. Encoded bytes in it are left out.
             Arguments::Malformed(text) => {
                 let quoted: String = text.chars().take(500).collect();
                 let problem = inline::leave_out(&format!("not a JSON object: {quoted}"));
@@ -204,7 +204,7 @@ impl Call {
         let call = match (refusal, read) {
             (Some(refusal), _) => Err(refusal),
             (None, Some(read)) => Ok(read),
-            // Cannot happen: what could not be read has a fault.
+            // Cannot happen: whatever could not be read has a fault.
             (None, None) => Err(Refusal::InvalidArguments(Vec::new())),
         };
         Parsed { call, ignored, understood }
@@ -212,8 +212,8 @@ impl Call {
 }
 
 impl CreateRole {
-    /// Reads a role that stands within another call: the role, else all that is wrong with it, and what was not
-    /// understood.
+    /// Reads a role inside another call. Returns the role if it has no faults, all its faults, and the arguments that
+    /// were not understood.
     fn within(
         object: Map<String, Value>,
         catalogue: Option<&Catalogue>,
@@ -225,7 +225,7 @@ impl CreateRole {
         let (refusal, ignored) = reader.finish();
         let problems = match refusal {
             Some(Refusal::InvalidArguments(problems)) => problems,
-            // Its arguments are neither a brief nor a message.
+            // A role contains neither a brief nor a message, so there is no other refusal.
             Some(_) | None => Vec::new(),
         };
         (role.filter(|_| problems.is_empty()), problems, ignored)

@@ -1,6 +1,6 @@
 //! `put_artifact`, `get_artifact`, `list_artifacts`.
 //!
-//! Bytes are on disk before the transaction that writes their row begins: [`incoming`] says what to put there.
+//! Bytes are written to the disk before the transaction for their row begins; [`incoming`] returns these bytes.
 
 use super::arguments::{Call, Encoding, GetArtifact, Meta, PutArtifact};
 use super::{Context, Done, Ran};
@@ -20,33 +20,33 @@ use polity_store::{Conversation, Error, Tx, agents, artifacts, events, notes};
 use polity_view::Event;
 use serde_json::{Map, Value, json};
 
-/// How many artifacts `list_artifacts` shows, the newest first.
+/// The most artifacts that `list_artifacts` shows, newest first.
 const LIST_LIMIT: u32 = 200;
 
-/// The name of the tool that stores something.
+/// The name of the tool that stores an artifact.
 pub(crate) const PUT_ARTIFACT: &str = "put_artifact";
 
-/// Its argument that is stored.
+/// The argument of `put_artifact` that holds the content.
 pub(crate) const CONTENT: &str = "content";
 
-/// What a `put_artifact` call brings.
+/// The content of a `put_artifact` call.
 pub(crate) enum Incoming {
-    /// Text, which stays in the call as it is.
+    /// Text, which the record of the call keeps unchanged.
     Text(NewArtifact),
-    /// Bytes, which the record must not hold: a reference takes their place there.
+    /// Bytes, which records must not contain. The record gets a reference instead.
     Bytes(NewArtifact),
-    /// A reference to what is stored already.
+    /// A reference to an artifact that is stored already.
     Reference,
 }
 
-/// What a call wants stored, or why it cannot be. `None` for other tools.
+/// Returns what a call wants to store, or its refusal; `None` for calls of other tools.
 pub(crate) fn incoming(call: &ToolCall, limits: &Limits) -> Option<Result<Incoming, Refusal>> {
     if call.name != PUT_ARTIFACT {
         return None;
     }
     Some(match Call::parse(call, None).call {
         Ok(Call::PutArtifact(arguments)) => read(arguments, limits),
-        // Cannot happen: the name says which arguments were read.
+        // Cannot happen: the name determines which arguments were read.
         Ok(_) => return None,
         Err(refusal) => Err(refusal),
     })
@@ -67,7 +67,7 @@ fn read(arguments: PutArtifact, limits: &Limits) -> Result<Incoming, Refusal> {
         }
         (Some(Encoding::Base64), _) => return Err(invalid(Fault::NotA("a string where encoding is base64"))),
         (None, Value::String(text)) if is_reference(text) => return Ok(Incoming::Reference),
-        // Models forget to say what they have written.
+        // Models forget to tell that they wrote encoded bytes.
         (None, Value::String(text)) => inline::nothing_but_bytes(text),
         (None | Some(Encoding::Utf8), _) => None,
     };
@@ -96,13 +96,13 @@ fn read(arguments: PutArtifact, limits: &Limits) -> Result<Incoming, Refusal> {
     Ok(if encoded { Incoming::Bytes(artifact) } else { Incoming::Text(artifact) })
 }
 
-/// Whether a text is a reference and nothing else.
+/// Returns whether a text is a reference and nothing else.
 fn is_reference(text: &str) -> bool {
     let text = text.trim();
     ArtifactId::all_in(text).first().is_some_and(|id| id.reference() == text)
 }
 
-/// Writes the row of an artifact whose bytes are on disk. Its owner and all above it may open it.
+/// Writes the row of an artifact whose bytes are on disk, and grants access to its owner and the owner's ancestors.
 pub(crate) async fn store(tx: &mut Tx, owner: &Conversation, prepared: Prepared) -> Result<(), Error> {
     let Prepared { artifact, blob } = prepared;
     let event = Event::ArtifactStored {
@@ -149,7 +149,7 @@ pub(super) async fn put(
         }
         return Ok(Ok(Done::json(shown)));
     }
-    // Nothing was put on disk for this call, so what it holds is a reference.
+    // No bytes were stored for this call, so its content is a reference.
     let reference = arguments.content.0.as_str().unwrap_or_default();
     Ok(open(tx, context, reference).await?.map(|artifact| Done::json(show(&artifact))))
 }
@@ -164,7 +164,7 @@ pub(super) async fn get(tx: &mut Tx, context: &Context<'_>, arguments: &GetArtif
     Ok(Ok(Done { result, refused: None, record: None }))
 }
 
-/// What the caller may open under a reference. What it may not open does not exist for it.
+/// Returns the artifact with this reference. One that the caller may not open is reported as not found.
 async fn open(
     tx: &mut Tx,
     context: &Context<'_>,

@@ -14,7 +14,7 @@ use polity_store::{Conversation, Error, Tx, agents, messages, turns};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// How many entries `compress_context` keeps where it is not told.
+/// How many entries `compress_context` keeps by default.
 const KEEP_RECENT: u64 = 6;
 
 pub(super) async fn send_message(
@@ -31,7 +31,8 @@ pub(super) async fn send_message(
     let mut sent = Vec::new();
     let mut refused = Vec::new();
     for to in arguments.to.0 {
-        // The same agent may be named by its id and by its role; a name that is refused stands for itself.
+        // The model may name the same agent by id and by role, so receivers are compared by id. A name that finds no
+        // contact is compared as it is written.
         let known = contact::find(&contacts, &to).ok().flatten();
         let receiver = known.map_or(to.as_str(), |known| known.party.id.as_str());
         if !receivers.insert(receiver.to_owned()) {
@@ -54,7 +55,7 @@ pub(super) async fn send_message(
             Err(refusal) => refused.push((to, refusal)),
         }
     }
-    // All refused is a refusal; where there were several receivers, the first says why.
+    // If every receiver was refused, the call is refused, for the first receiver's reason.
     if sent.is_empty() && !refused.is_empty() {
         let (_, first) = refused.swap_remove(0);
         return Ok(Err(first));
@@ -72,7 +73,8 @@ pub(super) async fn send_message(
     Ok(Ok(Done::json(result).naming(ignored)))
 }
 
-/// The person is not told the same twice in a turn. Gives what was sent before.
+/// Returns the message with the same payload that the caller has sent to the person in this turn, if there is one. The
+/// person is not told the same thing twice in a turn.
 async fn said_in_this_turn(
     tx: &mut Tx,
     context: &Context<'_>,
@@ -98,7 +100,7 @@ fn show(contact: &KnownParty) -> Value {
         "roleName": party.role_name,
         "source": contact.source,
     });
-    // Those who were there from the beginning are known since no time that means anything.
+    // Contacts that exist from the beginning have the time 0, which would mean nothing to a model.
     if contact.since > 0
         && let Ok(since) = jiff::Timestamp::from_millisecond(contact.since)
     {
@@ -119,7 +121,8 @@ fn show(contact: &KnownParty) -> Value {
     shown
 }
 
-/// Those among the caller's contacts that can; else whether there are others, and which contact knows one.
+/// Returns the contacts of the caller that have a capability. Also returns whether others have it, and which contacts
+/// know one of those.
 pub(super) async fn find_capable(
     tx: &mut Tx,
     context: &Context<'_>,
@@ -163,7 +166,7 @@ pub(super) async fn find_capable(
     )))
 }
 
-/// The summary takes the place of what came before it; the record says from where on the history stays as it was.
+/// Builds the record of a summary. It determines from which entry on the history stays unchanged.
 pub(super) fn compress(arguments: CompressContext) -> Done {
     let keep_recent = arguments.keep_recent_count.unwrap_or(KEEP_RECENT);
     let record = Record::Compacted { summary: arguments.summary.0, keep_recent, keeps: Keeps::Turn };

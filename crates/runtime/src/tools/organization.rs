@@ -31,7 +31,7 @@ pub(super) async fn create_role(
     Ok(Ok(Done::json(shown)))
 }
 
-/// Makes a role, or finds the one of that name; and says what the caller is told of it.
+/// Creates a role, or finds the caller's role with that name. Also returns what the caller is told about it.
 async fn make_role(
     tx: &mut Tx,
     context: &Context<'_>,
@@ -63,7 +63,7 @@ async fn make_role(
     Ok((role, shown))
 }
 
-/// Says what is required of a role and its service has not, and what there is to require.
+/// Adds the required capabilities that the service of a role lacks, and those that other services offer.
 fn show_unmet(shown: &mut Value, role: &Role, required: &[String], context: &Context<'_>) {
     let catalogue = &context.snapshot.catalogue;
     let service = catalogue.service_for(Some(&role.service));
@@ -104,7 +104,7 @@ pub(super) async fn find_role(
     Ok(Ok(Done::json(shown)))
 }
 
-/// The role that the caller means, if it may hire into it.
+/// Returns the role with this id or name, if the caller may hire into it.
 async fn role_of(
     tx: &mut Tx,
     context: &Context<'_>,
@@ -115,7 +115,7 @@ async fn role_of(
     Ok(rules::find_role(usable, &caller.agent, meant))
 }
 
-/// An agent that was hired, and what the caller is told of it.
+/// A hired agent, and what the caller is told about it.
 struct Hired {
     id: AgentId,
     shown: Value,
@@ -173,7 +173,7 @@ pub(super) async fn spawn(tx: &mut Tx, context: &Context<'_>, arguments: SpawnAg
     Ok(hired.map(|hired| Done::json(hired.shown)))
 }
 
-/// Both in one step: where the message is refused, nobody is hired.
+/// Hires an agent and sends it a message in one step: if the message is refused, nobody is hired.
 pub(super) async fn spawn_with_task(
     tx: &mut Tx,
     context: &Context<'_>,
@@ -184,7 +184,7 @@ pub(super) async fn spawn_with_task(
     let savepoint = tx.savepoint("hire").await?;
     let (role, made, ignored) = match (role_id, role) {
         (Some(id), None) => (id, Value::Null, Vec::new()),
-        // A role that exists needs no description.
+        // The role exists already, so its description is ignored.
         (Some(id), Some(_)) => (id, Value::Null, vec!["role".to_owned()]),
         (None, Some(NewRole(role))) => {
             let (role, shown) = make_role(tx, context, *role).await?;
@@ -254,7 +254,7 @@ pub(super) async fn terminate(
     }
 }
 
-/// The caller, all below it, and its other contacts. Nothing else exists for it.
+/// Shows the caller, its descendants and its other contacts. The caller learns of no other agents.
 pub(super) async fn structure(tx: &mut Tx, context: &Context<'_>) -> Result<Ran, Error> {
     let caller = context.caller;
     let Some(me) = agents::get(&mut tx.connection, &caller.agent).await? else {

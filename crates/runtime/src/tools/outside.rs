@@ -1,5 +1,7 @@
-//! Tools that leave traces outside the society: files, commands, other services. What such a tool does cannot be part
-//! of a transaction, so it is two steps: that it starts is committed first, then it runs, then its result is committed.
+//! Tools that have effects outside the society: files, commands, other services.
+//!
+//! Such an effect cannot be part of a transaction. So the start of the call is committed first, then the tool runs, and
+//! then its result is committed.
 
 use futures::future::BoxFuture;
 use polity_llm::Tool;
@@ -7,35 +9,35 @@ use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
 
-/// What may be done with a call that was interrupted.
+/// What to do with a call that was interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeat {
-    /// Run it again, with the same key: it does nothing twice.
+    /// Run the call again with the same key; the tool ignores a repetition.
     Safe,
-    /// Tell the model that its outcome is unknown.
+    /// Tell the model that the outcome is unknown.
     Unsafe,
 }
 
-/// What a run works with.
+/// The input of one run.
 #[derive(Clone, Debug)]
 pub struct Invocation {
-    /// The arguments.
+    /// The arguments of the call, as the model gave them.
     pub arguments: Map<String, Value>,
-    /// The same for each run of the same call, so that the other side can tell a repetition.
+    /// The same key for each run of the same call, so that the other side can recognise a repetition.
     pub idempotency_key: String,
 }
 
-/// Runs a tool: its result, or why it failed.
+/// Runs a tool. Returns its result, or why it failed.
 pub type Run = dyn Fn(Invocation) -> BoxFuture<'static, Result<Value, String>> + Send + Sync;
 
-/// A tool that reaches outside.
+/// A tool that has effects outside the society.
 #[derive(Clone)]
 pub struct OutsideTool {
-    /// What the model is told.
+    /// The name, description and schema that the model sees.
     pub tool: Tool,
-    /// What may be done after an interruption.
+    /// What to do if a call is interrupted.
     pub repeat: Repeat,
-    /// What it does.
+    /// The function that does the work.
     pub run: Arc<Run>,
 }
 

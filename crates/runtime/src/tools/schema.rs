@@ -1,4 +1,4 @@
-//! What a model is told about the tools: schemas from the types, words from the prompts.
+//! The tools as models see them: schemas from the types, descriptions from the prompts.
 
 use super::arguments;
 use polity_llm::Tool;
@@ -8,7 +8,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 use std::sync::LazyLock;
 
-/// The schema of each tool, without words.
+/// The schema of each tool, without descriptions.
 static SCHEMAS: LazyLock<Vec<(&'static str, Option<ToolGroup>, Value)>> = LazyLock::new(|| {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
@@ -22,7 +22,7 @@ static SCHEMAS: LazyLock<Vec<(&'static str, Option<ToolGroup>, Value)>> = LazyLo
         .collect()
 });
 
-/// Some servers refuse an object that names no properties, even where it has none.
+/// Adds empty `properties` to an object without fields, because some servers refuse a schema without `properties`.
 fn with_properties(mut schema: Value) -> Value {
     if let Some(object) = schema.as_object_mut() {
         object.entry("properties").or_insert_with(|| Value::Object(Map::new()));
@@ -30,7 +30,7 @@ fn with_properties(mut schema: Value) -> Value {
     schema
 }
 
-/// The tools of a role. A role that names no groups has all.
+/// Returns the tools that a role offers. A role that names no groups offers all.
 pub(crate) fn offered(groups: &[ToolGroup], prompts: &Prompts) -> Vec<Tool> {
     let has =
         |group: &Option<ToolGroup>| group.is_none_or(|group| groups.is_empty() || groups.contains(&group));
@@ -49,7 +49,7 @@ fn in_words(name: &str, mut parameters: Value, text: Option<&ToolText>) -> Tool 
     Tool { name: name.to_owned(), description, parameters }
 }
 
-/// Puts the description of a field where the field is; arrays are stepped through.
+/// Adds a description to the field with this path. Array items are stepped into.
 fn describe(schema: &mut Value, path: &[&str], description: &str) {
     let Some((name, rest)) = path.split_first() else {
         if let Some(object) = schema.as_object_mut() {
@@ -65,8 +65,8 @@ fn describe(schema: &mut Value, path: &[&str], description: &str) {
     }
 }
 
-/// Leaves out what only tools for schemas read, and what some servers trip over: titles, formats, defaults,
-/// descriptions of the Rust types, and `null` among the types of an optional field.
+/// Removes what models do not need and some servers do not accept: titles, formats, defaults, descriptions of the Rust
+/// types, and `null` among the types of an optional field.
 fn plain(value: Value) -> Value {
     match value {
         Value::Object(object) => Value::Object(plain_object(object)),

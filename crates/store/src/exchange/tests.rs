@@ -28,7 +28,7 @@ async fn with_tasks() -> (Scratch, Exchanges) {
     (scratch, exchanges)
 }
 
-/// Goes through a whole exchange.
+/// Runs a whole exchange.
 async fn exchange(exchanges: &Exchanges, key: &str, request: &str, task: &str, number: i64, reply: &str) {
     exchanges.begin(new(key, request, None)).await.unwrap();
     let message = MessageId::from_sequence(number);
@@ -45,7 +45,7 @@ async fn a_key_stands_for_the_first_request_that_had_it() {
     assert_eq!(exchanges.begin(new("k", "other", Some("t-a"))).await.unwrap(), first);
     let message = MessageId::from_sequence(1);
     exchanges.sent("k".to_owned(), TaskId::new("t-a"), message.clone()).await.unwrap();
-    // A second process of the same request that comes too late changes nothing.
+    // A second process that handles the same request too late changes nothing.
     exchanges.sent("k".to_owned(), TaskId::new("t-b"), MessageId::from_sequence(9)).await.unwrap();
     let sent = exchanges.by_key("k").await.unwrap().unwrap();
     assert_eq!(sent.task, Some(TaskId::new("t-a")));
@@ -76,13 +76,13 @@ async fn a_conversation_goes_on_from_its_end_alone() {
     let (newest, number) = exchanges.like("hello").await.unwrap().unwrap();
     assert_eq!((newest.key.as_str(), number), ("2", 2));
     let task = async || exchanges.ending("hello-hi").await.unwrap().and_then(|found| found.task);
-    assert_eq!(task().await, Some(TaskId::new("t-b")), "the newest of those that read the same");
+    assert_eq!(task().await, Some(TaskId::new("t-b")), "the newest of two equal conversations");
     exchange(&exchanges, "3", "more", "t-b", 5, "more-yes").await;
-    assert_eq!(task().await, Some(TaskId::new("t-a")), "the other one has not gone on");
+    assert_eq!(task().await, Some(TaskId::new("t-a")), "the other conversation was not continued");
     exchanges.begin(new("4", "more", Some("t-a"))).await.unwrap();
-    assert_eq!(task().await, None, "both have");
+    assert_eq!(task().await, None, "both were continued");
     exchanges.failed("4".to_owned()).await.unwrap();
-    assert_eq!(task().await, Some(TaskId::new("t-a")), "what failed said nothing");
+    assert_eq!(task().await, Some(TaskId::new("t-a")), "a failed exchange continues nothing");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Looks at a whole database: its structure, and every row as the daemon would read it.
+//! Checks a whole database: its structure, and every row as the daemon would read it.
 
 use super::database::findings;
 use crate::{Error, MIGRATIONS, agents, artifacts, damaged, events, exchanges, messages, records, roles};
@@ -17,7 +17,7 @@ const SCHEMA: &str = "SELECT coalesce(max(version), 0) FROM _sqlx_migrations";
 const COLUMNS: &str = "SELECT name, type, \"notnull\" OR pk > 0 AS needed FROM pragma_table_info(?1)";
 const BLOBS: &str = "SELECT id, blob FROM artifacts ORDER BY id";
 
-/// Every statement of this file but for those of the tables.
+/// The statements of this file, except those in [`TABLES`]; tests check them against the schema.
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[&str] = &[BEGIN, INTEGRITY, FOREIGN_KEYS, HAS_SCHEMA, SCHEMA, COLUMNS, BLOBS];
 
@@ -33,7 +33,7 @@ const TABLES: &[Table] = &[
     Table { name: "roles", rows: "SELECT * FROM roles", read: |row| roles::read(row).map(drop) },
     Table {
         name: "agents",
-        // What is read of an agent's role is looked at with the role.
+        // The columns of the role are checked with the table `roles`.
         rows: "SELECT *, NULL AS role_name, NULL AS interface_spec, NULL AS service FROM agents",
         read: |row| agents::read(row).map(drop),
     },
@@ -61,29 +61,28 @@ fn artifact(row: &SqliteRow) -> Result<(), Error> {
     }
 }
 
-/// Which schema a database has, against the one that this program makes.
+/// How the schema of a database compares with the one that this program creates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Schema {
-    /// The same.
+    /// The same schema.
     Known,
-    /// An older one, or none yet: it is brought up to date at the next start.
+    /// An older schema, or none yet. The next start brings it up to date.
     Older,
-    /// A newer one.
     Newer {
         /// The newest migration in the file.
         found: i64,
-        /// The newest migration of this program.
+        /// The newest migration that this program knows.
         known: i64,
     },
 }
 
-/// Has everything that is read from now on be of one moment.
+/// Begins a transaction, so that all later reads see the database at the same moment.
 pub(crate) async fn begin(connection: &mut SqliteConnection) -> Result<(), Error> {
     sqlx::query(BEGIN).execute(connection).await?;
     Ok(())
 }
 
-/// What is wrong with the structure of the file, and with rows that name rows that are not there.
+/// Returns the damage in the structure of the file, and the rows that refer to rows that do not exist.
 pub(crate) async fn structure(connection: &mut SqliteConnection) -> Vec<String> {
     let mut problems = Vec::new();
     match sqlx::query_scalar::<_, String>(INTEGRITY).fetch_all(&mut *connection).await {
@@ -92,23 +91,27 @@ pub(crate) async fn structure(connection: &mut SqliteConnection) -> Vec<String> 
     }
     match sqlx::query(FOREIGN_KEYS).fetch_all(connection).await {
         Ok(rows) => problems.extend(rows.iter().map(stray)),
-        Err(error) => problems.push(format!("what rows name cannot be looked at: {error}")),
+        Err(error) => problems.push(format!("the foreign keys cannot be checked: {error}")),
     }
     problems
 }
 
-/// A row that names one that is not there.
+/// Describes a row that refers to a row that does not exist.
 fn stray(row: &SqliteRow) -> String {
     let text = |column: &str| row.try_get::<String, _>(column).unwrap_or_default();
     let which = match row.try_get::<Option<i64>, _>("rowid") {
         Ok(Some(number)) => format!("row {number}"),
-        // Tables without row numbers do not say.
+        // SQLite reports no row number for tables without row ids.
         Ok(None) | Err(_) => "a row".to_owned(),
     };
-    format!("{which} of table {} names a row of table {} that is not there", text("table"), text("parent"))
+    format!(
+        "{which} of table {} refers to a row of table {} that does not exist",
+        text("table"),
+        text("parent")
+    )
 }
 
-/// Which schema the database has.
+/// Compares the schema of a database with the one that this program creates.
 pub(crate) async fn schema(connection: &mut SqliteConnection) -> Result<Schema, Error> {
     let known = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default();
     let found = if sqlx::query_scalar(HAS_SCHEMA).fetch_one(&mut *connection).await? {
@@ -123,8 +126,8 @@ pub(crate) async fn schema(connection: &mut SqliteConnection) -> Result<Schema, 
     })
 }
 
-/// Reads every row of every table; says how many there are, and adds what is wrong with them to the problems. The
-/// schema must be the known one.
+/// Reads every row of every table. Adds the damage to `problems`, and returns the number of rows. The schema must be
+/// the known one.
 pub(crate) async fn rows(connection: &mut SqliteConnection, problems: &mut Vec<String>) -> u64 {
     let mut count = 0;
     for table in TABLES {
@@ -149,7 +152,7 @@ async fn rows_of(
     let mut rows = sqlx::query(table.rows).fetch(connection);
     while let Some(row) = rows.try_next().await? {
         *count += 1;
-        // Reading takes for granted that each value is of its type.
+        // `read` takes for granted that each value has the type of its column.
         let read = well_typed(&row, &columns)
             .map_err(|what| damaged(table.name, &id(&row), what))
             .and_then(|()| (table.read)(&row));
@@ -158,13 +161,13 @@ async fn rows_of(
     Ok(())
 }
 
-/// What the schema says of a column.
+/// A column, as the schema declares it.
 struct Column {
     declared: String,
     needed: bool,
 }
 
-/// Whether every value is of the type of its column, and every text is text.
+/// Checks that each value has the type of its column, and that each text is valid UTF-8.
 fn well_typed(row: &SqliteRow, columns: &HashMap<String, Column>) -> Result<(), String> {
     for at in row.columns() {
         let name = at.name();
@@ -182,19 +185,19 @@ fn well_typed(row: &SqliteRow, columns: &HashMap<String, Column>) -> Result<(), 
         }
         if found == "TEXT" {
             <&str as Decode<'_, Sqlite>>::decode(value)
-                .map_err(|error| format!("{name} is no text: {error}"))?;
+                .map_err(|error| format!("{name} is not text: {error}"))?;
         }
     }
     Ok(())
 }
 
-/// What a row is called: the value of its first column.
+/// Returns the value of the first column, which identifies the row.
 fn id(row: &SqliteRow) -> String {
     let number = row.try_get::<i64, _>(0).map(|number| number.to_string());
-    row.try_get::<String, _>(0).or(number).unwrap_or_else(|_| "a row without a name".to_owned())
+    row.try_get::<String, _>(0).or(number).unwrap_or_else(|_| "a row without an id".to_owned())
 }
 
-/// Which bytes are needed, and by which artifacts.
+/// Returns the blobs that artifacts need, each with these artifacts.
 pub(crate) async fn blobs(
     connection: &mut SqliteConnection,
 ) -> Result<BTreeMap<BlobHash, Vec<ArtifactId>>, Error> {
@@ -206,7 +209,7 @@ pub(crate) async fn blobs(
     Ok(needed)
 }
 
-/// The tables that are looked at.
+/// Returns the names of the tables that a check reads.
 #[cfg(test)]
 pub(super) fn table_names() -> Vec<&'static str> {
     TABLES.iter().map(|table| table.name).collect()

@@ -1,5 +1,5 @@
-//! Keeps the database within `retention.maxDatabaseBytes`: what was said and done in the tasks that were over first is
-//! forgotten. Who was hired and in which role stays; that takes little room, and other rows name it.
+//! Keeps the database within `retention.maxDatabaseBytes`: forgets the messages and records of the oldest ended tasks.
+//! Agents and their roles stay, since they take little space and other rows refer to them.
 
 use super::unneeded;
 use crate::{Error, Tx, events};
@@ -10,7 +10,8 @@ use std::collections::BTreeSet;
 
 const USED: &str = "SELECT (page_count - freelist_count) * page_size
     FROM pragma_page_count, pragma_freelist_count, pragma_page_size";
-/// The newest task stays: somebody may ask how it ended.
+/// The oldest of the tasks ?1 that was not forgotten yet. The newest task of all is never chosen, because somebody may
+/// ask how it ended.
 const OLDEST: &str = "SELECT id FROM tasks WHERE id IN (SELECT value FROM json_each(?1))
     AND forgotten_at IS NULL AND rowid < (SELECT max(rowid) FROM tasks) ORDER BY rowid LIMIT 1";
 const STILL_OVER: &str = "SELECT EXISTS (SELECT 1 FROM tasks WHERE id = ?1 AND state = 'idle')";
@@ -28,27 +29,28 @@ const NOTES: &str = "DELETE FROM notes WHERE task = ?1";
 const OUTPUTS: &str = "DELETE FROM outputs WHERE task = ?1";
 const TURNS: &str = "DELETE FROM turns WHERE task = ?1";
 
-/// Every statement of this file.
+/// All statements of this file; tests check them against the schema.
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[&str] = &[
     USED, OLDEST, STILL_OVER, FORGOTTEN, EVENTS, CALLS, RECORDS, MESSAGES, HIRED, RELEASES, POSTS, EXCHANGES,
     NOTES, OUTPUTS, TURNS,
 ];
 
-/// How many bytes of the database hold something; what was freed is used again.
+/// Returns how many bytes of the database file are in use. Free pages do not count, because SQLite reuses them.
 pub(crate) async fn used(connection: &mut SqliteConnection) -> Result<u64, Error> {
     let used: i64 = sqlx::query_scalar(USED).fetch_one(connection).await?;
     Ok(used.unsigned_abs())
 }
 
-/// A task that is to be forgotten.
+/// The task to forget next.
 pub(crate) struct Oldest {
     task: String,
     /// Its artifacts that no other task names.
     artifacts: BTreeSet<ArtifactId>,
 }
 
-/// The oldest task that is over, if the database has more than so many bytes. Reads much, and so without a lock.
+/// Returns the oldest ended task if the database uses more than `most` bytes. It reads a lot, so it takes no write
+/// lock.
 pub(crate) async fn oldest(connection: &mut SqliteConnection, most: u64) -> Result<Option<Oldest>, Error> {
     if used(connection).await? <= most {
         return Ok(None);
@@ -62,7 +64,7 @@ pub(crate) async fn oldest(connection: &mut SqliteConnection, most: u64) -> Resu
     Ok(Some(Oldest { task, artifacts }))
 }
 
-/// Forgets a task, unless somebody has gone on with it. Says whether it did.
+/// Forgets a task unless somebody has continued it. Returns whether the task was forgotten.
 pub(crate) async fn forget(tx: &mut Tx, oldest: Oldest) -> Result<bool, Error> {
     let Oldest { task, artifacts } = oldest;
     let still_over: bool = sqlx::query_scalar(STILL_OVER).bind(&task).fetch_one(&mut tx.connection).await?;

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
-/// A database in which `root` has stored one artifact that others may open.
+/// Creates a database in which `root` has stored one artifact that others may open.
 async fn with_artifact() -> Scratch {
     let scratch = Scratch::new().await;
     scratch
@@ -43,7 +43,7 @@ async fn an_older_schema_is_known_as_one() {
     assert_eq!(check::schema(&mut connection).await.unwrap(), check::Schema::Known);
 }
 
-/// Overwrites the head of a page in the middle of a database.
+/// Overwrites the head of a page in the middle of a database file.
 fn damage(file: &Path) {
     let mut bytes = std::fs::read(file).unwrap();
     let page = bytes.len() / 4096 / 2 * 4096;
@@ -69,14 +69,14 @@ async fn a_damaged_database_is_refused_at_start_and_a_look_ends_in_time() {
 
     let mut connection = open_to_read(&file).await.unwrap();
     quick_check(&mut connection, &file).await.unwrap_err();
-    // No time at all: it is cut off long before the damaged page.
+    // With no time left, the check stops long before the damaged page.
     quick_check_until(&mut connection, &file, Instant::now()).await.unwrap();
-    // Without a trace.
+    // The interrupted check leaves no trace: the next one finds the damage.
     quick_check(&mut connection, &file).await.unwrap_err();
 }
 
-/// A scratch whose events are of these ages in days and of these tasks; `t-1` is open, `t-2` idle, and in `t-3` the
-/// person has not been shown a message.
+/// Creates a scratch database with events of these ages in days and of these tasks. `t-1` is open, `t-2` is idle, and
+/// in `t-3` the person has not been shown a message.
 async fn with_events(events: &[(i64, Option<&'static str>)]) -> Scratch {
     let scratch = Scratch::new().await;
     scratch.add_task("t-2").await;
@@ -130,10 +130,10 @@ async fn events_that_have_had_their_time_go_and_those_that_are_needed_stay() {
     check(None, Some(9), &ages, &["1", "2", "3", "4", "5"]).await;
     check(Some(30), Some(2), &ages, &["4", "5"]).await;
     check(Some(30), Some(4), &ages, &["3", "4", "5"]).await;
-    // The newest stays, however old it is.
+    // The newest event stays, however old it is.
     check(Some(1), Some(1), &[(50, idle), (40, idle)], &["2"]).await;
     check(Some(1), Some(1), &[], &[]).await;
-    // Somebody may still want to see them.
+    // A client may still want to see the events of these tasks.
     check(Some(1), Some(1), &[(50, Some("t-1")), (50, Some("t-3")), (50, idle), (0, idle)], &["1", "2", "4"])
         .await;
 }
@@ -156,7 +156,8 @@ async fn more_events_than_one_transaction_removes_go_all_the_same() {
     assert!(first + others >= 11_999);
 }
 
-/// What is found in a scratch where `old-<n>` is an artifact of `t-2`, which has been idle for long, after statements.
+/// Returns the unneeded artifacts of a scratch database after these statements. `t-2` has long been idle; its artifacts
+/// are called `old-<n>`.
 async fn unneeded(statements: &'static str) -> Vec<String> {
     let scratch = Scratch::new().await;
     scratch.add_task("t-2").await;
@@ -194,7 +195,7 @@ async fn artifacts_of_tasks_that_are_long_over_are_unneeded_unless_something_els
     };
     let both = &["old-1", "old-2"];
     check("", both).await;
-    // The task is not over, or not for long.
+    // The task has not ended, or only recently.
     check("UPDATE tasks SET state = 'open'", &[]).await;
     check("UPDATE tasks SET created_at = 2000", &[]).await;
     check("UPDATE turns SET created_at = 2000", &[]).await;
@@ -205,7 +206,7 @@ async fn artifacts_of_tasks_that_are_long_over_are_unneeded_unless_something_els
     check("UPDATE messages SET state = 'queued' WHERE task = 't-2'", &[]).await;
     check("UPDATE messages SET receiver = 'user', sender = 'root' WHERE task = 't-2'", &[]).await;
     check("INSERT INTO holds (agent, task, reason, created_at) VALUES ('old', 't-2', '', 1000)", &[]).await;
-    // Something else names one of them.
+    // Something outside the task names one of its artifacts.
     check("UPDATE messages SET body = '{\"text\": \"see artifact:old-1\"}' WHERE task = 't-1'", &["old-2"])
         .await;
     check("UPDATE messages SET introduction = '{\"reason\": \"old-1\"}' WHERE task = 't-1'", &["old-2"])

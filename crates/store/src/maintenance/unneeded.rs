@@ -1,4 +1,5 @@
-//! Artifacts that nobody can want any more: those of tasks that are long over, which nothing outside such tasks names.
+//! Finds artifacts that nobody can need any more: those of tasks that ended long ago, unless something outside such
+//! tasks names them.
 
 use crate::{Error, Tx};
 use futures::TryStreamExt;
@@ -8,7 +9,7 @@ use sqlx::Row;
 use sqlx::sqlite::SqliteConnection;
 use std::collections::{BTreeSet, HashSet};
 
-/// Tasks that are idle, in which nothing is open, nothing waits for anybody, and nothing has happened since.
+/// Idle tasks without an open turn, a waiting message or a parked conversation, in which nothing has happened since ?1.
 const OVER: &str = "SELECT id FROM tasks WHERE state = 'idle' AND created_at < ?1
     AND id NOT IN (SELECT task FROM turns WHERE state = 'open' OR created_at >= ?1)
     AND id NOT IN (SELECT task FROM records WHERE created_at >= ?1)
@@ -16,11 +17,12 @@ const OVER: &str = "SELECT id FROM tasks WHERE state = 'idle' AND created_at < ?
     AND id NOT IN (SELECT task FROM holds)
     AND id NOT IN (SELECT task FROM messages WHERE created_at >= ?1 OR state IN ('queued', 'delayed', 'in_turn')
         OR receiver = 'user' AND expects = 'answer' AND answered_by IS NULL AND state <> 'failed')";
-/// Also without what agents of other tasks may open.
+/// The artifacts of the tasks ?1, except those that agents of other tasks may open.
 const OF_TASKS: &str = "SELECT id FROM artifacts WHERE task IN (SELECT value FROM json_each(?1))
     AND id NOT IN (SELECT g.artifact FROM artifact_grants g JOIN agents a ON a.id = g.agent
         WHERE a.task IS NOT NULL AND a.task NOT IN (SELECT value FROM json_each(?1)))";
-/// Bytes, because a text that is damaged names what it names.
+/// Every text outside the tasks ?1 that may name an artifact. The texts are read as bytes, because a damaged text still
+/// names artifacts.
 const OTHER_TEXTS: &str = "WITH done (task) AS (SELECT value FROM json_each(?1))
     SELECT CAST(concat_ws(' ', body, attachments, introduction, introduced) AS BLOB) FROM messages
         WHERE task NOT IN done
@@ -29,19 +31,19 @@ const OTHER_TEXTS: &str = "WITH done (task) AS (SELECT value FROM json_each(?1))
     UNION ALL SELECT CAST(brief AS BLOB) FROM agents WHERE brief IS NOT NULL AND task NOT IN done
     UNION ALL SELECT CAST(concat_ws(' ', prompt, interface_spec) AS BLOB) FROM roles WHERE task NOT IN done
     UNION ALL SELECT CAST(concat_ws(' ', filename, label, meta) AS BLOB) FROM artifacts WHERE task NOT IN done";
-/// What the person has stored and sent to nobody; whatever a message names belongs to its task, and whoever is sent
-/// something may open it.
+/// Artifacts that the person has stored and sent to nobody. A sent artifact belongs to the task of its message, and its
+/// receiver may open it.
 const STRAY: &str = "SELECT id FROM artifacts WHERE task = '' AND created_at < ?1
     AND id NOT IN (SELECT artifact FROM artifact_grants WHERE agent <> 'user')";
 const REMOVE_GRANTS: &str = "DELETE FROM artifact_grants WHERE artifact IN (SELECT value FROM json_each(?1))";
 const REMOVE: &str = "DELETE FROM artifacts WHERE id IN (SELECT value FROM json_each(?1))";
 
-/// Every statement of this file.
+/// All statements of this file; tests check them against the schema.
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[&str] = &[OVER, OF_TASKS, OTHER_TEXTS, STRAY, REMOVE_GRANTS, REMOVE];
 
-/// The artifacts of tasks in which nothing has happened since that time (milliseconds since 1970), and that nothing
-/// outside such tasks names.
+/// Returns the artifacts of tasks in which nothing has happened since that time (milliseconds since 1970), if nothing
+/// outside such tasks names them, and the artifacts that the person stored before that time and sent to nobody.
 pub async fn find(connection: &mut SqliteConnection, since: i64) -> Result<BTreeSet<ArtifactId>, Error> {
     let over = over(connection, since).await?;
     let mut found = of_tasks(connection, &over).await?;
@@ -54,8 +56,8 @@ async fn strays(connection: &mut SqliteConnection, since: i64) -> Result<BTreeSe
     Ok(ids.into_iter().map(ArtifactId::new).collect())
 }
 
-/// Removes what the person stored before that time and has sent to nobody; says how much. What is being sent is either
-/// sent by now, or finds it gone.
+/// Removes the artifacts that the person stored before that time and sent to nobody, and returns how many. A concurrent
+/// message that names one was either accepted before, or finds the artifact gone.
 pub(crate) async fn remove_strays(tx: &mut Tx, since: i64) -> Result<u64, Error> {
     let strays = strays(&mut tx.connection, since).await?;
     if !strays.is_empty() {
@@ -64,12 +66,12 @@ pub(crate) async fn remove_strays(tx: &mut Tx, since: i64) -> Result<u64, Error>
     Ok(strays.len() as u64)
 }
 
-/// The tasks that are over, and in which nothing has happened since that time.
+/// Returns the ended tasks in which nothing has happened since that time.
 pub(super) async fn over(connection: &mut SqliteConnection, since: i64) -> Result<Vec<String>, Error> {
     Ok(sqlx::query_scalar(OVER).bind(since).fetch_all(connection).await?)
 }
 
-/// The artifacts of these tasks that nothing outside them names.
+/// Returns the artifacts of these tasks that nothing outside the tasks names.
 pub(super) async fn of_tasks(
     connection: &mut SqliteConnection,
     over: &[String],
@@ -77,7 +79,7 @@ pub(super) async fn of_tasks(
     let over = json!(over).to_string();
     let ids: Vec<String> = sqlx::query_scalar(OF_TASKS).bind(&over).fetch_all(&mut *connection).await?;
     if ids.is_empty() {
-        // Nothing to look for in all that was ever said.
+        // This saves reading the texts of all other tasks.
         return Ok(BTreeSet::new());
     }
     let mut left = Unnamed::new(&ids);
@@ -88,7 +90,7 @@ pub(super) async fn of_tasks(
     Ok(left.ids.into_iter().map(|id| ArtifactId::new(String::from_utf8_lossy(id))).collect())
 }
 
-/// Removes artifacts, and who may open them.
+/// Removes artifacts and the grants for them.
 pub(crate) async fn remove(tx: &mut Tx, ids: &BTreeSet<ArtifactId>) -> Result<(), Error> {
     let ids = json!(ids).to_string();
     sqlx::query(REMOVE_GRANTS).bind(&ids).execute(&mut tx.connection).await?;
@@ -98,7 +100,7 @@ pub(crate) async fn remove(tx: &mut Tx, ids: &BTreeSet<ArtifactId>) -> Result<()
     Ok(())
 }
 
-/// Ids that no text has named so far.
+/// The ids that no text has named so far.
 struct Unnamed<'i> {
     ids: HashSet<&'i [u8]>,
     lengths: BTreeSet<usize>,
@@ -110,8 +112,8 @@ impl<'i> Unnamed<'i> {
         Self { lengths: ids.iter().map(|id| id.len()).collect(), ids }
     }
 
-    /// Takes out every id that stands anywhere in a text, with `artifact:` in front or not: models shorten, and JSON
-    /// puts escapes before a word.
+    /// Removes every id that occurs in a text, with or without `artifact:` in front: models shorten references, and
+    /// JSON may put an escape right before an id.
     fn read(&mut self, text: &[u8]) {
         for &length in &self.lengths {
             for word in text.windows(length) {

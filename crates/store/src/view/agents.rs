@@ -1,4 +1,4 @@
-//! Agents, as lists and pages about one show them.
+//! Agents for lists and pages.
 
 use super::{Builder, SUMS, as_far_as_it_goes, cut, sound, sum};
 use crate::agents::{self, AgentRow};
@@ -15,8 +15,8 @@ use sqlx::{Arguments as _, Row, SqliteConnection};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Each agent with what decides about its state. Every parameter is the task that agents are looked at in, if one is
-/// meant: root and the person serve all.
+/// Every agent with the facts that decide its state. Each parameter is the task to look at, or NULL for all tasks; root
+/// and the person take part in all of them.
 const AGENTS: &str = "SELECT a.rowid AS place, a.id, a.task, a.parent, a.role, a.name, a.depth, a.ended_at, a.paused_at,
     a.created_at, r.name AS role_name, coalesce(r.service, (SELECT service FROM tasks WHERE id = ?)) AS service,
     EXISTS (SELECT 1 FROM holds WHERE agent = a.id AND task = coalesce(?, task)) AS parked,
@@ -28,7 +28,7 @@ const AGENTS: &str = "SELECT a.rowid AS place, a.id, a.task, a.parent, a.role, a
         AND answered_by IS NULL AND receiver <> a.id AND state IN ('delayed', 'queued', 'in_turn', 'done')
         AND task = coalesce(?, task)) AS waits
     FROM agents a LEFT JOIN roles r ON r.id = a.role";
-/// What an agent is doing: the first that holds.
+/// The state of an agent: the first condition that holds.
 const STATE: &str = "CASE WHEN ended_at IS NOT NULL THEN 'ended' WHEN paused_at IS NOT NULL THEN 'paused'
     WHEN parked THEN 'parked' WHEN thinking THEN 'thinking' WHEN unread > 0 THEN 'queued' WHEN waits THEN 'waiting'
     ELSE 'idle' END";
@@ -49,12 +49,12 @@ const BY_SERVICE: &str =
     "SELECT r.service, count(*) AS agents FROM agents a LEFT JOIN roles r ON r.id = a.role
     WHERE a.ended_at IS NULL AND a.id <> 'user' GROUP BY r.service";
 
-/// Every statement of this file.
+/// All statements of this file; tests check them against the schema.
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[&str] =
     &[AGENTS, AWAITED, CONTACTS, HOLDS, CHILDREN, CONVERSATIONS, LIVE_OF_ROLE, BY_SERVICE];
 
-/// A page of agents, and where the next one begins.
+/// Returns a page of agents, and where the next one begins.
 pub async fn list(
     connection: &mut SqliteConnection,
     catalogue: &Catalogue,
@@ -85,7 +85,7 @@ pub async fn list(
         let ids = |services: Vec<&Arc<Service>>| {
             json!(services.iter().map(|service| &service.id).collect::<Vec<_>>()).to_string()
         };
-        // A role whose service is gone is served by the default.
+        // If the service of a role no longer exists, the default service replaces it.
         query.push(" AND id <> 'user' AND CASE WHEN service IN (SELECT value FROM json_each(");
         query.push_bind(ids(catalogue.services().iter().collect())).push(")) THEN service ELSE ");
         query
@@ -102,7 +102,7 @@ pub async fn list(
     Ok((agents, next))
 }
 
-/// One agent.
+/// Returns one agent.
 pub async fn get(
     connection: &mut SqliteConnection,
     catalogue: &Catalogue,
@@ -118,12 +118,12 @@ pub async fn get(
     Ok(Some(agent))
 }
 
-/// Begins a statement over all agents, to which conditions can be added.
+/// Begins a statement over all agents, to which callers add conditions.
 fn select(task: Option<&TaskId>) -> Builder {
     let statement = format!("SELECT * FROM (SELECT *, {STATE} AS state FROM ({AGENTS})) WHERE 1");
     let mut first = SqliteArguments::default();
     for _ in AGENTS.matches('?') {
-        // Fails for values that cannot be encoded, and a text can.
+        // This fails only for values that cannot be encoded. A text can always be encoded.
         let _ = first.add(task.map(|task| task.as_str().to_owned()));
     }
     Builder::with_arguments(statement, first)
@@ -168,7 +168,7 @@ fn read(row: &SqliteRow, catalogue: &Catalogue) -> Result<(i64, AgentView), Erro
     Ok((row.get("place"), agent))
 }
 
-/// Adds what is read for all of a page at once; that of one task where one is meant.
+/// Adds what one statement reads for all agents of a page: whom they wait for and their usage, in one task or in all.
 async fn complete(
     connection: &mut SqliteConnection,
     agents: &mut [AgentView],
@@ -199,7 +199,7 @@ async fn complete(
     Ok(())
 }
 
-/// The registry of an agent in all tasks, oldest entry first, with those last that have ended; a page of it.
+/// Returns a page of an agent's contacts in all tasks, oldest first. Agents that have ended come last.
 pub async fn contacts(
     connection: &mut SqliteConnection,
     catalogue: &Catalogue,
@@ -210,7 +210,7 @@ pub async fn contacts(
         let (agent, damage) = match sound("agents", row, agents::read) {
             Ok(agent) => (agent, None),
             Err(error) => {
-                tracing::warn!(%error, "a contact is shown as damaged; `polity db check` tells more");
+                tracing::warn!(%error, "a contact is shown as damaged; run `polity db check` for details");
                 (as_far_as_it_is_read(row), Some(error.to_string()))
             }
         };
@@ -231,7 +231,7 @@ pub async fn contacts(
     Ok(rows.iter().map(read).collect())
 }
 
-/// What a registry shows of an agent whose row is damaged.
+/// Reads the undamaged columns of a contact whose row is damaged.
 fn as_far_as_it_is_read(row: &SqliteRow) -> AgentRow {
     let optional = |column: &str| row.try_get::<Option<String>, _>(column).ok().flatten();
     let id = AgentId::new(as_far_as_it_goes(row, "id"));
@@ -253,7 +253,7 @@ fn as_far_as_it_is_read(row: &SqliteRow) -> AgentRow {
     }
 }
 
-/// Where an agent is parked.
+/// Returns the tasks in which an agent is parked, with the reasons.
 pub async fn holds(connection: &mut SqliteConnection, agent: &AgentId) -> Result<Vec<HoldView>, Error> {
     let rows = sqlx::query(HOLDS).bind(agent.as_str()).bind(MAX_PAGE).fetch_all(connection).await?;
     let read = |row: &SqliteRow| HoldView {
@@ -263,14 +263,14 @@ pub async fn holds(connection: &mut SqliteConnection, agent: &AgentId) -> Result
     Ok(rows.iter().map(read).collect())
 }
 
-/// Whom an agent has hired.
+/// Returns the agents that an agent has hired.
 pub async fn children(connection: &mut SqliteConnection, agent: &AgentId) -> Result<Vec<AgentId>, Error> {
     let query = sqlx::query_scalar(CHILDREN).bind(agent.as_str()).bind(MAX_PAGE);
     let ids: Vec<String> = query.fetch_all(connection).await?;
     Ok(ids.into_iter().map(AgentId::new).collect())
 }
 
-/// The tasks in which an agent has had a turn, the one with the newest first.
+/// Returns the tasks in which an agent has had a turn, the most recent first.
 pub async fn tasks(
     connection: &mut SqliteConnection,
     agent: &AgentId,
@@ -281,13 +281,13 @@ pub async fn tasks(
     Ok(ids.into_iter().map(TaskId::new).collect())
 }
 
-/// How many agents of a role have not ended.
+/// Counts the agents of a role that have not ended.
 pub async fn live_of_role(connection: &mut SqliteConnection, role: &RoleId) -> Result<u64, Error> {
     let count: i64 = sqlx::query_scalar(LIVE_OF_ROLE).bind(role.as_str()).fetch_one(connection).await?;
     Ok(count.unsigned_abs())
 }
 
-/// How many live agents each service has, by the service that was chosen for them; root has none.
+/// Counts the live agents for each service that a role names. Root has no role and counts under `None`.
 pub async fn by_service(connection: &mut SqliteConnection) -> Result<Vec<(Option<ServiceId>, u64)>, Error> {
     let rows = sqlx::query(BY_SERVICE).fetch_all(connection).await?;
     let read = |row: &SqliteRow| {

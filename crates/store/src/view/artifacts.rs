@@ -1,4 +1,4 @@
-//! Artifacts, the newest first.
+//! Artifacts for lists and pages, newest first.
 
 use super::{Builder, cut};
 use crate::{Error, artifacts};
@@ -8,7 +8,7 @@ use polity_view::{ArtifactFilter, ArtifactView, page};
 use sqlx::{Row, SqliteConnection};
 use std::collections::HashMap;
 
-/// What is shown of an artifact.
+/// Converts a stored artifact to its view.
 pub fn shown(stored: Stored) -> ArtifactView {
     let Stored { artifact, owner, task, damage, blob: _ } = stored;
     ArtifactView {
@@ -27,7 +27,7 @@ pub fn shown(stored: Stored) -> ArtifactView {
     }
 }
 
-/// A page of artifacts, and where the next one begins.
+/// Returns a page of artifacts, and where the next one begins.
 pub async fn list(
     connection: &mut SqliteConnection,
     filter: &ArtifactFilter,
@@ -56,7 +56,7 @@ pub async fn list(
     Ok((found.into_iter().map(|(_, artifact)| artifact).collect(), next))
 }
 
-/// Those of the artifacts that are there.
+/// Returns the artifacts with these ids, as far as they exist.
 pub async fn by_id(
     connection: &mut SqliteConnection,
     ids: &[ArtifactId],

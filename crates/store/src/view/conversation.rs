@@ -1,4 +1,4 @@
-//! What happened in a conversation, as it is stored.
+//! The records of a conversation, as they are stored.
 
 use super::{Builder, cut_to_room, messages, place_and_size, sound};
 use crate::{Conversation, Error, damaged};
@@ -9,16 +9,17 @@ use serde_json::{Map, Value, json};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
 
-/// The records, each with how much text it has: its own, and that of the message that was heard.
+/// The records, each with the bytes of its text and of the message that it names.
 const PLACES: &str = "SELECT seq, octet_length(body)
     + coalesce((SELECT octet_length(m.body) FROM messages m WHERE m.id = records.message), 0) AS size FROM records";
 const BY_SEQ: &str = "SELECT * FROM records WHERE seq IN (SELECT value FROM json_each(?1)) ORDER BY seq";
 
-/// Every statement of this file.
+/// All statements of this file; tests check them against the schema.
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[&str] = &[PLACES, BY_SEQ];
 
-/// The newest part of a conversation that lies before a record, oldest first; and `before` for the part before that.
+/// Returns the newest records of a conversation before a given record, oldest first, and the value of `before` for the
+/// next older part.
 pub async fn part(
     connection: &mut SqliteConnection,
     texts: &Texts,
@@ -47,7 +48,7 @@ pub async fn part(
     let mut entries = Vec::with_capacity(rows.len());
     for row in &rows {
         let mut record = sound("records", row, read).unwrap_or_else(|error| {
-            tracing::warn!(%error, "a record is shown as damaged; `polity db check` tells more");
+            tracing::warn!(%error, "a record is shown as damaged; run `polity db check` for details");
             let damage = [("record", json!("damaged")), ("reason", json!(error.to_string()))];
             damage.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()
         });

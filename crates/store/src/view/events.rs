@@ -11,21 +11,23 @@ use sqlx::{Row, SqliteConnection};
 
 const ENDS: &str = "SELECT (SELECT min(seq) FROM events) AS oldest, (SELECT max(seq) FROM events) AS newest";
 
-/// Every statement of this file.
+/// All statements of this file; tests check them against the schema.
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[&str] = &[ENDS];
 
-/// Where a page lies.
+/// Where a page of events begins, and in which direction it goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// After this event: the oldest of those.
+    /// The oldest events after this number.
     After(i64),
-    /// Before this event: the newest of those.
+    /// The newest events before this number.
     Before(i64),
 }
 
-/// A page of events, oldest first. All is to be read at one moment: the connection has begun a transaction. A row that is
-/// damaged is passed over, because nobody could get beyond it; a page without any events is the last one.
+/// Returns a page of events, oldest first.
+///
+/// The connection must have begun a transaction, so that all reads see the same moment. Damaged rows are skipped,
+/// because a client could otherwise never get past them. A page without events is the last one.
 pub async fn list(
     connection: &mut SqliteConnection,
     mut side: Side,
@@ -59,23 +61,24 @@ pub async fn list(
     }
 }
 
-/// The event of a row, unless the row is damaged.
+/// Returns the event of a row, or `None` if the row is damaged.
 fn read(row: &SqliteRow) -> Option<Entry> {
     match sound("events", row, events::read) {
         Ok(entry) => Some(entry),
         Err(error) => {
-            tracing::warn!(%error, "an event cannot be shown; `polity db check` tells more");
+            tracing::warn!(%error, "an event cannot be shown; run `polity db check` for details");
             None
         }
     }
 }
 
-/// The events that lie on one side, those first that are next to it.
+/// Builds the statement for the events on one side of a number, nearest first.
 pub(super) fn matching(side: Side, filter: &EventFilter, limit: u32) -> Builder {
     let mut query = Builder::new("SELECT * FROM (");
     match &filter.task {
         None => part(&mut query, " WHERE 1", None, side, filter, limit),
-        // Each part comes in order from the index and ends at the limit; as one condition, the whole task would be sorted.
+        // Each part comes sorted from the index and stops at the limit. With a single OR condition, SQLite would sort
+        // all events of the task.
         Some(task) => {
             let (of_task, of_agents) = (
                 " INDEXED BY events_of_task WHERE task = ",
@@ -90,7 +93,7 @@ pub(super) fn matching(side: Side, filter: &EventFilter, limit: u32) -> Builder 
     query
 }
 
-/// The first events on one side that fulfil a condition, which may end with a task.
+/// Adds a statement for the first matching events on one side. `condition` may end with a task.
 fn part(
     query: &mut Builder,
     condition: &'static str,
@@ -109,7 +112,7 @@ fn part(
     };
     if let Some(agent) = &filter.agent {
         query.push(" AND (agent = ").push_bind(agent.as_str().to_owned());
-        // Quotes within a text have a stroke before them: only the field itself looks so.
+        // Inside a JSON text, quotes are escaped with a backslash, so only the field itself matches this.
         query.push(" OR kind = 'message_accepted' AND instr(body, ");
         query.push_bind(format!("\"from\":{}", json!(agent))).push(") > 0)");
     }

@@ -1,4 +1,4 @@
-//! How much there is of everything.
+//! Counts of everything in the database.
 
 use crate::{Error, Store, maintenance::forget};
 use polity_view::DataFacts;
@@ -15,14 +15,14 @@ const COUNTS: &str = "SELECT (SELECT count(*) FROM tasks) AS tasks,
     (SELECT coalesce(sum(size), 0) FROM artifacts) AS artifact_bytes,
     (SELECT count(*) FROM events) AS events,
     (SELECT coalesce(max(seq), 0) FROM events) AS newest_event";
-/// Changes nothing, and is written all the same: the header of the file goes to the disk.
+/// Changes no value, but writes the header of the file to the disk.
 const TOUCH: &str = "PRAGMA user_version = 0";
 
-/// Every statement of this file.
+/// All statements of this file; tests check them against the schema.
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[&str] = &[SCHEMA, COUNTS, TOUCH];
 
-/// Finds out whether anything can be written now.
+/// Checks whether the database can be written to now.
 pub async fn touch(store: &Store) -> Result<(), Error> {
     store
         .write(|tx| {
@@ -34,7 +34,7 @@ pub async fn touch(store: &Store) -> Result<(), Error> {
         .await
 }
 
-/// Counts everything; `trouble` is what stands in the way of writing.
+/// Counts everything. `trouble` is the reason why the database cannot be written to, if there is one.
 pub async fn count(connection: &mut SqliteConnection, trouble: Option<String>) -> Result<DataFacts, Error> {
     let schema: i64 = sqlx::query_scalar(SCHEMA).fetch_one(&mut *connection).await?;
     let database_bytes = forget::used(&mut *connection).await?;

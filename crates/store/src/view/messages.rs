@@ -1,4 +1,4 @@
-//! Messages, with their artifacts.
+//! Messages with their artifacts, for lists and pages.
 
 use super::{Builder, artifacts, as_far_as_it_goes, cut_to_room, place_and_size, sound};
 use crate::said::said;
@@ -14,14 +14,14 @@ use std::collections::HashMap;
 
 const BY_ID: &str = "SELECT * FROM messages WHERE id IN (SELECT value FROM json_each(?1))";
 const BY_SEQ: &str = "SELECT * FROM messages WHERE seq IN (SELECT value FROM json_each(?1)) ORDER BY seq";
-/// Where a message stands, word for word as the index has it: an answer is noted beside the state.
+/// The state of a message as people see it. The text must match the expression of the index exactly.
 const SHOWN_STATE: &str = "CASE WHEN answered_by IS NULL THEN state ELSE 'answered' END";
 
-/// Every statement of this file.
+/// All statements of this file; tests check them against the schema.
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[&str] = &[BY_ID, BY_SEQ];
 
-/// A page of messages, and where the next one begins.
+/// Returns a page of messages, and where the next one begins.
 pub async fn list(
     connection: &mut SqliteConnection,
     texts: &Texts,
@@ -43,7 +43,8 @@ pub async fn list(
     Ok((shown(connection, texts, rows.iter()).await?, next))
 }
 
-/// One message more than the page may have, by number, each with its size: texts are not read to be sorted.
+/// Builds the statement for the numbers and sizes of a page's messages, and of one message more. It sorts without
+/// reading texts.
 pub(super) fn matching(filter: &MessageFilter, limit: u32) -> Builder {
     let mut query = Builder::new("SELECT m.seq, octet_length(m.body) AS size FROM (");
     match filter.with.as_ref().map(AgentId::as_str) {
@@ -52,7 +53,7 @@ pub(super) fn matching(filter: &MessageFilter, limit: u32) -> Builder {
                 Parties { from: filter.from.as_deref(), to: filter.to.as_ref().map(AgentId::as_str) };
             part(&mut query, filter, None, parties, limit);
         }
-        // Each part comes in order from an index of its own and ends at the limit.
+        // Each part comes sorted from its own index and stops at the limit.
         Some(with) => {
             let to = filter.to.as_ref().map(AgentId::as_str);
             let sent = Parties { from: filter.from.as_deref().or(Some(with)), to };
@@ -68,14 +69,15 @@ pub(super) fn matching(filter: &MessageFilter, limit: u32) -> Builder {
     query
 }
 
-/// Who must have sent a message, and whom it must be for.
+/// The sender and the receiver that messages must have; `None` admits every party.
 #[derive(Clone, Copy, Debug)]
 struct Parties<'a> {
     from: Option<&'a str>,
     to: Option<&'a str>,
 }
 
-/// The numbers of the first messages that are meant; `with` is another condition, of a column and its value.
+/// Adds a statement for the numbers of the first matching messages. `with` is an additional condition: a column and its
+/// value.
 fn part(
     query: &mut Builder,
     filter: &MessageFilter,
@@ -102,7 +104,7 @@ fn part(
     }
     if let Some(state) = filter.state {
         query.push(" AND ").push(SHOWN_STATE).push(" = ").push_bind(state.as_str());
-        // Indexes over what waits are used where it is written into the statement that it does.
+        // SQLite uses the partial indexes over waiting messages only if the statement repeats their conditions.
         query.push(match state {
             MessageState::Queued => " AND state = 'queued' AND state IN ('queued', 'delayed')",
             MessageState::Delayed => " AND state = 'delayed' AND state IN ('queued', 'delayed')",
@@ -115,7 +117,7 @@ fn part(
     if filter.unshown {
         query.push(" AND receiver = 'user' AND state = 'queued'");
     }
-    // What is no id of a message was accepted neither before nor after any.
+    // An id that is not a message's matches nothing, whether as `after` or as `before`.
     if let Some(after) = &filter.after {
         query.push(" AND seq > ").push_bind(after.sequence().unwrap_or(i64::MAX));
     }
@@ -132,11 +134,11 @@ fn order(filter: &MessageFilter) -> &'static str {
     }
 }
 
-/// The index with the fewest rows to look at. SQLite, which knows no numbers, would take one over the whole past of an
-/// agent, or of a task.
+/// Returns the index with the fewest rows to read. SQLite has no statistics here, and would pick an index over the
+/// whole past of an agent or a task.
 fn index(filter: &MessageFilter, parties: Parties<'_>) -> Option<&'static str> {
     use MessageState::{Answered, Delayed, Done, Queued};
-    // Who was hired for one task has fewer messages than the task.
+    // An agent that was hired for one task has fewer messages than the task.
     let hired = |id: Option<&str>| id.is_some_and(|id| !matches!(id, "user" | "root" | "system"));
     let Parties { from, to } = parties;
     let waits = matches!(filter.state, Some(Queued | Delayed));
@@ -149,7 +151,7 @@ fn index(filter: &MessageFilter, parties: Parties<'_>) -> Option<&'static str> {
         (true, true, false) => Some("messages_between"),
         (true, false, true) => Some("messages_heard"),
         (true, false, false) => Some("messages_of_task"),
-        // Nearly all are done.
+        // Nearly all messages are done or answered.
         _ if filter.state.is_some_and(|state| !matches!(state, Done | Answered)) => Some("messages_in_state"),
         (false, _, true) => Some("messages_to"),
         (false, true, false) => Some("messages_from"),
@@ -159,7 +161,7 @@ fn index(filter: &MessageFilter, parties: Parties<'_>) -> Option<&'static str> {
     }
 }
 
-/// Those of the messages that are there, by id.
+/// Returns the messages with these ids, as far as they exist.
 pub async fn by_id(
     connection: &mut SqliteConnection,
     texts: &Texts,
@@ -195,9 +197,9 @@ async fn shown(
     Ok(read.into_iter().map(show).collect())
 }
 
-/// A message whose row is damaged: who wrote to whom, as far as that can be read.
+/// Builds the view of a message whose row is damaged, from the columns that can be read.
 fn show_damaged(row: &SqliteRow, error: &Error) -> MessageView {
-    tracing::warn!(%error, "a message is shown as damaged; `polity db check` tells more");
+    tracing::warn!(%error, "a message is shown as damaged; run `polity db check` for details");
     let text = |column: &str| as_far_as_it_goes(row, column);
     let optional = |column: &str| row.try_get::<Option<String>, _>(column).ok().flatten();
     MessageView {

@@ -1,4 +1,4 @@
-//! Tasks, the newest first.
+//! Tasks for lists and pages, newest first.
 
 use super::{Builder, cut, sum};
 use crate::tasks::Standing;
@@ -9,10 +9,10 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
 use std::collections::HashMap;
 
-/// How much of a prompt's first line is a title, in characters.
+/// The most characters of a title. The title is the first line of the prompt.
 const TITLE_CHARS: usize = 120;
 
-/// Each task with the beginning of its prompt. A message is an object, unless it is damaged.
+/// The tasks, each with the beginning of its prompt. The body of a message is a JSON object unless it is damaged.
 const TASKS: &str = "SELECT t.rowid AS place, t.id, t.state, t.stopped_by, t.created_at, t.forgotten_at,
     (SELECT CASE WHEN json_valid(body) THEN
             substr(trim(coalesce(body ->> '$.text', body ->> '$.content', ''), char(9, 10, 13, 32)), 1, 500) END
@@ -22,11 +22,11 @@ const TASKS: &str = "SELECT t.rowid AS place, t.id, t.state, t.stopped_by, t.cre
         AND expects = 'answer' AND answered_by IS NULL AND state <> 'failed') AS questions
     FROM tasks t";
 
-/// Every statement of this file.
+/// All statements of this file; tests check them against the schema.
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[&str] = &[TASKS];
 
-/// A page of tasks, and where the next one begins.
+/// Returns a page of tasks, and where the next one begins.
 pub async fn list(
     connection: &mut SqliteConnection,
     filter: &TaskFilter,
@@ -52,7 +52,7 @@ pub async fn list(
     Ok((found, next))
 }
 
-/// One task.
+/// Returns one task.
 pub async fn get(connection: &mut SqliteConnection, id: &TaskId) -> Result<Option<TaskView>, Error> {
     let mut query = Builder::new(TASKS);
     query.push(" WHERE t.id = ").push_bind(id.as_str().to_owned());
@@ -83,7 +83,7 @@ fn read(row: &SqliteRow) -> TaskView {
     }
 }
 
-/// Adds what is read for all of a page at once.
+/// Adds what one statement reads for all tasks of a page: their usage and outcomes.
 async fn complete(connection: &mut SqliteConnection, found: &mut [TaskView]) -> Result<(), Error> {
     let ids: Vec<&TaskId> = found.iter().map(|task| &task.id).collect();
     let ids = serde_json::json!(ids).to_string();
@@ -99,7 +99,7 @@ async fn complete(connection: &mut SqliteConnection, found: &mut [TaskView]) -> 
     let standings = tasks::standings(connection, &idle).await?;
     for task in found {
         task.usage = spent.get(task.id.as_str()).copied().unwrap_or_default();
-        // What was said was removed: how it ended is not known any more.
+        // The messages of a forgotten task were removed, so its outcome is no longer known.
         let standing = standings.get(&task.id).filter(|_| task.forgotten_at.is_none());
         task.outcome = standing.map(Standing::outcome);
     }

@@ -22,7 +22,7 @@ fn a_page_ends_where_its_texts_would_be_too_long() {
     check(&[0, 9 * M, 1], 10, 1, Some(1));
 }
 
-/// What SQLite would do for a statement.
+/// Returns SQLite's plan for a statement.
 async fn plan(scratch: &Scratch, mut query: Builder) -> String {
     let mut reader = scratch.store.reader().await.unwrap();
     let mut built = query.build();
@@ -78,7 +78,7 @@ async fn a_page_of_messages_is_read_from_the_index_with_the_fewest_rows() {
     check(&["messages_of_type"], MessageFilter { message_type, state: Some(Done), ..all() }).await;
 }
 
-/// The parts end at the limit, so what is sorted is two pages at most.
+/// Each part stops at the limit, so SQLite sorts at most two pages.
 #[tokio::test]
 async fn the_events_of_a_task_come_in_order_from_the_index() {
     let scratch = Scratch::new().await;

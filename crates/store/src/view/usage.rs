@@ -1,4 +1,4 @@
-//! What was spent, in all and by whom.
+//! Tokens and costs, in total and by task, agent and service.
 
 use super::{Builder, SUMS, sum};
 use crate::Error;
@@ -8,7 +8,7 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
 use std::collections::HashMap;
 
-/// What was spent.
+/// Returns the usage that matches a filter.
 pub async fn view(connection: &mut SqliteConnection, filter: &UsageFilter) -> Result<UsageView, Error> {
     let total = grouped(connection, filter, "").await?.first().map(sum).unwrap_or_default();
     let by_task = grouped(connection, filter, "task").await?;
@@ -36,13 +36,13 @@ pub async fn view(connection: &mut SqliteConnection, filter: &UsageFilter) -> Re
     })
 }
 
-/// What was spent at each service.
+/// Returns the usage of each service.
 pub async fn by_service(connection: &mut SqliteConnection) -> Result<HashMap<ServiceId, UsageSum>, Error> {
     let rows = grouped(connection, &UsageFilter::default(), "service").await?;
     Ok(rows.iter().map(|row| (ServiceId::new(row.get::<String, _>("service")), sum(row))).collect())
 }
 
-/// The sums by these columns, the largest first; one row where no column is given.
+/// Returns the sums grouped by these columns, largest first. Without columns there is one row.
 async fn grouped(
     connection: &mut SqliteConnection,
     filter: &UsageFilter,

@@ -1,13 +1,13 @@
-//! The code pages that RTF names.
+//! The encodings for the code pages and character sets of RTF.
 
 use encoding_rs::Encoding;
 
-/// The encoding of a Windows code page.
+/// Returns the encoding of a Windows code page.
 pub(super) fn encoding_of_page(number: Option<i32>) -> Option<&'static Encoding> {
     codepage::to_encoding_no_replacement(u16::try_from(number?).ok()?)
 }
 
-/// The encoding of a font's character set; nothing where that is whatever the document has.
+/// Returns the encoding of a font's character set; `None` if the document's code page applies.
 pub(super) fn encoding_of_charset(number: Option<i32>) -> Option<&'static Encoding> {
     let page = match number? {
         0 => 1252,

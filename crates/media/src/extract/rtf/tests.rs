@@ -8,7 +8,7 @@ fn text_of(rtf: &[u8]) -> (Result<Completeness, Stop>, String) {
     (outcome, sink.into_text())
 }
 
-/// Checks the text of a document whose body is given.
+/// Checks the text of a document with this body.
 fn check(body: &str, expect: &str) {
     let rtf = format!("{{\\rtf1\\ansi\\ansicpg1252\\deff0{{\\fonttbl{{\\f0\\fnil Arial;}}}}{body}}}");
     assert_eq!(text_of(rtf.as_bytes()), (Ok(Completeness::Whole), expect.to_owned()));
@@ -90,7 +90,7 @@ fn a_full_sink_ends_it() {
     assert_eq!(sink.into_text(), "abc");
 }
 
-/// Writes a text as RTF in one of the ways in which writers do it.
+/// Encodes a text as RTF, with `stand_in` as the substitute for each Unicode character.
 fn written(text: &str, stand_in: &str) -> String {
     let mut rtf = format!("{{\\rtf1\\ansi\\uc{}", stand_in.len());
     for character in text.chars() {

@@ -1,9 +1,9 @@
-//! What control words mean for the text.
+//! The meaning of RTF's control words for the text.
 
-/// What a control word means.
+/// The meaning of a control word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// It is a character.
+    /// It stands for this character.
     Character(char),
     /// It ends a line.
     Line,
@@ -11,45 +11,45 @@ pub(super) enum Meaning {
     Row,
     /// Its number is a unit of UTF-16.
     Unicode,
-    /// Its number says how many characters follow such a unit for readers that do not know it.
+    /// Its number is the count of substitute characters after each unit of UTF-16, for readers without Unicode.
     StandIns,
     /// Its number is the code page of the document.
     CodePage,
-    /// The document was written on an old Macintosh.
+    /// The document has the encoding of old Macintosh computers.
     MacRoman,
     /// The group is the list of fonts.
     Fonts,
-    /// Its number names the font.
+    /// Its number selects the font.
     Font,
-    /// Its number names the font of text that names none.
+    /// Its number is the font of text that selects none.
     DefaultFont,
-    /// Its number is the character set of the font that is being listed.
+    /// Its number is the character set of the current font in the list of fonts.
     FontCharset,
-    /// Its number is the code page of that font.
+    /// Its number is the code page of the current font in the list of fonts.
     FontCodePage,
-    /// What follows is not shown, or is again.
+    /// Hides the text after it, or shows it again if its number is 0.
     Hidden,
-    /// What follows was deleted while changes were tracked, or was not.
+    /// Marks the text after it as deleted by a tracked change, or as not deleted if its number is 0.
     Deleted,
-    /// What follows looks as by default.
+    /// Resets the text after it to the default formatting.
     Plain,
-    /// The group is no text.
+    /// The group is not text.
     NoText,
-    /// The group says the same twice.
+    /// The group holds the same text twice.
     Twice,
-    /// The group says in Unicode what the one around it says without.
+    /// The group repeats in Unicode the text of the group around it.
     InUnicode,
-    /// The group is what stands in a box, and text, though the one around it is not.
+    /// The group is the text in a box, although the group around it is not text.
     Box,
     /// The group is a footnote or an endnote.
     Footnote,
-    /// So many bytes follow that are no text.
+    /// Its number is the count of bytes after it that are not text.
     Binary,
-    /// Nothing for the text.
+    /// It has no meaning for the text.
     Nothing,
 }
 
-/// Tells what a control word means.
+/// Returns the meaning of a control word.
 pub(super) fn meaning(word: &str) -> Meaning {
     match word {
         "par" | "line" | "page" | "column" | "sect" | "softline" => Meaning::Line,

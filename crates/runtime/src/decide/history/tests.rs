@@ -8,7 +8,7 @@ use polity_store::record::Replied;
 use proptest::prelude::*;
 use serde_json::{Map, json};
 
-/// A batch: an answer with calls, and their results.
+/// A batch: an answer with calls, and the results of the calls.
 fn batch(number: usize, calls: usize) -> Vec<Record> {
     let call = |index: usize| ToolCall {
         id: format!("call_{number}_{index}"),
@@ -47,7 +47,7 @@ fn heard(number: usize) -> Record {
     Record::Heard { message: MessageId::from_sequence(i64::try_from(number).unwrap()) }
 }
 
-/// Conversations as a driver writes them, each record with its turn and what it takes.
+/// Conversations as a driver writes them: each record with its turn, and the tokens of each record.
 fn conversations() -> impl Strategy<Value = (Vec<(i64, Record)>, Vec<u64>)> {
     let pieces = proptest::collection::vec((0usize..5, 0u64..50), 1..30);
     pieces.prop_map(|pieces| {
@@ -72,7 +72,7 @@ fn conversations() -> impl Strategy<Value = (Vec<(i64, Record)>, Vec<u64>)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Wherever a room ends, no result stays without its call, as much stays as fits, and the newest batch in any case.
+    /// Wherever the room ends, no result loses its call, as much stays as fits, and the newest batch always stays.
     #[test]
     fn what_fits_is_whole((records, costs) in conversations(), room in 0u64..400) {
         let Some(kept) = fitting(&records, &costs, room) else {
@@ -90,7 +90,7 @@ proptest! {
         prop_assert!(costs[before..].iter().sum::<u64>() > room, "more could have stayed");
     }
 
-    /// Once it is summed up, exactly what fitted is told, and whatever is still open.
+    /// After a summary, a model is shown exactly the records that fitted, and all requests that are still open.
     #[test]
     fn what_is_told_after_a_summary_is_what_fitted(
         (records, costs) in conversations(),

@@ -1,5 +1,4 @@
-//! Where bytes stand in a text that somebody wrote down there. The time it takes grows with the length of the text and
-//! with nothing else.
+//! Finds the base64 and hexadecimal in a text. The time grows with the length of the text and with nothing else.
 
 use super::hex;
 use super::known::{BEGINNING, HEAD, begins_file, is_known, may_begin_file};
@@ -8,30 +7,29 @@ use super::symbol::{Symbol, symbol};
 use super::{Written, head};
 use std::ops::Range;
 
-/// How many digits of base64 make the bytes that are looked at.
+/// Base64 digits for the [`HEAD`] bytes that [`is_known`] examines.
 const HEAD_DIGITS: usize = HEAD.div_ceil(3) * 4;
 
-/// How far behind base64 that was found more of it may stand, in bytes.
+/// Longest gap between base64 and a further piece of it, in bytes.
 const NEAR: usize = 48;
 
-/// How far before the bytes a data URL may begin.
+/// Longest distance from the data of a data URL back to its `data:`, in bytes.
 const URL_HEAD: usize = 200;
 
-/// How often a place is taken for a beginning and is none, in bytes that were looked at: so many times the length of
-/// the text, and these besides. No text that means well comes near it.
+/// How many bytes the search may examine at places that only look like the beginning of a file: `PATIENCE` times the
+/// length of the text, plus `LEAST_PATIENCE`. Only a text made to be slow comes near this bound.
 const PATIENCE: usize = 16;
 const LEAST_PATIENCE: usize = 1 << 16;
 
 /// Bytes that were found in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Found {
-    /// What of the text they take.
+    /// The part of the text that they take.
     pub(super) range: Range<usize>,
-    /// The bytes.
     pub(super) written: Written,
 }
 
-/// All bytes in a text, in order: data URLs of whatever kind, and base64 and hexadecimal of files of a known kind.
+/// Finds all bytes in a text, in order: any data URL, and base64 and hexadecimal of files of a known kind.
 pub(super) fn find(text: &str) -> Vec<Found> {
     if text.len() < LONG {
         return Vec::new();
@@ -44,8 +42,8 @@ pub(super) fn find(text: &str) -> Vec<Found> {
     search.found
 }
 
-/// Whether digits are the first of their lines. Formats that say late what they are are looked for there alone: in every
-/// line it would take too long.
+/// Whether digits are the first line of their base64 or a later one. Formats whose signature comes late are looked for
+/// only in the first line: looking for them in every line would take too long.
 #[derive(Clone, Copy)]
 enum Standing {
     First,
@@ -58,13 +56,13 @@ struct Search<'t> {
     found: Vec<Found>,
 }
 
-/// Where bytes begin.
+/// Where bytes begin in a text.
 struct Place {
-    /// What goes with them: a data URL begins before its data.
+    /// Where the text to replace begins: a data URL begins before its data.
     from: usize,
-    /// The data.
+    /// Where the data begin.
     start: usize,
-    /// The type that a data URL names.
+    /// The MIME type in the data URL.
     mime: Option<String>,
 }
 
@@ -96,7 +94,7 @@ impl Search<'_> {
         }
     }
 
-    /// What begins at a segment, or within it.
+    /// Returns where bytes begin in a segment: at its start, or further on.
     fn place(&mut self, start: usize, segment: &Segment, standing: Standing) -> Option<Place> {
         if segment.length() < LINE {
             return None;
@@ -109,7 +107,7 @@ impl Search<'_> {
         if self.begins(start, standing) {
             return Some(Place { from: start, start, mime: None });
         }
-        // Something may stand before it without a blank.
+        // Other characters may precede the bytes with no blank between.
         let mut at = start;
         while at < segment.end() {
             if self.may_begin(at) && self.begins(at, Standing::NextLine) {
@@ -122,7 +120,7 @@ impl Search<'_> {
 
     fn may_begin(&self, at: usize) -> bool {
         let digits = |most| Stream::read(self.text, at, most).bytes();
-        // Two digits are one byte, which mostly settles it.
+        // The first two digits determine the first byte, which rules out most places.
         let first = match (symbol(self.text, at), symbol(self.text, at + 1)) {
             (Some((Symbol::Digit(first), 1)), Some((Symbol::Digit(second), 1))) => byte_of(first, second),
             _ => digits(2).first().copied(),
@@ -130,7 +128,7 @@ impl Search<'_> {
         first.is_some_and(may_begin_file) && begins_file(&digits(BEGINNING.div_ceil(3) * 4))
     }
 
-    /// Whether base64 of a file of a known kind begins here.
+    /// Returns whether base64 of a file of a known kind begins at `start`.
     fn begins(&mut self, start: usize, standing: Standing) -> bool {
         if self.patience == 0 {
             return false;
@@ -153,8 +151,7 @@ impl Search<'_> {
         }
     }
 
-    /// All of the base64 that begins here, and what belongs to it without following it: what stands shortly behind it
-    /// and is neither words nor a beginning.
+    /// Reads all base64 that begins at `start`, with a piece shortly after it that is neither words nor another file.
     fn whole(&mut self, start: usize) -> Stream {
         let mut stream = Stream::read(self.text, start, usize::MAX);
         while let Some(end) = self.rest_behind(stream.end) {
@@ -221,12 +218,12 @@ impl Search<'_> {
     }
 }
 
-/// The first byte of four digits.
+/// Returns the first decoded byte, which the first two base64 digits determine.
 fn byte_of(first: u8, second: u8) -> Option<u8> {
     Some(value(first)? << 2 | value(second)? >> 4)
 }
 
-/// What a digit of base64 is worth.
+/// Returns the value of a base64 digit.
 fn value(digit: u8) -> Option<u8> {
     Some(match digit {
         b'A'..=b'Z' => digit - b'A',
@@ -238,7 +235,7 @@ fn value(digit: u8) -> Option<u8> {
     })
 }
 
-/// Where the data URL begins whose data begin at `start`, and which type it names.
+/// Returns where a data URL begins if its data begin at `start`, and its MIME type.
 fn url_before(text: &[u8], start: usize) -> Option<(usize, Option<String>)> {
     let before = text.get(..start)?;
     if !before.ends_with(b";base64,") {
@@ -246,7 +243,7 @@ fn url_before(text: &[u8], start: usize) -> Option<(usize, Option<String>)> {
     }
     let window = before.get(start.saturating_sub(URL_HEAD)..)?;
     let from = start - window.len() + window.windows(5).rposition(|five| five == b"data:")?;
-    // Between two ASCII characters, so it is text.
+    // The range begins and ends next to ASCII characters, so it is valid UTF-8.
     let url = std::str::from_utf8(text.get(from..start)?).ok()?;
     head(url).map(|(mime, _)| (from, mime))
 }

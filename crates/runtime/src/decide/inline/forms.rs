@@ -1,4 +1,4 @@
-//! Bytes as models write them down, for tests: files of known kinds, forms, and what stands around them.
+//! Bytes as models write them down, for tests: files of known kinds, forms, and surrounding text.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 
-/// Files of known kinds: a beginning that is right, and anything behind it.
+/// Files of known kinds: a valid beginning, followed by random bytes.
 pub(crate) fn files() -> impl Strategy<Value = Vec<u8>> {
     let beginnings: Vec<&[u8]> = vec![
         b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x01\0\0\0\x01\0\x08\x06\0\0\0",
@@ -25,7 +25,7 @@ pub(crate) fn files() -> impl Strategy<Value = Vec<u8>> {
         .prop_map(|(beginning, rest)| [beginning, &rest].concat())
 }
 
-/// A way to write bytes down.
+/// A name, and a way to write bytes down.
 pub(crate) type Form = (&'static str, fn(&[u8]) -> String);
 
 fn in_lines(bytes: &[u8], length: usize, line_break: &str) -> String {
@@ -44,7 +44,7 @@ fn percent(text: &str) -> String {
     text.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D")
 }
 
-/// The forms that models have been seen to use, and some more.
+/// The forms that models have used, and some more.
 pub(crate) const FORMS: [Form; 29] = [
     ("base64", |bytes| STANDARD.encode(bytes)),
     ("base64 without padding", |bytes| STANDARD_NO_PAD.encode(bytes)),
@@ -84,10 +84,10 @@ pub(crate) const FORMS: [Form; 29] = [
     }),
 ];
 
-/// What a text with bytes in it looks like.
+/// A name, and a text around bytes.
 pub(crate) type Surroundings = (&'static str, fn(&str) -> String);
 
-/// What stands around bytes.
+/// The texts in which models put bytes.
 pub(crate) const SURROUNDINGS: [Surroundings; 14] = [
     ("nothing", |form| form.to_owned()),
     ("words", |form| format!("Here is the picture: {form} and that was the picture.")),
@@ -107,8 +107,7 @@ pub(crate) const SURROUNDINGS: [Surroundings; 14] = [
     ("a number of its length right behind", |form| format!("[{form}](1234 bytes)")),
 ];
 
-/// A run of 64 digits of some bytes that is left in a text, in base64 or in hexadecimal. JSON may have escaped what it
-/// is made of.
+/// Returns a run of 64 digits of `bytes` that is left in a text, in base64 or hexadecimal, even if JSON escaped it.
 pub(crate) fn run_left(text: &str, bytes: &[u8]) -> Option<String> {
     let plain = text.replace("\\u002B", "+").replace("\\u002f", "/").replace("%2B", "+").replace("%2F", "/");
     let texts = [text.to_owned(), plain.replace('\\', "")];
@@ -121,7 +120,7 @@ pub(crate) fn run_left(text: &str, bytes: &[u8]) -> Option<String> {
     runs.into_iter().find(left).map(str::to_owned)
 }
 
-/// Texts of all sorts without bytes in them, however much they look like it.
+/// Texts of all sorts. None contains bytes, though many look as if they did.
 pub(crate) fn other_texts() -> impl Strategy<Value = String> {
     let words = "([a-z]{1,12}[ ,.\n]){0,80}";
     let code =
@@ -136,7 +135,7 @@ pub(crate) fn other_texts() -> impl Strategy<Value = String> {
     let names = "[a-z]{4,10}([A-Z][a-z]{3,10}){8,30}";
     let tokens = "eyJhbGciOiJIUzI1NiJ9\\.eyJzdWIiOiI[a-zA-Z0-9_-]{60,300}\\.[a-zA-Z0-9_-]{43}";
     let bytes = proptest::collection::vec(any::<u8>(), 48..600);
-    // As signatures of services begin; what begins a file by chance would be no test of anything.
+    // Signatures of services begin like this. Random bytes alone might begin a file by chance, and test nothing.
     let sealed = bytes.prop_map(|bytes| STANDARD.encode([b"\x0a\xd2\x01".as_slice(), &bytes].concat()));
     let encoded_words = words.prop_map(|words: String| in_lines(words.as_bytes(), 76, "\n"));
     prop_oneof![
@@ -157,7 +156,7 @@ pub(crate) fn other_texts() -> impl Strategy<Value = String> {
     ]
 }
 
-/// The same in JSON.
+/// The same texts in JSON.
 pub(crate) fn other_values() -> impl Strategy<Value = Value> {
     proptest::collection::vec(other_texts(), 1..4).prop_map(|texts| {
         json!({"texts": texts, "nested": {"text": texts.concat(), "in_json": json!(texts).to_string()}, "n": [1, 2, 300]})

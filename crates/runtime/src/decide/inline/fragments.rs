@@ -1,4 +1,5 @@
-//! Pieces of bytes that are known: without their beginning nothing but the bytes themselves tells what they are.
+//! Finds pieces of stored files in a text. A piece from the middle of a file has no signature, so it is recognized only
+//! by comparison with the file.
 
 use super::LEFT_OUT;
 use super::stream::{LONG, Segment, Stream};
@@ -7,26 +8,26 @@ use serde_json::Value;
 use std::collections::HashSet;
 use std::ops::Range;
 
-/// The bytes of a block. A run of 64 digits holds a whole block of what it is a piece of, in hexadecimal too.
+/// Size of a block, in bytes. 64 digits of base64 or hexadecimal always contain a whole block.
 const BLOCK: usize = 16;
 
-/// Blocks with fewer different bytes are in many files, and in words.
+/// Fewest different bytes in a block that is compared. Plainer blocks occur in many files, and in words.
 const LEAST_DIFFERENT: usize = 6;
 
-/// Bytes that are known, in blocks.
+/// The bytes of stored files, cut into blocks.
 #[derive(Default)]
 pub(crate) struct Fragments {
     blocks: HashSet<[u8; BLOCK]>,
 }
 
 impl Fragments {
-    /// Takes bytes in.
+    /// Adds bytes to the known ones.
     pub(crate) fn know(&mut self, bytes: &[u8]) {
         let (blocks, _) = bytes.as_chunks::<BLOCK>();
         self.blocks.extend(blocks.iter().filter(|block| is_telling(block)));
     }
 
-    /// Leaves what is known out of the texts of a value.
+    /// Replaces pieces of known bytes with [`LEFT_OUT`] in the texts of a value.
     pub(crate) fn leave_out_in(&self, value: &mut Value) {
         match value {
             Value::String(text) => self.leave_out(text),
@@ -43,7 +44,7 @@ impl Fragments {
         }
     }
 
-    /// Leaves what is known out of a text.
+    /// Replaces pieces of known bytes with [`LEFT_OUT`] in a text.
     pub(crate) fn leave_out(&self, text: &mut String) {
         if self.blocks.is_empty() {
             return;
@@ -54,7 +55,7 @@ impl Fragments {
         }
     }
 
-    /// Whether a run is a piece of something known, wherever it was cut out.
+    /// Returns whether a run is a piece of known bytes, at whatever byte the piece begins.
     fn holds(&self, run: &str) -> bool {
         let digits = Stream::read(run.as_bytes(), 0, usize::MAX).digits;
         let is_hexadecimal = run.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -66,7 +67,7 @@ impl Fragments {
     }
 }
 
-/// Whether a value holds a run that could be a piece of something.
+/// Returns whether a value contains a run that could be a piece of known bytes.
 pub(crate) fn is_suspicious(value: &Value) -> bool {
     match value {
         Value::String(text) => runs(text).next().is_some(),
@@ -78,7 +79,7 @@ pub(crate) fn is_suspicious(value: &Value) -> bool {
     }
 }
 
-/// The runs of a text that are long, and no words.
+/// Returns the long runs of digits in a text that are not words.
 fn runs(text: &str) -> impl Iterator<Item = Range<usize>> {
     let bytes = text.as_bytes();
     let mut at = 0;

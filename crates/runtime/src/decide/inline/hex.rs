@@ -1,41 +1,42 @@
-//! Bytes in hexadecimal: in one run, or with something between them, `89 50`, `89:50`, `0x89, 0x50`, `\x89\x50`, `%89%50`.
+//! Reads bytes in hexadecimal: in one run, or with separators as in `89 50`, `89:50`, `0x89, 0x50`, `\x89\x50`,
+//! `%89%50`.
 
 use super::symbol::{Symbol, symbol};
 
-/// How many digits in a row count as bytes that somebody wrote down.
+/// Fewest digits in a row that count as bytes which somebody wrote down.
 const LONG_RUN: usize = 64;
 
-/// How many bytes do where something stands between them: shorter examples are for people.
+/// Fewest bytes that count if separators are between them. Fewer are an example for a reader, such as a signature.
 const MANY_BYTES: usize = 65;
 
-/// How much may stand between two bytes: the end of a line with an indentation.
+/// Longest separator between two bytes, in bytes of text: the end of a line with an indentation.
 const GAP: usize = 48;
 
-/// The longest sign before two digits: `\x`, put into JSON three times over.
+/// Longest prefix before two digits, in bytes of text: `\x`, put into JSON three times.
 const LONGEST_PREFIX: usize = 20;
 
 /// Bytes in hexadecimal, and where they end in the text.
 pub(super) struct Hex {
     pub(super) bytes: Vec<u8>,
     pub(super) end: usize,
-    /// The longest run of digits without anything between them.
+    /// Digits in the longest run without separators.
     longest_run: usize,
 }
 
 impl Hex {
-    /// Whether it is more than an example of how a file begins.
+    /// Returns whether this is too long to be a mere example of a signature.
     pub(super) fn is_long(&self) -> bool {
         self.longest_run >= LONG_RUN || self.bytes.len() >= MANY_BYTES
     }
 }
 
-/// The byte whose two digits stand at `at`.
+/// Returns the byte whose two digits are at `at`.
 pub(super) fn first(text: &[u8], at: usize) -> Option<u8> {
     let digit = |at: usize| text.get(at).and_then(|digit| char::from(*digit).to_digit(16));
     u8::try_from(digit(at)? << 4 | digit(at + 1)?).ok()
 }
 
-/// Reads the bytes that begin at `start`, `most` of them.
+/// Reads the bytes that begin at `start`, at most `most` of them.
 pub(super) fn read(text: &[u8], start: usize, most: usize) -> Hex {
     let mut hex = Hex { bytes: Vec::new(), end: start, longest_run: 0 };
     let mut run = 0;
@@ -58,7 +59,7 @@ pub(super) fn read(text: &[u8], start: usize, most: usize) -> Hex {
     hex
 }
 
-/// Where the digits of the next byte are, behind what may stand between two.
+/// Returns where the digits of the next byte are, after a separator.
 fn next(text: &[u8], start: usize) -> Option<usize> {
     let mut at = start;
     loop {
@@ -81,7 +82,7 @@ fn next(text: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// How long the sign is that says that two digits follow; 0 where none stands here.
+/// Returns the length of a prefix such as `\x` if two digits follow it; otherwise 0.
 fn prefix(text: &[u8], at: usize) -> usize {
     let rest = text.get(at..).unwrap_or_default();
     let slashes = rest.iter().take_while(|byte| **byte == b'\\').count();
@@ -96,7 +97,7 @@ fn prefix(text: &[u8], at: usize) -> usize {
     if first(text, at + length).is_some() { length } else { 0 }
 }
 
-/// Where the sign before the first digits begins, or the digits themselves.
+/// Returns where the prefix of the first digits begins, or the digits if they have none.
 pub(super) fn with_prefix(text: &[u8], start: usize) -> usize {
     let longest = start.min(LONGEST_PREFIX);
     let begins = (1..=longest).rev().map(|length| start - length);

@@ -1,16 +1,16 @@
-//! What makes bytes a file of a known kind, and not a word that happens to decode.
+//! Tells a file of a known kind from a word that happens to decode as base64.
 
 use polity_artifacts::{Extent, detect};
 use polity_society::content::Kind;
 
-/// How many bytes of a file are looked at: enough for the formats that say late what they are.
+/// How many bytes of a file [`is_known`] examines: enough for formats whose signature comes late.
 pub(super) const HEAD: usize = 2048;
 
-/// How many bytes [`begins_file`] needs at most.
+/// How many bytes [`begins_file`] examines at most.
 pub(super) const BEGINNING: usize = 12;
 
-/// Formats that two or three bytes are enough for, and those of certificates, which are written in base64 to be read
-/// as text. Any path that begins with `/work` decodes to a picture of the first.
+/// Formats that are recognized by two or three bytes, and the formats of certificates, which people write in base64 to
+/// be read as text. Any path that begins with `/work` decodes to the signature of the first format.
 const TOO_EASY: &[&str] = &[
     "image/jxl",
     "application/octet-stream",
@@ -20,13 +20,13 @@ const TOO_EASY: &[&str] = &[
     "application/x-executable",
 ];
 
-/// How many bytes of sound without a container are enough: several frames, each of which says where the next one is.
+/// How many bytes of sound without a container are enough: several frames, each of which points to the next.
 const FRAMES: usize = 1024;
 
-/// Whether bytes are the beginning of a file of a known kind: no text, and not just anything.
+/// Returns whether bytes begin a file of a known kind. Text and unspecific types do not count.
 pub(super) fn is_known(head: &[u8]) -> bool {
     let head = head.get(..HEAD).unwrap_or(head);
-    // Detection weighs what it finds further on, which is too fine here: a GIF begins as a packet of MPEG does.
+    // Detection also weighs later bytes, which misleads here: a GIF begins with the same byte as an MPEG packet.
     if begins_file(head) {
         return true;
     }
@@ -36,18 +36,18 @@ pub(super) fn is_known(head: &[u8]) -> bool {
         && !head.starts_with(b"\x7fELF");
     match detected.kind {
         Kind::Text => false,
-        // A single frame is told by little more than two bytes.
+        // A single frame is recognized by little more than two bytes.
         Kind::Audio if matches!(detected.mime_type.as_str(), "audio/mpeg" | "audio/aac") => {
             head.len() >= FRAMES
         }
-        // Its packets are told by one byte each.
+        // A packet of this format is recognized by one byte.
         Kind::Video if detected.mime_type == "video/mp2t" => head.len() > 3 * 192,
         Kind::Image | Kind::Audio | Kind::Video | Kind::Document | Kind::Other => !is_easy,
     }
 }
 
-/// Whether a file of a common format begins here for certain. In the middle of a run every place is looked at, so what
-/// three bytes say is not enough there.
+/// Returns whether a file of a common format certainly begins here. The search calls this at every place of a long run,
+/// where a signature of three bytes would turn up by chance.
 pub(super) fn begins_file(bytes: &[u8]) -> bool {
     matches!(
         bytes,
@@ -73,7 +73,7 @@ pub(super) fn begins_file(bytes: &[u8]) -> bool {
             | [b'I', b'I', 0x2a, 0, ..]
             | [b'M', b'M', 0, 0x2a, ..]
             | [b'B', b'M', _, _, _, _, 0, 0, 0, 0, ..]
-            // An icon: a count, and the first entry with its reserved byte and planes. A list of numbers has neither.
+            // An icon: a count, then the first entry with its reserved byte and planes. A list of numbers has neither.
             | [0, 0, 1, 0, 1..=16, 0, _, _, _, 0, 0 | 1, 0, ..]
             | [0x1f, 0x8b, 8, 0..=0x1f, _, _, _, _, 0 | 2 | 4, 0..=13 | 255, ..]
             | [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, ..]
@@ -90,7 +90,7 @@ pub(super) fn begins_file(bytes: &[u8]) -> bool {
     )
 }
 
-/// Whether a file that [`begins_file`] knows may begin with this byte.
+/// Returns whether a file that [`begins_file`] recognizes may begin with this byte.
 pub(super) fn may_begin_file(byte: u8) -> bool {
     matches!(
         byte,
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_single_frame_of_sound_is_no_file() {
-        // As base64 that begins with `__UU`: 48 bytes of MPEG sound, and nothing more.
+        // Its base64 begins with `__UU`: 48 bytes of MPEG sound, and nothing more.
         let frame = [[0xff, 0xf5, 0x14, 0].as_slice(), &[0; 44]].concat();
         assert_eq!(detect(None, None, &frame, Extent::Head).mime_type, "audio/mpeg");
         assert!(!is_known(&frame));

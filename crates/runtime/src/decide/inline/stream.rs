@@ -1,17 +1,17 @@
-//! Base64 as it stands in a text: in one run or in lines, which may be indented, quoted, or strings of their own.
+//! Reads base64 from a text: in one run or in lines, which may be indented, quoted, or separate strings.
 
 use super::LENIENT;
 use super::known::{BEGINNING, begins_file};
 use super::symbol::{Symbol, symbol};
 use base64::Engine;
 
-/// The shortest line that the same base64 may go on after.
+/// Shortest line, in digits, after which base64 may continue on the next line.
 pub(super) const LINE: usize = 16;
 
-/// How many digits in a row belong to the base64 before them, whatever they look like.
+/// Digits in a row that count as a continuation of the base64 before them, whatever they look like.
 pub(super) const LONG: usize = 64;
 
-/// How many bytes may stand between two lines, and how many ends of lines among them: `\r\n` is two.
+/// Bounds of the gap between two lines: its bytes, and the line ends in it (`\r\n` counts as two).
 const GAP: usize = 64;
 const GAP_BREAKS: usize = 4;
 
@@ -19,12 +19,12 @@ const GAP_BREAKS: usize = 4;
 pub(super) struct Stream {
     /// The digits, in the standard alphabet, without padding.
     pub(super) digits: Vec<u8>,
-    /// Where the text goes on, behind the padding.
+    /// Where the text continues, after the padding.
     pub(super) end: usize,
 }
 
 impl Stream {
-    /// Reads the base64 that begins at `start`, `most` digits of it.
+    /// Reads the base64 that begins at `start`, at most `most` digits of it.
     pub(super) fn read(text: &[u8], start: usize, most: usize) -> Self {
         let mut stream = Self { digits: Vec::new(), end: start };
         let mut at = start;
@@ -58,12 +58,12 @@ impl Stream {
         }
     }
 
-    /// The bytes. A digit that stands alone at the end is of something that was cut off.
+    /// Decodes the digits. Drops a single last digit, which cannot encode a byte: the base64 was cut off there.
     pub(super) fn bytes(mut self) -> Vec<u8> {
         if self.digits.len() % 4 == 1 {
             self.digits.pop();
         }
-        // Cannot fail: all are digits, and as many as make bytes.
+        // Cannot fail: all are digits, and their number is valid.
         LENIENT.decode(self.digits).unwrap_or_default()
     }
 }
@@ -75,7 +75,7 @@ fn behind_padding(text: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Where the next digits are behind the end of a line; `None` where something else comes before.
+/// Returns where the next digits are after the end of a line; `None` if something else comes before them.
 pub(super) fn gap(text: &[u8], start: usize) -> Option<usize> {
     let mut at = start;
     let mut breaks = 0;
@@ -84,7 +84,7 @@ pub(super) fn gap(text: &[u8], start: usize) -> Option<usize> {
         match what {
             Symbol::Break => breaks += 1,
             Symbol::Between => {}
-            // What joins two strings, and what comments begin with.
+            // `+` may join two strings, and `/` may begin a comment.
             Symbol::Digit(b'+' | b'/') if at > start => match joint(text, at) {
                 Some(behind) => {
                     at = behind;
@@ -102,7 +102,7 @@ pub(super) fn gap(text: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// The end of one `+` or up to three slashes with a blank behind them; `None` where none stands here as itself.
+/// Returns the end of one `+`, or of up to three slashes, if a separator follows; `None` if they are digits of base64.
 fn joint(text: &[u8], start: usize) -> Option<usize> {
     let rest = text.get(start..)?;
     let length = rest.iter().take_while(|byte| matches!(byte, b'+' | b'/')).count();
@@ -110,7 +110,7 @@ fn joint(text: &[u8], start: usize) -> Option<usize> {
     (matches!(length, 1..=3) && is_apart).then_some(start + length)
 }
 
-/// Digits without anything between them.
+/// Digits with nothing between them.
 pub(super) struct Segment {
     length: usize,
     upper: bool,
@@ -118,13 +118,13 @@ pub(super) struct Segment {
     numeral: bool,
     /// How much padding follows.
     padding: usize,
-    /// Whether no words follow on its line.
+    /// Whether no words follow on the same line.
     stands_alone: bool,
     end: usize,
 }
 
 impl Segment {
-    /// Looks at the digits from `start` on, `most` of them.
+    /// Examines the digits from `start` on, at most `most` of them.
     pub(super) fn look(text: &[u8], start: usize, most: usize) -> Self {
         let mut seen = Self {
             length: 0,
@@ -165,13 +165,13 @@ impl Segment {
         self.end
     }
 
-    /// Whether capitals, small letters and numerals are mixed, as in all base64 that is not very regular.
+    /// Returns whether capitals, small letters and numerals are mixed, as in base64 of all but very regular data.
     pub(super) fn is_mixed(&self) -> bool {
         self.upper && self.lower && self.numeral
     }
 }
 
-/// The first bytes of what begins at `start`, without what stands on other lines.
+/// Decodes the first bytes at `start`, from this line only.
 fn beginning(text: &[u8], start: usize) -> Vec<u8> {
     let digits = BEGINNING.div_ceil(3) * 4;
     let mut stream = Stream { digits: Vec::with_capacity(digits), end: start };
@@ -184,20 +184,19 @@ fn beginning(text: &[u8], start: usize) -> Vec<u8> {
     stream.bytes()
 }
 
-/// Whether the same stood between the lines before.
+/// Whether a gap between two lines is the same as the gap before it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Repeated {
     Yes,
     No,
 }
 
-/// Whether base64 goes on with the next digits, and not with words. It has `all` digits so far, `line` of them on its last
-/// line.
+/// Returns whether the next digits continue the base64. It has `all` digits so far, `line` of them on its last line.
 fn goes_on(line: usize, all: usize, gap: &[u8], repeated: Repeated, next: &Segment) -> bool {
     let is_line = next.length == line || next.length >= LONG;
     let is_padded = next.padding > 0 && (all + next.length + next.padding).is_multiple_of(4);
     let is_end = repeated == Repeated::Yes && next.stands_alone;
-    // What stands in a string of its own has a name, or is one.
+    // After quotation marks or a comma, the next digits may be a name or another string.
     let may_be_name = repeated == Repeated::No && gap.iter().any(|byte| matches!(byte, b'"' | b'\'' | b','));
     let looks_so = next.length >= 4 && next.is_mixed() || next.length >= LINE && next.upper || is_padded;
     line >= LINE && (is_line || is_end || looks_so && !may_be_name)

@@ -1,22 +1,22 @@
-//! What the next characters of a text mean to somebody who looks for base64: plain, escaped as JSON does it, however
-//! often, or escaped as addresses do it.
+//! Reads a text as symbols, to look for base64 in it. The text may be plain, escaped once or several times as JSON does
+//! it, or percent-encoded as URLs do it.
 
-/// What stands at a place of a text.
+/// The meaning of one or more bytes of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Symbol {
     /// A digit of base64, in the standard alphabet.
     Digit(u8),
-    /// Padding: nothing more of the same base64 follows.
+    /// Padding: it ends the base64.
     Pad,
     /// The end of a line.
     Break,
-    /// What may stand between two lines of the same base64: blanks, quotation marks, commas.
+    /// A character that may separate two lines of the same base64: a blank, a quotation mark, a comma.
     Between,
-    /// Anything else.
+    /// Any other character.
     Other,
 }
 
-/// The symbol at `at`, and how many bytes it takes: at least one. `None` behind the end.
+/// Returns the symbol at `at`, and its length in bytes, which is at least 1. `None` after the end of the text.
 pub(super) fn symbol(text: &[u8], at: usize) -> Option<(Symbol, usize)> {
     Some(match *text.get(at)? {
         b'\\' => escaped(text, at),
@@ -37,7 +37,7 @@ fn plain(byte: u8) -> Symbol {
     }
 }
 
-/// Backslashes, one for each time that JSON was put into JSON, and what they escape.
+/// Reads an escape sequence. It may begin with several backslashes, because JSON may have been put into JSON.
 fn escaped(text: &[u8], at: usize) -> (Symbol, usize) {
     let rest = text.get(at..).unwrap_or_default();
     let slashes = rest.iter().take_while(|byte| **byte == b'\\').count();
@@ -52,13 +52,13 @@ fn escaped(text: &[u8], at: usize) -> (Symbol, usize) {
         Some(b'/') => (Symbol::Digit(b'/'), slashes + 1),
         Some(b'u') => coded(4),
         Some(b'x') => coded(2),
-        // The line goes on.
+        // A backslash at the end of a line: the line continues.
         Some(b'\n' | b'\r') => (Symbol::Between, slashes),
         _ => (Symbol::Other, slashes),
     }
 }
 
-/// `%2B`, or `%252B` where it was escaped twice.
+/// Reads `%2B`, or `%252B` if it was escaped twice.
 fn percent(text: &[u8], at: usize) -> (Symbol, usize) {
     let mut start = at + 1;
     while text.get(start..start + 2) == Some(b"25") {

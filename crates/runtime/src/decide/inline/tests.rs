@@ -105,7 +105,7 @@ fn an_example_of_how_a_file_begins_is_for_people() {
     check_replaced("data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAAB…", None);
 }
 
-/// The certificate begins as every one does.
+/// The certificate begins as every certificate does.
 #[test]
 fn a_certificate_is_a_text() {
     let lines =
@@ -113,7 +113,7 @@ fn a_certificate_is_a_text() {
     check_replaced(&format!("-----BEGIN CERTIFICATE-----\n{lines}\n-----END CERTIFICATE-----\n"), None);
 }
 
-/// Time must grow with the length alone: a text that is made to be looked at again and again.
+/// The time must grow with the length alone, even for a text that looks everywhere like the beginning of a file.
 #[test]
 fn a_text_made_to_take_long_is_looked_through_in_passing() {
     for piece in [
@@ -157,7 +157,7 @@ fn a_piece_of_what_is_known_is_told_wherever_it_was_cut_out() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// However base64 is written, the bytes come back.
+    /// Decoding returns the same bytes, whatever form the base64 has.
     #[test]
     fn bytes_come_back_from_every_form(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         let encoded = STANDARD.encode(&bytes);
@@ -176,7 +176,7 @@ proptest! {
         }
     }
 
-    /// Contract section 3: a file of a known kind is found whatever form it has and whatever stands around it.
+    /// Contract section 3: a file of a known kind is found in every form and in all surroundings.
     #[test]
     fn a_file_is_found_in_every_form_and_surroundings(
         bytes in files(),
@@ -190,7 +190,7 @@ proptest! {
             Some("[it]".to_owned())
         });
         let replaced = replaced.unwrap_or_else(|| text.clone());
-        // What little stands in the last line may be words.
+        // The few digits of the last line may be words.
         let [only] = &stored[..] else {
             return Err(TestCaseError::fail(format!("{} in {}: {} in {text}", form.0, surroundings.0, stored.len())));
         };
@@ -201,7 +201,7 @@ proptest! {
         prop_assert_eq!(run_left(&replaced, &bytes), None, "{} in {}: {}", form.0, surroundings.0, replaced);
     }
 
-    /// A text without bytes comes back byte for byte.
+    /// A text without bytes stays byte for byte as it is.
     #[test]
     fn other_texts_stay_as_they_are(text in other_texts(), value in other_values()) {
         prop_assert_eq!(replace(&text, &mut |_| Some(String::new())), None);
@@ -211,7 +211,7 @@ proptest! {
         prop_assert!(!holds_bytes(&value));
     }
 
-    /// What was meant to be base64 and is not is left out too.
+    /// Broken base64 is left out too.
     #[test]
     fn no_run_of_base64_is_left_in_a_quotation(
         bytes in proptest::collection::vec(any::<u8>(), 65..300),

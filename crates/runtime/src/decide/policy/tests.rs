@@ -132,7 +132,7 @@ fn a_call_that_the_server_cannot_read_is_asked_for_twice_more_in_other_words() {
     check(FailureKind::CallNotParsed, &tried, ALONE, Next::GiveUp);
     check(FailureKind::CallNotParsed, &tried, WITH_FALLBACK, Next::Fallback);
     tried.turn_to(ServiceId::new("second"));
-    assert_eq!(tried.reworded(), 0, "another model");
+    assert_eq!(tried.reworded(), 0, "the count begins again with another model");
 }
 
 #[test]
@@ -180,14 +180,14 @@ fn another_service_has_a_window_and_eyes_of_its_own() {
     assert!(!summary.is_untried(&ServiceId::new("first")));
 }
 
-/// What happens to one attempt.
+/// What happens to one attempt in a random call.
 #[derive(Clone, Debug)]
 struct Happens {
     failure: CallError,
     sent: Sent,
     /// Whether anything could be summed up.
     room: Room,
-    /// Whether the circuit of the service is open when it is to be asked.
+    /// Whether the circuit of the service is open before the attempt.
     open: bool,
 }
 
@@ -207,7 +207,7 @@ fn happens() -> impl Strategy<Value = Happens> {
     )
 }
 
-/// One attempt of a call: which service of the chain, and how it failed.
+/// One attempt of a call: which service of the chain it asked, and how it failed.
 #[derive(Debug)]
 struct Asked {
     service: usize,
@@ -216,7 +216,7 @@ struct Asked {
     followed_by: Next,
 }
 
-/// Plays a call that is never answered, on a chain of services each of which is the fallback of the one before.
+/// Plays a call that is never answered. Each service of the chain is the fallback of the service before it.
 fn play(services: usize, retry: &Retry, happenings: &[Happens], jitter: f64) -> (Vec<Asked>, Tried) {
     let id = |number: usize| ServiceId::new(format!("s{number}"));
     let mut tried = Tried::nothing();
@@ -261,7 +261,7 @@ fn play(services: usize, retry: &Retry, happenings: &[Happens], jitter: f64) -> 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
-    /// Fallbacks, media described and summaries included.
+    /// The attempts include those at fallbacks, with media described, and after summaries.
     #[test]
     fn a_call_makes_no_more_attempts_than_it_may(
         services in 1..5_usize,
@@ -273,7 +273,7 @@ proptest! {
         let (asked, tried) = play(services, &retry, &happenings, jitter);
         prop_assert!(asked.len() <= max_attempts as usize);
         prop_assert_eq!(asked.len(), tried.attempts() as usize);
-        // It gives up for one reason only: nothing is left, or there is nobody else.
+        // A call gives up for one of two reasons: no attempt is left, or no other service.
         let last = ServiceId::new(format!("s{}", services - 1));
         prop_assert!(asked.len() == max_attempts as usize || tried.service() == Some(&last));
     }
@@ -308,7 +308,8 @@ proptest! {
         }
     }
 
-    /// But for 408, 409 and 429, and for what the request changes about: media described, history summed up.
+    /// A refused request is sent again only if it has changed: its media are described, or its history is summed up.
+    /// HTTP 408, 409 and 429 do not count as refusals.
     #[test]
     fn what_is_refused_is_not_sent_again_to_the_same_service(
         services in 1..5_usize,
@@ -327,7 +328,7 @@ proptest! {
                 _ => {}
             }
         }
-        // Each change is made once for each service, a summary twice.
+        // A call describes media at most once per service, and has history summed up at most twice.
         for service in 0..services {
             let made = |what: Next| asked.iter().filter(|asked| asked.service == service && asked.followed_by == what).count();
             prop_assert!(made(Next::DescribeMedia) <= 1 && made(Next::Compact) <= 2);

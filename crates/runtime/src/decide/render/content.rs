@@ -1,4 +1,4 @@
-//! Shows artifacts within a conversation: as themselves where the model takes them, in words where it does not.
+//! Shows artifacts within a conversation: as media or text if the model takes them, otherwise as descriptions.
 
 use super::{Crowded, Fetch, Fetched, Sight, route_of_fetched};
 use polity_llm::{AudioFormat, Data, Media, Part};
@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, HashMap};
 pub(super) struct Content<'a> {
     sight: &'a Sight<'a>,
     fetched: &'a HashMap<ArtifactId, Fetched>,
-    /// Where media stand that do not fit with others.
+    /// The records whose media do not fit beside others, by position.
     old: BTreeMap<usize, Crowded>,
     shown: Vec<Shown>,
 }
@@ -40,7 +40,7 @@ impl<'a> Content<'a> {
         self.shown
     }
 
-    /// An attachment of a message: a label and the medium, a label and the text, or the block that stands for it.
+    /// Shows an attachment of a message: a label with the medium, a label with the text, or a block that describes it.
     pub(super) fn attachment(&mut self, id: &ArtifactId, position: usize) -> Vec<Part> {
         let texts = self.sight.texts;
         let Some(fetched) = self.fetched.get(id) else {
@@ -86,13 +86,13 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// The text of an artifact within a message: cut where it is long, and none of its lines like a header.
+    /// The text of an artifact within a message: cut if it is long, and without lines that look like a header.
     fn inline(&self, artifact: &Artifact, text: &str) -> String {
         let limit = usize::try_from(self.sight.limits.inline_text_chars).unwrap_or(usize::MAX);
         defuse(&inline_text(text, artifact, limit, self.sight.texts), self.sight.texts)
     }
 
-    /// The text that was got out of a document, marked as such.
+    /// The text of a document that the model does not take, marked as such.
     fn extracted(&self, artifact: &Artifact, text: &str) -> String {
         let heading = self.extracted_heading(artifact);
         format!("{heading}\n{}", self.inline(artifact, text))
@@ -103,13 +103,13 @@ impl<'a> Content<'a> {
         self.sight.texts.fill(TextKey::AttachmentExtracted, &[("filename", &name)])
     }
 
-    /// A file's name in one line that is no header.
+    /// A file's name on one line that does not look like a header.
     fn shown_name(&self, artifact: &Artifact) -> String {
         let name = artifact.filename.as_deref().unwrap_or(artifact.id.as_str());
         defuse(&name.replace(['\n', '\r'], " "), self.sight.texts)
     }
 
-    /// The message for the part of a text that `get_artifact` asks for, with `lead` before it.
+    /// The result for the part of a text that a call of `get_artifact` asks for, with `lead` before it.
     fn page(
         &self,
         artifact: &Artifact,
@@ -123,12 +123,12 @@ impl<'a> Content<'a> {
         page_message(artifact, &excerpt, self.most())
     }
 
-    /// How long the result of a tool may be.
+    /// Returns the longest result of a tool, in characters.
     fn most(&self) -> usize {
         size(self.sight.limits.tool_result_chars)
     }
 
-    /// The result of `get_artifact`: the text of the `tool` message, and the medium that goes with it.
+    /// The result of `get_artifact`: the text of the `tool` message, and the media that go with it.
     pub(super) fn tool_result(
         &mut self,
         id: &ArtifactId,
@@ -166,7 +166,7 @@ impl<'a> Content<'a> {
             }
             (Route::Text, Fetch::Text(bytes)) => {
                 self.note(id, routing(&route));
-                // A text is shown as it was stored, whatever is in it: that is what a text artifact is for.
+                // A text artifact is shown as it was stored, whatever it contains: that is its purpose.
                 return (self.page(artifact, "", &String::from_utf8_lossy(bytes), wanted), Vec::new());
             }
             (Route::Describe(_), _) => Material::Withheld,
@@ -190,7 +190,7 @@ impl<'a> Content<'a> {
         (bounded_message(&result, self.most()), media)
     }
 
-    /// The line in place of a medium that does not fit with others.
+    /// The line that replaces a medium which does not fit beside others.
     fn crowded_out(&self, artifact: &Artifact, crowded: Crowded) -> String {
         let (limit, texts) = (self.sight.media_bytes, self.sight.texts);
         match crowded {
@@ -199,7 +199,7 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// Who could read what the reader cannot: contacts whose service takes it, else agents that could be made.
+    /// Finds who could read an artifact for the reader: contacts whose service takes it, otherwise agents to be hired.
     fn help(&self, artifact: &Artifact, reason: &Reason) -> Help {
         let others: Vec<_> = self
             .sight
@@ -220,7 +220,7 @@ impl<'a> Content<'a> {
             (false, _, _) => Help::Contacts(contacts),
             (true, None, _) => Help::Nobody,
             (true, Some(_), Reason::MissingCapability(_)) => Help::Hire,
-            // A service that has the capability is not enough: the reader's own has it too.
+            // To name the missing capability is not enough: the reader's own service has it.
             (true, Some(other), _) => Help::HireOn(other.id.clone()),
         }
     }
@@ -230,7 +230,7 @@ impl<'a> Content<'a> {
     }
 }
 
-/// The block of an artifact of which not even a row is left.
+/// The block for an artifact without a row.
 fn missing(id: &ArtifactId) -> AttachmentBlock {
     AttachmentBlock {
         kind: Kind::Other,
@@ -256,7 +256,7 @@ fn size(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// The part that a route wants for a medium; none where it wants words.
+/// Returns the part for a medium; `None` if its route is text or a description.
 fn medium(route: &Route, artifact: &Artifact, mime_type: &str, data: &Data) -> Option<Part> {
     let (mime_type, data) = (mime_type.to_owned(), data.clone());
     match route {

@@ -1,4 +1,4 @@
-//! The system message of a request: what changes least comes first, so that a server's prompt cache holds.
+//! Builds the system message of a request. What changes least comes first, so that a server can cache it.
 
 use super::Taker;
 use crate::decide::guidance::Guidance;
@@ -11,31 +11,29 @@ use polity_society::id::AgentId;
 use polity_society::present::{brief_lines, defuse, role_name};
 use polity_society::text::TextKey;
 
-/// What the system message says.
+/// What the system message is built from.
 pub(crate) struct SystemFacts<'a> {
-    /// The prompts in force.
     pub(crate) prompts: &'a Prompts,
-    /// Who is asked.
+    /// The agent that is asked.
     pub(crate) agent: &'a AgentId,
-    /// Who hired it.
+    /// The agent that hired it; `None` for root.
     pub(crate) parent: Option<&'a AgentId>,
-    /// The name of its role.
     pub(crate) role_name: &'a str,
-    /// What its role says; root has none.
+    /// The prompt of its role; root has none.
     pub(crate) role_prompt: Option<&'a str>,
-    /// Its brief; root has none.
+    /// Its task brief; root has none.
     pub(crate) brief: Option<&'a TaskBrief>,
     /// The service that answers.
     pub(crate) service: &'a Service,
-    /// Its registry.
+    /// All contacts of the agent.
     pub(crate) contacts: &'a [KnownParty],
-    /// The services that there are, for whoever may create agents; empty for the others.
+    /// All services, if the agent may create agents; otherwise empty.
     pub(crate) services: &'a [Taker],
-    /// How much is said.
+    /// How much of the rules and tools the request contains.
     pub(crate) guidance: Guidance,
 }
 
-/// Puts the system message together (contract section 8).
+/// Builds the system message (contract section 8).
 pub(crate) fn system_message(facts: &SystemFacts<'_>) -> String {
     let prompts = facts.prompts;
     let texts = &prompts.texts;
@@ -58,7 +56,7 @@ pub(crate) fn system_message(facts: &SystemFacts<'_>) -> String {
     sections.join("\n\n")
 }
 
-/// What every agent is told first: how to work, and the rules of the tools if it has any.
+/// The sections that come first for every agent: how to work, and the rules of the tools if it has any.
 fn rules(facts: &SystemFacts<'_>) -> Vec<String> {
     let prompts = facts.prompts;
     if !facts.service.tools_allowed() {
@@ -71,7 +69,7 @@ fn rules(facts: &SystemFacts<'_>) -> Vec<String> {
     vec![prompts.base.trim().to_owned(), prompts.tool_rules.trim().to_owned()]
 }
 
-/// What an agent is told of its part.
+/// The sections about an agent's role.
 fn role(facts: &SystemFacts<'_>, role_name: &str) -> Vec<String> {
     let prompts = facts.prompts;
     let Some(role_prompt) = facts.role_prompt else {
@@ -80,7 +78,7 @@ fn role(facts: &SystemFacts<'_>, role_name: &str) -> Vec<String> {
     };
     let filled = prompts.role.fill(&[("role_name", role_name), ("role_prompt", role_prompt)]);
     let mut role = vec![filled.trim().to_owned()];
-    // Whoever may see the services may create agents.
+    // The services are given only to agents that may create agents.
     if !facts.services.is_empty() && facts.service.tools_allowed() {
         role.push(prompts.hiring.trim().to_owned());
     }

@@ -20,7 +20,7 @@ use story::{
     PLENTY, SNAPSHOT, Story, contact, in_words, media_of, service, service_capabilities, texts_of, with_sight,
 };
 
-/// A small conversation with everything in it.
+/// A small conversation with every kind of record.
 fn story() -> Story {
     let mut story = Story::default();
     story.turn = 1;
@@ -61,7 +61,7 @@ fn system(service: &Service) -> String {
         services: &[],
         guidance: Guidance::Full,
     });
-    // The words of the prompts are their own; where they stand is what matters here.
+    // The words of the prompts are tested elsewhere; here only their places matter.
     let role = prompts.role.fill(&[("role_name", "读者"), ("role_prompt", "你读图。")]);
     system
         .replace(prompts.base.trim(), "(base)")
@@ -119,7 +119,7 @@ fn an_artifact_without_a_row_or_without_bytes_is_told_and_not_an_error() {
     assert!(rendered.shown.iter().all(|shown| shown.routing == "described"));
 }
 
-/// What stands in a random conversation.
+/// A part of a random conversation.
 #[derive(Clone, Debug)]
 enum Piece {
     Heard(Vec<Medium>),
@@ -164,7 +164,7 @@ fn pieces() -> impl Strategy<Value = Vec<Piece>> {
     proptest::collection::vec(piece, 1..14)
 }
 
-/// A conversation as a driver writes it: each turn begins with a message.
+/// Builds a conversation as a driver writes it: each turn begins with a message.
 fn told(pieces: &[Piece]) -> (Story, Vec<Medium>) {
     let mut story = Story::default();
     let mut media = Vec::new();
@@ -190,7 +190,7 @@ fn told(pieces: &[Piece]) -> (Story, Vec<Medium>) {
             }
             Piece::Said => story.say("so"),
             Piece::Summed(keep_recent) => {
-                // The record of a summary stands within the batch that asked for it.
+                // The record of a summary is within the batch that asked for it.
                 let call = format!("call_sum{}", story.history.records.len());
                 let asked = ToolCall {
                     id: call.clone(),
@@ -225,8 +225,8 @@ fn told(pieces: &[Piece]) -> (Story, Vec<Medium>) {
     (story, media)
 }
 
-/// Whether 64 characters in a row of the base64 of these bytes stand in a text. Each such run holds a piece of 48
-/// characters that begins at a multiple of 16.
+/// Returns whether a text contains 64 characters in a row of the base64 of these bytes. It looks for 48 characters that
+/// begin at a multiple of 16, which every such run contains.
 fn leaks(text: &str, bytes: &[u8]) -> bool {
     let encoded = base64::engine::general_purpose::STANDARD.encode(bytes);
     (0..encoded.len())
@@ -256,8 +256,8 @@ fn by_place(story: &Story) -> Vec<Vec<Bytes>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Seed artifact-content-routing, INV-1, over the whole request: binary content is never in a text, whatever the model
-    /// can read; one that reads text alone gets nothing else.
+    /// Seed artifact-content-routing, INV-1, over the whole request: no text contains binary data, whatever the model
+    /// can read. A model that reads text alone gets nothing but text.
     #[test]
     fn inv_1_no_text_of_a_request_holds_binary_data(pieces in pieces()) {
         let (story, media) = told(&pieces);
@@ -272,7 +272,7 @@ proptest! {
         }
     }
 
-    /// A model that sees gets each picture as it is; one that takes everything gets every medium.
+    /// A model that sees gets each picture unchanged; a model that takes everything gets every medium.
     #[test]
     fn media_are_shown_as_they_are(pieces in pieces()) {
         let uncut: Vec<Piece> = pieces.into_iter().filter(|piece| !matches!(piece, Piece::Summed(_) | Piece::Outgrown(_))).collect();
@@ -285,11 +285,11 @@ proptest! {
         prop_assert_eq!(media_of(&story.shown_to(service("all"), PLENTY)), expect(true));
     }
 
-    /// What does not fit is described, the oldest first; what is shown fits.
+    /// Media that do not fit are described, the oldest first; the media that are shown fit.
     #[test]
     fn media_beyond_the_budget_are_described_oldest_first(pieces in pieces(), budget in 0u64..3000) {
         let (story, _) = told(&pieces);
-        // What would not fit even alone, or with its own message, takes no place from others.
+        // Media that would not fit even alone, or with their own message, take no place from others.
         let all: Vec<Vec<Bytes>> = by_place(&story)
             .into_iter()
             .map(|media| media.into_iter().filter(|bytes| size(std::slice::from_ref(bytes)) <= budget).collect())
@@ -301,13 +301,13 @@ proptest! {
         prop_assert!(places.is_some(), "the newest are shown");
         let dropped = all.len() - places.unwrap_or_default();
         if dropped > 0 {
-            prop_assert!(size(&all[dropped - 1..].concat()) > budget / 2, "more was left out than had to be");
+            prop_assert!(size(&all[dropped - 1..].concat()) > budget / 2, "more media were left out than necessary");
         } else {
             prop_assert!(size(&all.concat()) <= budget);
         }
     }
 
-    /// What was described once stays described, so that the beginning of a request is the same at the next call.
+    /// Media that were described once stay described, so the next request begins like the one before.
     #[test]
     fn what_is_too_old_stays_so(pieces in pieces(), budget in 0u64..3000) {
         let (story, _) = told(&pieces);
@@ -322,7 +322,7 @@ proptest! {
         }
     }
 
-    /// Wherever a history is cut, calls and their results stay together and the turn that asked for it is whole.
+    /// Wherever a history is cut, results stay with their calls, and the turn that asked for the summary is whole.
     #[test]
     fn a_summary_splits_no_batch(pieces in pieces()) {
         let (story, _) = told(&pieces);
@@ -351,7 +351,7 @@ proptest! {
         let Record::Compacted { keep_recent, keeps, .. } = &records[newest].1 else { return Ok(()) };
         let kept_before = kept.len() - (records.len() - newest);
         if records[..newest].iter().any(|(_, record)| matches!(record, Record::Compacted { .. })) {
-            // What an earlier summary stands for stays away, whatever a later one would keep.
+            // What an earlier summary replaced stays replaced, whatever a later one would keep.
             let earlier = History { records: records[..newest].to_vec(), ..History::default() };
             prop_assert!(kept_before <= earlier.told().records.len());
             return Ok(());

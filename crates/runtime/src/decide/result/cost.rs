@@ -1,28 +1,28 @@
-//! Refuses schemas with which a comparison would take long. Pure.
+//! Refuses schemas that would take long to compare with an answer. Pure.
 //!
-//! A reference is followed as often as it stands somewhere, so a few lines can stand for more comparisons than anybody can
-//! wait for: `d0` twice `d1`, `d1` twice `d2`, and so on; or a schema that refers to itself in two ways for the same
-//! value. The validator does not guard against that.
+//! The validator follows a reference wherever it occurs, so a few lines can lead to more comparisons than anybody can
+//! wait for: `d0` refers to `d1` twice, `d1` to `d2` twice, and so on. The same happens if a schema refers to itself in
+//! two ways for the same value. The validator has no guard against this.
 
 use serde_json::{Map, Value};
 
-/// How many schemas one may come to, with every reference followed.
+/// Most schemas that one schema may contain when every reference is followed.
 const LARGEST: u64 = 20_000;
 
-/// How many references may stand in a row.
+/// Most references that may follow one another.
 const LONGEST_CHAIN: usize = 64;
 
-/// What following a schema comes to.
+/// The cost of following a schema.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cost {
-    /// How many schemas it is.
+    /// The number of schemas that are followed.
     size: u64,
-    /// How often it comes back, for one and the same value, to a schema that is being followed already.
+    /// How often it returns, for one and the same value, to a schema that is being followed already.
     returns: u64,
 }
 
 impl Cost {
-    /// For the same value.
+    /// The cost of two schemas for the same value.
     fn and(self, other: Self) -> Self {
         Self {
             size: self.size.saturating_add(other.size),
@@ -30,13 +30,13 @@ impl Cost {
         }
     }
 
-    /// For values of which none is the other.
+    /// The cost of two schemas for different values.
     fn or(self, other: Self) -> Self {
         Self { size: self.size.saturating_add(other.size), returns: self.returns.max(other.returns) }
     }
 }
 
-/// Says what makes a schema too costly.
+/// Checks what it costs to follow a schema. The error tells why it is too costly.
 pub(super) fn check(schema: &Value) -> Result<(), String> {
     let mut follower = Follower { root: schema, followed: Vec::new(), size: 0 };
     let cost = follower.schema(schema)?;
@@ -50,7 +50,7 @@ struct Follower<'s> {
     root: &'s Value,
     /// The references that are being followed.
     followed: Vec<&'s str>,
-    /// How many schemas there were so far.
+    /// The number of schemas that were followed so far.
     size: u64,
 }
 
@@ -67,7 +67,7 @@ impl<'s> Follower<'s> {
                 ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference)) => {
                     self.reference(reference)?
                 }
-                // They count where they are referred to, and values are no schemas.
+                // Definitions count where something refers to them, and values are not schemas.
                 ("$defs" | "definitions" | "const" | "enum" | "default" | "examples", _) => Cost::default(),
                 ("properties", Value::Object(all)) => self.each(all, Cost::or)?,
                 ("patternProperties" | "dependentSchemas" | "dependencies", Value::Object(all)) => {
@@ -127,7 +127,7 @@ mod tests {
         let good = |schema: Value| assert_eq!(check(&schema), Ok(()), "{schema}");
         good(json!(true));
         good(json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}));
-        // A list, a tree, and what generators of schemas make of them.
+        // A list, a tree, and a tree as generators of schemas write it.
         good(json!({"properties": {"next": {"anyOf": [{"type": "null"}, {"$ref": "#"}]}}}));
         good(json!({"properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}}}));
         good(json!({

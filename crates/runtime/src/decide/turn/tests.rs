@@ -10,14 +10,14 @@ use std::collections::{BTreeMap, BTreeSet};
 const MAX_ROUNDS: u64 = 3;
 const TURN: i64 = 7;
 
-/// What a random model says: a text or none, and calls.
+/// A random answer of the model: a text or none, and calls.
 #[derive(Clone, Debug)]
 struct Answer {
     text: Option<String>,
     calls: Vec<ToolCall>,
 }
 
-/// The tools of this world. Those that reach outside are told apart by name, as the driver does.
+/// The tools of this world. As in the driver, the name of a tool tells whether it reaches outside.
 const SOCIETY: &str = "put";
 const UNKNOWN: &str = "no_such_tool";
 const REPEATABLE: &str = "fetch";
@@ -54,7 +54,7 @@ fn beginnings() -> impl Strategy<Value = Expects> {
 /// The process has ended.
 struct Cut;
 
-/// What a transaction writes: records, and what society tools did.
+/// What a transaction writes: records, and the effects of society tools.
 #[derive(Default)]
 struct Transaction {
     records: Vec<Record>,
@@ -62,20 +62,20 @@ struct Transaction {
     ended: Option<Option<String>>,
 }
 
-/// The disk and the world outside, which survive, and what is still to come.
+/// The disk and the world outside, which survive the process, and what is still to come.
 struct World {
     beginning: Expects,
-    /// Ids of calls of earlier turns of the conversation.
+    /// The ids of calls in earlier turns of the conversation.
     taken: HashSet<String>,
     records: Vec<Record>,
     /// The society calls that took effect.
     done: Vec<String>,
-    /// The text with which the turn has ended.
+    /// The closing text, once the turn has ended.
     ended: Option<Option<String>>,
     /// How often the outside world saw each key.
     outside: BTreeMap<String, u32>,
     answers: std::vec::IntoIter<Answer>,
-    /// After how many points the process ends, each time.
+    /// For each life of the process, the number of points after which it ends.
     cuts: std::vec::IntoIter<u8>,
     until_cut: Option<u8>,
     mail: u8,
@@ -134,7 +134,7 @@ impl World {
         Ok(finished(call, ToolResult::Json(json!("ran"))))
     }
 
-    /// One life of the process: from the records that there are to the end of the turn, or to the next cut.
+    /// One life of the process: from the existing records to the end of the turn, or to the next cut.
     fn live(&mut self) -> Result<(), Cut> {
         let mut turn = Turn::replay(self.beginning, &self.records);
         let mut happened = None;
@@ -145,7 +145,7 @@ impl World {
             assert_eq!(
                 format!("{turn:?}"),
                 format!("{:?}", Turn::replay(self.beginning, &self.records)),
-                "what was written tells another story than what was lived"
+                "the records replay to another turn than the one that wrote them"
             );
             happened = match step {
                 Step::CallModel(_) => {
@@ -178,7 +178,7 @@ impl World {
         Ok(())
     }
 
-    /// What a transaction does without asking anybody; the step it stops at.
+    /// Does all that a transaction does without asking anybody. Returns the step at which it stops.
     fn follow(&mut self, turn: &mut Turn, happened: Option<Record>, into: &mut Transaction) -> Step {
         let mut write = |turn: &mut Turn, record: Record| {
             turn.apply(&record);
@@ -268,7 +268,7 @@ fn cuts() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
-    /// Every call is answered exactly once, and before anybody else speaks; ids are unique in the conversation.
+    /// Every call has exactly one result, before any other entry; ids are unique in the conversation.
     #[test]
     fn histories_are_well_formed(beginning in beginnings(), answers in answers(), cuts in cuts(), mail in 0u8..3, unwritten: bool) {
         let world = lived(beginning, answers, cuts, mail, unwritten);
@@ -296,7 +296,7 @@ proptest! {
         prop_assert!(pending.is_empty());
     }
 
-    /// What a society tool did happened once, and its result says so; neither is there without the other.
+    /// A society tool takes effect exactly once, and its result reports it. Neither exists without the other.
     #[test]
     fn effects_inside_the_society_happen_exactly_once(beginning in beginnings(), answers in answers(), cuts in cuts()) {
         let world = lived(beginning, answers, cuts, 0, false);
@@ -312,7 +312,7 @@ proptest! {
         }
     }
 
-    /// A tool that reaches outside runs at most once unless it may be repeated; a run that was interrupted is told as such.
+    /// A tool that reaches outside runs at most once unless it may be repeated; an interrupted run is reported as such.
     #[test]
     fn effects_outside_happen_at_most_once_or_are_repeatable(beginning in beginnings(), answers in answers(), cuts in cuts()) {
         let world = lived(beginning, answers, cuts, 0, false);
@@ -328,7 +328,7 @@ proptest! {
         }
     }
 
-    /// However chatty the model is, the turn ends: at its limit the model is asked to sum up, once, without tools.
+    /// However much the model writes, the turn ends: at its limit the model is asked once, without tools, to sum up.
     #[test]
     fn turns_end_within_their_rounds(beginning in beginnings(), answers in answers(), cuts in cuts(), unwritten: bool) {
         let world = lived(beginning, answers, cuts, 0, unwritten);
@@ -355,7 +355,8 @@ proptest! {
         }
     }
 
-    /// An empty answer is asked for again at most once, and only where the turn has done nothing and something was asked.
+    /// The model is asked again after an empty answer once at most, and only if the turn did nothing and owes an
+    /// answer.
     #[test]
     fn silence_is_an_answer_only_where_nothing_is_owed(beginning in beginnings(), answers in answers(), cuts in cuts()) {
         let world = lived(beginning, answers, cuts, 0, false);

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, json};
 
-/// Bytes that carry the signature of a format, so that base64 alone tells what they are.
+/// Bytes with the signature of a format, so that their base64 alone shows what they are.
 fn picture(rest: &[u8]) -> Vec<u8> {
     [b"\x89PNG\r\n\x1a\n".as_slice(), rest].concat()
 }
@@ -22,7 +22,7 @@ fn object(value: Value) -> Arguments {
     }
 }
 
-/// What becomes of bytes, by where and how a model writes them.
+/// What happens to bytes, depending on where and how a model writes them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Becomes {
     Artifact,
@@ -36,7 +36,7 @@ fn with_call(call: ToolCall) -> Replied {
     Replied { calls: vec![call], ..Replied::default() }
 }
 
-/// Every place of an answer in which bytes may stand: the base64 alone, and as a data URL.
+/// Every place of an answer that may contain bytes. A place gets the base64 alone, and as a data URL.
 const PLACES: [Place; 13] = [
     (
         "content, with its encoding",
@@ -151,7 +151,7 @@ fn in_base64(bytes: &[u8], form: usize) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Contract section 3: no binary data, in base64 or any other form, is ever in a text.
+    /// Contract section 3: no text ever contains binary data, in base64 or any other form.
     #[test]
     fn no_bytes_are_left_in_what_is_recorded(
         place in select(PLACES.to_vec()),
@@ -183,7 +183,7 @@ proptest! {
         }
     }
 
-    /// What is too large is refused where it was to be stored, left out elsewhere, and recorded nowhere.
+    /// Content that is too large is refused; other bytes that are too large are left out. Neither is recorded anywhere.
     #[test]
     fn what_is_too_large_is_recorded_nowhere(
         place in select(PLACES.to_vec()),
@@ -198,7 +198,7 @@ proptest! {
     }
 }
 
-/// A place of an answer in which a text with bytes in it may stand.
+/// A name, and a place of an answer that may contain a text with bytes in it.
 type TextPlace = (&'static str, fn(&str) -> Replied);
 
 const TEXT_PLACES: [TextPlace; 11] = [
@@ -238,7 +238,7 @@ const TEXT_PLACES: [TextPlace; 11] = [
     }),
 ];
 
-/// All that is found in an answer, and what is left of it to be recorded.
+/// Returns all that was found in an answer, and what is left of the answer to be recorded.
 fn taken_out(mut replied: Replied) -> (Found, String) {
     let (found, refused) = find(&mut replied, &Limits::default());
     (found, serde_json::to_string(&replied).unwrap() + &format!("{refused:?}"))
@@ -247,8 +247,8 @@ fn taken_out(mut replied: Replied) -> (Found, String) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1024))]
 
-    /// Contract section 3: no run of 64 characters of base64 or hexadecimal of a file is left, whatever stands around it
-    /// and wherever a model writes it.
+    /// Contract section 3: no run of 64 digits of a file is left, in base64 or hexadecimal, whatever surrounds it and
+    /// wherever a model writes it.
     #[test]
     fn no_run_of_a_file_is_left_in_an_answer(
         bytes in files(),
@@ -263,7 +263,7 @@ proptest! {
         );
     }
 
-    /// A text that is stored is a file, byte for byte; what is recorded of the call names it where there are bytes in it.
+    /// A text is stored as a file, byte for byte. If there are bytes in it, the recorded call names it by a reference.
     #[test]
     fn a_text_with_bytes_in_it_is_stored_as_it_is_and_recorded_nowhere(
         bytes in files(),
@@ -289,7 +289,7 @@ proptest! {
         prop_assert_eq!(same, replied, "{}", place.0);
     }
 
-    /// A piece out of the middle of what is known is left out, wherever it stands, and nothing else.
+    /// A piece from the middle of a known file is left out wherever it occurs, and nothing else is.
     #[test]
     fn no_piece_of_what_is_known_is_left_in_an_answer(
         bytes in proptest::collection::vec(any::<u8>(), 300..900),

@@ -1,8 +1,8 @@
-//! No result is lost: random societies of agents whose models follow the rules of answering, forget them or bend them,
-//! with crashes in between. Whatever was asked for and made reaches whoever asked.
+//! No result is lost: random societies are played whose models follow the rules of answering, forget them or bend them,
+//! with crashes in between. Everything that was requested and made must reach its asker.
 //!
-//! [`script`] is the models: what each says next depends on the seed and on what it sees, so a call that is made again
-//! gets the same answer. [`verdict`] reads the database at the end and says what does not hold.
+//! [`script`] contains the models. What a model does next depends only on the seed and on what it sees, so a repeated
+//! call gets the same answer. [`verdict`] reads the database at the end, and returns the violations.
 
 mod script;
 mod verdict;
@@ -15,15 +15,15 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
-/// How many societies are played, the first seed, and how many seeds at once.
+/// How many societies are played, the seed of the first one, and how many threads play them.
 const SOCIETIES: u64 = 500;
 const FIRST_SEED: u64 = 1;
 const SHARES: u64 = 2;
 
-/// How long a society may take before it counts as one that hangs. It takes well under a second.
+/// The time limit of a society. A society normally takes well under a second.
 const HANGS: Duration = Duration::from_secs(300);
 
-/// A society that is played, crashes included.
+/// One society that is played, including its crashes.
 struct Play {
     seed: u64,
     directory: TempDir,
@@ -31,7 +31,7 @@ struct Play {
     script: Arc<Script>,
 }
 
-/// Why a life of the process ended.
+/// Why a run of the process ended.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
     Crashed,
@@ -59,7 +59,7 @@ impl Play {
         Society::start(self.directory.path(), parts).await.unwrap()
     }
 
-    /// Works until the task is over, or until the script has the process die.
+    /// Works until the task is idle, or until the script crashes the process.
     async fn work(&self, society: &Society) -> End {
         let mut newest = society.newest_event();
         let idle = async {
@@ -78,7 +78,7 @@ impl Play {
         }
     }
 
-    /// Plays to the end; gives what does not hold then.
+    /// Plays a society to the end, and returns the violations.
     fn play(&self) -> Vec<String> {
         let first = life();
         let mut end = first.block_on(async {
@@ -110,7 +110,8 @@ impl Play {
         self.directory.path().join(DATABASE)
     }
 
-    /// A process that has died writes nothing more: here its last transaction is waited for.
+    /// A process that has died writes nothing more. Here the last transaction may still be running, so this waits for
+    /// it.
     fn wait_for_the_dead(&self) {
         life().block_on(async {
             use sqlx::{ConnectOptions, Connection};
@@ -123,7 +124,7 @@ impl Play {
     }
 }
 
-/// Plays many; gives what their models did, and panics with the seed where something does not hold.
+/// Plays several societies, and returns how often their models did what. Panics with the seed if there is a violation.
 fn play(first: u64, societies: u64) -> script::Deeds {
     let (registry, template, _kept) = life().block_on(async {
         let (template, kept) = template().await;
@@ -161,14 +162,14 @@ fn from_environment(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |value| value.parse().unwrap())
 }
 
-/// Every piece of work that was asked for and made reaches whoever asked, the person sees no text of root twice, the last
-/// final text holds the complete result, and nobody waits at the end.
+/// Checks that every piece of work that was requested and made reaches its asker, that the person sees no text of root
+/// twice, that the last final text contains the complete result, and that nobody waits at the end.
 #[test]
 fn no_result_is_lost_however_models_keep_the_rules() {
     let societies = from_environment("POLITY_ANSWERING_SOCIETIES", SOCIETIES);
     let deeds = play(from_environment("POLITY_ANSWERING_FIRST", FIRST_SEED), societies);
     println!("{societies} societies: {deeds:?}");
-    // What never comes to pass shows nothing.
+    // A deed that never occurs was not tested.
     if societies >= SOCIETIES {
         for (deed, number) in deeds.all() {
             assert!(number >= 20, "{deed}: {number}");

@@ -3,8 +3,7 @@ use bytes::Bytes;
 use polity_view::{AgentFilter, MessageFilter, TaskFilter};
 use serde_json::json;
 
-/// The directory of a world in which something was said, and its society, opened for reading alone beside the world's
-/// own.
+/// Opens the society of a world read-only, while the world's own society is open too.
 async fn opened(world: &World) -> (Result<Society, Error>, Arc<Silent>) {
     let model = Arc::new(Silent::default());
     let parts = Parts {
@@ -23,7 +22,7 @@ async fn what_is_written_is_read_by_whoever_only_reads() {
     let reader = world.hire("root", "reader", json!({})).await;
     let (society, model) = opened(&world).await;
     let society = society.unwrap();
-    // Also what is written later, and stands in the log alone.
+    // A later write is readable too, even while it is only in the log (WAL).
     world.say("root", &reader, json!("读")).await;
     let messages = MessageFilter::default();
     assert_eq!(society.messages(&messages).await.unwrap(), running.messages(&messages).await.unwrap());
@@ -33,12 +32,12 @@ async fn what_is_written_is_read_by_whoever_only_reads() {
     let tasks = TaskFilter::default();
     assert_eq!(society.tasks(&tasks).await.unwrap(), running.tasks(&tasks).await.unwrap());
     assert_eq!(society.services().await.unwrap(), running.services().await.unwrap());
-    // Nobody works: what waits still waits.
+    // No agent works: queued messages stay queued.
     assert_eq!(society.open_tasks().await.unwrap(), std::slice::from_ref(&world.task));
     assert_eq!(model.asked.load(Ordering::SeqCst), 0);
     society.drain().await;
     society.stop().await;
-    assert!(world.store.check_writable().is_ok(), "the other goes on");
+    assert!(world.store.check_writable().is_ok(), "the other society can still write");
 }
 
 #[tokio::test]
@@ -69,7 +68,7 @@ async fn whoever_only_reads_writes_nothing() {
     assert!(matches!(shown, Err(Error::ReadOnly)));
     assert!(society.trouble().await.is_some_and(|trouble| trouble.contains("polity serve")));
     assert_eq!(world.dump().await, before);
-    assert_eq!(world.blobs.list().await.unwrap(), [], "no bytes without a row");
+    assert_eq!(world.blobs.list().await.unwrap(), [], "no blob without a row");
 }
 
 #[tokio::test]

@@ -8,10 +8,10 @@ use proptest::prelude::*;
 use serde_json::json;
 use std::collections::BTreeSet;
 
-/// An agent as it is drawn.
+/// A random agent.
 #[derive(Clone, Debug)]
 struct Seed {
-    /// 0 is root, above that the agents before it.
+    /// 0 is root; higher numbers are the agents before this one.
     parent: usize,
     role: usize,
     second_task: bool,
@@ -22,7 +22,7 @@ struct Seed {
     calls: u64,
 }
 
-/// A message as it is drawn: the person is 0, root 1, the agents follow, and the system is behind them.
+/// A random message. 0 is the person, 1 is root, then the agents follow; the last number is the system.
 #[derive(Clone, Debug)]
 struct Mail {
     from: usize,
@@ -33,7 +33,7 @@ struct Mail {
 }
 
 const STATES: [&str; 6] = ["delayed", "queued", "in_turn", "done", "failed", "bounced"];
-/// The service of each role; the last is not there any more.
+/// The service of each role. The last one does not exist any more.
 const SERVICES: [&str; 3] = ["words", "eyes", "gone"];
 
 fn seed() -> impl Strategy<Value = Seed> {
@@ -57,7 +57,7 @@ fn mail() -> impl Strategy<Value = Mail> {
         .prop_map(|(from, to, asks, state, answered)| Mail { from, to, asks, state, answered })
 }
 
-/// Everything that was drawn, with the names that it got.
+/// Everything that was drawn, with the ids that it got.
 #[derive(Debug)]
 struct Drawn {
     seeds: Vec<Seed>,
@@ -176,7 +176,7 @@ impl Drawn {
             as u64
     }
 
-    /// What an agent is doing, as the definition has it; in one task, if one is meant.
+    /// Returns the state that an agent should have by definition; in one task, if one is given.
     fn state(&self, id: &str, seed: Option<&Seed>, task: Option<&str>) -> AgentState {
         let is = |what: fn(&Seed) -> bool| seed.is_some_and(what);
         if is(|seed| seed.ended) {
@@ -241,7 +241,8 @@ fn agent_filter() -> impl Strategy<Value = AgentFilter> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Filters agree with a naive look at everything, pages joined are the whole, and states are what they are defined as.
+    /// Filters agree with a naive search over everything, the pages together are complete, and states fit their
+    /// definitions.
     #[test]
     fn agents_are_what_their_rows_say(
         seeds in prop::collection::vec(seed(), 0..12),
@@ -556,7 +557,7 @@ async fn a_damaged_event_is_passed_over_and_stops_nobody() {
     let all = society.events_after(0, 1000, &EventFilter::default()).await.unwrap();
     let seqs: Vec<i64> = all.events.iter().map(|entry| entry.seq).collect();
     assert_eq!(seqs.len(), 6);
-    // A page in the middle, and the last one.
+    // One damaged page in the middle, and a damaged last event.
     sql(&world, format!("UPDATE events SET body = '{{' WHERE seq IN ({}, {})", seqs[2], seqs[3])).await;
     sql(&world, format!("UPDATE events SET body = CAST(x'ff' AS TEXT) WHERE seq = {}", seqs[5])).await;
     let after = async |seq: i64| {
@@ -761,7 +762,7 @@ async fn a_thousand_agents_are_one_page() {
     assert_eq!((page.agents.len(), page.next), (1000, None));
 }
 
-/// What is read, as JSON, is what its schema says; clients are made from it.
+/// Everything that clients read fits its schema, because clients are generated from the schema.
 #[tokio::test]
 async fn everything_that_is_shown_fits_its_schema() {
     let world = World::new().await;

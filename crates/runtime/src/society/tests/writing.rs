@@ -97,12 +97,12 @@ async fn what_is_refused_tells_nobody_and_hides_nothing_that_comes_after() {
     let mut newest = society.newest_event();
     newest.mark_unchanged();
     let missing = Attachment::Stored(ArtifactId::new("missing"));
-    // It has begun a task by the time it is refused.
+    // The post has already begun a task when it is refused.
     let refused = society.write(Post { attachments: vec![missing], ..Post::text("root", "look") }).await;
     assert_eq!(code(&refused), "artifact_not_found");
     assert!(!newest.has_changed().unwrap());
     assert!(world.signals.bells.try_recv().is_err());
-    // It has the number that the event of the refused task had.
+    // This event gets the number that the event of the refused task had.
     world.store.note(Event::TaskStarted { task: world.task.clone() }).await.unwrap();
     assert!(newest.has_changed().unwrap());
 }
@@ -115,7 +115,7 @@ async fn what_the_person_writes_is_text_whatever_it_looks_like() {
     society.write(Post::text("root", &written)).await.unwrap();
     let heard = world.query("SELECT body ->> 'text' FROM messages WHERE sender = 'user'").await;
     assert_eq!(heard, [written]);
-    // A file is enough to say; no file, and no word, is nothing.
+    // A file alone is enough. Without a file and without a word, the post is empty.
     for payload in [json!(""), json!({}), json!({"text": " "})] {
         let empty = Post { payload: payload.clone(), ..Post::text("root", "") };
         assert_eq!(code(&society.write(empty.clone()).await), "invalid_message", "{payload}");
@@ -144,7 +144,7 @@ async fn what_the_person_writes_answers_the_oldest_question_of_that_agent() {
     assert_eq!((question.state, question.answered_by), (MessageState::Answered, Some(posted.id)));
     let task = society.task(&world.task).await.unwrap().unwrap();
     assert_eq!((task.waiting_for_user, task.state), (0, TaskState::Open));
-    // It has still not been shown.
+    // The question has still not been shown.
     let unshown = MessageFilter { unshown: true, ..MessageFilter::default() };
     assert_eq!(society.messages(&unshown).await.unwrap().messages.len(), 1);
 }
@@ -158,7 +158,7 @@ async fn what_a_limit_has_stopped_stays_stopped_until_the_limit_is_raised() {
     sql(&world, call.to_owned()).await;
     sql(&world, "UPDATE tasks SET stopped_by = 'maxModelCallsPerTask', state = 'idle'".to_owned()).await;
     let go_on = || Post { task: Some(world.task.clone()), ..Post::text("root", "go on") };
-    // One call is left: it was raised since.
+    // The limit was raised, so one more call is possible.
     assert_eq!(code(&society.write(go_on()).await), "ok");
     sql(&world, call.to_owned()).await;
     sql(&world, "UPDATE tasks SET stopped_by = 'maxModelCallsPerTask', state = 'idle'".to_owned()).await;
@@ -168,7 +168,7 @@ async fn what_a_limit_has_stopped_stays_stopped_until_the_limit_is_raised() {
     let details = refused.unwrap_err().details();
     assert_eq!(details, Some(json!({"limit": "maxModelCallsPerTask", "value": 2})));
     assert_eq!(world.dump().await, before);
-    // What the person has stopped goes on when the person says so.
+    // A task that the person has stopped continues when the person writes.
     sql(&world, "UPDATE tasks SET stopped_by = 'user', state = 'idle'".to_owned()).await;
     assert_eq!(code(&society.write(go_on()).await), "ok");
 }
@@ -194,7 +194,7 @@ async fn the_same_under_the_same_key_is_the_same_message_however_often_it_comes_
     assert_eq!(code(&society.write(other_file).await), "key_reused");
     let long = Post { key: Some("k".repeat(MAX_KEY_BYTES + 1)), ..post("go") };
     assert_eq!(code(&society.write(long).await), "invalid_arguments");
-    // A key of what was refused is free.
+    // The key of a refused post can be used again.
     let refused = Post { key: Some("key-2".to_owned()), ..Post::text("nobody", "go") };
     assert_eq!(code(&society.write(refused).await), "unknown_contact");
     let again = Post { key: Some("key-2".to_owned()), ..post("go") };
@@ -251,7 +251,7 @@ async fn the_time_of_a_task_counts_as_it_runs_also_where_the_task_is_not_named()
     let reader = world.hire("root", "reader", json!({})).await;
     sql(&world, "UPDATE tasks SET worked_ms = 60000".to_owned()).await;
     let _at_work = society.handles.budgets.work(&world.store, &world.task).await.unwrap();
-    // What is written is behind.
+    // The stored time lags behind the real one.
     sql(
         &world,
         "UPDATE tasks SET worked_ms = 0, stopped_by = 'maxSecondsPerTask', state = 'idle'".to_owned(),
@@ -415,7 +415,7 @@ async fn a_preview_gives_tools_as_the_next_call_would_and_tells_what_waits() {
             })
             .await;
     }
-    // Where tools are offered, nothing is said about them.
+    // If tools are offered, the request does not mention a tool choice.
     assert_eq!(seen, [Value::Null, Value::Null, json!("none")]);
 }
 
@@ -438,7 +438,7 @@ async fn a_preview_is_the_request_that_would_be_sent_and_changes_nothing() {
     assert!(preview.estimated_tokens > 0);
     assert_eq!(world.dump().await, before);
     assert_eq!(model.asked.load(Ordering::SeqCst), 0);
-    // What is changed about the role counts for the next request.
+    // A change of the role shows in the next request.
     let id = RoleId::new(&world.query("SELECT id FROM roles").await[0]);
     let patch = RolePatch {
         prompt: Some("be brief about it".to_owned()),

@@ -13,7 +13,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use tokio::sync::Barrier;
 
-/// How long one answer takes, in turns of the scheduler, and whether it calls a tool.
+/// How often one answer yields to the scheduler, and whether it calls a tool.
 type Thought = (u8, bool);
 
 /// A model that thinks as it was told to, and notes what each request of root shows for the first time.
@@ -46,10 +46,12 @@ impl ChatModel for Noting {
                 tokio::task::yield_now().await;
             }
             self.busy.store(false, Ordering::SeqCst);
+            // Each call has another name, because a turn that repeats a call with the same result is ended.
+            let arguments = Map::from_iter([("name".to_owned(), json!(format!("role {number}")))]);
             let call = || ToolCall {
                 id: String::new(),
-                name: "list_contacts".to_owned(),
-                arguments: Arguments::Object(Map::new()),
+                name: "find_role_by_name".to_owned(),
+                arguments: Arguments::Object(arguments),
                 extra: Map::new(),
             };
             Ok(if calls {
@@ -61,7 +63,7 @@ impl ChatModel for Noting {
     }
 }
 
-/// What a request tells after the last answer and its results, as sender and number.
+/// Returns the entries that a request shows after the last answer and its results, as sender and number.
 fn new_entries(request: &Request) -> Vec<(usize, usize)> {
     let is_older = |message: &Message| matches!(message, Message::Assistant { .. } | Message::Tool { .. });
     let begins = request.messages.iter().rposition(is_older).map_or(0, |at| at + 1);
@@ -77,7 +79,7 @@ fn new_entries(request: &Request) -> Vec<(usize, usize)> {
     entries.map(|(sender, number)| (sender.parse().unwrap(), number.parse().unwrap())).collect()
 }
 
-/// Sends one entry to root, and rings twice for it.
+/// Sends one entry to root, and rings two bells for it.
 async fn send(
     handles: &Handles,
     snapshot: &Arc<polity_registry::Snapshot>,
@@ -101,7 +103,7 @@ async fn send(
     write.await.unwrap().unwrap();
 }
 
-/// Root, at work, and three agents that write to it.
+/// Root at work, and three agents that write to it.
 struct Stage {
     world: World,
     handles: Arc<Handles>,
@@ -118,13 +120,13 @@ impl Stage {
         }
         let model = Arc::new(Noting::default());
         let handles = world.handles(model.clone(), Vec::new());
-        // It works until the runtime ends.
+        // The supervisor works until the runtime ends.
         let _ = supervise(&mut world, &handles);
         Self { world, handles, model, senders }
     }
 
-    /// Has each write its entries, with pauses before them, while root works as it was told to; gives what root was
-    /// shown, in order.
+    /// Lets each agent write its entries, with pauses before them, while root works as it was told to. Returns what
+    /// root was shown, in order.
     async fn play(&mut self, thoughts: Vec<Thought>, pauses: &[Vec<u8>]) -> Vec<(usize, usize)> {
         *self.model.thoughts.lock().unwrap() = thoughts;
         let (handles, snapshot) = (&self.handles, &self.world.snapshot);
@@ -138,14 +140,19 @@ impl Stage {
                 }
             });
         futures::future::join_all(writing).await;
-        while self.world.query("SELECT id FROM messages WHERE state <> 'done'").await != [""; 0] {
+        while self
+            .world
+            .query("SELECT id FROM messages WHERE receiver = 'root' AND state NOT IN ('done', 'failed')")
+            .await
+            != [""; 0]
+        {
             self.world.signals.events.changed().await.unwrap();
         }
         std::mem::take(&mut *self.model.shown.lock().unwrap())
     }
 }
 
-/// Has the society of a world work until it is told to stop, or the runtime ends.
+/// Starts the supervisor of a world. It works until the returned token is cancelled, or the runtime ends.
 fn supervise(world: &mut World, handles: &Arc<Handles>) -> CancellationToken {
     let stop = CancellationToken::new();
     let (_, unused) = mpsc::unbounded_channel();
@@ -164,7 +171,7 @@ fn what_comes_while_an_agent_works_is_heard_once_and_in_order() {
     let pauses = proptest::collection::vec(proptest::collection::vec(0u8..40, 0..5), 3);
     let config = ProptestConfig { source_file: Some(file!()), ..ProptestConfig::with_cases(100) };
     let played = TestRunner::new(config).run(&(thoughts, pauses), |(mut thoughts, pauses)| {
-        // Every turn comes to its end.
+        // One answer in text, so that every turn ends.
         thoughts.push((1, false));
         let shown = runtime.block_on(stage.borrow_mut().play(thoughts, &pauses));
         let overlapped = stage.borrow().model.overlapped.load(Ordering::SeqCst);
@@ -184,7 +191,7 @@ fn what_comes_while_an_agent_works_is_heard_once_and_in_order() {
     );
 }
 
-/// A model that answers two agents when both have asked.
+/// A model that answers two agents as soon as both have asked.
 struct Together(Barrier);
 
 impl ChatModel for Together {

@@ -1,4 +1,4 @@
-//! Takes the arguments out of a call, one by one, and notes everything that is wrong with each.
+//! Takes the arguments out of a call, one by one, and collects the faults of each.
 
 use crate::decide::inline;
 use polity_registry::Catalogue;
@@ -12,27 +12,27 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
-/// What an argument can be: how models are told of it, and how it is read.
+/// A type that an argument can have: its schema, and how it is read.
 pub(super) trait Argument: Sized {
-    /// Whether a call cannot do without it.
+    /// Whether a call must have the argument.
     const REQUIRED: bool = true;
 
-    /// The refusal that its faults belong to.
+    /// The refusal that reports faults of this argument.
     const BLAME: Blame = Blame::Arguments;
 
-    /// What models are told of it.
+    /// Returns the schema that models see.
     fn schema(generator: &mut SchemaGenerator) -> Schema;
 
-    /// Reads a value that is there. A fault of the value as a whole has no field.
+    /// Reads a value that is present. A fault of the whole value has an empty field path.
     fn read(value: Value, reading: &mut Reading<'_>) -> Result<Self, Vec<FieldProblem>>;
 
-    /// What stands for a value that is not there.
+    /// Returns the value to use if the argument is missing, or the fault.
     fn absent() -> Result<Self, Vec<FieldProblem>> {
         Err(vec![FieldProblem::new("", Fault::Missing)])
     }
 }
 
-/// The refusal that a fault belongs to. Where there are several, the first of these it is.
+/// The refusal that reports a fault. If there are several, the first in this order is used.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Blame {
     /// `invalid_task_brief`
@@ -43,11 +43,11 @@ pub(super) enum Blame {
     Arguments,
 }
 
-/// What is at hand where a value is read.
+/// The surroundings in which a value is read.
 pub(super) struct Reading<'a> {
-    /// The services that there are; `None` where they are not looked at.
+    /// The services that exist; `None` if services are not checked.
     pub(super) catalogue: Option<&'a Catalogue>,
-    /// The fields within the value that are not understood.
+    /// The paths of fields within the value that were not understood.
     pub(super) ignored: Vec<String>,
 }
 
@@ -57,9 +57,10 @@ pub(super) struct Reader<'a> {
     catalogue: Option<&'a Catalogue>,
     faults: Vec<(Blame, &'static str, FieldProblem)>,
     ignored: Vec<String>,
-    /// Other words that were understood.
+    /// Notes about other words that were understood.
     understood: Vec<String>,
-    /// The message that was lent a brief, which is blamed where it stands and not here.
+    /// The name of the message that got a copy of the brief. Faults of the brief are reported only where the model
+    /// wrote it.
     lent_to: Option<&'static str>,
 }
 
@@ -77,19 +78,19 @@ impl<'a> Reader<'a> {
         Self { object, catalogue, faults: Vec::new(), ignored: Vec::new(), understood, lent_to }
     }
 
-    /// Takes arguments that go by other words for those that are missing.
+    /// Renames arguments that were given by a synonym, if the argument itself is missing.
     pub(super) fn translate(&mut self, synonyms: &[(&str, &str)]) {
         let object = std::mem::take(&mut self.object);
         (self.object, self.understood) = written::with_synonyms(object, synonyms);
     }
 
-    /// What was understood although it went by another word.
+    /// Returns notes about arguments that were understood although the model used other words for them.
     pub(super) fn understood(&self) -> Vec<String> {
         self.understood.iter().map(|word| inline::leave_out(word)).collect()
     }
 
-    /// Puts into a message what stands beside it and belongs to it: attachments; and the brief, which an assignment that
-    /// is sent along with the hiring need not repeat.
+    /// Moves into a message what the model wrote beside it: attachments, and the brief of an assignment that is sent
+    /// along with the hiring.
     pub(super) fn gather(&mut self, message: &'static str, brief: Option<&'static str>) {
         let Some(mut fields) = self.object.get(message).and_then(Payload::open) else { return };
         let mut is_changed = false;
@@ -113,7 +114,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Nobody assigns the person a task: an assignment to it that has no brief is a message.
+    /// Turns an assignment to the person that has no brief into an ordinary message: nobody assigns tasks to the
+    /// person.
     pub(super) fn write_to_person(&mut self, to: &'static str, message: &'static str) {
         let is_person = |name: &Value| name.as_str().is_some_and(|name| AgentId::new(name.trim()).is_user());
         let to_person = match self.object.get(to) {
@@ -133,7 +135,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A brief that says everything needs no other words with it.
+    /// Adds an assignment as the first message if the model wrote none and the brief is complete.
     pub(super) fn assign(&mut self, message: &'static str, brief: &'static str) {
         let is_missing = self.object.get(message).is_none_or(Value::is_null);
         if is_missing && TaskBrief::parse(self.object.get(brief)).is_ok() {
@@ -146,7 +148,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Takes what the brief lacks from the message that goes with it, where that states it.
+    /// Fills in what the brief lacks from the message, if the message states it.
     pub(super) fn complete(&mut self, name: &'static str, message: &'static str) {
         let Some(fields) = self.object.get(message).and_then(Payload::open) else { return };
         if let Some((completed, taken)) = brief::completed(self.object.get(name), &fields) {
@@ -155,14 +157,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Takes an argument; notes what is wrong with it.
+    /// Takes an argument out of the call and reads it. Collects its faults.
     pub(super) fn take<T: Argument>(&mut self, name: &'static str) -> Option<T> {
         let read = match self.object.shift_remove(name).filter(|value| !value.is_null()) {
             Some(value) => {
                 let mut reading = Reading { catalogue: self.catalogue, ignored: Vec::new() };
                 let read = T::read(value, &mut reading);
                 self.ignored.extend(reading.ignored.into_iter().map(|field| match field.as_str() {
-                    // The system says who sends; where in the call it was said otherwise is no matter.
+                    // The system sets `from`, so the path to it does not matter.
                     "from" => field,
                     field => path(name, field),
                 }));
@@ -186,13 +188,13 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// All that was wrong, and what was not understood.
+    /// Returns the refusal with all faults, if there are any, and the arguments that were not understood.
     pub(super) fn finish(mut self) -> (Option<Refusal>, Vec<String>) {
         let others = self.object.into_iter().filter(|(_, value)| !value.is_null());
         self.ignored.extend(others.map(|(name, _)| name));
         let mut ignored: Vec<String> = Vec::with_capacity(self.ignored.len());
         for name in self.ignored {
-            // A name may be bytes that somebody wrote down.
+            // A model may have written encoded bytes in place of a name.
             let name = inline::leave_out(&name);
             if !ignored.contains(&name) {
                 ignored.push(name);
@@ -201,7 +203,7 @@ impl<'a> Reader<'a> {
 
         let blames: BTreeSet<Blame> = self.faults.iter().map(|(blame, _, _)| *blame).collect();
         let details = self.faults.into_iter().map(|(blame, name, problem)| {
-            // A refusal of the brief, or of the message, has the fields as they are named there.
+            // A refusal of a brief or a message names fields relative to it.
             let is_inside = blame == Blame::Brief || (blame == Blame::Message && name == "payload");
             if is_inside && blames.len() == 1 && !problem.field.is_empty() {
                 problem
@@ -219,7 +221,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The items of a list; what is none is one item.
+/// Returns the items of a list; a value that is not a list counts as one item.
 fn items(value: Value) -> Vec<Value> {
     match written::list(&value) {
         Some(items) => items,
@@ -228,7 +230,7 @@ fn items(value: Value) -> Vec<Value> {
     }
 }
 
-/// The schema of an object with these fields, required or not.
+/// Returns the schema of an object with these fields. The flag tells whether a field is required.
 pub(super) fn object(fields: Vec<(&'static str, bool, Schema)>) -> Schema {
     let required: Vec<&str> =
         fields.iter().filter(|(_, required, _)| *required).map(|(name, _, _)| *name).collect();

@@ -12,7 +12,7 @@ fn parse(tool: &str, arguments: Value) -> Parsed {
     Call::parse(&call, None)
 }
 
-/// The code of a refusal and its faults.
+/// Returns the code of a refusal, and its faults as text.
 fn faults(tool: &str, arguments: Value) -> (&'static str, String) {
     let Err(refusal) = parse(tool, arguments).call else { return ("ok", String::new()) };
     let code = refusal.code();
@@ -100,7 +100,7 @@ fn all_faults_of_a_call_are_said_at_once_each_with_its_path() {
 
 #[test]
 fn faults_of_briefs_and_messages_are_among_them() {
-    // Alone they have the fields as they are named there.
+    // A refusal of a brief or a message names fields relative to it.
     check(
         "spawn_agent",
         json!({"roleId": "r", "taskBrief": {"objective": "o", "inputs": 7}}),
@@ -126,7 +126,7 @@ fn faults_of_briefs_and_messages_are_among_them() {
         "invalid_message",
         "reason: must be a string; required_capability: must be a string",
     );
-    // With others each has its whole path.
+    // Together with other faults, each fault has its whole path.
     check(
         "spawn_agent",
         json!({"taskBrief": {"objective": "o", "constraints": [], "inputs": "i", "outputs": "p"}, "name": "<"}),
@@ -161,7 +161,8 @@ fn faults_of_briefs_and_messages_are_among_them() {
     );
 }
 
-/// An assignment that is sent along with the hiring is not blamed for the brief that it was lent.
+/// An assignment that is sent along with the hiring copies the brief. Faults of the brief are reported once, not for
+/// the copy too.
 #[test]
 fn a_brief_that_is_lent_has_its_faults_said_once() {
     let call = |brief: Value| json!({"roleId": "r", "taskBrief": brief, "initialMessage": {"message_type": "task_assignment"}});
@@ -206,7 +207,7 @@ fn names_in_another_style_are_understood_by_every_tool() {
         };
         let styles: [fn(&str) -> String; 3] = [snake, str::to_uppercase, |name| name.replace('_', "-")];
         for style in styles {
-            // A number is right for few of them; none of them is missing.
+            // 7 is a wrong value for most of the arguments, but it shows that none of them is missing.
             let written: Map<String, Value> = known.iter().map(|name| (style(name), json!(7))).collect();
             let parsed = parse(name, Value::Object(written));
             assert_eq!(parsed.ignored, [""; 0], "{name}");
@@ -321,7 +322,7 @@ fn what_is_not_understood_is_named() {
         ignored("create_role", json!({"name": "a", "rolePrompt": "x", "interface_spec": spec, "color": 1})),
         ["interface_spec.price", "color"]
     );
-    // Of two that mean the same the one with the name itself counts.
+    // If two names mean the same argument, the exact name counts.
     assert_eq!(ignored("find_role_by_name", json!({"name": "a", "NAME": "b"})), ["NAME"]);
     for tool in NAMES {
         let named = ignored(tool, json!({"something": 1, "else": null}));

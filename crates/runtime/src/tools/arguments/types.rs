@@ -1,4 +1,4 @@
-//! The types that arguments are of.
+//! The types of arguments.
 
 use super::CreateRole;
 use super::reading::{Argument, Blame, Reading};
@@ -15,12 +15,12 @@ use serde_json::{Map, Value};
 
 type Read<T> = Result<T, Vec<FieldProblem>>;
 
-/// A fault of the value as a whole.
+/// Returns a fault of the whole value.
 fn fault<T>(fault: Fault) -> Read<T> {
     Err(vec![FieldProblem::new("", fault)])
 }
 
-/// A blank text stands for nothing where something may be left out: models fill in every field that they see.
+/// A blank text counts as missing if the argument is optional, because some models fill in every field that they see.
 impl<T: Argument> Argument for Option<T> {
     const REQUIRED: bool = false;
     const BLAME: Blame = T::BLAME;
@@ -55,7 +55,7 @@ impl<T: Argument> Argument for Vec<T> {
         }
         let items = match (written::list(&value), &value) {
             (Some(items), _) => items,
-            // None of what lists are of has a comma in it.
+            // No item of such a list can contain a comma.
             (None, Value::String(text)) => text.split(',').map(|item| Value::from(item.trim())).collect(),
             (None, _) => return fault(Fault::NotA("an array")),
         };
@@ -89,7 +89,7 @@ impl Argument for String {
     }
 }
 
-/// A text that says something.
+/// A text that is not blank.
 pub(in crate::tools) struct Words(pub(in crate::tools) String);
 
 impl Argument for Words {
@@ -108,13 +108,13 @@ impl Argument for u64 {
         json_schema!({"type": "integer"})
     }
 
-    /// A number in a string is one too.
+    /// A number in a string is accepted too.
     fn read(value: Value, _: &mut Reading<'_>) -> Read<Self> {
         let number = match &value {
             Value::String(text) => serde_json::from_str(text.trim()).unwrap_or_default(),
             other => other.clone(),
         };
-        // A fraction of zero, as in `5.0`, changes nothing.
+        // A fraction of zero, as in `5.0`, is ignored.
         let whole = number.as_f64().filter(|number| number.fract() == 0.0 && (0.0..9e15).contains(number));
         match number.as_u64().or(whole.map(|number| number as Self)) {
             Some(number) => Ok(number),
@@ -160,7 +160,7 @@ impl Argument for Capability {
     }
 }
 
-/// Reads one of the values that there are, in any case.
+/// Reads one of the known values, ignoring case.
 fn one_of<T: Copy>(value: &Value, all: &[(&str, T)]) -> Read<T> {
     let is_meant = |(name, _): &&(&str, T)| {
         value.as_str().is_some_and(|written| written.trim().eq_ignore_ascii_case(name))
@@ -194,12 +194,12 @@ impl Argument for Direction {
     }
 }
 
-/// How the content of an artifact is written.
+/// How the content of an artifact is encoded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::tools) enum Encoding {
-    /// Text, as it stands.
+    /// Plain text.
     Utf8,
-    /// Bytes, in base64.
+    /// Bytes in base64.
     Base64,
 }
 
@@ -215,11 +215,11 @@ impl Argument for Encoding {
     }
 }
 
-/// Whom a message is for: one id, or several.
+/// The receivers of a message: one id or several.
 pub(in crate::tools) struct Receivers(pub(in crate::tools) Vec<String>);
 
 impl Argument for Receivers {
-    /// A list is taken too, and one that is written as a text.
+    /// The schema shows only a string. A list is accepted too, also one that is written as text.
     fn schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({"type": "string"})
     }
@@ -237,7 +237,7 @@ impl Argument for Receivers {
     }
 }
 
-/// Any JSON; models are asked for a text.
+/// Any JSON value. The schema asks models for a text.
 pub(in crate::tools) struct Content(pub(in crate::tools) Value);
 
 impl Argument for Content {
@@ -250,7 +250,7 @@ impl Argument for Content {
     }
 }
 
-/// An object of whatever fields.
+/// An object with any fields.
 pub(in crate::tools) struct Meta(pub(in crate::tools) Map<String, Value>);
 
 impl Argument for Meta {
@@ -264,7 +264,7 @@ impl Argument for Meta {
 }
 
 impl Argument for InterfaceSpec {
-    /// Its four fields are named in the description: most roles have no spec.
+    /// The tool's description names the four fields. Most roles have no spec, so the schema stays short.
     fn schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({"type": "object"})
     }
@@ -290,7 +290,7 @@ impl Argument for TaskBrief {
     }
 }
 
-/// A brief whose fields another tool shows.
+/// A brief whose schema lists no fields, because the schema of another tool does.
 pub(in crate::tools) struct ShortBrief(pub(in crate::tools) TaskBrief);
 
 impl Argument for ShortBrief {
@@ -309,7 +309,7 @@ impl Argument for ShortBrief {
     }
 }
 
-/// The message that an agent begins with: any payload, though most are a text with attachments.
+/// The first message to a new agent. Any payload is accepted, though most are a text with attachments.
 pub(in crate::tools) struct FirstMessage(pub(in crate::tools) Payload);
 
 impl Argument for FirstMessage {
@@ -330,11 +330,11 @@ impl Argument for FirstMessage {
     }
 }
 
-/// A role that is made along with the agent that is hired into it.
+/// A role that is created together with the agent that is hired into it.
 pub(in crate::tools) struct NewRole(pub(in crate::tools) Box<CreateRole>);
 
 impl Argument for NewRole {
-    /// What most roles have; all that `create_role` takes is taken.
+    /// The schema shows the fields that most roles have. All arguments of `create_role` are accepted.
     fn schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "type": "object",
@@ -358,7 +358,7 @@ impl Argument for NewRole {
 impl Argument for Payload {
     const BLAME: Blame = Blame::Message;
 
-    /// A text alone is taken as a payload too; the schema shows the form that can say everything.
+    /// The schema shows the form that can express everything. A plain text is accepted too.
     fn schema(_: &mut SchemaGenerator) -> Schema {
         let types: Vec<&str> = MessageType::ALL.into_iter().map(MessageType::as_str).collect();
         json_schema!({

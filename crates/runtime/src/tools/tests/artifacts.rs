@@ -3,7 +3,7 @@ use base64::Engine as _;
 use polity_society::id::ArtifactId;
 use serde_json::json;
 
-/// A picture of one pixel.
+/// Returns a PNG image of one pixel.
 fn png() -> Vec<u8> {
     let encoded =
         "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -46,7 +46,7 @@ async fn base64_is_stored_as_bytes_and_what_they_are_is_found_out() {
     assert_eq!((&stored["kind"], &stored["mimeType"]), (&json!("image"), &json!("image/png")));
     assert_eq!(bytes(&world, &stored).await, png());
     let dump = format!("{:?}", world.dump().await);
-    assert!(!dump.contains(&encoded[..64]), "bytes do not stand in the database");
+    assert!(!dump.contains(&encoded[..64]), "the database does not contain the bytes");
     for content in [json!("not base64!"), json!({"a": 1})] {
         let refused = world
             .call("root", "put_artifact", json!({"type": "x", "content": content, "encoding": "base64"}))

@@ -25,7 +25,7 @@ async fn a_subtree_ends_as_a_whole_and_its_mail_goes_back() {
     world.say("root", &lead, json!("一")).await;
     world.say(&friend, &lead, json!("二")).await;
     world.call("root", "send_message", json!({"to": lead, "payload": "三", "delayMs": 60_000})).await;
-    // Both ends of these two end together: nobody is left to be told.
+    // Both the sender and the receiver of these two messages end, so nobody is left to be told.
     world.say(&lead, &reader, json!("四")).await;
     world.say(&reader, &lead, json!("五")).await;
     let done = world.call("root", "terminate_agent", json!({"agentId": lead, "reason": "够了"})).await;
@@ -59,7 +59,7 @@ async fn a_subtree_ends_as_a_whole_and_its_mail_goes_back() {
     );
     assert!(
         world.query(&waiting).await.is_empty(),
-        "mail for the dead would keep the task from ever being idle"
+        "unread mail for ended agents would keep the task from becoming idle"
     );
 }
 
@@ -94,7 +94,7 @@ async fn an_open_turn_of_one_who_ends_is_stopped() {
     let awaited = world.store.reader().await.unwrap();
     let mut awaited = awaited;
     let waits = polity_store::messages::pending(&mut awaited, &world.of("root")).await.unwrap();
-    assert!(waits.is_empty(), "a request to one who has ended is closed");
+    assert!(waits.is_empty(), "a request to an agent that has ended is closed");
 }
 
 #[tokio::test]
@@ -108,7 +108,7 @@ async fn one_who_has_ended_hears_nothing_more() {
     let entry =
         contacts["contacts"].as_array().unwrap().iter().find(|contact| contact["id"] == json!(reader));
     assert_eq!(entry.unwrap()["ended"], json!(true));
-    // Ending it again changes nothing.
+    // Ending the agent again changes nothing.
     let before = world.dump().await;
     world.call("root", "terminate_agent", json!({"agentId": reader})).await;
     assert_eq!(world.dump().await, before);
@@ -164,7 +164,7 @@ async fn those_who_asked_an_agent_that_read_and_did_not_answer_are_told_but_for_
     assert_eq!(told(world.mail(&friend).await), 1);
     assert_eq!(told(world.mail("root").await), 0);
 
-    // It cannot be ended twice, and nobody is told again.
+    // The agent cannot be ended twice, so nobody is told again.
     let again = world.call("root", "terminate_agent", json!({"agentId": lead})).await;
     assert_eq!(code(&again), "agent_terminated");
     assert_eq!(told(world.mail(&friend).await), 1);

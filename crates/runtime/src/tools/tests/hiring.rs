@@ -66,7 +66,7 @@ async fn a_child_knows_its_parent_and_its_collaborators() {
     let world = World::new().await;
     let role = role(&world).await;
     let writer = world.hire("root", "写手", json!({})).await;
-    // The name of a contact's role serves too; what is kept is the id.
+    // A brief may name a contact by its role. The stored brief contains the id.
     let brief = with("collaborators", json!([{"agentId": "写手", "description": "文案"}, "user"]));
     let hired =
         world.call("root", "spawn_agent", json!({"roleId": role, "taskBrief": brief, "name": "阿读"})).await;
@@ -113,7 +113,7 @@ async fn hiring_with_a_message_is_one_step() {
     let mail = world.mail(hired["id"].as_str().unwrap()).await;
     assert_eq!(mail.len(), 1);
     assert_eq!(json!(mail[0].id), hired["messageId"]);
-    assert_eq!(mail[0].introduction, None, "the parent is no stranger");
+    assert_eq!(mail[0].introduction, None, "the parent needs no introduction");
 }
 
 #[tokio::test]
@@ -133,7 +133,7 @@ async fn a_refused_first_message_hires_nobody() {
     check(json!({"text": "看", "attachments": ["artifact:nowhere1"]}), "artifact_not_found").await;
 }
 
-/// One call makes a role and hires into it; where anything is refused, there is neither.
+/// One call creates a role and hires into it. If anything is refused, it does neither.
 #[tokio::test]
 async fn a_role_is_made_with_the_agent_that_is_hired_into_it() {
     let world = World::new().await;
@@ -148,7 +148,7 @@ async fn a_role_is_made_with_the_agent_that_is_hired_into_it() {
     let required = world.query("SELECT required_capabilities FROM roles WHERE name = '译者'").await;
     assert_eq!(required, [r#"["vision"]"#]);
 
-    // A role that exists needs no description; without either there is nobody to hire.
+    // If the role exists, its description is ignored. Without id and description there is no role to hire into.
     let both = json!({"roleId": hired["roleId"], "role": {"name": "别人", "rolePrompt": "x"}});
     let again = world.call("root", "spawn_agent_with_task", hire(both)).await;
     assert_eq!((code(&again), &again["ignored"]), ("ok", &json!(["role"])));
@@ -158,14 +158,14 @@ async fn a_role_is_made_with_the_agent_that_is_hired_into_it() {
     let half = world.call("root", "spawn_agent_with_task", hire(half)).await;
     assert_eq!((code(&half), &half["details"][0]["field"]), ("invalid_arguments", &json!("role.rolePrompt")));
 
-    // The message is refused, so the role is not made either.
+    // The message is refused, so the role is not created either.
     let refused = json!({"role": {"name": "无人", "rolePrompt": "x"}, "initialMessage": {"attachments": ["artifact:nothing"]}});
     let refused = world.call("root", "spawn_agent_with_task", hire(refused)).await;
     assert_eq!(code(&refused), "artifact_not_found");
     assert_eq!(world.query("SELECT name FROM roles WHERE name IN ('别人', '半个', '无人')").await, [""; 0]);
 }
 
-/// Other words are understood where there is only one meaning, and the result says so.
+/// Synonyms of arguments are understood if their meaning is unambiguous, and the result mentions them.
 #[tokio::test]
 async fn arguments_by_other_words_are_understood_and_noted() {
     let world = World::new().await;
@@ -186,7 +186,7 @@ async fn arguments_by_other_words_are_understood_and_noted() {
     assert_eq!(hired["understood"], json!(["brief → taskBrief", "message → initialMessage"]));
     let sent = world.call("root", "send_message", json!({"recipient": hired["id"], "text": "还有"})).await;
     assert_eq!(code(&sent), "ok", "{sent}");
-    // What has its own name counts; the other is told to be without effect.
+    // The argument with the exact name counts, and the result reports the synonym as ignored.
     let both = json!({"to": hired["id"], "recipient": "x", "payload": "还有"});
     let sent = world.call("root", "send_message", both).await;
     assert_eq!((code(&sent), &sent["ignored"]), ("ok", &json!(["recipient"])));

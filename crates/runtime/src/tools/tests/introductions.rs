@@ -24,7 +24,7 @@ async fn an_introducer_knows_both() {
     let lead = world.hire("root", "组长", json!({})).await;
     let reader = world.hire(&lead, "读者", json!({})).await;
     let writer = world.hire("root", "写手", json!({})).await;
-    // The lead does not know the writer, and root does not know the reader.
+    // The lead does not know the writer, and root does not know the reader, so neither can introduce them.
     assert_eq!(code(&world.say(&lead, &writer, introduction(&reader)).await), "unknown_contact");
     assert_eq!(code(&world.say("root", &writer, introduction(&reader)).await), "unknown_contact");
     assert_eq!(contacts(&world, &writer).await, ["root parent"]);
@@ -50,7 +50,7 @@ async fn an_introduction_makes_a_contact_and_tells_what_the_registry_knows() {
     assert_eq!(
         contacts(&world, &reader).await,
         ["root parent"],
-        "who is introduced hears of it with the first message"
+        "the introduced agent learns of it with the first message"
     );
 
     let told = &world.mail(&writer).await[0];
@@ -98,7 +98,7 @@ async fn nobody_is_introduced_where_nobody_is_known() {
     assert_eq!(code(&world.say("root", &writer, unsaid).await), "invalid_message");
 }
 
-/// A request is passed on with the id of the first one, and the answer finds its way back.
+/// An agent passes a request on with the id of the first request, and the answer finds its way back.
 #[tokio::test]
 async fn an_answer_comes_back_along_the_chain() {
     let world = World::new().await;
@@ -121,7 +121,7 @@ async fn an_answer_comes_back_along_the_chain() {
     world.say(&lead, "root", ask(Some(&first))).await;
     world.begin_turn("root").await;
     let passed_on = &world.mail("root").await[0];
-    assert_eq!(json!(passed_on.on_behalf_of), first, "it is made on behalf of the request that it names");
+    assert_eq!(json!(passed_on.on_behalf_of), first, "it is made on behalf of the named request");
     assert!(shown(world.mail("root").await, 0).contains(&format!("request_id: {}", passed_on.id)));
     let mut answer = introduction(&reader);
     answer["request_id"] = first.clone();
@@ -131,7 +131,7 @@ async fn an_answer_comes_back_along_the_chain() {
     assert_eq!(
         json!(told[0].in_reply_to),
         json!([first]),
-        "not the older question, which it could answer as well"
+        "not the older question, which the message could answer too"
     );
     assert_eq!(told[0].expects, Expects::Nothing);
     let known = contacts(&world, &writer).await;
@@ -145,7 +145,7 @@ async fn an_answer_that_names_the_first_request_is_one_to_the_request_that_passe
     let clerk = world.hire(&lead, "文员", json!({})).await;
     let reader = world.hire("root", "读者", json!({"requiredCapabilities": ["vision"]})).await;
     let ask = |request: Value| json!({"message_type": "introduction_request", "reason": "有图", "required_capability": "vision", "request_id": request});
-    // The lead has asked root something else before it passes the clerk's request on.
+    // The lead asks root something else before it passes on the clerk's request.
     world.say(&lead, "root", json!("什么时候交？")).await;
     world.say(&clerk, &lead, ask(Value::Null)).await;
     let first = world.mail(&lead).await[0].id.clone();

@@ -1,8 +1,27 @@
-//! Whatever happens, in whatever order: random sequences of operations are played against the real database and against
-//! a reference model, and after each operation the two say the same, and what the contract promises holds.
+//! The model-based test of the society's rules.
 //!
-//! [`operation`] draws, [`choice`] says who is meant, [`play`] does it in both, [`observed`] finds which
-//! rows have changed, [`invariants`] looks at those.
+//! The test draws random sequences of operations: tool calls, turns, waiting, restarts. It plays each operation twice:
+//! on a real database, through the functions that the daemon uses, and on a reference model made of plain maps, which
+//! shares no logic with the rules. After each operation both must give the same result and contain the same rows, and
+//! the invariants must hold for the rows of the database. If one does not, the test shrinks the sequence and prints the
+//! shortest one that fails. At the end every outcome in [`REACHED`] must have occurred at least ten times; an outcome
+//! that never occurs was not tested.
+//!
+//! The files:
+//!
+//! - [`operation`]: the operations, how often each is drawn, and how a failing sequence is shrunk.
+//! - [`choice`]: turns the drawn numbers into agents, requests and arguments.
+//! - [`play`]: performs each operation on the database and on the model, and compares them.
+//! - [`society`], [`mail`], [`ending`]: the reference model. They cover agents, roles and artifacts; messages, requests
+//!   and the beginning of turns; the end of turns and what an agent at rest still owes.
+//! - [`rows`]: the tables and columns that are compared. The database and the model use the same row types.
+//! - [`observed`]: finds the rows that an operation has changed in the database.
+//! - [`invariants`]: what must hold after every operation, checked on the rows of the database alone.
+//!
+//! To add an operation, add a variant to `Operation` and draw it in `operation::operation`, perform it in
+//! `Play::perform`, give the reference model a method for its effect, and list its outcomes in [`REACHED`]. To add an
+//! invariant, add a check to `invariants::violations`. To compare another column or table, add it to `tables!` in
+//! [`rows`].
 
 mod choice;
 mod ending;
@@ -33,14 +52,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 
-/// How many sequences are played, and of how many operations each.
+/// How many sequences are played, and how many operations each one has.
 const SEQUENCES: u32 = 1000;
 const OPERATIONS: usize = 200;
 
-/// The sequences are shared out; each share has a seed of its own, the same at each run.
+/// The sequences are divided among this many threads. Each thread has its own seed, which is the same at each run.
 const SHARES: u8 = 4;
 
-/// What comes of the operations, each many times.
+/// The outcomes that must occur at least ten times, by operation.
 const REACHED: &[(&str, &[&str])] = &[
     ("create_role", &["ok", "invalid_arguments"]),
     ("find_role_by_name", &["ok"]),
@@ -114,7 +133,7 @@ const REACHED: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Nobody asks it: turns are ended with what was drawn.
+/// A model that must not be asked: turns end with texts that were drawn.
 struct Nobody;
 
 impl ChatModel for Nobody {
@@ -123,7 +142,7 @@ impl ChatModel for Nobody {
     }
 }
 
-/// A place to play in: a database is made once, and copied for each sequence.
+/// The place where sequences are played. It creates a database once, and copies it for each sequence.
 struct Stage {
     runtime: Runtime,
     world: World,
@@ -153,9 +172,9 @@ impl Stage {
         Self { runtime, world, template, artifact }
     }
 
-    /// Plays a sequence in a new database. Gives the society as it is then, and what does not hold.
+    /// Plays a sequence in a new database. Returns the final state, and the first violation if there is one.
     fn play(&mut self, operations: &[Operation], tracing: Tracing) -> (Play, Result<(), String>) {
-        // The same ids at each run; all is done on this thread.
+        // The same seed makes ids equal at each run. It is per thread, and everything here runs on one thread.
         fastrand::seed(1);
         let file = self.template.with_file_name("sequence.db");
         std::fs::copy(&self.template, &file).unwrap();
@@ -163,7 +182,7 @@ impl Stage {
         let played = runtime.block_on(async {
             let handles = world.handles(Arc::new(Nobody), Vec::new());
             let mut play = Play::new(Arc::clone(&world.snapshot), handles, artifact.clone(), tracing);
-            // A restart ends a part; what follows finds the database closed and opened again.
+            // A restart ends a part. Before the next part, the database is closed and opened again.
             for part in operations.split_inclusive(|operation| matches!(operation, Operation::Restart)) {
                 let (store, _signals) = Store::open(&file, Durability::Normal).await.unwrap();
                 let part = part.to_vec();
@@ -187,7 +206,7 @@ impl Stage {
     }
 }
 
-/// Plays a share of the sequences; gives how often what came of an operation, or what fails.
+/// Plays one thread's part of the sequences. Returns the number of each outcome, or the shortest failing sequence.
 fn play_share(share: u8) -> Result<Outcomes, String> {
     let stage = RefCell::new(Stage::new());
     let outcomes = RefCell::new(Outcomes::new());
@@ -236,7 +255,7 @@ fn whatever_happens_the_contract_holds() {
         }
         all
     });
-    // What never comes to pass shows nothing.
+    // An outcome that never occurs was not tested.
     for (verb, codes) in REACHED {
         for code in *codes {
             let number = outcomes.get(&(*verb, (*code).to_owned()));

@@ -1,4 +1,4 @@
-//! The prompts speak of the tools that there are.
+//! The prompts describe exactly the tools and parameters that exist.
 
 use crate::testing::snapshot;
 use crate::tools::arguments::NAMES;
@@ -14,7 +14,7 @@ async fn in_language(language: &str) -> Arc<Snapshot> {
     snapshot(&json!({"language": language})).await
 }
 
-/// The paths of all parameters in a schema; alternatives are not looked into.
+/// Collects the paths of all parameters in a schema, without looking into alternatives.
 fn parameters(schema: &Value, path: &str, found: &mut BTreeSet<String>) {
     let schema = schema.get("items").unwrap_or(schema);
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
@@ -27,7 +27,7 @@ fn parameters(schema: &Value, path: &str, found: &mut BTreeSet<String>) {
     }
 }
 
-/// A parameter whose name says what it is has no words, but a place for them.
+/// Each parameter must be listed. Its description may be empty if the name explains it.
 #[tokio::test]
 async fn every_tool_is_described_and_every_parameter_has_its_place() {
     for language in LANGUAGES {

@@ -1,4 +1,4 @@
-//! A refusal has changed nothing, whatever was refused and whoever asked.
+//! A refused call changes nothing, whichever call it was and whoever made it.
 
 use crate::testing::{World, brief, code};
 use proptest::prelude::*;
@@ -24,7 +24,7 @@ const TOOLS: [&str; 14] = [
     "no_such_tool",
 ];
 
-/// Those who are there under these names; the names stand in the arguments below until the call is made.
+/// The names of agents in the arguments below. A name with `%` is replaced by the agent's id just before the call.
 const PEOPLE: [&str; 7] = ["root", "user", "%lead", "%reader", "%friend", "%ended", "nobody-1"];
 
 fn payload() -> BoxedStrategy<Value> {
@@ -69,7 +69,7 @@ fn briefs() -> BoxedStrategy<Value> {
         .boxed()
 }
 
-/// Arguments that a tool might be given: every field that some tool has is there or not, right or wrong.
+/// Generates arguments for a tool: each field that some tool has may be present or missing, valid or invalid.
 fn arguments() -> impl Strategy<Value = Value> {
     let of = |key: &'static str, values: BoxedStrategy<Value>| {
         (Just(key), proptest::option::weighted(0.9, values))
@@ -140,7 +140,7 @@ fn no_refusal_changes_anything() {
     let mut refused: BTreeMap<String, u32> = BTreeMap::new();
     let callers = select(vec!["%lead", "%lead", "root", "%reader", "%friend"]);
     let cases = (callers, select(TOOLS.to_vec()), arguments());
-    // The same cases at each run, so that what they reach is no matter of luck.
+    // The cases are the same at each run, so that coverage does not depend on luck.
     let seed = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(600) };
     let mut runner = TestRunner::new_with_rng(config, seed);
@@ -159,7 +159,7 @@ fn no_refusal_changes_anything() {
             })
         })
         .unwrap();
-    // What is never refused shows nothing.
+    // A code that is never refused would not be tested at all.
     for expected in [
         "agent_terminated",
         "artifact_not_found",

@@ -60,7 +60,7 @@ async fn schemas_are_plain_and_valid() {
     }
 }
 
-/// Where any object is welcome; everywhere else the fields are named.
+/// The places that accept any object. All other objects must name their fields.
 const OPEN: [&str; 4] =
     ["/properties/meta", "/properties/taskBrief", "/properties/interface_spec", "/properties/target_agent"];
 
@@ -101,7 +101,7 @@ async fn a_role_has_the_tools_of_its_groups_and_those_for_writing() {
     assert_eq!(names(&ToolGroup::ALL), names(&[]));
 }
 
-/// What is left out here may be left out of a call.
+/// Pins the required arguments. All others are optional.
 #[tokio::test]
 async fn what_a_call_cannot_do_without() {
     let tools = tools().await;

@@ -104,7 +104,7 @@ async fn who_is_told_of_an_artifact_may_open_it() {
         assert_eq!(world.call(&one, "get_artifact", open.clone()).await, json!({"opened": stored["ref"]}));
         assert_eq!(code(&world.call(&other, "get_artifact", open).await), "artifact_not_found");
     }
-    // To name what one may not open gives nobody anything.
+    // An agent that names an artifact it may not open gives nobody access to it.
     let secret = world.call(&other, "put_artifact", json!({"type": "note", "content": "三"})).await;
     world.say(&one, "root", json!(format!("{}", secret["ref"]))).await;
     assert_eq!(
@@ -157,7 +157,7 @@ async fn nobody_answers_what_it_has_not_read() {
     world.say(&reader, "root", json!("还有一句")).await;
     let mail = world.mail("root").await;
     assert_eq!(mail[1].in_reply_to, [world.mail(&reader).await[0].id.clone()]);
-    assert_eq!(mail[2].in_reply_to, [], "the delayed one is not there yet");
+    assert_eq!(mail[2].in_reply_to, [], "the delayed message has not arrived yet");
 }
 
 #[tokio::test]

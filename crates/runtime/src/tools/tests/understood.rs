@@ -1,9 +1,9 @@
-//! What a model wrote is understood, refused or named; none of it is dropped in silence.
+//! Everything that a model writes in a call is understood, refused or reported as ignored.
 
 use crate::testing::{World, brief, code};
 use serde_json::{Value, json};
 
-/// The ids of those whom a name fits.
+/// Returns the ids of the agents that an ambiguous name fits.
 #[track_caller]
 fn candidates(refused: &Value) -> Vec<&str> {
     assert_eq!(code(refused), "ambiguous_name", "{refused}");
@@ -36,13 +36,13 @@ async fn a_name_that_several_have_reaches_none_of_them() {
     assert_eq!(candidates(&ended), readers);
     assert_eq!(world.dump().await, before);
 
-    // Of several receivers each has its own answer.
+    // With several receivers, each one has its own result.
     let sent = world.call("root", "send_message", json!({"to": ["读者", "写手"], "payload": "看"})).await;
     assert_eq!(
         (sent["messageIds"].as_array().unwrap().len(), candidates(&sent["refused"][0])),
         (1, vec![readers[0].as_str(), &readers[1]])
     );
-    // Where one of them has ended, the other is meant by those who end agents.
+    // If one of two agents has ended, `terminate_agent` takes the name for the other one.
     world.call("root", "terminate_agent", json!({"agentId": readers[0]})).await;
     let ended = world.call("root", "terminate_agent", json!({"agentId": " 读者 "})).await;
     assert_eq!((&ended["id"], &ended["ended"]), (&json!(readers[1]), &json!(1)));
@@ -88,7 +88,7 @@ async fn every_result_names_what_was_not_understood() {
         ("compress_context", json!({"summary": "做了一半"})),
         ("get_org_structure", json!({})),
         ("terminate_agent", json!({"agentId": reader})),
-        // A refusal too: what was misspelt is often what is missing.
+        // A refusal names ignored arguments too: a misspelt argument is often the missing one.
         ("terminate_agent", json!({"agentId": "nobody"})),
         ("spawn_agent", json!({})),
     ];

@@ -1,5 +1,5 @@
-//! What a request says before any task is small: every model pays for it with every call. Counted with a real tokenizer,
-//! with the tools as compact JSON, in both languages.
+//! The fixed part of a request is small, because every model pays for it with every call. The tests count it with a
+//! real tokenizer, with the tools as compact JSON, in both languages.
 
 use super::*;
 use crate::decide::guidance::may_hire;
@@ -58,7 +58,7 @@ fn tokens(tokenizer: &CoreBPE, fixed: &(String, String)) -> usize {
     tokenizer.encode_ordinary(&fixed.0).len() + tokenizer.encode_ordinary(&fixed.1).len()
 }
 
-/// The limits stand in docs/performance.md, with what was counted.
+/// The limits are in docs/performance.md, with the counts.
 #[test]
 fn what_is_said_before_any_task_is_small() {
     let tokenizer = o200k_base().unwrap();
@@ -76,7 +76,7 @@ fn what_is_said_before_any_task_is_small() {
     }
 }
 
-/// Nothing is offered, or spoken of, that the role may not use.
+/// A request neither offers nor mentions what the role may not use.
 #[test]
 fn whoever_may_not_hire_reads_nothing_of_hiring() {
     for language in LANGUAGES {

@@ -1,4 +1,4 @@
-//! Conversations that tests put together, and ways to look at what was made of them.
+//! Conversations that tests put together, and ways to inspect the requests made from them.
 
 use super::super::*;
 use crate::testing::snapshot;
@@ -21,7 +21,7 @@ pub(super) fn service(id: &str) -> &'static Service {
     SNAPSHOT.catalogue.service(&ServiceId::new(id)).unwrap()
 }
 
-/// A conversation that is put together, and the artifacts in it.
+/// A conversation under construction, and the artifacts in it.
 #[derive(Default)]
 pub(super) struct Story {
     pub(super) history: History,
@@ -82,7 +82,7 @@ impl Story {
         self.write(Record::Heard { message: id });
     }
 
-    /// A batch of calls that open artifacts, and their results.
+    /// Adds a batch of calls that open artifacts, and their results.
     pub(super) fn open(&mut self, text: Option<&str>, artifacts: &[ArtifactId], by: &str) {
         let calls: Vec<ToolCall> = artifacts
             .iter()
@@ -125,7 +125,7 @@ impl Story {
     }
 }
 
-/// Looks at something as a service does whose requests may have so many bytes of media.
+/// Calls `look` with the sight of a service whose requests may contain `media_bytes` bytes of media.
 pub(super) fn with_sight<T>(service: &Service, media_bytes: u64, look: impl FnOnce(&Sight<'_>) -> T) -> T {
     let (file_types, _) = FileTypes::parse(&service.file_types);
     let contacts = [contact("reader-9q9q", "看图员", service_capabilities("eyes"))];

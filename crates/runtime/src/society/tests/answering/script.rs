@@ -1,4 +1,4 @@
-//! The models of the societies that are played.
+//! The scripted models of the societies that are played.
 
 use futures::future::BoxFuture;
 use polity_llm::{Arguments, CallError, ChatModel, Endpoint, Message, Part, Reply, Request, ToolCall, Usage};
@@ -8,14 +8,14 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::Notify;
 
-/// After so many answers a model only ends its turns.
+/// After this many answers, a model only ends its turns.
 const ANSWERS: usize = 9;
 
 /// What models did, and how often.
 #[derive(Debug, Default)]
 pub(super) struct Deeds(BTreeMap<&'static str, u64>);
 
-/// Every deed that must come to pass.
+/// The deeds that must occur.
 const DEEDS: &[&str] = &[
     "text",
     "silence",
@@ -54,12 +54,12 @@ impl Deeds {
     }
 }
 
-/// All models of one society. An agent's number is in its role's name; root has 0.
+/// The models of one society. An agent's number is part of its role name; root has the number 0.
 pub(super) struct Script {
     seed: u64,
     /// The children of each agent, by number.
     children: Vec<Vec<usize>>,
-    /// How many calls are left before the process dies; it dies several times.
+    /// After how many calls the process crashes. It may crash several times; the last entry is the next crash.
     lives: Mutex<Vec<u64>>,
     calls: AtomicU64,
     crash: Notify,
@@ -72,7 +72,7 @@ impl Script {
         let agents = random.usize(3..=8);
         let mut children = vec![Vec::new(); agents];
         for agent in 1..agents {
-            // Chains are likelier than stars: answers have further to go.
+            // Most agents have the previous one as parent: in long chains, answers have further to go.
             let parent = if random.u8(0..3) == 0 { random.usize(0..agent) } else { agent - 1 };
             children[parent].push(agent);
         }
@@ -88,7 +88,7 @@ impl Script {
         }
     }
 
-    /// Waits until the process dies.
+    /// Waits until the process crashes.
     pub(super) async fn crashed(&self) {
         self.crash.notified().await;
     }
@@ -101,7 +101,7 @@ impl Script {
         self.deeds.lock().unwrap().count(deed);
     }
 
-    /// Whether the process dies instead of hearing this answer.
+    /// Returns whether the process crashes instead of getting this answer.
     fn dies(&self) -> bool {
         let mut lives = self.lives.lock().unwrap();
         let calls = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
@@ -122,14 +122,14 @@ impl ChatModel for Script {
                 self.crash.notify_one();
                 return std::future::pending().await;
             }
-            // Others get their turn: which agent is first is left to chance.
+            // Lets other tasks run, so that the order of agents varies.
             tokio::task::yield_now().await;
             Ok(self.answer(&Sight::of(request)))
         })
     }
 }
 
-/// What a model sees.
+/// What a model sees in a request.
 struct Sight<'a> {
     request: &'a Request,
     agent: usize,
@@ -154,7 +154,7 @@ fn texts(message: &Message) -> Vec<&str> {
     }
 }
 
-/// The pieces of work that a text names: `tok`, the agent, `z`, a number.
+/// Returns the pieces of work that a text names. Such a token is `tok`, the agent's number, `z`, and another number.
 pub(super) fn tokens(text: &str) -> BTreeSet<String> {
     let words = text.split(|character: char| !character.is_ascii_alphanumeric());
     words.filter(|word| word.starts_with("tok") && word.contains('z')).map(str::to_owned).collect()
@@ -189,7 +189,7 @@ impl<'a> Sight<'a> {
         }
     }
 
-    /// What came since the model last answered.
+    /// Returns the messages that came since the model last answered.
     fn news(&self) -> String {
         let news = self.request.messages.iter().rev();
         let news = news.take_while(|message| !matches!(message, Message::Assistant { .. }));
@@ -211,7 +211,7 @@ impl<'a> Sight<'a> {
         })
     }
 
-    /// The ids of requests in a text.
+    /// Returns the request ids in a text.
     fn request_ids(text: &str) -> Vec<String> {
         let ids = text.split("request_id: ").skip(1);
         ids.map(|rest| rest.chars().take_while(char::is_ascii_alphanumeric).collect()).collect()
@@ -264,7 +264,7 @@ impl Script {
         }
     }
 
-    /// All that the model knows, and mostly a piece of work of its own.
+    /// Returns a text with all tokens that the model knows, and in most cases a new one of its own.
     fn words(sight: &Sight<'_>, random: &mut fastrand::Rng) -> String {
         let mut tokens = sight.tokens.clone();
         if random.u8(0..10) < 7 {
@@ -274,7 +274,7 @@ impl Script {
         format!("so far: {}", tokens.join(" "))
     }
 
-    /// How a turn ends: with a text, with the last one again, or without a word.
+    /// Returns the text that ends the turn: a new one, the last one again, or none.
     fn close(&self, sight: &Sight<'_>, random: &mut fastrand::Rng) -> Option<String> {
         match random.u8(0..20) {
             0..3 => {
@@ -292,14 +292,14 @@ impl Script {
         }
     }
 
-    /// What the model does before it ends its turn; nothing where it ends it now.
+    /// Returns the calls that the model makes before it ends its turn; none if it ends the turn now.
     fn act(&self, sight: &Sight<'_>, news: &str, random: &mut fastrand::Rng) -> Vec<ToolCall> {
         let mut calls = Vec::new();
         if news.contains("introduction_request") && random.u8(0..4) > 0 {
             calls.extend(self.introduce(sight, news, random));
         }
         let hires = !sight.said("spawn_agent_with_task") && random.u8(0..8) > 0;
-        // "Received" comes first, then the work.
+        // The model first says that it has received the task, then it works.
         if sight.answers == 0 && random.u8(0..4) == 0 {
             calls.push(self.acknowledge(sight, random));
         }

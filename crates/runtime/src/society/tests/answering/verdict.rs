@@ -1,5 +1,5 @@
-//! What must hold at the end, read from the rows. Which request a turn works on is found out anew from the messages
-//! themselves, not from what the rules have noted.
+//! What must hold at the end, read from the rows. The request that a turn works on is derived from the messages again,
+//! not read from what the rules have stored.
 
 use super::script::tokens;
 use serde_json::Value;
@@ -10,9 +10,9 @@ struct Message {
     sender: String,
     receiver: String,
     body: String,
-    /// The requests that it names as answered, by it or before it.
+    /// The requests that it answers, or supplements.
     replies_to: Vec<String>,
-    /// The request that it is about; an answer that has one adds to an earlier answer.
+    /// The request that it is about. An answer with such a request supplements an earlier answer.
     about: Option<String>,
     expects_answer: bool,
     is_final: bool,
@@ -22,13 +22,13 @@ struct Message {
     sent_in: Option<i64>,
     /// The turn in which it was read.
     read_in: Option<i64>,
-    /// The requests that its writer named.
+    /// The requests in its `request_id`.
     named: Vec<String>,
     words: Option<String>,
 }
 
 impl Message {
-    /// What it answers, else what it is about.
+    /// Returns the request that it answers, or else the one that it is about.
     fn subject(&self) -> Option<&String> {
         self.replies_to.first().or(self.about.as_ref())
     }
@@ -39,13 +39,13 @@ struct Turn {
     began_by: String,
     state: String,
     text: Option<String>,
-    /// What it called, as JSON.
+    /// The tool calls of the turn, as JSON.
     calls: String,
     stored: Vec<String>,
 }
 
 struct Society {
-    /// By id, which sorts by acceptance.
+    /// By id. The order of ids is the order of acceptance.
     messages: BTreeMap<String, Message>,
     turns: BTreeMap<i64, Turn>,
     ended: BTreeSet<String>,
@@ -115,7 +115,7 @@ async fn read(connection: &mut SqliteConnection) -> Society {
 }
 
 impl Society {
-    /// The request that a turn works on.
+    /// Returns the request that a turn works on.
     fn works_on(&self, turn: &Turn) -> Option<&String> {
         let (id, began_by) = self.messages.get_key_value(&turn.began_by)?;
         if began_by.expects_answer {
@@ -125,12 +125,12 @@ impl Society {
         if subject.receiver == turn.agent { Some(id) } else { self.asked_for(subject) }
     }
 
-    /// The request for which another one was made.
+    /// Returns the request on whose behalf another one was made.
     fn asked_for(&self, request: &Message) -> Option<&String> {
         let passed_on = request.named.iter().find_map(|id| self.messages.get_key_value(id));
         match passed_on {
             Some((id, message)) if message.receiver == request.sender => Some(id),
-            // It was passed along from further away.
+            // The request came from further away, through several agents.
             Some((id, _)) => {
                 let mut of_sender =
                     self.messages.iter().filter(|(_, message)| message.receiver == request.sender);
@@ -140,7 +140,7 @@ impl Society {
         }
     }
 
-    /// All that somebody was ever told.
+    /// Returns the texts of all messages to a party.
     fn heard_by(&self, party: &str) -> String {
         let heard = self.messages.values().filter(|message| message.receiver == party);
         heard.map(|message| message.body.as_str()).collect::<Vec<_>>().join("\n")
@@ -151,7 +151,7 @@ impl Society {
     }
 }
 
-/// What does not hold.
+/// Returns the violations at the end of a society.
 pub(super) async fn violations(connection: &mut SqliteConnection) -> Vec<String> {
     let society = read(connection).await;
     let mut violations = Vec::new();
@@ -171,7 +171,7 @@ pub(super) async fn violations(connection: &mut SqliteConnection) -> Vec<String>
         if !lost.is_empty() {
             violations.push(format!("turn {id}: {asker} never got {lost:?} of {}", turn.agent));
         }
-        // A person who has an answer is not told of other artifacts: `polity artifacts` lists them.
+        // A person who has an answer is not told about other artifacts; `polity artifacts` lists them.
         if asker == "user" {
             continue;
         }
@@ -197,7 +197,7 @@ pub(super) async fn violations(connection: &mut SqliteConnection) -> Vec<String>
     violations
 }
 
-/// Who wrote what to whom in which turn, for whoever looks for the cause.
+/// Returns every message and turn in a line each, to find the cause of a violation.
 async fn story(connection: &mut SqliteConnection) -> String {
     let messages = "SELECT format('%s %s → %s %s %s reply %s about %s for %s in %s turn %s %s by %s: %.90s', id, sender, receiver,
             type, iif(expects = 'answer', '?', finality), in_reply_to, about, on_behalf_of, sent_in, turn, state, answered_by,
@@ -211,7 +211,7 @@ async fn story(connection: &mut SqliteConnection) -> String {
     lines.join("\n")
 }
 
-/// Nobody waits for anybody but the person.
+/// At the end, agents wait for no one except the person.
 fn of_waits(society: &Society) -> Vec<String> {
     let waits = society.messages.iter().filter(|(_, message)| {
         let is_open = matches!(message.state.as_str(), "delayed" | "queued" | "in_turn" | "done");
@@ -228,12 +228,12 @@ fn of_waits(society: &Society) -> Vec<String> {
     waits.collect()
 }
 
-/// A closing text answers all that its receiver had asked and its writer had read.
+/// A closing text answers all requests of its receiver that its writer has read.
 fn of_closing_texts(society: &Society) -> Vec<String> {
     let mut violations = Vec::new();
     for (id, text) in &society.messages {
         let Some(turn) = text.sent_in.and_then(|turn| society.turns.get(&turn)) else { continue };
-        // What a tool has sent with the same words is none.
+        // A text that a tool call has also sent does not count as a closing text.
         let said = turn.text.as_ref().filter(|said| !turn.calls.contains(said.as_str()));
         let ends_turn = said.is_some() && said == text.words.as_ref() && turn.state == "done";
         if !ends_turn || text.replies_to.is_empty() || text.about.is_some() {
@@ -254,7 +254,7 @@ fn of_closing_texts(society: &Society) -> Vec<String> {
     violations
 }
 
-/// The person sees no text of root twice, and the last final text holds all that root has said in the end.
+/// The person sees no text of root twice, and the last final text contains everything that root has said at the end.
 fn of_the_person(society: &Society) -> Vec<String> {
     let mut violations = Vec::new();
     let told =

@@ -1,4 +1,4 @@
-//! Who and what is meant: turns what was drawn into ids and arguments, by what the reference model knows.
+//! Turns the drawn numbers into ids and arguments, by picking from what exists in the reference model.
 
 use super::operation::{Actor, Brief, Flaw, Hire, Named, Payload, ROLE_NAMES, RoleMeant, Said, Which, Whom};
 use super::society::{Code, Letter, Society, Wish};
@@ -10,13 +10,13 @@ use polity_store::Conversation;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// The tasks; root and the person serve both.
+/// The two tasks. Root and the person serve both.
 pub(super) const TASKS: [&str; 2] = ["t-1", "t-2"];
 
-/// How many characters a message may have.
+/// The most characters of a message.
 pub(super) const MAX_MESSAGE_CHARS: usize = 2000;
 
-/// Who may act.
+/// Who may perform an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Callers {
     Agents,
@@ -27,7 +27,7 @@ fn pick<T>(of: &[T], number: u8) -> Option<&T> {
     of.get(usize::from(number) % of.len().max(1))
 }
 
-/// Picks among all conversations in which something holds.
+/// Picks a conversation among those that fulfil a condition.
 pub(super) fn pick_conversation(
     society: &Society,
     number: u8,
@@ -65,18 +65,18 @@ pub(super) fn actor(society: &Society, actor: Actor, callers: Callers) -> Conver
     if callers == Callers::Agents {
         live.retain(|id| !id.is_user());
     }
-    // Root is there at any time.
+    // Root always exists.
     let agent = pick(&live, number / 2).map_or_else(AgentId::root, |id| (*id).clone());
     let own = society.rows.agents[&agent].task.clone();
     Conversation { agent, task: own.unwrap_or_else(|| TaskId::new(TASKS[usize::from(number % 2)])) }
 }
 
-/// Whom the actor means, in its own words.
+/// Returns the party that the actor means, in the actor's words: an id or a role name.
 pub(super) fn whom(society: &Society, by: &Conversation, whom: Whom) -> String {
     let contact = |number| {
         let contacts: BTreeSet<&AgentId> =
             society.contacts(by).into_iter().map(|contact| &contact.agent).collect();
-        // Ids differ from run to run; the order in which people came does not.
+        // Ids may differ between runs; the order in which agents were hired does not.
         let in_order: Vec<_> = society.everybody.iter().filter(|id| contacts.contains(id)).collect();
         pick(&in_order, number).map(|id| (*id).clone())
     };
@@ -100,7 +100,7 @@ pub(super) fn whom(society: &Society, by: &Conversation, whom: Whom) -> String {
     id.map_or_else(|| "nobody-1".to_owned(), |id| id.to_string())
 }
 
-/// Which artifact the actor means.
+/// Returns the artifact that the actor means.
 pub(super) fn which(society: &Society, by: &AgentId, which: Which) -> ArtifactId {
     let artifact = match which {
         Which::Openable(number) => pick(&society.openable(by), number).map(|id| (*id).clone()),
@@ -114,12 +114,12 @@ pub(super) fn which(society: &Society, by: &AgentId, which: Which) -> ArtifactId
 }
 
 pub(super) fn role_name(number: u8) -> &'static str {
-    // The last one is no name, and not wanted often.
+    // The last name is invalid, so it is picked less often than the others.
     let number = usize::from(number) % (3 * ROLE_NAMES.len() - 2);
     if number < ROLE_NAMES.len() { ROLE_NAMES[number] } else { ROLE_NAMES[number % (ROLE_NAMES.len() - 1)] }
 }
 
-/// The role that is meant, in words.
+/// Returns the id or name of the role that the actor means.
 pub(super) fn role(society: &Society, by: &Conversation, role: RoleMeant) -> String {
     match role {
         RoleMeant::Usable(number) => {
@@ -135,7 +135,7 @@ pub(super) fn role(society: &Society, by: &Conversation, role: RoleMeant) -> Str
     }
 }
 
-/// Words that name an artifact, or none.
+/// Returns a text, and the artifacts that it names.
 fn words(
     society: &Society,
     by: &AgentId,
@@ -151,7 +151,7 @@ fn words(
     (words, named)
 }
 
-/// The brief as it is written, and what the one who is hired is.
+/// Returns the brief as the actor writes it, and the hiring that the reference model should perform.
 pub(super) fn hire(society: &Society, by: &Conversation, hire: &Hire) -> (Value, Wish) {
     let Brief { flaw, collaborators, mentions } = &hire.brief;
     let (words, named) = words(society, &by.agent, 0, *mentions);
@@ -166,7 +166,7 @@ pub(super) fn hire(society: &Society, by: &Conversation, hire: &Hire) -> (Value,
     let name = hire.name.map(|name| Name::parse(name).map(|name| name.to_string()).map_err(drop));
     let wish = Wish {
         role: role(society, by, hire.role),
-        // A contact may have no role that it could be named by.
+        // The role name of a contact may be empty, and then it names nobody.
         brief_is_whole: *flaw == Flaw::None && collaborators.iter().all(|id| !id.is_empty()),
         collaborators,
         named,
@@ -175,8 +175,8 @@ pub(super) fn hire(society: &Society, by: &Conversation, hire: &Hire) -> (Value,
     (brief, wish)
 }
 
-/// The payload as it is written, and what it comes to; a code where it is refused as such. `lent` is the brief that an
-/// assignment of work need not repeat, with the artifacts that it names.
+/// Returns the payload as the actor writes it, and what it means to the reference model, or the code if it is invalid.
+/// `lent` is the brief of the hiring, which an assignment sent along with it need not repeat.
 pub(super) fn payload(
     society: &Society,
     by: &Conversation,
@@ -221,7 +221,7 @@ pub(super) fn payload(
             written["target_agent"] = target.as_ref().map_or(Value::Null, |id| json!({"id": id}));
             written["usage_hint"] = json!("附上图片");
         }
-        // What they lack is a known type.
+        // For these types, the flaw is an unknown type.
         MessageType::General
         | MessageType::StatusReport
         | MessageType::CollaborationRequest
@@ -232,7 +232,7 @@ pub(super) fn payload(
         }
         _ => {}
     }
-    // A brief that is lent is all that an assignment needs.
+    // An assignment that is sent along with the hiring needs no brief.
     is_whole |= payload.kind == MessageType::TaskAssignment && lent.is_some();
     named.extend(attachments.iter().cloned());
     let mut unique = Vec::new();
@@ -253,7 +253,7 @@ pub(super) fn payload(
     (written, if is_whole { Ok(letter) } else { Err("invalid_message") })
 }
 
-/// The id that somebody names as that of a request.
+/// Returns the id that the sender writes in `request_id`.
 fn named_request(society: &Society, by: &Conversation, meant: Named) -> MessageId {
     let open = society.open_requests(by);
     let id = match meant {
@@ -262,7 +262,7 @@ fn named_request(society: &Society, by: &Conversation, meant: Named) -> MessageI
             let passed_on: Vec<MessageId> =
                 open.iter().filter_map(|request| request.on_behalf_of.clone()).collect();
             pick(&passed_on, number).map(|first| {
-                // The first of the chain for some, the nearest for others.
+                // Some numbers pick the request above the nearest one in the chain, others the nearest.
                 let further = society.rows.messages[first].on_behalf_of.as_ref();
                 further.filter(|_| number % 2 == 0).unwrap_or(first).clone()
             })
@@ -276,8 +276,8 @@ fn named_request(society: &Society, by: &Conversation, meant: Named) -> MessageI
     id.unwrap_or_else(|| MessageId::new("m-none"))
 }
 
-/// A request whose receiver is in a turn and whose asker is not, and holds a text meanwhile, or has told the person
-/// something provisional: who was asked, the request, and who asked.
+/// Picks a request whose receiver is in a turn and whose asker is at rest, while the asker holds a text or has told the
+/// person something interim. Returns the asked conversation, the request, and the asker's conversation.
 pub(super) fn overtaking(society: &Society, number: u8) -> Option<(Conversation, MessageId, Conversation)> {
     let mut all = Vec::new();
     for turn in society.open_turns() {
@@ -299,7 +299,7 @@ pub(super) fn overtaking(society: &Society, number: u8) -> Option<(Conversation,
     pick(&all, number).cloned()
 }
 
-/// What is said at the end of a turn.
+/// Returns the closing text of a turn.
 pub(super) fn closing_text(society: &Society, by: &Conversation, said: Said) -> Option<Letter> {
     match said {
         Said::Silence => None,
@@ -308,7 +308,7 @@ pub(super) fn closing_text(society: &Society, by: &Conversation, said: Said) -> 
             let mut newest_first = society.rows.messages.values().rev();
             let own = newest_first.find(|message| message.sender == by.agent && message.task == by.task);
             let words = own.and_then(|message| message.words.as_ref());
-            // What stands around a text makes it no other.
+            // White space around a text does not make it a different text.
             Some(Letter::plain(words.map_or_else(|| "看".to_owned(), |words| format!("\n{} ", words.trim()))))
         }
     }

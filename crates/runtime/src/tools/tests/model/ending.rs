@@ -1,5 +1,4 @@
-//! The reference model, third part: what becomes of the text that ends a turn, and what is left to do for those who
-//! have come to rest.
+//! The reference model, part three: closing texts, the end of turns, and what agents at rest still owe.
 
 use super::rows::{Handed, Key, Message, Note, Output, Row, Told, Turn};
 use super::society::{Letter, Society};
@@ -9,7 +8,7 @@ use polity_society::rules::{Answering, LastWord, Subject};
 use polity_store::Conversation;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Why somebody at rest is looked at.
+/// Why the model looks at an agent at rest.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cause {
     TurnEnded,
@@ -25,7 +24,7 @@ impl Society {
         }
     }
 
-    /// A turn is over. Gives those who waited for what was answered in it.
+    /// Closes a turn. Returns the conversations that waited for an answer from it.
     pub(super) fn close_turn(&mut self, turn: &Turn, state: &str) -> Vec<Conversation> {
         let answered = self.mail(|message| message.answered_in == Some(turn.id));
         for request in &answered {
@@ -36,7 +35,7 @@ impl Society {
         answered.into_iter().map(asker).collect()
     }
 
-    /// Ends a turn; its text goes to the giver, or stays where it is.
+    /// Ends a turn. Its closing text goes to the giver, or is held, or is dropped.
     pub(super) fn end_turn(&mut self, turn: &Turn, text: Option<&Letter>) {
         let of = Conversation { agent: turn.agent.clone(), task: turn.task.clone() };
         let refused = text.and_then(|letter| self.say(turn, &of, letter));
@@ -58,7 +57,7 @@ impl Society {
         }
     }
 
-    /// Says a closing text. Where it is refused, gives the giver, and what it is said to.
+    /// Sends or holds a closing text. If the message is refused, returns the giver and the request.
     fn say(&mut self, turn: &Turn, of: &Conversation, letter: &Letter) -> Option<(AgentId, MessageId)> {
         let last_word = self.last_word(turn);
         let works_on = turn.works_on.as_ref().map(|id| self.rows.messages[id].clone());
@@ -111,7 +110,7 @@ impl Society {
         }
     }
 
-    /// The newest message with that text that was sent for all of these requests.
+    /// Returns the newest message with this text that answers, or is about, all of these requests.
     fn said_before(
         &self,
         by: &Conversation,
@@ -129,7 +128,7 @@ impl Society {
         self.rows.messages.values().rev().find(is_same).cloned()
     }
 
-    /// What was said before is the last word, and answers these requests.
+    /// Makes an earlier message final, and the answer of these requests.
     fn make_final(&mut self, id: &MessageId, answers: &[MessageId]) {
         self.change(id, |message| message.finality = Finality::Final);
         self.answer(answers, id);
@@ -157,7 +156,7 @@ impl Society {
         notes.filter(move |note| note.agent == of.agent && note.task == of.task)
     }
 
-    /// The texts that are held for some requests.
+    /// Returns the texts that are held for these requests.
     fn texts_for(&self, of: &Conversation, requests: &[MessageId]) -> Vec<String> {
         let notes = self.notes_of(of).filter(|note| requests.contains(&note.request));
         notes.map(|note| note.text.clone()).collect()
@@ -170,7 +169,7 @@ impl Society {
         }
     }
 
-    /// A turn cannot go on: its messages have failed, the parent is told, and those who wrote.
+    /// Fails a turn: its messages fail, and the parent and the askers are told.
     pub(super) fn fail_turn(&mut self, turn: &Turn) {
         let of = Conversation { agent: turn.agent.clone(), task: turn.task.clone() };
         let asked: Vec<(MessageId, AgentId)> = self
@@ -190,7 +189,7 @@ impl Society {
                 self.tell(&turn.task, &asker, "receiver_failed", Some(request), Told::default());
             }
         }
-        // What it has made so far is handed over: it will not do that itself.
+        // The failed agent cannot deliver what it has made so far, so the system does.
         let stored = self.outputs(&of).into_iter().map(|output| output.asker);
         let held: Vec<AgentId> = self.notes_of(&of).map(|note| self.asker_of(note)).collect();
         let askers: BTreeSet<AgentId> = stored.chain(held).filter(|asker| !asker.is_user()).collect();
@@ -201,14 +200,15 @@ impl Society {
         self.look_at_those_who_waited(released);
     }
 
-    /// Whoever waited for a turn that has ended may have something to do; who was noted last is looked at first.
+    /// Looks at the agents that waited for an ended turn, because they may have something to deliver. The last noted
+    /// agent comes first.
     pub(super) fn look_at_those_who_waited(&mut self, waited: Vec<Conversation>) {
         for of in waited.into_iter().rev().filter(|of| !of.agent.is_user()) {
             self.look(&of, Cause::WaitEnded);
         }
     }
 
-    /// What somebody has heard, in turns that are over, and not answered.
+    /// Returns the requests that an agent has read in ended turns and not answered.
     fn owed(&self, by: &Conversation) -> Vec<Message> {
         self.mail(|request| {
             let is_to = request.receiver == by.agent && request.task == by.task;
@@ -217,7 +217,7 @@ impl Society {
         })
     }
 
-    /// Nobody who has come to rest leaves anybody without an answer.
+    /// Makes sure that an agent at rest leaves no asker without an answer or a notice.
     fn look(&mut self, of: &Conversation, cause: Cause) {
         let has_mail = self.rows.messages.values().any(|message| Self::is_waiting_for(message, of));
         if has_mail || self.open_turn(of).is_some() || !self.is_live(&of.agent) {
@@ -231,14 +231,14 @@ impl Society {
             if !waits.is_empty() {
                 return;
             }
-            // Where the request was answered before, the text follows without a reminder.
+            // If the request of a held text was answered before, the text is sent without a reminder.
             let is_settled = |note: &&Note| !owed.iter().any(|owed| owed.id == note.request);
             let settled = self.notes_of(of).find(is_settled).cloned();
             if let Some(note) = settled {
                 self.deliver(of, &note, &owed);
                 continue;
             }
-            // The person is left to the nudge.
+            // What an agent owes the person is left to the nudge.
             let mut left: BTreeMap<MessageId, AgentId> = BTreeMap::new();
             left.extend(owed.iter().map(|request| (request.id.clone(), request.sender.clone())));
             left.extend(self.outputs(of).into_iter().map(|output| (output.request, output.asker)));
@@ -253,7 +253,8 @@ impl Society {
         }
     }
 
-    /// What somebody has left to tell an asker: the requests that are open, all that are concerned, and what it made.
+    /// Returns what an agent still owes an asker: the open requests, all concerned requests, and the contents of the
+    /// notice.
     fn left_for(
         &self,
         of: &Conversation,
@@ -289,7 +290,7 @@ impl Society {
         self.tell(&of.task, &of.agent, "reminder", about, told);
     }
 
-    /// An asker gets no answer any more, and what there is instead.
+    /// Tells an asker that no answer will come, and hands over what was made for it instead.
     fn give_up(&mut self, of: &Conversation, asker: &AgentId, owed: &[Message]) {
         let (open, concerned, told) = self.left_for(of, asker, owed);
         for request in &open {
@@ -313,7 +314,8 @@ impl Society {
         }
     }
 
-    /// Delivers what was held for requests that nobody is awaited for any more.
+    /// Delivers a text that is held for requests on whose behalf the agent no longer waits. Returns whether there was
+    /// one.
     fn deliver_held(&mut self, of: &Conversation, owed: &[Message]) -> bool {
         let waits = self.waits(of);
         let is_free = |note: &&Note| {
@@ -325,7 +327,7 @@ impl Society {
         true
     }
 
-    /// Sends all that is held for the request of a note, and for those that it answers, and is new to the asker.
+    /// Sends the texts that are held for the requests of a note, without those that the asker was told before.
     fn deliver(&mut self, of: &Conversation, note: &Note, owed: &[Message]) {
         let (request, asker) = (&note.request, self.asker_of(note));
         let of_asker = owed.iter().filter(|owed| owed.sender == asker).map(|owed| owed.id.clone());
@@ -363,7 +365,8 @@ impl Society {
         }
     }
 
-    /// What the person was last told turns out final, if nobody is awaited for what it was said to.
+    /// Makes the last interim message to the person final if the agent no longer waits on behalf of its requests.
+    /// Returns whether it did.
     fn settle_interim(&mut self, of: &Conversation) -> bool {
         let is_said = |message: &&Message| {
             let to_person =

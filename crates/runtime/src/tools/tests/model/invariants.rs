@@ -1,5 +1,5 @@
-//! What holds after each operation, whoever did what. It is looked for in what the database holds, not in what the
-//! reference model says.
+//! What must hold after each operation, whichever it was. The checks use the rows of the database, not the reference
+//! model.
 
 use super::observed::{Change, Changes};
 use super::rows::{Contact, Key, Message, Row, Rows, Turn};
@@ -7,13 +7,13 @@ use polity_society::contact::Source;
 use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
 use polity_society::message::{Expects, Finality, MessageState, MessageType};
 
-/// The rows before and after an operation.
+/// The rows after an operation, and what it changed.
 pub(super) struct Step<'a> {
     pub(super) after: &'a Rows,
     pub(super) changes: &'a Changes,
 }
 
-/// What does not hold, in words.
+/// Returns the violated invariants, in words.
 pub(super) fn violations(step: &Step<'_>) -> Vec<String> {
     let mut violations = Vec::new();
     for change in &step.changes.rows {
@@ -24,18 +24,18 @@ pub(super) fn violations(step: &Step<'_>) -> Vec<String> {
         };
         match (&change.before, &change.after) {
             (None, Some(Row::Contact(entry))) => {
-                must(step.is_justified(entry), "a contact is made in one of the defined ways");
+                must(step.is_justified(entry), "a contact comes from one of the defined sources");
             }
-            (Some(Row::Contact(_)), _) => must(false, "registries only grow"),
+            (Some(Row::Contact(_)), _) => must(false, "contacts are never changed or removed"),
             (None, Some(Row::Message(message))) => {
-                must(step.was_reachable(message), "whom one writes to is in one's registry at that moment");
-                must(step.live_before(&message.receiver), "nobody who has ended gets a message");
+                must(step.was_reachable(message), "the receiver was a contact of the sender at that moment");
+                must(step.live_before(&message.receiver), "no message goes to an agent that has ended");
                 must(
                     step.reply_fits(message),
-                    "an answer is to open requests of its receiver to its sender, or adds to a request that is settled",
+                    "an answer names open requests of its receiver to its sender, or supplements a settled one",
                 );
-                must(step.says_something_new(message), "nobody is reminded twice of the same");
-                must(step.attachments_open(message), "what is attached opens for its sender");
+                must(step.says_something_new(message), "no agent is reminded twice of the same requests");
+                must(step.attachments_open(message), "a sender may open what it attaches");
                 must(
                     !message.is_of_system()
                         || (message.expects == Expects::Nothing && message.in_reply_to.is_empty()),
@@ -47,12 +47,12 @@ pub(super) fn violations(step: &Step<'_>) -> Vec<String> {
                     before.answered_by.is_none() || before.answered_by == after.answered_by,
                     "a request is answered at most once",
                 );
-                must(is_the_same(before, after), "a message stays what it was when it was accepted");
+                must(is_the_same(before, after), "an accepted message keeps its content");
                 must(step.may_be_given_up(before, after), "a request is given up only after a reminder");
-                must(may_follow(before.state, after.state), "a message goes its way in one direction");
-                must(before.turn.is_none() || before.turn == after.turn, "a message is taken into one turn");
+                must(may_follow(before.state, after.state), "the state of a message only moves forward");
+                must(before.turn.is_none() || before.turn == after.turn, "a message enters only one turn");
             }
-            (Some(Row::Grant(_)), _) => must(false, "what opens for somebody opens for ever"),
+            (Some(Row::Grant(_)), _) => must(false, "a grant is never changed or removed"),
             (None, Some(Row::Grant(grant))) => {
                 let is_its_own = step.after.artifacts.get(&grant.artifact).is_some_and(|artifact| {
                     artifact.owner == grant.agent || is_above(step.after, &grant.agent, &artifact.owner)
@@ -61,33 +61,33 @@ pub(super) fn violations(step: &Step<'_>) -> Vec<String> {
                     is_its_own
                         || step.was_handed_on(grant.agent.clone(), grant.artifact.as_str())
                         || step.was_left_over(&grant.agent, &grant.artifact),
-                    "an artifact opens for its owner, those above, those who were given it, and whoever it was made for",
+                    "an artifact opens only for its owner, its ancestors, agents that were given it, and its asker",
                 );
             }
             (None, Some(Row::Agent(_) | Row::Role(_) | Row::Artifact(_) | Row::Turn(_))) => {}
             (Some(Row::Agent(before)), Some(Row::Agent(after))) => must(
                 before.ended_at.is_none() && after.ended_at.is_some() && before.parent == after.parent,
-                "an agent changes by ending, once",
+                "an agent changes only by ending, once",
             ),
             (Some(Row::Turn(before)), Some(Row::Turn(_))) => {
-                must(before.state == "open", "a turn that has ended stays so");
+                must(before.state == "open", "an ended turn does not change");
             }
             (None, Some(Row::Note(note))) => must(
                 step.is_asked(&note.request, &note.agent, &note.task).is_some(),
-                "a text is held for a request to who wrote it",
+                "a text is held only for a request to its writer",
             ),
             (None, Some(Row::Output(output))) => {
                 let asker = step.is_asked(&output.request, &output.agent, &output.task);
                 let owner = step.after.artifacts.get(&output.artifact).map(|artifact| &artifact.owner);
                 must(
                     asker == Some(&output.asker) && owner == Some(&output.agent),
-                    "an artifact is stored for a request to its owner",
+                    "an artifact is made only for a request to its owner",
                 );
             }
             (Some(Row::Note(note)), None) => {
                 must(
                     step.was_said(&note.agent, &note.request),
-                    "a held text goes when something is said instead",
+                    "a held text is removed only when its asker is told something",
                 );
             }
             (Some(Row::Output(_)), None) => {}
@@ -113,7 +113,7 @@ impl Step<'_> {
     fn live_before(&self, id: &AgentId) -> bool {
         match self.before(&Key::Agent(id.clone())) {
             Some(Row::Agent(agent)) => agent.ended_at.is_none(),
-            // It came with this operation.
+            // The agent was hired by this operation.
             _ => self.after.agents.get(id).is_some_and(|agent| agent.ended_at.is_none()),
         }
     }
@@ -129,7 +129,7 @@ impl Step<'_> {
         })
     }
 
-    /// One reaches one's contacts, oneself, and whom one has just hired.
+    /// An agent can reach its contacts, itself, and an agent that it has just hired.
     fn was_reachable(&self, message: &Message) -> bool {
         let (from, to) = (&message.sender, &message.receiver);
         let has_hired = || {
@@ -165,14 +165,14 @@ impl Step<'_> {
             (Source::FirstMessage, None) => self.new_messages().any(|message| {
                 (&message.sender, &message.receiver) == (agent, owner) && message.met.is_some()
             }),
-            // The person writes to root alone.
+            // A first message of the person adds no contact here, because the person writes only to root.
             _ => false,
         };
         owner != agent && of_same_task && is_defined
     }
 
-    /// The requests that an answer names were put by its receiver to its sender, were read, and had no answer; what adds
-    /// to an answer names one request, which is settled.
+    /// The requests that an answer names went from its receiver to its sender, were read, and were not answered before.
+    /// A supplement names one settled request.
     fn reply_fits(&self, message: &Message) -> bool {
         message.in_reply_to.iter().all(|id| {
             let Some(Row::Message(request)) = self.before(&Key::Message(id.clone())) else { return false };
@@ -183,7 +183,7 @@ impl Step<'_> {
         })
     }
 
-    /// A reminder is of something that its reader was not reminded of before.
+    /// A reminder concerns at least one request that its reader was not reminded of before.
     fn says_something_new(&self, message: &Message) -> bool {
         let is_marked_now = |change: &Change| match (&change.before, &change.after) {
             (Some(Row::Message(before)), Some(Row::Message(after))) => {
@@ -194,7 +194,7 @@ impl Step<'_> {
         message.notice.as_deref() != Some("reminder") || self.changes.rows.iter().any(is_marked_now)
     }
 
-    /// A request stays without an answer if its receiver was reminded of it, or if nobody is there to hear the answer.
+    /// A request may be given up if its receiver was reminded of it, or if its asker has ended.
     fn may_be_given_up(&self, before: &Message, after: &Message) -> bool {
         let is_given_up = before.state != after.state && after.state == MessageState::Unanswered;
         let was_left = before.reminded == 1 || !self.is_live(&after.sender);
@@ -205,14 +205,14 @@ impl Step<'_> {
         self.after.agents.get(id).is_some_and(|agent| agent.ended_at.is_none())
     }
 
-    /// Who put a request to somebody.
+    /// Returns the sender of a request to an agent.
     fn is_asked(&self, request: &MessageId, of: &AgentId, task: &TaskId) -> Option<&AgentId> {
         let request = self.after.messages.get(request)?;
         let is_its = request.receiver == *of && request.task == *task && request.expects == Expects::Answer;
         is_its.then_some(&request.sender)
     }
 
-    /// Whether whoever put a request to somebody, if they still hear, has been told something now, or has the answer now.
+    /// Whether the asker of a request was told something by this operation, or got the answer, or has ended.
     fn was_said(&self, by: &AgentId, request: &MessageId) -> bool {
         let Some(request) = self.after.messages.get(request) else { return false };
         let is_told = |message: &Message| {
@@ -230,7 +230,7 @@ impl Step<'_> {
             || self.changes.rows.iter().any(has_answer)
     }
 
-    /// Whether an artifact was made for somebody, who has got it without being named it, and was told so.
+    /// Whether an asker got an artifact that was made for it but never named to it, and was told about it.
     fn was_left_over(&self, asker: &AgentId, artifact: &ArtifactId) -> bool {
         let given_up = self.changes.rows.iter().any(|change| match (&change.before, &change.after) {
             (Some(Row::Output(output)), None) => output.asker == *asker && output.artifact == *artifact,
@@ -252,7 +252,7 @@ impl Step<'_> {
         })
     }
 
-    /// Whether somebody who could open it has written to the agent, or hired it, just now.
+    /// Whether a party that could open the artifact has just written to the agent or hired it.
     fn was_handed_on(&self, agent: AgentId, artifact: &str) -> bool {
         let could_open = |giver: &AgentId| {
             let artifact = polity_society::id::ArtifactId::new(artifact);
@@ -286,7 +286,7 @@ fn is_the_same(before: &Message, after: &Message) -> bool {
         turn: before.turn,
         ..after.clone()
     };
-    // What was provisional may turn out to be the last word, what somebody was reminded of stays so.
+    // An interim message may become final, and a reminded request stays reminded.
     let goes_on = before.finality == Finality::Interim || after.finality == Finality::Final;
     as_it_was == *before && goes_on && before.reminded <= after.reminded
 }
@@ -295,13 +295,13 @@ fn may_follow(before: MessageState, after: MessageState) -> bool {
     use MessageState::{Bounced, Delayed, Done, Failed, InTurn, Queued, Unanswered};
     match (before, after) {
         (Delayed, Queued) | (Queued | Delayed | InTurn, Bounced) | (Queued, InTurn | Done) => true,
-        // What happens to a message when a turn ends, and what follows from that, is one step.
+        // The end of a turn and its consequences are one operation.
         (InTurn, Done | Failed | Unanswered) | (Done, Failed | Unanswered) => true,
         (before, after) => before == after,
     }
 }
 
-/// Nothing waits for those who have ended: no mail, no request, no turn.
+/// Nothing waits for an ended agent: no mail, no request, no turn.
 fn of_the_ended(rows: &Rows, changes: &Changes) -> Vec<String> {
     let ended = changes.rows.iter().filter_map(|change| match &change.after {
         Some(Row::Agent(agent)) if agent.ended_at.is_some() => Some(&agent.id),
@@ -320,18 +320,19 @@ fn of_the_ended(rows: &Rows, changes: &Changes) -> Vec<String> {
     });
     let open = rows.turns.values().filter(|turn| turn.state == "open" && ended.contains(&turn.agent));
     let mut violations: Vec<String> =
-        waiting.map(|message| format!("nothing waits for who has ended: {message:?}")).collect();
-    violations.extend(open.map(|turn| format!("nobody who has ended is in a turn: {turn:?}")));
+        waiting.map(|message| format!("nothing waits for an ended agent: {message:?}")).collect();
+    violations.extend(open.map(|turn| format!("an ended agent has no open turn: {turn:?}")));
     violations
 }
 
-/// A request that is answered names its answer, and the answer names the request; what is provisional answers nothing.
+/// An answered request names its answer, and the answer names the request. An interim message answers nothing.
 fn of_answers(rows: &Rows, changes: &Changes) -> Vec<String> {
     let mut violations = Vec::new();
     for change in &changes.rows {
         let Some(Row::Message(message)) = &change.after else { continue };
         if let Some(answer) = &message.answered_by {
-            // A report with the words of the closing text need not be repeated: it is about the request.
+            // A report with the same text as the closing text replaces it. It is not in reply to the request, but about
+            // it.
             let names_it = rows.messages.get(answer).is_some_and(|answer| {
                 let between = (&answer.sender, &answer.receiver) == (&message.receiver, &message.sender);
                 let names =
@@ -339,7 +340,7 @@ fn of_answers(rows: &Rows, changes: &Changes) -> Vec<String> {
                 between && names && answer.finality == Finality::Final
             });
             if !names_it || message.expects != Expects::Answer {
-                violations.push(format!("what answers a request names it: {message:?}"));
+                violations.push(format!("an answer names its request: {message:?}"));
             }
         }
         let answers = message.finality == Finality::Final && !message.is_supplement();
@@ -353,8 +354,8 @@ fn of_answers(rows: &Rows, changes: &Changes) -> Vec<String> {
     violations
 }
 
-/// Who asked waits for an answer that was given until the turn in which it was given is over. After a turn that ended
-/// well, its agent owes nobody anything: it waits, or has mail, or all agents who asked were answered or told.
+/// An asker waits for an answer until the turn that gave it has ended. After a turn that ended well, its agent owes
+/// nothing: it waits, or has mail, or all its askers were answered or told.
 fn of_turns(rows: &Rows, changes: &Changes) -> Vec<String> {
     let mut violations = Vec::new();
     let ended = |change: &Change| matches!(&change.after, Some(Row::Turn(turn)) if turn.state != "open");
@@ -367,7 +368,7 @@ fn of_turns(rows: &Rows, changes: &Changes) -> Vec<String> {
         let Some(turn) = request.answered_in else { continue };
         let is_its = |turn: &Turn| turn.state == "open" && turn.agent == request.receiver;
         if request.answered_by.is_none() || !rows.turns.get(&turn).is_some_and(is_its) {
-            violations.push(format!("nobody waits for a turn that is over: {request:?}"));
+            violations.push(format!("nobody waits for an ended turn: {request:?}"));
         }
     }
     for change in &changes.rows {
@@ -392,7 +393,7 @@ fn of_turns(rows: &Rows, changes: &Changes) -> Vec<String> {
             .values()
             .any(|output| output.agent == turn.agent && output.task == turn.task && !output.asker.is_user());
         if !goes_on && (owes || has_made) {
-            violations.push(format!("nobody at rest owes anybody anything: {turn:?}"));
+            violations.push(format!("an agent at rest owes nothing: {turn:?}"));
         }
     }
     violations

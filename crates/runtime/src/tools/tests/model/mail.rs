@@ -1,4 +1,4 @@
-//! The reference model, second part: messages, requests and their answers, how turns begin.
+//! The reference model, part two: messages, requests and their answers, and the beginning of turns.
 
 use super::rows::{Message, Output, Row, Told, Turn};
 use super::society::{Code, Letter, MAX_QUEUE, Society};
@@ -13,11 +13,11 @@ use std::collections::BTreeSet;
 /// A message that was accepted.
 pub(super) struct Sent {
     pub(super) id: MessageId,
-    /// The requests that it names and that mean none.
+    /// The ids in `request_id` that fit no open request.
     pub(super) ignored: Vec<MessageId>,
 }
 
-/// How a message stands to requests.
+/// How a message relates to requests.
 #[derive(Default)]
 struct Relation {
     in_reply_to: Vec<MessageId>,
@@ -28,7 +28,7 @@ struct Relation {
 }
 
 impl Society {
-    /// The messages of which something holds, oldest first.
+    /// Returns the messages that fulfil a condition, oldest first.
     pub(super) fn mail(&self, holds: impl Fn(&Message) -> bool) -> Vec<Message> {
         self.rows.messages.values().filter(|message| holds(message)).cloned().collect()
     }
@@ -39,20 +39,20 @@ impl Society {
             && message.state == MessageState::Queued
     }
 
-    /// What somebody was asked, has read and not answered, oldest first.
+    /// Returns the requests to a party that it has read and not answered, oldest first.
     pub(super) fn open_requests(&self, to: &Conversation) -> Vec<&Message> {
         let is_open =
             |message: &&Message| message.receiver == to.agent && message.task == to.task && message.is_open();
         self.rows.messages.values().filter(is_open).collect()
     }
 
-    /// What somebody waits for: of each, the request on whose behalf it is awaited, if there is one.
+    /// Returns the requests on whose behalf an agent waits for something; `None` for something on behalf of no request.
     pub(super) fn waits(&self, by: &Conversation) -> BTreeSet<Option<MessageId>> {
         let own = |message: &&Message| message.sender == by.agent && message.task == by.task;
         let mut waits = BTreeSet::new();
         for message in self.rows.messages.values().filter(own) {
             if message.receiver == by.agent {
-                // A note to oneself that is not due yet.
+                // A note to itself that is not due yet.
                 if message.state == MessageState::Delayed {
                     waits.insert(message.about.clone());
                 }
@@ -63,7 +63,7 @@ impl Society {
         waits
     }
 
-    /// What somebody has been told and not heard yet, in the same way.
+    /// Returns the requests on whose behalf an agent asked for the news in its mailbox; `None` for other news.
     pub(super) fn unheard(&self, by: &Conversation) -> BTreeSet<Option<MessageId>> {
         let is_news = |message: &&Message| {
             let tells = !message.in_reply_to.is_empty() || message.about.is_some() || message.is_of_system();
@@ -77,7 +77,7 @@ impl Society {
         self.rows.messages.values().filter(is_news).map(on_behalf_of).collect()
     }
 
-    /// The request that an id means among these: itself, else the oldest that was made on its behalf.
+    /// Returns the request among these that an id means: the request itself, or the oldest one made on its behalf.
     fn meant<'m>(&self, among: &[&'m Message], id: &MessageId) -> Option<&'m Message> {
         let itself = among.iter().find(|request| request.id == *id);
         itself.or_else(|| among.iter().find(|request| self.is_on_behalf_of(request, id))).copied()
@@ -94,7 +94,8 @@ impl Society {
         false
     }
 
-    /// The request that somebody works on in an open turn: the one that the turn began with, else the oldest.
+    /// Returns the request that an agent works on in its open turn: the one that began the turn, or the oldest open
+    /// one.
     pub(super) fn worked_on(&self, by: &Conversation) -> Option<Message> {
         let turn = self.open_turn(by)?;
         let began_with = turn.works_on.as_ref().map(|id| &self.rows.messages[id]);
@@ -138,7 +139,7 @@ impl Society {
         }
     }
 
-    /// The system says something to those who can still hear it.
+    /// The system sends a notice to a party that has not ended.
     pub(super) fn tell(
         &mut self,
         task: &TaskId,
@@ -254,7 +255,7 @@ impl Society {
         Ok(Sent { id, ignored })
     }
 
-    /// How a message stands to the requests that its sender has heard.
+    /// Determines how a message relates to the requests that its sender has read.
     fn as_written(&self, by: &Conversation, receiver: &AgentId, letter: &Letter) -> Relation {
         let open = self.open_requests(by);
         let of_receiver: Vec<&Message> =
@@ -290,8 +291,8 @@ impl Society {
         Relation { in_reply_to: named, ignored, ..Relation::default() }
     }
 
-    /// These requests have their answer. The first answer counts; until the turn in which it was given has ended, who
-    /// asked waits on.
+    /// Notes the answer of these requests. Only the first answer counts, and the asker waits until the turn that gave
+    /// it has ended.
     pub(super) fn answer(&mut self, requests: &[MessageId], answer: &MessageId) {
         for id in requests {
             let request = &self.rows.messages[id];
@@ -305,7 +306,7 @@ impl Society {
         }
     }
 
-    /// What somebody stored for somebody else counts as delivered once it was named to them.
+    /// An artifact for an asker counts as delivered once the agent has named it to the asker.
     fn note_as_named(&mut self, by: &Conversation, named: &BTreeSet<ArtifactId>, to: &AgentId) {
         let openable = |artifact: &&ArtifactId| self.may_open(&by.agent, artifact);
         let named: BTreeSet<&ArtifactId> = named.iter().filter(openable).collect();
@@ -317,13 +318,13 @@ impl Society {
         }
     }
 
-    /// What somebody stored for others and has not named to them.
+    /// Returns the artifacts that an agent stored for askers and has not named to them.
     pub(super) fn outputs(&self, of: &Conversation) -> Vec<Output> {
         let is_its = |output: &&Output| output.agent == of.agent && output.task == of.task;
         self.rows.outputs.values().filter(is_its).cloned().collect()
     }
 
-    /// Sends to several: each has its own answer, and nobody gets it twice.
+    /// Sends a message to several receivers. Each one has its own result, and nobody gets the message twice.
     pub(super) fn send_to_each(
         &mut self,
         by: &Conversation,
@@ -338,7 +339,7 @@ impl Society {
         }
         let mut receivers = BTreeSet::new();
         let (mut sent, mut refused, mut ignored) = (Vec::new(), Vec::new(), Vec::new());
-        // An introduction can tell nobody of more contacts of the sender's own, so who is meant does not change.
+        // Sending does not change the sender's own contacts, so a name means the same party for each receiver.
         for meant in to {
             let known = self.contact(by, meant).ok().flatten();
             let receiver = known.map_or_else(|| meant.clone(), |id| id.to_string());
@@ -380,7 +381,7 @@ impl Society {
         Ok(said)
     }
 
-    /// What is due comes into the mailboxes.
+    /// Moves due messages into the mailboxes.
     pub(super) fn deliver_due(&mut self) {
         let now = self.now;
         for message in self.mail(|message| message.state == MessageState::Delayed) {
@@ -414,8 +415,9 @@ impl Society {
         self.take(by, self.turns);
     }
 
-    /// What its reader works on in a turn that a message begins: a request itself; with a reminder, what the reader owes;
-    /// with news of what the reader has asked, that on whose behalf it asked.
+    /// Returns the request that a turn works on if this message begins it: the message itself if it is a request; what
+    /// the reader owes if it is a reminder; for news about the reader's own request, the request on whose behalf the
+    /// reader asked.
     fn subject(&self, message: &Message) -> Option<MessageId> {
         if message.expects == Expects::Answer {
             return Some(message.id.clone());
@@ -431,7 +433,7 @@ impl Society {
         self.change(id, |message| (message.state, message.turn) = (MessageState::InTurn, Some(turn)));
     }
 
-    /// Whether what a turn says is the last word: where the system reminded its agent that the person has heard nothing.
+    /// Returns whether the texts of a turn are final in any case: they are if root was nudged.
     pub(super) fn last_word(&self, turn: &Turn) -> LastWord {
         let nudged = self.rows.messages[&turn.began_by].notice.as_deref() == Some("nudge");
         if nudged { LastWord::Yes } else { LastWord::UnlessWaiting }

@@ -1,21 +1,21 @@
-//! Watches the database: which rows a step has changed. Triggers of the connection that writes put each changed row on a
-//! list; a step that is taken back takes its entries back, too.
+//! Finds the rows that an operation has changed. Triggers on the writing connection append each changed row to a
+//! temporary table. If the operation is rolled back, so are its entries.
 
 use super::rows::{Key, Row, Rows, TABLES, fields};
 use polity_store::{Error, Tx};
 use sqlx::{AssertSqlSafe, Row as _, SqliteConnection};
 
-/// Tables that tell what happened. A refusal is told of, too.
+/// Tables that only report what happened. A refusal adds to them too.
 const TELLING: [&str; 3] = ["events", "records", "_sqlx_migrations"];
 
-/// The rows that are there, and how far the list of changes was read.
+/// The current rows of the database, and how far the list of changes was read.
 #[derive(Debug, Default)]
 pub(super) struct Observed {
     pub(super) rows: Rows,
     read: i64,
 }
 
-/// A row as it was and as it is.
+/// A row before and after an operation.
 #[derive(Debug)]
 pub(super) struct Change {
     pub(super) key: Key,
@@ -23,11 +23,11 @@ pub(super) struct Change {
     pub(super) after: Option<Row>,
 }
 
-/// What a step has changed.
+/// The rows that an operation has changed.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     pub(super) rows: Vec<Change>,
-    /// Tables whose rows are not compared, and were changed.
+    /// Changed tables whose rows are not compared.
     pub(super) others: Vec<String>,
 }
 
@@ -38,7 +38,7 @@ impl Changes {
 }
 
 impl Observed {
-    /// Begins to watch through a connection.
+    /// Creates the triggers on a connection, and reads all rows.
     pub(super) async fn begin(tx: &mut Tx) -> Result<Self, Error> {
         let tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'";
         let mut sql =
@@ -63,7 +63,7 @@ impl Observed {
         Ok(Self { rows: read_all(&mut tx.connection).await?, read: 0 })
     }
 
-    /// What was changed since the last look.
+    /// Returns the changes since the last call.
     pub(super) async fn look(&mut self, tx: &mut Tx) -> Result<Changes, Error> {
         let query =
             sqlx::query("SELECT n, tab, gone, fields FROM changes WHERE n > ?1 ORDER BY n").bind(self.read);
@@ -92,7 +92,7 @@ impl Observed {
     }
 }
 
-/// All rows that are compared.
+/// Reads all rows that are compared.
 pub(super) async fn read_all(connection: &mut SqliteConnection) -> Result<Rows, Error> {
     let mut rows = Rows::default();
     for (table, sql) in TABLES {

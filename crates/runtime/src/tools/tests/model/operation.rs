@@ -1,5 +1,5 @@
-//! What may happen, as it is drawn: participants, artifacts and requests are picked by a number among those that there
-//! are when the operation's turn has come, so that a sequence still means something when a part of it is left out.
+//! The operations as they are drawn. An operation picks agents, artifacts and requests by a number, which counts among
+//! those that exist when it is performed. So a sequence still makes sense after parts of it were left out.
 
 use polity_society::message::MessageType;
 use proptest::prelude::*;
@@ -7,100 +7,100 @@ use proptest::sample::select;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-/// Who does something.
+/// The party that performs an operation.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Actor {
-    /// Somebody whose turn is open.
+    /// A party whose turn is open.
     InTurn(u8),
-    /// Somebody who has not ended; root, and the person where it can, in one of the tasks.
+    /// A party that has not ended, in one of its tasks; the person only in operations that it can perform.
     Anybody(u8),
     /// The person.
     Person(u8),
 }
 
-/// Whom it is about, as the one who acts puts it.
+/// The party that an operation is about, in the actor's words.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Whom {
-    /// A contact, by its id.
+    /// A contact of the actor, by its id.
     Contact(u8),
-    /// A contact, by its role.
+    /// A contact of the actor, by its role.
     RoleOfContact(u8),
-    /// Somebody who has asked for something.
+    /// A party with an open request to the actor.
     Asker(u8),
-    /// Somebody further down.
+    /// A descendant of the actor.
     Descendant(u8),
-    /// Anybody at all: known or not, ended or not, of another task or not.
+    /// Any party: a contact or not, ended or not, of this task or another.
     Anybody(u8),
-    /// The role of anybody at all.
+    /// Any party, by its role.
     RoleOfAnybody(u8),
-    /// The one who acts.
+    /// The actor itself.
     Itself,
-    /// Nobody.
+    /// An id that does not exist.
     Nobody,
 }
 
-/// Which artifact.
+/// The artifact that an operation is about.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Which {
-    /// One that the one who acts may open.
+    /// An artifact that the actor may open.
     Openable(u8),
-    /// Any one.
+    /// Any artifact.
     Any(u8),
-    /// One that is not there.
+    /// An artifact that does not exist.
     Missing,
 }
 
-/// What is wrong with something.
+/// What is wrong with a message, a brief or a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flaw {
-    /// Nothing.
+    /// It is valid.
     None,
-    /// It lacks something, or is of no known type.
+    /// It lacks something, or its type is unknown.
     Incomplete,
     /// It is longer than a message may be.
     Long,
 }
 
-/// What is sent.
+/// The payload of a message.
 #[derive(Clone, Debug)]
 pub(super) struct Payload {
     pub(super) kind: MessageType,
     pub(super) flaw: Flaw,
     pub(super) attachments: Vec<Which>,
     pub(super) mentions: Option<Which>,
-    /// For an introduction: who is introduced.
+    /// The agent that an introduction introduces.
     pub(super) target: Option<Whom>,
-    /// The requests that it names.
+    /// The requests in `request_id`.
     pub(super) requests: Vec<Named>,
-    /// Which words it has.
+    /// A number that makes texts differ.
     pub(super) words: u8,
 }
 
 /// A request that a message names in `request_id`.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Named {
-    /// One that its sender has heard and not answered.
+    /// A request that the sender has read and not answered.
     Open(u8),
-    /// One on whose behalf such a request was made.
+    /// A request on whose behalf such a request was made.
     PassedOn(u8),
     /// Any message.
     Any(u8),
-    /// Nothing.
+    /// An id that does not exist.
     Missing,
 }
 
-/// What is said at the end of a turn.
+/// The closing text of a turn.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Said {
-    /// Nothing.
+    /// No text.
     Silence,
-    /// Some words, and perhaps an artifact that they name.
+    /// A text, perhaps with the reference of an artifact.
     Words(u8, Option<Which>),
-    /// What one has said last.
+    /// The same text as in the agent's newest message.
     Again,
 }
 
-/// What somebody is told who is hired.
+/// The task brief of a new agent.
 #[derive(Clone, Debug)]
 pub(super) struct Brief {
     pub(super) flaw: Flaw,
@@ -108,18 +108,18 @@ pub(super) struct Brief {
     pub(super) mentions: Option<Which>,
 }
 
-/// How a role is named.
+/// How an operation names a role.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum RoleMeant {
-    /// By the id of any role.
+    /// Any role, by its id.
     Id(u8),
-    /// By a name that there may be.
+    /// A name from [`ROLE_NAMES`], whether such a role exists or not.
     Name(u8),
-    /// By the name of one that may be used, where there is one.
+    /// The name of a role that the actor may hire into, if there is one.
     Usable(u8),
 }
 
-/// Who is hired.
+/// The agent to hire.
 #[derive(Clone, Debug)]
 pub(super) struct Hire {
     pub(super) role: RoleMeant,
@@ -127,7 +127,7 @@ pub(super) struct Hire {
     pub(super) name: Option<&'static str>,
 }
 
-/// One thing that happens.
+/// One operation of a sequence.
 #[derive(Clone, Debug)]
 pub(super) enum Operation {
     CreateRole {
@@ -178,8 +178,8 @@ pub(super) enum Operation {
     BeginTurn {
         mailbox: u8,
     },
-    /// Somebody answers in the middle of a turn whoever has said something already while waiting for the answer; who asked
-    /// reads it at once, and has nothing to add.
+    /// An agent answers a request in the middle of its turn. The asker, which has said something meanwhile, reads the
+    /// answer at once and adds nothing.
     Overtake {
         request: u8,
     },
@@ -193,21 +193,21 @@ pub(super) enum Operation {
     FailTurn {
         turn: u8,
     },
-    /// The person is shown what was said to it.
+    /// The person is shown its oldest message.
     Show,
     Wait {
         milliseconds: i64,
     },
-    /// Root is reminded that the person has heard nothing.
+    /// Root is nudged, because the person has heard nothing final.
     Nudge {
         task: u8,
     },
     Restart,
 }
 
-/// Names that roles are given; the last is none.
+/// Names for roles. The last one is invalid.
 pub(super) const ROLE_NAMES: [&str; 5] = ["读者", "写手", "critic", "组长", "【x】"];
-/// Names that agents are given; the last is none.
+/// Names for agents. The last one is invalid.
 const AGENT_NAMES: [&str; 6] = ["小明", "小红", "critic", "reader", "写手", "a<b"];
 
 fn index() -> impl Strategy<Value = u8> {
@@ -218,7 +218,7 @@ fn actor() -> impl Strategy<Value = Actor> {
     prop_oneof![1 => index().prop_map(Actor::Anybody), 1 => index().prop_map(Actor::InTurn)]
 }
 
-/// Mostly somebody whose turn is open: that is where agents write and store things.
+/// Mostly draws an agent whose turn is open: such agents write and store things.
 fn speaker() -> impl Strategy<Value = Actor> {
     prop_oneof![1 => index().prop_map(Actor::Anybody), 3 => index().prop_map(Actor::InTurn)]
 }
@@ -316,7 +316,7 @@ fn role() -> impl Strategy<Value = RoleMeant> {
     ]
 }
 
-/// How much goes on at once: where everybody has mail all the time, nobody comes to rest.
+/// How many operations start new work. If every agent always has mail, none ever comes to rest.
 #[derive(Clone, Copy, Debug)]
 enum Pace {
     Busy,
@@ -368,11 +368,11 @@ fn operation(pace: Pace) -> BoxedStrategy<Operation> {
     .boxed()
 }
 
-/// Sequences of a number of operations. One that fails is made shorter by leaving out halves, quarters and so on down to
-/// single operations, then each operation that is left is made simpler.
+/// Draws sequences with a fixed number of operations, and shrinks a failing one: it leaves out halves, quarters and so
+/// on down to single operations, and then simplifies each remaining operation.
 #[derive(Debug)]
 pub(super) struct Sequences {
-    /// Busy ones and calm ones.
+    /// One strategy for each [`Pace`].
     operations: [BoxedStrategy<Operation>; 2],
     length: usize,
 }
@@ -400,25 +400,25 @@ impl Strategy for Sequences {
     }
 }
 
-/// A sequence that can be made simpler.
+/// A sequence that can be shrunk.
 pub(super) struct Sequence {
     operations: Vec<Box<dyn ValueTree<Value = Operation>>>,
-    /// How many operations there were when all had been tried.
+    /// The number of operations when the last pass over all of them began.
     length: usize,
     shrink: Shrink,
     undo: Option<Undo>,
 }
 
-/// What is tried next; from the end to the beginning.
+/// The next step of shrinking. Each pass goes from the end to the beginning.
 #[derive(Clone, Copy)]
 enum Shrink {
-    /// The operations before this place are left out, so many of them.
+    /// Leave out `size` operations before this place.
     LeaveOut { at: usize, size: usize },
-    /// The operation before this place is made simpler.
+    /// Simplify the operation before this place.
     Simplify(usize),
 }
 
-/// How what was tried last is taken back.
+/// How to undo the last step.
 enum Undo {
     PutBack(usize, Vec<Box<dyn ValueTree<Value = Operation>>>),
     Complicate(usize),
@@ -436,7 +436,7 @@ impl ValueTree for Sequence {
             match self.shrink {
                 Shrink::LeaveOut { at: 0, size: 1 } => {
                     let length = self.operations.len();
-                    // What could not be left out before may be now.
+                    // An operation that was needed before may have become unnecessary.
                     self.shrink = if length < self.length {
                         Shrink::LeaveOut { at: length, size: 1 }
                     } else {

@@ -1,5 +1,4 @@
-//! Plays a sequence against the database and the reference model, and holds the two against each other after each
-//! operation.
+//! Plays a sequence on the database and on the reference model, and compares the two after each operation.
 
 use super::choice::{self, Callers, TASKS};
 use super::invariants::{self, Step};
@@ -25,35 +24,35 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// Whether what happens is written down for somebody to read.
+/// Whether a trace of the sequence is recorded for people to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tracing {
     On,
     Off,
 }
 
-/// How often what came of which operation: `ok`, or the code of a refusal.
+/// How often each operation had each outcome: `ok` or the code of a refusal.
 pub(super) type Outcomes = BTreeMap<(&'static str, String), u32>;
 
-/// Under this stands what came of operations besides what was said.
+/// The name under which additional outcomes are counted.
 pub(super) const BY_THE_WAY: &str = "by the way";
 
-/// A society as it goes on: what it should be, and what it is.
+/// A society while a sequence is played: the state that it should have, and the state that the database has.
 pub(super) struct Play {
     society: Society,
     observed: Observed,
     snapshot: Arc<Snapshot>,
     handles: Arc<Handles>,
-    /// An artifact whose bytes are on disk; each that is stored is like it but for the id.
+    /// An artifact whose bytes are on disk. Each stored artifact is a copy of it with another id.
     artifact: Prepared,
     artifacts: u32,
     tracing: Tracing,
     pub(super) trace: Vec<String>,
-    /// What came of the operations.
+    /// How often each outcome has occurred.
     pub(super) outcomes: Outcomes,
 }
 
-/// What came of an operation: what was said, and what should have been.
+/// The result of one operation, and the expected result.
 struct Played {
     verb: &'static str,
     what: String,
@@ -66,7 +65,7 @@ impl Played {
         Self { verb, what: what.into(), said: Value::Null, expected: Value::Null }
     }
 
-    /// There was nobody to do it.
+    /// An operation that nobody could perform.
     fn nothing(verb: &'static str) -> Self {
         Self::silent(verb, format!("nobody can {verb}"))
     }
@@ -92,7 +91,8 @@ impl Play {
         }
     }
 
-    /// Plays operations within one transaction of a database that was just opened. Says what does not hold, if anything.
+    /// Plays operations within one transaction of a database that was just opened. Returns the first violation as an
+    /// error.
     pub(super) async fn play(&mut self, tx: &mut Tx, operations: &[Operation]) -> Result<(), String> {
         let failed = |error: Error| polity_view::in_full(&error);
         self.observed = Observed::begin(tx).await.map_err(failed)?;
@@ -105,7 +105,7 @@ impl Play {
             let changes = self.observed.look(tx).await.map_err(failed)?;
             self.check(&played, &changes)?;
         }
-        // The list of changes might have missed something.
+        // Compare all rows, in case the list of changes has missed one.
         self.observed.rows = read_all(&mut tx.connection).await.map_err(failed)?;
         self.compare_all("at the end")
     }
@@ -130,7 +130,7 @@ impl Play {
         }
         let mut violations = Vec::new();
         if played.said != played.expected {
-            violations.push(format!("the result is not what was expected, {}", played.expected));
+            violations.push(format!("the expected result is {}", played.expected));
         }
         if outcome != "ok" && !changes.is_empty() {
             violations.push(format!("a refusal has changed something: {changes:?}"));
@@ -201,7 +201,8 @@ impl Play {
             Operation::Send { by, to, payload, delay } => {
                 let by = choice::actor(&self.society, *by, Callers::AgentsAndThePerson);
                 let to: Vec<String> = to.iter().map(|whom| choice::whom(&self.society, &by, *whom)).collect();
-                // Nobody assigns the person a task: what has no brief is a message.
+                // Nobody assigns the person a task: an assignment to the person without a brief becomes an ordinary
+                // message.
                 let to_person = !to.is_empty() && to.iter().all(|to| to == AgentId::user().as_str());
                 let lacks_brief =
                     payload.kind == MessageType::TaskAssignment && payload.flaw == Flaw::Incomplete;
@@ -347,7 +348,7 @@ impl Play {
         Ok(Played { verb, what, said, expected })
     }
 
-    /// Has somebody answer in the middle of a turn, and whoever asked read it at once.
+    /// An agent answers in the middle of its turn, and the asker reads the answer at once.
     async fn overtake(&mut self, tx: &mut Tx, number: u8) -> Result<Played, Error> {
         let Some((by, request, asker)) = choice::overtaking(&self.society, number) else {
             return Ok(Played::nothing("overtake"));
@@ -374,7 +375,7 @@ impl Play {
         Ok(Played { verb: "overtake", what, said: json!(said), expected: json!(expected) })
     }
 
-    /// Begins a turn, as the driver does; gives what was said and what should have been.
+    /// Begins a turn as the driver does. Returns the result and the expected result.
     async fn begin_turn(&mut self, tx: &mut Tx, of: &Conversation) -> Result<(Value, Value), Error> {
         let society = &mut self.society;
         let expected = society.mail(|message| Society::is_waiting_for(message, of))[0].id.clone();
@@ -470,7 +471,7 @@ impl Play {
     }
 }
 
-/// What a tool said.
+/// The result of a tool call.
 struct Said {
     tool: &'static str,
     what: String,
@@ -478,7 +479,7 @@ struct Said {
 }
 
 impl Said {
-    /// Holds some fields of it against what was expected; of a refusal, its code.
+    /// Compares these fields of the result with the expected ones. Of a refusal, only the code is compared.
     fn against(mut self, expected: Value, fields: &[&str]) -> Played {
         if let Value::Object(said) = &mut self.json {
             if said.contains_key("error") {
@@ -494,7 +495,7 @@ impl Said {
         Played { verb: self.tool, what: self.what, said: self.json, expected }
     }
 
-    /// Holds a field of each item of a list against what was expected, in whatever order.
+    /// Compares one field of the items of a list with the expected values, in any order.
     fn listing(self, list: &str, field: &str, expected: &BTreeSet<String>) -> Played {
         let items = self.json[list].as_array().unwrap();
         let said: BTreeSet<&str> = items.iter().map(|item| item[field].as_str().unwrap()).collect();

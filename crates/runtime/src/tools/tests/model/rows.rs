@@ -1,5 +1,5 @@
-//! What is compared of the database: the rows of its tables, as types. The reference model keeps the same rows, so that
-//! what it says and what is there are compared as they stand.
+//! The rows that are compared, as types. The reference model and the database fill the same types, so their rows can be
+//! compared directly.
 
 use polity_society::contact::Source;
 use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, TaskId};
@@ -7,8 +7,8 @@ use polity_society::message::{Expects, Finality, MessageState, MessageType};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 
-/// Declares a table: where its rows are kept, what a row holds, and the SQL that reads each field (`@` stands before
-/// the columns).
+/// Declares a table: the map of its rows, the fields of a row, and the SQL that reads each field. In the SQL, `@` is
+/// replaced by the prefix of the columns.
 macro_rules! tables {
     ($($map:ident: $row:ident by $key_type:ty = $key:expr, { $($field:ident: $type:ty = $sql:literal,)* })*) => {
         $(
@@ -26,7 +26,7 @@ macro_rules! tables {
         #[derive(Clone, Debug, PartialEq)]
         pub(super) enum Row { $($row(Box<$row>)),* }
 
-        /// Names a row.
+        /// The primary key of a row.
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub(super) enum Key { $($row($key_type)),* }
 
@@ -38,7 +38,7 @@ macro_rules! tables {
         pub(super) struct Rows { $(pub(super) $map: BTreeMap<$key_type, $row>),* }
 
         impl Row {
-            /// Reads a row that is written as an array of its fields; `None` where the table is none of these.
+            /// Reads a row from a JSON array of its fields; `None` if the table is not compared.
             pub(super) fn read(table: &str, fields: &str) -> Option<Self> {
                 match table {
                     $(stringify!($map) => Some(Self::$row(Box::new(serde_json::from_str(fields).unwrap()))),)*
@@ -66,7 +66,7 @@ macro_rules! tables {
             pub(super) fn put(&mut self, row: Row) {
                 match (row.key(), row) {
                     $((Key::$row(key), Row::$row(row)) => { self.$map.insert(key, *row); })*
-                    // A key is that of its row.
+                    // Cannot happen: a key belongs to its row.
                     _ => {}
                 }
             }
@@ -171,7 +171,7 @@ tables! {
     }
 }
 
-/// What a notice of the system hands on, as far as it is compared.
+/// The parts of a system notice that are compared.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub(super) struct Told {
     #[serde(default, deserialize_with = "or_nothing")]
@@ -199,20 +199,20 @@ impl Output {
     }
 }
 
-/// The SQL that writes the fields of a row as an array; `before` stands before the columns.
+/// Returns the SQL for a JSON array of the fields. `before` is the prefix of the columns.
 pub(super) fn fields(sql: &[&str], before: &str) -> String {
     format!("json_array({})", sql.join(", ").replace('@', before))
 }
 
 impl Message {
-    /// The system's own name as a sender.
+    /// The sender of the system's notices.
     pub(super) const SYSTEM: &str = "system";
 
     pub(super) fn is_of_system(&self) -> bool {
         self.sender.as_str() == Self::SYSTEM
     }
 
-    /// A request that nobody has answered and somebody still can.
+    /// Whether nobody has answered the request and its receiver still can.
     pub(super) fn is_awaited(&self) -> bool {
         let may_come = matches!(
             self.state,
@@ -221,13 +221,13 @@ impl Message {
         self.expects == Expects::Answer && self.answered_by.is_none() && may_come
     }
 
-    /// Whether it says something more about a request that is settled already.
+    /// Whether the message supplements a request that was settled before.
     pub(super) fn is_supplement(&self) -> bool {
         self.in_reply_to.len() == 1 && self.about.as_ref() == self.in_reply_to.first()
     }
 
-    /// A request that its receiver has read and can answer. The person can be answered after a failure, too, and nobody
-    /// knows what the person has read.
+    /// Whether the receiver has read the request and can answer it. The person gets an answer even after a failure. A
+    /// request to the person counts as read, because nobody knows what the person has read.
     pub(super) fn is_open(&self) -> bool {
         let was_read = match self.state {
             MessageState::InTurn | MessageState::Done => true,

@@ -1,5 +1,5 @@
-//! The reference model: what a society does, told in plain maps from the contract alone. It shares no code with the
-//! rules that it is held against.
+//! The reference model, part one: agents, roles, contacts and artifacts. It follows the contract in plain maps, and
+//! shares no logic with the rules that it tests.
 
 use super::rows::{Agent, Artifact, Contact, Grant, Key, Message, Output, Role, Row, Rows};
 use polity_society::contact::Source;
@@ -17,7 +17,7 @@ pub(super) const MAX_QUEUE: usize = 5;
 /// The code of a refusal.
 pub(super) type Code = &'static str;
 
-/// A payload, as far as the rules look into it.
+/// A payload, reduced to what the rules look at.
 #[derive(PartialEq, Clone, Debug)]
 pub(super) struct Letter {
     pub(super) kind: MessageType,
@@ -25,14 +25,14 @@ pub(super) struct Letter {
     /// Every artifact that it names, attached or not.
     pub(super) named: BTreeSet<ArtifactId>,
     pub(super) target: Option<String>,
-    /// The requests that it names.
+    /// The requests in `request_id`.
     pub(super) requests: Vec<MessageId>,
     pub(super) words: String,
     pub(super) is_long: bool,
 }
 
 impl Letter {
-    /// A text and nothing else.
+    /// Creates a payload that is only a text.
     pub(super) fn plain(words: String) -> Self {
         Self {
             kind: MessageType::General,
@@ -46,42 +46,42 @@ impl Letter {
     }
 }
 
-/// Whom somebody wants to hire.
+/// The agent that an actor wants to hire.
 #[derive(Clone, Debug)]
 pub(super) struct Wish {
     pub(super) role: String,
     pub(super) brief_is_whole: bool,
     pub(super) collaborators: Vec<String>,
     pub(super) named: BTreeSet<ArtifactId>,
-    /// A name; `Err` where it is none.
+    /// The name that was given; `Err` if it is invalid.
     pub(super) name: Option<Result<String, ()>>,
 }
 
-/// The society as it should be.
+/// The state that the society should have.
 #[derive(Debug)]
 pub(super) struct Society {
     pub(super) rows: Rows,
-    /// What the operation at hand has written.
+    /// The rows that the current operation has written.
     pub(super) touched: BTreeSet<Key>,
-    /// Everybody, in the order in which they came.
+    /// All parties, in the order in which they were hired.
     pub(super) everybody: Vec<AgentId>,
-    /// All roles, in the order in which they were made.
+    /// All roles, in the order in which they were created.
     pub(super) all_roles: Vec<RoleId>,
-    /// The time, in milliseconds since 1970.
+    /// In milliseconds since 1970.
     pub(super) now: i64,
     pub(super) turns: i64,
     pub(super) accepted: i64,
     pub(super) notes: i64,
-    /// What the person was told in which turn by `send_message`.
+    /// The payloads that agents sent to the person with `send_message`, each with its turn and message.
     pub(super) told_person: Vec<(i64, Letter, MessageId)>,
     /// All artifacts, in the order in which they were stored.
     pub(super) stored: Vec<ArtifactId>,
-    /// What came of the operation at hand by the way.
+    /// Additional outcomes of the current operation.
     pub(super) happened: Vec<&'static str>,
 }
 
 impl Society {
-    /// A society in which nothing has happened: root knows the person, the person knows root.
+    /// Creates a society in which nothing has happened: root and the person know each other.
     pub(super) fn new(now: i64) -> Self {
         let (user, root) = (AgentId::user(), AgentId::root());
         let mut rows = Rows::default();
@@ -142,13 +142,13 @@ impl Society {
         self.rows.agents.get(id).is_some_and(|agent| agent.ended_at.is_none())
     }
 
-    /// What an agent is called in its role; root and the person by their names.
+    /// Returns the name of an agent's role; root and the person have their ids as names.
     pub(super) fn role_name(&self, id: &AgentId) -> String {
         let role = self.rows.agents[id].role.as_ref();
         role.map_or_else(|| id.to_string(), |role| self.rows.roles[role].name.clone())
     }
 
-    /// The registry of somebody, as far as a task sees it.
+    /// Returns the contacts of an agent that its task may see.
     pub(super) fn contacts(&self, owner: &Conversation) -> Vec<&Contact> {
         let from = (owner.agent.clone(), AgentId::new(""));
         let entries = self.rows.contacts.range(from..).take_while(|((of, _), _)| *of == owner.agent);
@@ -159,7 +159,7 @@ impl Society {
         entries.map(|(_, contact)| contact).filter(is_seen).collect()
     }
 
-    /// The contact that is meant: by id, else by a role that only one of them has.
+    /// Returns the contact with this id, or the only one whose role has this name.
     pub(super) fn contact(&self, owner: &Conversation, meant: &str) -> Result<Option<AgentId>, Code> {
         let contacts: Vec<&AgentId> =
             self.contacts(owner).into_iter().map(|contact| &contact.agent).collect();
@@ -170,7 +170,7 @@ impl Society {
         if of_role.len() > 1 { Err("ambiguous_name") } else { Ok(of_role.first().map(|id| (*id).clone())) }
     }
 
-    /// A contact, or the one who asks.
+    /// Returns the contact that is meant, or the asking agent itself.
     pub(super) fn contact_or_self(&self, owner: &Conversation, meant: &str) -> Result<AgentId, Code> {
         let itself = (owner.agent.as_str() == meant).then(|| owner.agent.clone());
         self.contact(owner, meant)?.or(itself).ok_or("unknown_contact")
@@ -187,7 +187,7 @@ impl Society {
         false
     }
 
-    /// All below somebody in a task, those who were hired first before the others.
+    /// Returns all descendants of an agent in a task, in the order in which they were hired.
     pub(super) fn descendants(&self, of: &Conversation) -> Vec<AgentId> {
         let task = Some(&of.task);
         let is_below =
@@ -209,7 +209,7 @@ impl Society {
         self.put(Grant { agent: agent.clone(), artifact: artifact.clone() });
     }
 
-    /// Those who are in a registry stay there as they came.
+    /// Adds a contact. An existing contact stays unchanged.
     pub(super) fn introduce(
         &mut self,
         owner: &AgentId,
@@ -240,7 +240,7 @@ impl Society {
         self.put(Role { id, task, creator, name: name.to_owned() });
     }
 
-    /// The role that somebody may hire into: its own, or one of those below it.
+    /// Returns the role that an agent may hire into: its own, or one of a descendant.
     pub(super) fn usable_role(&self, by: &Conversation, meant: &str) -> Result<Option<&Role>, Code> {
         let may_use = |role: &&Role| {
             role.task == by.task && (role.creator == by.agent || self.is_above(&by.agent, &role.creator))
@@ -292,7 +292,7 @@ impl Society {
         Ok(role)
     }
 
-    /// Hires and writes; nobody is hired where the message is refused.
+    /// Hires an agent and sends it a message. If the message is refused, nobody is hired.
     pub(super) fn hire_and_write(
         &mut self,
         by: &Conversation,
@@ -317,7 +317,7 @@ impl Society {
         }
     }
 
-    /// The artifacts that somebody names and may open, the other may open as well.
+    /// Lets another agent open the named artifacts that this one may open.
     pub(super) fn pass_on(&mut self, by: &Conversation, named: &BTreeSet<ArtifactId>, to: &AgentId) {
         for artifact in named {
             if self.may_open(&by.agent, artifact) {
@@ -341,7 +341,7 @@ impl Society {
         }
     }
 
-    /// Ends a descendant and all below it; says how many that were.
+    /// Ends a descendant and everything below it. Returns its id and the number of ended agents.
     pub(super) fn terminate(&mut self, by: &Conversation, meant: &str) -> Result<(AgentId, usize), Code> {
         let below = self.descendants(by);
         let mut of_role = below.iter().filter(|id| self.is_live(id) && self.role_name(id) == meant);
