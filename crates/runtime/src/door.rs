@@ -1,7 +1,7 @@
 //! Gathers the facts that the door's rules need, lets the rules decide, and writes the result. Tools, closing texts and
 //! the person's prompts all send their messages through here; only the system's own notices do not.
 
-use crate::decide::result::{self, Misfit};
+use polity_decide::result::{self, Misfit};
 use polity_registry::{Catalogue, Snapshot};
 use polity_society::brief::TaskBrief;
 use polity_society::change::Change;

@@ -1,11 +1,11 @@
 //! Loads what a request shows of stored artifacts: texts, media in a form that the service takes, and the text of
 //! documents that the model does not take. The results are kept for later requests.
 
-use crate::decide::render::{Fetch, Fetched, Sight, route_of};
 use crate::handles::Handles;
 use crate::kept::{Form, Made};
 use bytes::Bytes;
 use polity_artifacts::index::Stored;
+use polity_decide::render::{Fetch, Fetched, Sight, route_of};
 use polity_llm::Data;
 use polity_media::{
     ChildBounds, DocumentFormat, ExtractError, Fitted, ImageBounds, ImageError, MAX_DECODED_BYTES,

@@ -6,12 +6,10 @@
 //! [`tools`], or ends the turn. It writes what happened as a record, in one transaction with everything that the record
 //! changes. Other crates work with the society through [`Society`].
 //!
-//! [`decide`] holds the decisions: what a turn does next, what a request contains, what follows a failure. The other
+//! [`polity_decide`] holds the decisions: what a turn does next, what a request contains, what follows a failure. The other
 //! modules carry them out.
 //!
 //! This crate must not know SQL, HTTP, the command line, or how a model is called.
-
-mod decide;
 
 mod door;
 mod tools;
@@ -37,8 +35,8 @@ mod testing;
 mod tests;
 
 pub use ask::{By, Bytes, DirectAnswer, DirectError, Line};
-pub use decide::result::check_schema;
 pub use polity_artifacts::{BlobFile, NewArtifact};
+pub use polity_decide::result::check_schema;
 pub use society::{
     Attachment, Content, Letter, MAX_KEY_BYTES, Parts, Post, Prompt, PromptError, Society, WriteError,
 };

@@ -3,10 +3,10 @@
 //! Only rows decide what must be done. A bell merely draws attention to them, so it may be lost, doubled or rung for
 //! nothing without harm.
 
-use crate::decide::idle::{Verdict, interim_is_final, verdict};
 use crate::driver::{self, Abandoned};
 use crate::handles::Handles;
 use crate::rest;
+use polity_decide::idle::{Verdict, interim_is_final, verdict};
 use polity_society::id::TaskId;
 use polity_society::notice::Notice;
 use polity_society::rules::{self, Deadlock};

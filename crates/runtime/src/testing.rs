@@ -174,7 +174,7 @@ impl World {
                 let context = Context {
                     caller: &caller,
                     last_word: polity_society::rules::LastWord::UnlessWaiting,
-                    misfit: crate::decide::result::Misfit::Refused,
+                    misfit: polity_decide::result::Misfit::Refused,
                     snapshot: &snapshot,
                     prepared: &prepared,
                 };

@@ -1,7 +1,7 @@
 //! The database after a society has worked in it.
 
-use crate::decide::history::History;
 use crate::testing::{World, code};
+use polity_decide::history::History;
 use polity_society::id::{AgentId, TaskId};
 use polity_store::maintenance::{check, keep_within};
 use polity_store::record::{Keeps, Record};

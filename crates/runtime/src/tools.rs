@@ -13,9 +13,9 @@ mod schema;
 pub(crate) use artifact::{CONTENT, Incoming, PUT_ARTIFACT, incoming, store};
 pub(crate) use schema::offered;
 
-use crate::decide::result::Misfit;
 use arguments::{Call, Parsed};
 use polity_artifacts::Prepared;
+use polity_decide::result::Misfit;
 use polity_llm::ToolCall;
 use polity_registry::Snapshot;
 use polity_society::refusal::Refusal;

@@ -3,9 +3,9 @@
 
 use super::understood::understood;
 use super::{fallback_of, told, untried_fallback};
-use crate::decide::policy::{self, Next, Room, Sent, Situation, Tried};
-use crate::decide::result;
 use crate::handles::Handles;
+use polity_decide::policy::{self, Next, Room, Sent, Situation, Tried};
+use polity_decide::result;
 use polity_llm::{CallError, Message, Part, Reply, Request, Shut, ToolChoice, Usage};
 use polity_registry::Service;
 use polity_society::id::ServiceId;

@@ -2,8 +2,8 @@
 
 use super::request::{Manner, make};
 use super::{Round, Wanted, look};
-use crate::decide::turn::{Tools, Turn};
 use crate::handles::Handles;
+use polity_decide::turn::{Tools, Turn};
 use polity_llm::{Body, estimate_prompt_tokens};
 use polity_registry::Snapshot;
 use polity_society::message::Expects;

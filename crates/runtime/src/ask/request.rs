@@ -1,17 +1,17 @@
 //! Builds the request for one attempt, for the service as it is configured now.
 
 use super::{Scene, Wanted};
-use crate::decide::guidance::{Guidance, guidance, may_hire};
-use crate::decide::policy::Sent;
-use crate::decide::render::{self, MediaUse, Sight, SystemFacts, Taker};
-use crate::decide::room::{self, Compaction};
-use crate::decide::turn::Tools;
 use crate::door::known;
 use crate::fetch::{All, fetch};
 use crate::handles::Handles;
 use crate::tools;
 use crate::trust::OfAll;
 use polity_artifacts::index::Stored;
+use polity_decide::guidance::{Guidance, guidance, may_hire};
+use polity_decide::policy::Sent;
+use polity_decide::render::{self, MediaUse, Sight, SystemFacts, Taker};
+use polity_decide::room::{self, Compaction};
+use polity_decide::turn::Tools;
 use polity_llm::{Message, Part, Request, Tool, ToolChoice, estimate_message_tokens, estimate_prompt_tokens};
 use polity_registry::{Service, Snapshot};
 use polity_routing::FileTypes;

@@ -1,8 +1,8 @@
 //! Describes attempts that failed: as events for those who watch, and as reasons for the parent or the person.
 
 use super::Asked;
-use crate::decide::policy::Next;
 use jiff::{SignedDuration, Timestamp, Unit};
+use polity_decide::policy::Next;
 use polity_llm::{CallError, FailureKind, Shut};
 use polity_registry::Service;
 use polity_society::content::Capability;

@@ -1,6 +1,6 @@
 //! Finds out what a model meant. Small models write calls and thoughts into their text, and misname tools. Pure.
 
-use crate::decide::inline;
+use polity_decide::inline;
 use polity_llm::spoken::{self, Offered, Spoken};
 use polity_llm::{Arguments, Reply, Tool, ToolCall};
 use polity_society::problem::{Fault, FieldProblem};

@@ -2,11 +2,11 @@
 
 use super::outside::outside_tool;
 use super::{FIRST_PAUSE, LONGEST_PAUSE};
-use crate::decide::inline::{self, Fragments, Written};
-use crate::decide::turn::Turn;
 use crate::handles::Handles;
 use crate::tools::{self, CONTENT, Incoming, PUT_ARTIFACT};
 use polity_artifacts::{NewArtifact, Prepared, prepare};
+use polity_decide::inline::{self, Fragments, Written};
+use polity_decide::turn::Turn;
 use polity_llm::{Arguments, ToolCall};
 use polity_registry::Snapshot;
 use polity_society::content::Kind;

@@ -3,13 +3,13 @@
 
 use super::bytes::put_on_disk;
 use crate::budget::{Reached, branches};
-use crate::decide::result::Misfit;
-use crate::decide::turn::{self, Turn};
 use crate::door;
 use crate::handles::Handles;
 use crate::rest;
 use crate::tools;
 use polity_artifacts::NewArtifact;
+use polity_decide::result::Misfit;
+use polity_decide::turn::{self, Turn};
 use polity_registry::Snapshot;
 use polity_routing::inline_text;
 use polity_society::content::Artifact;

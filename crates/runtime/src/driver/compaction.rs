@@ -3,11 +3,11 @@
 use super::advance::Happened;
 use super::goes_on;
 use crate::ask::{Asked, ask_for_summary};
-use crate::decide::history::bounded;
-use crate::decide::inline::without_bytes;
-use crate::decide::policy::Tried;
-use crate::decide::room::{Compaction, without_a_model};
 use crate::handles::Handles;
+use polity_decide::history::bounded;
+use polity_decide::inline::without_bytes;
+use polity_decide::policy::Tried;
+use polity_decide::room::{Compaction, without_a_model};
 use polity_llm::FailureKind;
 use polity_store::record::{Keeps, Record};
 use polity_store::turns::OpenTurn;

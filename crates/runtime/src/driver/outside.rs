@@ -3,9 +3,9 @@
 use super::advance::Happened;
 use super::bytes::take_result_out;
 use super::goes_on;
-use crate::decide::turn::Turn;
 use crate::handles::Handles;
 use crate::tools::outside::{Invocation, OutsideTool};
+use polity_decide::turn::Turn;
 use polity_llm::{Arguments, ToolCall};
 use polity_society::id::CallId;
 use polity_society::refusal::Refusal;

@@ -501,7 +501,7 @@ async fn bytes_in_the_result_of_an_outside_tool_become_an_artifact() {
     let calls = ["show", "print", "fail"].map(|name| (name, json!({})));
     let script = drive_root(&world, vec![Say::Calls(calls.into()), Say::Text("done")], tools).await;
     let everything = format!("{:?}{:?}", world.dump().await, script.asked.lock().unwrap());
-    assert_eq!(crate::decide::inline::forms::run_left(&everything, &bytes), None);
+    assert_eq!(polity_decide::inline::forms::run_left(&everything, &bytes), None);
     let results = results(&world).await;
     let image = results[0]["content"][0]["data"].as_str().unwrap();
     assert_eq!(world.call("root", "get_artifact", json!({"ref": image})).await["opened"], image);

@@ -6,7 +6,7 @@ mod types;
 
 pub(super) use types::{Content, Encoding, FirstMessage, Meta, NewRole, Receivers, ShortBrief, Words};
 
-use crate::decide::inline;
+use polity_decide::inline;
 use polity_llm::{Arguments, ToolCall};
 use polity_registry::Catalogue;
 use polity_society::brief::TaskBrief;

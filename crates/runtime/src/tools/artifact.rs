@@ -4,11 +4,11 @@
 
 use super::arguments::{Call, Encoding, GetArtifact, Meta, PutArtifact};
 use super::{Context, Done, Ran};
-use crate::decide::inline;
 use crate::door;
 use bytes::Bytes;
 use polity_artifacts::index::NO_TASK;
 use polity_artifacts::{NewArtifact, Prepared};
+use polity_decide::inline;
 use polity_llm::ToolCall;
 use polity_society::content::Artifact;
 use polity_society::id::ArtifactId;

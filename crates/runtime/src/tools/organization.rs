@@ -6,9 +6,9 @@ use super::arguments::{
     TerminateAgent,
 };
 use super::{Context, Done, Ran};
-use crate::decide::result;
 use crate::door;
 use crate::rest;
+use polity_decide::result;
 use polity_registry::{Catalogue, ServiceWish};
 use polity_society::agent::Standing;
 use polity_society::id::{AgentId, ArtifactId};

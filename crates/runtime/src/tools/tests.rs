@@ -2,6 +2,7 @@ mod artifacts;
 mod ending;
 mod hiring;
 mod introductions;
+mod lean;
 mod looking;
 mod model;
 mod prompts;

@@ -1,7 +1,7 @@
 use super::*;
-use crate::decide::inline::forms::{FORMS, SURROUNDINGS, files, other_texts, run_left};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
+use polity_decide::inline::forms::{FORMS, SURROUNDINGS, files, other_texts, run_left};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, json};

@@ -1,6 +1,6 @@
 //! Takes the arguments out of a call, one by one, and collects the faults of each.
 
-use crate::decide::inline;
+use polity_decide::inline;
 use polity_registry::Catalogue;
 use polity_society::brief::{self, TaskBrief};
 use polity_society::id::AgentId;

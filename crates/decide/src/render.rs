@@ -7,9 +7,9 @@
 mod content;
 mod system;
 
-pub(crate) use system::{SystemFacts, system_message};
+pub use system::{SystemFacts, system_message};
 
-use crate::decide::history::{History, turn_failed};
+use crate::history::{History, turn_failed};
 use bytes::Bytes;
 use content::Content;
 use polity_llm::{Data, Message as Wire, Part, ToolCall};
@@ -28,47 +28,47 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
 
 /// What decides how a conversation is shown to one service.
-pub(crate) struct Sight<'a> {
-    pub(crate) service: &'a ServiceId,
+pub struct Sight<'a> {
+    pub service: &'a ServiceId,
     /// What the service's model can take and give.
-    pub(crate) capabilities: &'a Capabilities,
+    pub capabilities: &'a Capabilities,
     /// The file types that its server accepts.
-    pub(crate) file_types: &'a FileTypes,
+    pub file_types: &'a FileTypes,
     /// Most bytes of media in one request, in base64.
-    pub(crate) media_bytes: u64,
-    pub(crate) limits: &'a Limits,
+    pub media_bytes: u64,
+    pub limits: &'a Limits,
     /// The texts in the current language.
-    pub(crate) texts: &'a Texts,
+    pub texts: &'a Texts,
     /// The reader's contacts, to whom it could forward content.
-    pub(crate) contacts: &'a [KnownParty],
+    pub contacts: &'a [KnownParty],
     /// The service of each contact.
-    pub(crate) contact_services: &'a HashMap<AgentId, ServiceId>,
+    pub contact_services: &'a HashMap<AgentId, ServiceId>,
     /// All services of the catalogue.
-    pub(crate) services: &'a [Taker],
+    pub services: &'a [Taker],
     /// Whether media are shown, or only described.
-    pub(crate) media: MediaUse,
+    pub media: MediaUse,
     /// The artifacts that the service has refused.
-    pub(crate) refused: &'a BTreeSet<ArtifactId>,
+    pub refused: &'a BTreeSet<ArtifactId>,
 }
 
 /// A service, and what its model and server take.
 #[derive(Clone, Debug)]
-pub(crate) struct Taker {
-    pub(crate) id: ServiceId,
-    pub(crate) capabilities: Capabilities,
-    pub(crate) file_types: FileTypes,
+pub struct Taker {
+    pub id: ServiceId,
+    pub capabilities: Capabilities,
+    pub file_types: FileTypes,
 }
 
 impl Taker {
     /// Returns whether the service would be shown this artifact, as far as its declared capabilities tell.
-    pub(crate) fn takes(&self, artifact: &Artifact) -> bool {
+    pub fn takes(&self, artifact: &Artifact) -> bool {
         !matches!(route(&Routable::of(artifact), &self.capabilities, &self.file_types), Route::Describe(_))
     }
 }
 
 /// Whether media are shown to a model that takes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MediaUse {
+pub enum MediaUse {
     /// Media are shown.
     Shown,
     /// Media are described, because the server has just refused them.
@@ -77,15 +77,15 @@ pub(crate) enum MediaUse {
 
 /// An artifact, and what was loaded of it for a request.
 #[derive(Clone, Debug)]
-pub(crate) struct Fetched {
+pub struct Fetched {
     /// The metadata from the artifact's row.
-    pub(crate) artifact: Artifact,
-    pub(crate) bytes: Fetch,
+    pub artifact: Artifact,
+    pub bytes: Fetch,
 }
 
 /// What was loaded of an artifact's content.
 #[derive(Clone, Debug)]
-pub(crate) enum Fetch {
+pub enum Fetch {
     /// Nothing was loaded, because nothing was needed.
     Spared,
     /// The bytes of a text.
@@ -102,20 +102,20 @@ pub(crate) enum Fetch {
 
 /// The conversation as messages, and how the artifacts in it are shown.
 #[derive(Debug)]
-pub(crate) struct Rendered {
+pub struct Rendered {
     /// The messages after the system message.
-    pub(crate) messages: Vec<Wire>,
+    pub messages: Vec<Wire>,
     /// How each artifact is shown, in order.
-    pub(crate) shown: Vec<Shown>,
+    pub shown: Vec<Shown>,
     /// For each record that is shown, the range of `messages` that comes from it.
-    pub(crate) spans: Vec<Range<usize>>,
+    pub spans: Vec<Range<usize>>,
 }
 
 /// Above this share of the window, in percent, the advice is more urgent.
 const SHARP_PERCENT: u64 = 90;
 
 /// Returns the artifacts that a conversation shows, each once.
-pub(crate) fn artifacts_of(history: &History) -> Vec<ArtifactId> {
+pub fn artifacts_of(history: &History) -> Vec<ArtifactId> {
     let mut ids = Vec::new();
     for record in history.told().all() {
         for id in artifacts_in(record, &history.messages) {
@@ -139,7 +139,7 @@ fn artifacts_in(record: &Record, messages: &HashMap<String, Message>) -> Vec<Art
 }
 
 /// Decides how an artifact is shown to this service.
-pub(crate) fn route_of(artifact: &Artifact, sight: &Sight<'_>) -> Route {
+pub fn route_of(artifact: &Artifact, sight: &Sight<'_>) -> Route {
     if artifact.kind == Kind::Image && polity_media::is_never_converted(&artifact.mime_type) {
         return Route::Describe(Reason::NotConvertible);
     }
@@ -175,11 +175,7 @@ fn too_large(bytes: u64, sight: &Sight<'_>) -> Option<Reason> {
 }
 
 /// Turns the conversation into the messages of a request.
-pub(crate) fn render(
-    history: &History,
-    fetched: &HashMap<ArtifactId, Fetched>,
-    sight: &Sight<'_>,
-) -> Rendered {
+pub fn render(history: &History, fetched: &HashMap<ArtifactId, Fetched>, sight: &Sight<'_>) -> Rendered {
     let told = history.told();
     let records: Vec<&Record> = told.all().collect();
     let old = too_old(&records, history, fetched, sight);

@@ -1,7 +1,7 @@
 //! Builds the system message of a request. What changes least comes first, so that a server can cache it.
 
 use super::Taker;
-use crate::decide::guidance::Guidance;
+use crate::guidance::Guidance;
 use polity_registry::{Prompts, Service};
 use polity_society::agent::Standing;
 use polity_society::brief::TaskBrief;
@@ -12,29 +12,29 @@ use polity_society::present::{brief_lines, defuse, role_name};
 use polity_society::text::TextKey;
 
 /// What the system message is built from.
-pub(crate) struct SystemFacts<'a> {
-    pub(crate) prompts: &'a Prompts,
+pub struct SystemFacts<'a> {
+    pub prompts: &'a Prompts,
     /// The agent that is asked.
-    pub(crate) agent: &'a AgentId,
+    pub agent: &'a AgentId,
     /// The agent that hired it; `None` for root.
-    pub(crate) parent: Option<&'a AgentId>,
-    pub(crate) role_name: &'a str,
+    pub parent: Option<&'a AgentId>,
+    pub role_name: &'a str,
     /// The prompt of its role; root has none.
-    pub(crate) role_prompt: Option<&'a str>,
+    pub role_prompt: Option<&'a str>,
     /// Its task brief; root has none.
-    pub(crate) brief: Option<&'a TaskBrief>,
+    pub brief: Option<&'a TaskBrief>,
     /// The service that answers.
-    pub(crate) service: &'a Service,
+    pub service: &'a Service,
     /// All contacts of the agent.
-    pub(crate) contacts: &'a [KnownParty],
+    pub contacts: &'a [KnownParty],
     /// All services, if the agent may create agents; otherwise empty.
-    pub(crate) services: &'a [Taker],
+    pub services: &'a [Taker],
     /// How much of the rules and tools the request contains.
-    pub(crate) guidance: Guidance,
+    pub guidance: Guidance,
 }
 
 /// Builds the system message (contract section 8).
-pub(crate) fn system_message(facts: &SystemFacts<'_>) -> String {
+pub fn system_message(facts: &SystemFacts<'_>) -> String {
     let prompts = facts.prompts;
     let texts = &prompts.texts;
     let role_name = role_name(facts.agent, facts.role_name, texts);

@@ -5,7 +5,7 @@ use polity_view::Outcome;
 
 /// What to do about a task in which no driver runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub enum Verdict {
     /// Do nothing: there is work, or the task is idle already.
     Leave,
     /// Remind root that the person has heard nothing final.
@@ -15,7 +15,7 @@ pub(crate) enum Verdict {
 }
 
 /// Decides what to do about a task with this standing.
-pub(crate) fn verdict(standing: &Standing) -> Verdict {
+pub fn verdict(standing: &Standing) -> Verdict {
     if !standing.open || standing.turning || standing.mail {
         return Verdict::Leave;
     }
@@ -31,7 +31,7 @@ pub(crate) fn verdict(standing: &Standing) -> Verdict {
 }
 
 /// Returns whether root's last message to the person is final, although it promised more: a reminder brought nothing.
-pub(crate) fn interim_is_final(standing: &Standing) -> bool {
+pub fn interim_is_final(standing: &Standing) -> bool {
     standing.nudged
         && standing.expectant
         && !standing.asks_user

@@ -16,19 +16,19 @@ const LEAST_DIFFERENT: usize = 6;
 
 /// The bytes of stored files, cut into blocks.
 #[derive(Default)]
-pub(crate) struct Fragments {
+pub struct Fragments {
     blocks: HashSet<[u8; BLOCK]>,
 }
 
 impl Fragments {
     /// Adds bytes to the known ones.
-    pub(crate) fn know(&mut self, bytes: &[u8]) {
+    pub fn know(&mut self, bytes: &[u8]) {
         let (blocks, _) = bytes.as_chunks::<BLOCK>();
         self.blocks.extend(blocks.iter().filter(|block| is_telling(block)));
     }
 
     /// Replaces pieces of known bytes with [`LEFT_OUT`] in the texts of a value.
-    pub(crate) fn leave_out_in(&self, value: &mut Value) {
+    pub fn leave_out_in(&self, value: &mut Value) {
         match value {
             Value::String(text) => self.leave_out(text),
             Value::Array(items) => items.iter_mut().for_each(|item| self.leave_out_in(item)),
@@ -45,7 +45,7 @@ impl Fragments {
     }
 
     /// Replaces pieces of known bytes with [`LEFT_OUT`] in a text.
-    pub(crate) fn leave_out(&self, text: &mut String) {
+    pub fn leave_out(&self, text: &mut String) {
         if self.blocks.is_empty() {
             return;
         }
@@ -68,7 +68,7 @@ impl Fragments {
 }
 
 /// Returns whether a value contains a run that could be a piece of known bytes.
-pub(crate) fn is_suspicious(value: &Value) -> bool {
+pub fn is_suspicious(value: &Value) -> bool {
     match value {
         Value::String(text) => runs(text).next().is_some(),
         Value::Array(items) => items.iter().any(is_suspicious),

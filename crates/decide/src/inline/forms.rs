@@ -7,7 +7,7 @@ use proptest::sample::select;
 use serde_json::{Value, json};
 
 /// Files of known kinds: a valid beginning, followed by random bytes.
-pub(crate) fn files() -> impl Strategy<Value = Vec<u8>> {
+pub fn files() -> impl Strategy<Value = Vec<u8>> {
     let beginnings: Vec<&[u8]> = vec![
         b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x01\0\0\0\x01\0\x08\x06\0\0\0",
         b"\xff\xd8\xff\xe0\0\x10JFIF\0\x01\x01\0\0\x01\0\x01\0\0",
@@ -26,12 +26,12 @@ pub(crate) fn files() -> impl Strategy<Value = Vec<u8>> {
 }
 
 /// A name, and a way to write bytes down.
-pub(crate) type Form = (&'static str, fn(&[u8]) -> String);
+pub type Form = (&'static str, fn(&[u8]) -> String);
 
 fn in_lines(bytes: &[u8], length: usize, line_break: &str) -> String {
     let base64 = STANDARD.encode(bytes);
     let lines: Vec<&str> =
-        base64.as_bytes().chunks(length).map(|line| std::str::from_utf8(line).unwrap()).collect();
+        base64.as_bytes().chunks(length).filter_map(|line| std::str::from_utf8(line).ok()).collect();
     lines.join(line_break)
 }
 
@@ -45,7 +45,7 @@ fn percent(text: &str) -> String {
 }
 
 /// The forms that models have used, and some more.
-pub(crate) const FORMS: [Form; 29] = [
+pub const FORMS: [Form; 29] = [
     ("base64", |bytes| STANDARD.encode(bytes)),
     ("base64 without padding", |bytes| STANDARD_NO_PAD.encode(bytes)),
     ("base64 for addresses", |bytes| URL_SAFE.encode(bytes)),
@@ -85,10 +85,10 @@ pub(crate) const FORMS: [Form; 29] = [
 ];
 
 /// A name, and a text around bytes.
-pub(crate) type Surroundings = (&'static str, fn(&str) -> String);
+pub type Surroundings = (&'static str, fn(&str) -> String);
 
 /// The texts in which models put bytes.
-pub(crate) const SURROUNDINGS: [Surroundings; 14] = [
+pub const SURROUNDINGS: [Surroundings; 14] = [
     ("nothing", |form| form.to_owned()),
     ("words", |form| format!("Here is the picture: {form} and that was the picture.")),
     ("lines of words", |form| format!("Here is the picture:\n\n{form}\n\nThat was the picture.")),
@@ -108,7 +108,7 @@ pub(crate) const SURROUNDINGS: [Surroundings; 14] = [
 ];
 
 /// Returns a run of 64 digits of `bytes` that is left in a text, in base64 or hexadecimal, even if JSON escaped it.
-pub(crate) fn run_left(text: &str, bytes: &[u8]) -> Option<String> {
+pub fn run_left(text: &str, bytes: &[u8]) -> Option<String> {
     let plain = text.replace("\\u002B", "+").replace("\\u002f", "/").replace("%2B", "+").replace("%2F", "/");
     let texts = [text.to_owned(), plain.replace('\\', "")];
     let hexadecimal = in_hexadecimal(bytes, "", "");
@@ -121,7 +121,7 @@ pub(crate) fn run_left(text: &str, bytes: &[u8]) -> Option<String> {
 }
 
 /// Texts of all sorts. None contains bytes, though many look as if they did.
-pub(crate) fn other_texts() -> impl Strategy<Value = String> {
+pub fn other_texts() -> impl Strategy<Value = String> {
     let words = "([a-z]{1,12}[ ,.\n]){0,80}";
     let code =
         "(    let [a-z_]{3,40} = [a-z_]{3,30}\\(\"[a-zA-Z0-9/_.-]{0,90}\", 0x[0-9a-f]{2,16}\\);\n){0,12}";
@@ -157,7 +157,7 @@ pub(crate) fn other_texts() -> impl Strategy<Value = String> {
 }
 
 /// The same texts in JSON.
-pub(crate) fn other_values() -> impl Strategy<Value = Value> {
+pub fn other_values() -> impl Strategy<Value = Value> {
     proptest::collection::vec(other_texts(), 1..4).prop_map(|texts| {
         json!({"texts": texts, "nested": {"text": texts.concat(), "in_json": json!(texts).to_string()}, "n": [1, 2, 300]})
     })

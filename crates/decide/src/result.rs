@@ -21,7 +21,7 @@ const DEEPEST: usize = 64;
 
 /// What happens to an answer that does not fit its schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Misfit {
+pub enum Misfit {
     /// The answer is refused, because its writer has not been told yet.
     Refused,
     /// The answer is sent, with the reasons why it does not fit.
@@ -29,7 +29,7 @@ pub(crate) enum Misfit {
 }
 
 /// Compiles a schema, or returns what is wrong with it.
-pub(crate) fn read(schema: &Value) -> Result<Validator, String> {
+pub fn read(schema: &Value) -> Result<Validator, String> {
     if depth(schema) > DEEPEST {
         return Err(format!("is nested deeper than {DEEPEST} levels"));
     }
@@ -44,7 +44,7 @@ pub fn check_schema(schema: &Value) -> Result<(), String> {
 }
 
 /// Returns the content of a message as JSON if it fits all schemas, otherwise the reasons why not.
-pub(crate) fn fit(payload: &Payload, schemas: &[Value]) -> Result<Value, Vec<String>> {
+pub fn fit(payload: &Payload, schemas: &[Value]) -> Result<Value, Vec<String>> {
     let said = match payload.content() {
         Some((_, Value::String(text))) => json_in(text),
         Some((_, value)) => Some(value.clone()),

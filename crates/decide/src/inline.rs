@@ -17,7 +17,7 @@ mod stream;
 
 mod symbol;
 
-pub(crate) use fragments::{Fragments, is_suspicious};
+pub use fragments::{Fragments, is_suspicious};
 
 use base64::Engine;
 use base64::alphabet;
@@ -33,7 +33,7 @@ use stream::LONG;
 const HEAD: usize = 200;
 
 /// The mark that replaces bytes which are not kept.
-pub(crate) const LEFT_OUT: &str = "…";
+pub const LEFT_OUT: &str = "…";
 
 /// Decodes base64 with or without padding, because models often leave the padding out.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
@@ -45,10 +45,10 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 
 /// Bytes that somebody wrote as text, and the type that was declared for them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Written {
-    pub(crate) bytes: Vec<u8>,
+pub struct Written {
+    pub bytes: Vec<u8>,
     /// The MIME type in the data URL; `None` without a data URL.
-    pub(crate) mime: Option<String>,
+    pub mime: Option<String>,
 }
 
 impl From<Written> for NewArtifact {
@@ -58,7 +58,7 @@ impl From<Written> for NewArtifact {
 }
 
 /// Decodes base64 in any usual form: a data URL, the URL-safe alphabet, without padding, in lines, in a code fence.
-pub(crate) fn decode(text: &str) -> Result<Written, base64::DecodeError> {
+pub fn decode(text: &str) -> Result<Written, base64::DecodeError> {
     let text = unfenced(text);
     let (mime, body) = match head(text) {
         Some((mime, start)) => (mime, &text[start..]),
@@ -70,7 +70,7 @@ pub(crate) fn decode(text: &str) -> Result<Written, base64::DecodeError> {
 
 /// Decodes a text that contains nothing but bytes: a data URL, or base64 or hexadecimal of a file of a known kind.
 /// Quotation marks or a code fence may surround them. Returns `None` for every other text.
-pub(crate) fn nothing_but_bytes(text: &str) -> Option<Written> {
+pub fn nothing_but_bytes(text: &str) -> Option<Written> {
     let inner = unfenced(text);
     if head(inner).is_some() && !inner.contains(char::is_whitespace) {
         return decode(inner).ok();
@@ -98,7 +98,7 @@ fn is_quote(character: char) -> bool {
 }
 
 /// Replaces the bytes in a value with the text that `store` returns for them. Without such a text, uses [`LEFT_OUT`].
-pub(crate) fn replace_in(value: &mut Value, store: &mut impl FnMut(Written) -> Option<String>) {
+pub fn replace_in(value: &mut Value, store: &mut impl FnMut(Written) -> Option<String>) {
     match value {
         Value::String(text) => {
             if let Some(written) = nothing_but_bytes(text).filter(|_| text.len() >= LONG) {
@@ -120,10 +120,7 @@ pub(crate) fn replace_in(value: &mut Value, store: &mut impl FnMut(Written) -> O
 }
 
 /// Does the same as [`replace_in`] for all names and values of an object.
-pub(crate) fn replace_in_object(
-    object: &mut Map<String, Value>,
-    store: &mut impl FnMut(Written) -> Option<String>,
-) {
+pub fn replace_in_object(object: &mut Map<String, Value>, store: &mut impl FnMut(Written) -> Option<String>) {
     object.values_mut().for_each(|value| replace_in(value, store));
     if object.keys().any(|name| !find(name).is_empty()) {
         let fields = std::mem::take(object).into_iter();
@@ -151,7 +148,7 @@ fn in_items(items: &[Value]) -> Option<Written> {
 }
 
 /// Does the same as [`replace_in`] for one text. Returns `None` if there is nothing to replace.
-pub(crate) fn replace(text: &str, store: &mut impl FnMut(Written) -> Option<String>) -> Option<String> {
+pub fn replace(text: &str, store: &mut impl FnMut(Written) -> Option<String>) -> Option<String> {
     let found = find(text);
     if found.is_empty() {
         return None;
@@ -169,12 +166,12 @@ pub(crate) fn replace(text: &str, store: &mut impl FnMut(Written) -> Option<Stri
 }
 
 /// Returns a text with all bytes in it replaced by [`LEFT_OUT`].
-pub(crate) fn without_bytes(text: String) -> String {
+pub fn without_bytes(text: String) -> String {
     replace(&text, &mut |_| None).unwrap_or(text)
 }
 
 /// Returns whether a value contains bytes.
-pub(crate) fn holds_bytes(value: &Value) -> bool {
+pub fn holds_bytes(value: &Value) -> bool {
     match value {
         Value::String(text) => !find(text).is_empty(),
         Value::Array(items) => in_items(items).is_some() || items.iter().any(holds_bytes),
@@ -186,7 +183,7 @@ pub(crate) fn holds_bytes(value: &Value) -> bool {
 }
 
 /// Replaces every long run of base64 in a value's strings with [`LEFT_OUT`], whatever it decodes to.
-pub(crate) fn leave_out_in(value: &mut Value) {
+pub fn leave_out_in(value: &mut Value) {
     match value {
         Value::String(text) => *text = leave_out(text),
         Value::Array(items) => items.iter_mut().for_each(leave_out_in),
@@ -197,7 +194,7 @@ pub(crate) fn leave_out_in(value: &mut Value) {
 
 /// Returns a text without bytes and without long runs that may be base64. Used for arguments that should have been
 /// base64 and are not, and for texts that quote them.
-pub(crate) fn leave_out(text: &str) -> String {
+pub fn leave_out(text: &str) -> String {
     let text = without_bytes(text.to_owned());
     let text = text.as_str();
     let mut kept = String::new();
@@ -251,7 +248,7 @@ fn standard(byte: u8) -> u8 {
     }
 }
 
-#[cfg(test)]
-pub(crate) mod forms;
+#[cfg(any(test, feature = "inline-forms"))]
+pub mod forms;
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 //! Each request shows only a bounded amount of mail for the first time. So a hundred thousand messages lead to many
 //! requests of bounded size, and no message is summed up before a model has read it. A message is never split.
 
-use crate::decide::room;
+use crate::room;
 use polity_registry::Service;
 use polity_society::limits::Limits;
 use polity_store::messages::Size;
@@ -22,7 +22,7 @@ const ASSUMED_WINDOW: u64 = 128_000;
 const AROUND: u64 = 40;
 
 /// Returns the most tokens that a message can be estimated at. A character outside ASCII has at least two bytes.
-pub(crate) fn tokens_of(size: Size) -> u64 {
+pub fn tokens_of(size: Size) -> u64 {
     let others = size.bytes.saturating_sub(size.characters).min(size.characters);
     let ascii = size.characters - others;
     AROUND.saturating_add(ascii.div_ceil(4)).saturating_add(others).saturating_add(size.attached)
@@ -30,17 +30,17 @@ pub(crate) fn tokens_of(size: Size) -> u64 {
 
 /// What one request may show for the first time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Intake {
-    pub(crate) messages: usize,
+pub struct Intake {
+    pub messages: usize,
     /// Tokens that these messages may have together.
-    pub(crate) tokens: u64,
+    pub tokens: u64,
     /// Most characters shown of one attached text.
-    pub(crate) inline_text_chars: u64,
+    pub inline_text_chars: u64,
 }
 
 impl Intake {
     /// Returns the intake for requests to a service.
-    pub(crate) fn of(service: &Service, limits: &Limits) -> Self {
+    pub fn of(service: &Service, limits: &Limits) -> Self {
         let window = service.context_window.filter(|window| *window > 0).unwrap_or(ASSUMED_WINDOW);
         Self {
             messages: MESSAGES,
@@ -53,7 +53,7 @@ impl Intake {
 /// Returns how many of the waiting messages a turn takes in, oldest first: as many as fit beside the `unseen` ones,
 /// which it took in before and no model has read. If none are unseen, it takes in at least one, so that no message is
 /// too large to be read.
-pub(crate) fn taken(unseen: &[Size], waiting: &[Size], most: Intake) -> usize {
+pub fn taken(unseen: &[Size], waiting: &[Size], most: Intake) -> usize {
     let mut count = unseen.len();
     let mut tokens = unseen.iter().fold(0, |sum: u64, size| sum.saturating_add(tokens_of(*size)));
     let fits = |size: &&Size| {

@@ -1,9 +1,8 @@
-mod lean;
 mod story;
 
 use super::*;
-use crate::decide::guidance::Guidance;
-use crate::decide::history::{Told, fitting};
+use crate::guidance::Guidance;
+use crate::history::{Told, fitting};
 use crate::testing::brief;
 use base64::Engine as _;
 use polity_llm::Arguments;

@@ -1,6 +1,6 @@
 //! Decides what follows a model call that brought no answer: the only retry policy (contract section 4). Pure.
 
-use crate::decide::render::MediaUse;
+use crate::render::MediaUse;
 use polity_llm::{CallError, FailureKind, Patience, WhileOpen};
 use polity_registry::Retry;
 use polity_society::id::{ArtifactId, ServiceId};
@@ -19,7 +19,7 @@ const MOST_REWORDED: u32 = 2;
 /// What one call has tried so far. The call keeps it while it changes the service, describes media, or waits for a
 /// summary of its history.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Tried {
+pub struct Tried {
     /// Attempts at all services.
     attempts: u32,
     /// Attempts before the current service was asked for the first time.
@@ -29,18 +29,18 @@ pub(crate) struct Tried {
     /// The services that the call has given up.
     given_up: Vec<ServiceId>,
     /// Whether media are shown to the service.
-    pub(crate) media: MediaUse,
+    pub media: MediaUse,
     /// How often the model was told how to call tools because its server could not read a call.
     reworded: u32,
     /// The media that the service seems to have refused. If it answers without them, this is certain.
     suspected: Option<Suspected>,
     /// Whether older history can still be summed up for the service.
-    pub(crate) room: Room,
+    pub room: Room,
 }
 
 impl Tried {
     /// The state before anything was tried.
-    pub(crate) fn nothing() -> Self {
+    pub fn nothing() -> Self {
         Self {
             attempts: 0,
             before: 0,
@@ -54,38 +54,38 @@ impl Tried {
     }
 
     /// Returns how many extra lines of the system message explain how to call tools.
-    pub(crate) fn reworded(&self) -> u32 {
+    pub fn reworded(&self) -> u32 {
         self.reworded
     }
 
     /// Makes the next request explain in one more line how to call tools.
-    pub(crate) fn reword(&mut self) {
+    pub fn reword(&mut self) {
         self.reworded += 1;
     }
 
     /// Returns the state for the separate call that asks for a summary. It begins with the same service, and never asks
     /// one that was given up.
-    pub(crate) fn for_summary(&self) -> Self {
+    pub fn for_summary(&self) -> Self {
         Self { service: self.service.clone(), given_up: self.given_up.clone(), ..Self::nothing() }
     }
 
     /// Returns the number of attempts at all services.
-    pub(crate) fn attempts(&self) -> u32 {
+    pub fn attempts(&self) -> u32 {
         self.attempts
     }
 
     /// Returns the service that the call asks now; `None` at the beginning.
-    pub(crate) fn service(&self) -> Option<&ServiceId> {
+    pub fn service(&self) -> Option<&ServiceId> {
         self.service.as_ref()
     }
 
     /// Returns whether this service is neither the current one nor one that was given up.
-    pub(crate) fn is_untried(&self, service: &ServiceId) -> bool {
+    pub fn is_untried(&self, service: &ServiceId) -> bool {
         self.service.as_ref() != Some(service) && !self.given_up.contains(service)
     }
 
     /// Makes another service the current one, and gives up the previous one.
-    pub(crate) fn turn_to(&mut self, service: ServiceId) {
+    pub fn turn_to(&mut self, service: ServiceId) {
         self.given_up.extend(self.service.replace(service));
         self.before = self.attempts;
         self.media = MediaUse::Shown;
@@ -97,7 +97,7 @@ impl Tried {
 
     /// Describes media from now on, because a request with these media failed. `revision` is the catalogue's revision
     /// for which that request was made.
-    pub(crate) fn describe_media(&mut self, failure: &CallError, media: Vec<ArtifactId>, revision: u64) {
+    pub fn describe_media(&mut self, failure: &CallError, media: Vec<ArtifactId>, revision: u64) {
         self.media = MediaUse::Described;
         // If the request was too long, its media need not be to blame: a shorter history may be enough.
         self.suspected =
@@ -106,18 +106,18 @@ impl Tried {
 
     /// Returns, once, the media that the service has refused, as its answer to a request without them shows. There are
     /// none if the catalogue has another revision by now.
-    pub(crate) fn convicted(&mut self, revision: u64) -> Vec<ArtifactId> {
+    pub fn convicted(&mut self, revision: u64) -> Vec<ArtifactId> {
         let suspected = self.suspected.take().filter(|suspected| suspected.revision == revision);
         suspected.map(|suspected| suspected.media).unwrap_or_default()
     }
 
     /// Counts one attempt.
-    pub(crate) fn count(&mut self) {
+    pub fn count(&mut self) {
         self.attempts = self.attempts.saturating_add(1);
     }
 
     /// Notes that older history is being summed up.
-    pub(crate) fn make_room(&mut self) {
+    pub fn make_room(&mut self) {
         self.room = match self.room {
             Room::Untouched => Room::Made,
             Room::Made | Room::Exhausted => Room::Exhausted,
@@ -135,15 +135,15 @@ struct Suspected {
 
 /// The circumstances of a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Situation {
-    pub(crate) sent: Sent,
-    pub(crate) fallback: Fallback,
-    pub(crate) room: Room,
+pub struct Situation {
+    pub sent: Sent,
+    pub fallback: Fallback,
+    pub room: Room,
 }
 
 /// Whether summing up older history can still make room in the context window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Room {
+pub enum Room {
     /// Room can be made: nothing was summed up for this call yet.
     Untouched,
     /// Room can be made once more: the first summary was not enough.
@@ -154,7 +154,7 @@ pub(crate) enum Room {
 
 /// What a failed request contained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sent {
+pub enum Sent {
     /// The request contained text alone.
     Text,
     /// The request contained media too.
@@ -163,7 +163,7 @@ pub(crate) enum Sent {
 
 /// Whether there is another service to ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fallback {
+pub enum Fallback {
     /// There is a fallback that the call has not tried.
     Untried,
     /// There is no other service to ask.
@@ -172,7 +172,7 @@ pub(crate) enum Fallback {
 
 /// What a call does after a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub enum Next {
     /// Send the same request again, after a pause.
     Again { after: Duration },
     /// Send the request again at once, with its media described in text.
@@ -188,7 +188,7 @@ pub(crate) enum Next {
 }
 
 /// Returns how long a call waits at a gate before an attempt.
-pub(crate) fn patience(fallback: Fallback, retry: &Retry) -> Patience {
+pub fn patience(fallback: Fallback, retry: &Retry) -> Patience {
     let while_open = match fallback {
         Fallback::Untried => WhileOpen::Leave,
         Fallback::None => WhileOpen::Wait,
@@ -205,19 +205,13 @@ fn longest_pause(fallback: Fallback, retry: &Retry) -> Duration {
 }
 
 /// Returns how long all callers leave a service alone after it asked for a pause.
-pub(crate) fn shared_pause(asked: Duration) -> Duration {
+pub fn shared_pause(asked: Duration) -> Duration {
     asked.min(ASKED_AGAIN_AFTER)
 }
 
 /// Decides what follows a failed attempt, which is already counted. `jitter` is a random number from 0 to 1; it spreads
 /// the callers that wait for the same server.
-pub(crate) fn next(
-    failure: &CallError,
-    tried: &Tried,
-    situation: Situation,
-    retry: &Retry,
-    jitter: f64,
-) -> Next {
+pub fn next(failure: &CallError, tried: &Tried, situation: Situation, retry: &Retry, jitter: f64) -> Next {
     if tried.attempts >= retry.max_attempts {
         return Next::GiveUp;
     }
@@ -269,7 +263,7 @@ fn share(left: u32, fallback: Fallback) -> u32 {
 
 /// Returns the pause after some failures in a row. It doubles with each failure up to the configured maximum; `jitter`
 /// shortens it by up to half. It is never shorter than the server asked for.
-pub(crate) fn pause(asked: Option<Duration>, failures: u32, retry: &Retry, jitter: f64) -> Duration {
+pub fn pause(asked: Option<Duration>, failures: u32, retry: &Retry, jitter: f64) -> Duration {
     let doubled = retry.base_delay.saturating_mul(1 << failures.saturating_sub(1).min(20));
     let spread = doubled.min(retry.max_delay).mul_f64(0.5 + jitter.clamp(0.0, 1.0) / 2.0);
     asked.map_or(spread, |asked| asked.max(spread))

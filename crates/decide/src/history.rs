@@ -11,17 +11,17 @@ use std::collections::{HashMap, HashSet};
 
 /// A conversation as it was recorded: the records that the newest summary does not replace, and their messages.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct History {
+pub struct History {
     /// Records in order, each with the id of its turn. Records that were summed up long ago may be missing.
-    pub(crate) records: Vec<(i64, Record)>,
+    pub records: Vec<(i64, Record)>,
     /// The messages that the agent has heard, by id.
-    pub(crate) messages: HashMap<String, Message>,
+    pub messages: HashMap<String, Message>,
     /// The first words of the requests that these messages answer or are about.
-    pub(crate) asked: FirstWords,
+    pub asked: FirstWords,
     /// The requests to the agent that are not answered yet. They stay visible even if a summary replaces their records.
-    pub(crate) open: HashSet<String>,
+    pub open: HashSet<String>,
     /// Most tokens for open requests that stay visible after a summary; `None` means no limit.
-    pub(crate) pin_tokens: Option<u64>,
+    pub pin_tokens: Option<u64>,
 }
 
 impl From<Recorded> for History {
@@ -33,7 +33,7 @@ impl From<Recorded> for History {
 
 impl History {
     /// Returns the ids of all calls in the history.
-    pub(crate) fn call_ids(&self) -> HashSet<&str> {
+    pub fn call_ids(&self) -> HashSet<&str> {
         let replies = self.records.iter().filter_map(|(_, record)| match record {
             Record::Replied(replied) => Some(replied.calls.as_slice()),
             _ => None,
@@ -42,7 +42,7 @@ impl History {
     }
 
     /// Returns the part of the history that a model is still shown.
-    pub(crate) fn told(&self) -> Told<'_> {
+    pub fn told(&self) -> Told<'_> {
         let (summary, start) = cut(&self.records);
         let open = |record: &Record| match record {
             Record::Heard { message } if self.open.contains(message.as_str()) => {
@@ -68,18 +68,18 @@ impl History {
 
 /// What a model is shown of a conversation, in this order.
 #[derive(Debug)]
-pub(crate) struct Told<'h> {
+pub struct Told<'h> {
     /// The newest summary.
-    pub(crate) summary: Option<&'h str>,
+    pub summary: Option<&'h str>,
     /// The messages before the cut that are not answered yet.
-    pub(crate) pinned: Vec<&'h Record>,
+    pub pinned: Vec<&'h Record>,
     /// The records after the cut, shown in full.
-    pub(crate) records: &'h [(i64, Record)],
+    pub records: &'h [(i64, Record)],
 }
 
 impl<'h> Told<'h> {
     /// Returns the records that a model is shown, the pinned ones first.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &'h Record> {
+    pub fn all(&self) -> impl Iterator<Item = &'h Record> {
         self.pinned.clone().into_iter().chain(self.records.iter().map(|(_, record)| record))
     }
 }
@@ -122,7 +122,7 @@ fn begins_something(record: &Record) -> bool {
 
 /// Returns how many of the newest records fit into `room` tokens; `None` if no record would be dropped. The cut never
 /// separates results from their calls, and the newest batch always stays. `costs` has the tokens of each record.
-pub(crate) fn fitting(records: &[(i64, Record)], costs: &[u64], room: u64) -> Option<usize> {
+pub fn fitting(records: &[(i64, Record)], costs: &[u64], room: u64) -> Option<usize> {
     let mut taken = 0u64;
     let mut kept = None;
     for (index, (_, record)) in records.iter().enumerate().rev() {
@@ -143,7 +143,7 @@ const ENTRY_CHARS: usize = 4_000;
 
 /// Writes the newest summary and the first `drop` records as text to sum up, one entry per line. Shortens every entry
 /// until the text is estimated at no more than `tokens`. If that is not enough, the text loses its oldest lines.
-pub(crate) fn transcript(
+pub fn transcript(
     told: &Told<'_>,
     drop: usize,
     messages: &HashMap<String, Message>,
@@ -207,7 +207,7 @@ fn line(record: &Record, messages: &HashMap<String, Message>, texts: &Texts) -> 
 }
 
 /// Returns the notice that tells an agent that a turn of its own ended early.
-pub(crate) fn turn_failed(reason: &str) -> Notice {
+pub fn turn_failed(reason: &str) -> Notice {
     Notice::TurnFailed { reason: reason.to_owned() }
 }
 
@@ -219,7 +219,7 @@ fn beginning(text: &str, characters: usize) -> String {
 }
 
 /// Returns the last lines of a text that together are estimated at no more than `tokens`.
-pub(crate) fn end(text: &str, tokens: u64) -> String {
+pub fn end(text: &str, tokens: u64) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut taken = 0;
     for line in text.lines().rev() {
@@ -234,7 +234,7 @@ pub(crate) fn end(text: &str, tokens: u64) -> String {
 }
 
 /// Shortens a summary until it is estimated at no more than `tokens`.
-pub(crate) fn bounded(summary: &str, tokens: u64) -> String {
+pub fn bounded(summary: &str, tokens: u64) -> String {
     let mut shown = summary.trim().to_owned();
     while estimate_tokens(&shown) > tokens.max(1) {
         let characters = shown.chars().count();

@@ -1,7 +1,7 @@
 //! Decides when a conversation outgrows a model's context window, and which part of it is summed up then. Pure.
 
-use crate::decide::history::{History, end, fitting, transcript};
-use crate::decide::policy::Room;
+use crate::history::{History, end, fitting, transcript};
+use crate::policy::Room;
 use polity_registry::{Service, Snapshot};
 use polity_society::limits::Limits;
 use polity_society::text::TextKey;
@@ -15,30 +15,30 @@ const FULL_PERCENT: u64 = 80;
 const FILLING_PERCENT: u64 = 70;
 
 /// Returns whether to tell an agent how full its window is.
-pub(crate) fn is_filling(used: u64, window: u64) -> bool {
+pub fn is_filling(used: u64, window: u64) -> bool {
     used.saturating_mul(100) > window.saturating_mul(FILLING_PERCENT)
 }
 
 /// The part of a conversation to sum up.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Compaction {
+pub struct Compaction {
     /// The text to sum up, one entry per line.
-    pub(crate) transcript: String,
+    pub transcript: String,
     /// How many of the newest records stay.
-    pub(crate) keep: u64,
+    pub keep: u64,
     /// Longest summary, in tokens.
-    pub(crate) summary_tokens: u64,
+    pub summary_tokens: u64,
     /// Estimated tokens of the request that was too long.
-    pub(crate) tokens: u64,
+    pub tokens: u64,
 }
 
 /// Returns whether a request takes more of a service's window than it should. If no window is declared, it never does.
-pub(crate) fn outgrows(tokens: u64, service: &Service) -> bool {
+pub fn outgrows(tokens: u64, service: &Service) -> bool {
     bound(service).is_some_and(|bound| tokens > bound)
 }
 
 /// Returns the window of a service if a request is larger than all of it, so that there is no room for any answer.
-pub(crate) fn overfills(tokens: u64, service: &Service) -> Option<u64> {
+pub fn overfills(tokens: u64, service: &Service) -> Option<u64> {
     service.context_window.filter(|window| *window > 0 && tokens > *window)
 }
 
@@ -51,7 +51,7 @@ fn bound(service: &Service) -> Option<u64> {
 
 /// Chooses what to sum up so that the conversation fits again; `None` if nothing can go. `costs` has the tokens of each
 /// record that the request shows, `tokens` those of the whole request.
-pub(crate) fn compaction(
+pub fn compaction(
     history: &History,
     costs: &[u64],
     tokens: u64,
@@ -88,13 +88,13 @@ fn current_turn(records: &[(i64, Record)]) -> usize {
 }
 
 /// Returns what replaces the summary if no model could write one: the last entries of the transcript.
-pub(crate) fn without_a_model(compaction: &Compaction, snapshot: &Snapshot) -> String {
+pub fn without_a_model(compaction: &Compaction, snapshot: &Snapshot) -> String {
     let heading = snapshot.prompts.texts.get(TextKey::ContextNotSummedUp);
     format!("{heading}\n{}", end(&compaction.transcript, compaction.summary_tokens))
 }
 
 /// Returns the limits for a service: no single text may take more than a part of a small window.
-pub(crate) fn within(limits: &Limits, service: &Service) -> Limits {
+pub fn within(limits: &Limits, service: &Service) -> Limits {
     let part = service.context_window.map_or(u64::MAX, |window| (window / 2).max(200));
     Limits {
         inline_text_chars: limits.inline_text_chars.min(part),

@@ -1,13 +1,18 @@
 //! The fixed part of a request is small, because every model pays for it with every call. The tests count it with a
 //! real tokenizer, with the tools as compact JSON, in both languages.
 
-use super::*;
-use crate::decide::guidance::may_hire;
 use crate::testing::snapshot;
 use crate::tools::offered;
-use polity_registry::Snapshot;
+use polity_decide::guidance::{Guidance, may_hire};
+use polity_decide::render::{SystemFacts, Taker, system_message};
+use polity_registry::{Service, Snapshot};
+use polity_routing::FileTypes;
+use polity_society::agent::{Party, Standing};
+use polity_society::contact::{KnownParty, Source};
+use polity_society::content::Capabilities;
+use polity_society::id::AgentId;
 use polity_society::role::ToolGroup;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use tiktoken_rs::{CoreBPE, o200k_base};
 
@@ -18,11 +23,29 @@ fn in_language(language: &str) -> Arc<Snapshot> {
     runtime.block_on(snapshot(&json!({"language": language})))
 }
 
+fn contact(id: &str) -> KnownParty {
+    KnownParty {
+        party: Party {
+            id: AgentId::new(id),
+            task: None,
+            role_name: String::new(),
+            interface_spec: None,
+            objective: None,
+            standing: Standing::Active,
+            depth: 1,
+            capabilities: Capabilities::default(),
+        },
+        source: Source::Preset,
+        introduced_by: None,
+        since: 0,
+    }
+}
+
 /// The fixed part of a request: the system message and the tools.
 fn fixed(snapshot: &Snapshot, role: Option<(&str, &[ToolGroup])>, guidance: Guidance) -> (String, String) {
     let groups = role.map(|(_, groups)| groups).unwrap_or_default();
     let asker = if role.is_some() { "root" } else { "user" };
-    let contacts = [contact(asker, "", Capabilities::default())];
+    let contacts = [contact(asker)];
     let taker = |service: &Arc<Service>| Taker {
         id: service.id.clone(),
         capabilities: service.capabilities.clone(),
@@ -37,7 +60,7 @@ fn fixed(snapshot: &Snapshot, role: Option<(&str, &[ToolGroup])>, guidance: Guid
         role_name: role.map_or("", |(name, _)| name),
         role_prompt: role.map(|(name, _)| name),
         brief: None,
-        service: service("words"),
+        service: snapshot.catalogue.default_service(),
         contacts: &contacts,
         services: if may_hire(groups) { &services } else { &[] },
         guidance,

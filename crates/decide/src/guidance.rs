@@ -12,7 +12,7 @@ const ESSENTIAL: [&str; 5] =
 
 /// How much of the rules and tools a request contains, from most to least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Guidance {
+pub enum Guidance {
     /// All rules, all tools of the role.
     Full,
     /// Short rules, all tools of the role.
@@ -23,12 +23,12 @@ pub(crate) enum Guidance {
 
 impl Guidance {
     /// Returns whether the rules are the short ones.
-    pub(crate) fn is_short(self) -> bool {
+    pub fn is_short(self) -> bool {
         self != Self::Full
     }
 
     /// Filters the tools of a role: returns those that a request with this guidance contains.
-    pub(crate) fn choose(self, tools: Vec<Tool>) -> Vec<Tool> {
+    pub fn choose(self, tools: Vec<Tool>) -> Vec<Tool> {
         match self {
             Self::Full | Self::ShortRules => tools,
             Self::FewTools => {
@@ -40,7 +40,7 @@ impl Guidance {
 
 /// Chooses the guidance for a window. `cost` returns the tokens that the rules and tools of a request take. If they
 /// take more than half of the window, too little is left for the work itself.
-pub(crate) fn guidance(window: Option<u64>, cost: impl Fn(Guidance) -> u64) -> Guidance {
+pub fn guidance(window: Option<u64>, cost: impl Fn(Guidance) -> u64) -> Guidance {
     let Some(window) = window else { return Guidance::Full };
     if window <= SMALL_WINDOW {
         return Guidance::FewTools;
@@ -50,7 +50,7 @@ pub(crate) fn guidance(window: Option<u64>, cost: impl Fn(Guidance) -> u64) -> G
 }
 
 /// Returns whether a role with these tool groups may create agents. A role without tool groups has all tools.
-pub(crate) fn may_hire(groups: &[ToolGroup]) -> bool {
+pub fn may_hire(groups: &[ToolGroup]) -> bool {
     groups.is_empty() || groups.contains(&ToolGroup::Organization)
 }
 

@@ -3,7 +3,7 @@
 //! [`Turn::next`] returns what to do next. The driver does it, writes down what happened, and passes that to
 //! [`Turn::apply`]. After a crash, [`Turn::replay`] rebuilds the same turn from what was written.
 
-use crate::decide::result::Misfit;
+use crate::result::Misfit;
 use polity_llm::ToolCall;
 use polity_society::id::{ArtifactId, CallId, MessageId};
 use polity_society::message::Expects;
@@ -15,7 +15,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// What the driver does next.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Step {
+pub enum Step {
     /// Ask the model.
     CallModel(Tools),
     /// Run this call, which was not started before.
@@ -36,7 +36,7 @@ pub(crate) enum Step {
 
 /// Whether the model may call tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tools {
+pub enum Tools {
     /// The model may call tools.
     Offered,
     /// The model may not call tools: it is asked to sum up.
@@ -69,7 +69,7 @@ const EMPTY_ANSWERS: u32 = 2;
 
 /// A turn in progress.
 #[derive(Clone, Debug)]
-pub(crate) struct Turn {
+pub struct Turn {
     beginning: Expects,
     phase: Phase,
     calls: VecDeque<ToolCall>,
@@ -104,7 +104,7 @@ enum SummingUp {
 
 /// Whether the turn was reminded of children that it hired and did not write to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reminded {
+pub enum Reminded {
     /// The turn was not reminded yet.
     No,
     /// The turn was reminded once, which is enough.
@@ -176,7 +176,7 @@ impl Repetition {
 
 impl Turn {
     /// Begins a turn. `beginning` tells whether the message that began it expects an answer.
-    pub(crate) fn new(beginning: Expects) -> Self {
+    pub fn new(beginning: Expects) -> Self {
         Self {
             beginning,
             phase: Phase::Asking,
@@ -200,7 +200,7 @@ impl Turn {
     }
 
     /// Rebuilds a turn from its records.
-    pub(crate) fn replay<'r>(beginning: Expects, records: impl IntoIterator<Item = &'r Record>) -> Self {
+    pub fn replay<'r>(beginning: Expects, records: impl IntoIterator<Item = &'r Record>) -> Self {
         let mut turn = Self::new(beginning);
         for record in records {
             turn.apply(record);
@@ -209,29 +209,29 @@ impl Turn {
     }
 
     /// Returns how many messages the turn has taken in.
-    pub(crate) fn heard(&self) -> u64 {
+    pub fn heard(&self) -> u64 {
         self.heard
     }
 
     /// Returns how many of them came after the model's last answer.
-    pub(crate) fn unseen(&self) -> u64 {
+    pub fn unseen(&self) -> u64 {
         self.unseen
     }
 
     /// Returns whether the turn was reminded of its children.
-    pub(crate) fn reminded(&self) -> Reminded {
+    pub fn reminded(&self) -> Reminded {
         // A model that is asked to sum up cannot write to anybody any more.
         if self.summing_up == SummingUp::Asked { Reminded::Once } else { self.reminded }
     }
 
     /// Returns whether the next call offers tools to the model. `max_rounds` is the same as for [`Turn::next`].
-    pub(crate) fn tools(&self, max_rounds: u64) -> Tools {
+    pub fn tools(&self, max_rounds: u64) -> Tools {
         let is_over = self.summing_up == SummingUp::Asked || self.rounds >= max_rounds;
         if is_over { Tools::Withheld } else { Tools::Offered }
     }
 
     /// Returns what to do next. `max_rounds` is the most answers with tool calls in one turn.
-    pub(crate) fn next(&self, max_rounds: u64) -> Step {
+    pub fn next(&self, max_rounds: u64) -> Step {
         match &self.phase {
             Phase::Ended => Step::Ended,
             Phase::Silent => Step::Fail("the model gave an empty answer twice".to_owned()),
@@ -274,27 +274,27 @@ impl Turn {
     }
 
     /// Returns the calls that have no result yet, the next one first.
-    pub(crate) fn pending(&self) -> impl Iterator<Item = &ToolCall> {
+    pub fn pending(&self) -> impl Iterator<Item = &ToolCall> {
         self.calls.iter()
     }
 
     /// Returns whether a call was started, according to the records.
-    pub(crate) fn has_started(&self, call: &ToolCall) -> bool {
+    pub fn has_started(&self, call: &ToolCall) -> bool {
         self.started.as_ref().is_some_and(|started| started.as_str() == call.id)
     }
 
     /// Returns the name that the model used for the tool of a call, if the tool has another name.
-    pub(crate) fn called_as(&self, call: &ToolCall) -> Option<&str> {
+    pub fn called_as(&self, call: &ToolCall) -> Option<&str> {
         self.called_as.get(&call.id).map(String::as_str)
     }
 
     /// Returns the refusal that was decided when the model made this call, even if its recorded arguments look valid.
-    pub(crate) fn refused(&self, call: &ToolCall) -> Option<&Value> {
+    pub fn refused(&self, call: &ToolCall) -> Option<&Value> {
         self.refused.get(&call.id)
     }
 
     /// Takes in a record of what happened.
-    pub(crate) fn apply(&mut self, record: &Record) {
+    pub fn apply(&mut self, record: &Record) {
         match record {
             Record::Heard { .. } => {
                 self.heard += 1;
@@ -394,7 +394,7 @@ impl Turn {
 }
 
 /// Makes the ids of an answer's calls unique in their conversation. Keeps the model's own ids where possible.
-pub(crate) fn with_unique_ids(
+pub fn with_unique_ids(
     mut calls: Vec<ToolCall>,
     taken: &HashSet<&str>,
     turn: i64,
@@ -420,18 +420,18 @@ const MISFIT_CODE: &str = "result_does_not_fit";
 
 impl Turn {
     /// Returns what happens to an answer that does not fit its schema. Its writer is told once in a turn.
-    pub(crate) fn misfit(&self) -> Misfit {
+    pub fn misfit(&self) -> Misfit {
         self.misfit
     }
 
     /// Returns how many answers with tool calls the turn has had.
-    pub(crate) fn rounds(&self) -> u64 {
+    pub fn rounds(&self) -> u64 {
         self.rounds
     }
 }
 
 /// Returns the record of a call's result.
-pub(crate) fn finished(call: &ToolCall, result: ToolResult) -> Record {
+pub fn finished(call: &ToolCall, result: ToolResult) -> Record {
     Record::ToolFinished { call: CallId::new(call.id.clone()), result }
 }
 
