@@ -18,7 +18,7 @@ use crate::support::database::Database;
 use crate::support::home;
 use disk::Disk;
 pub(crate) use disk::Left;
-use told::Told;
+use told::ToldFacts;
 
 const LEADS: usize = 2;
 const WORKERS_PER_LEAD: usize = 3;
@@ -95,7 +95,7 @@ impl Recorded {
     /// Simulates power cuts at all critical moments and at random ones, and checks what is left. Returns their number.
     #[track_caller]
     pub(crate) fn cut_everywhere(&self, ways: &[Left], lots: &mut Rng) -> usize {
-        let told = Told::read(&self.journal);
+        let told = ToldFacts::read(&self.journal);
         assert!(
             told.count(self.journal.len()) > 100,
             "the journal contains too few messages that the daemon has sent"
@@ -143,7 +143,7 @@ impl Image {
 
     /// Checks that the database opens undamaged and contains everything that was told.
     #[track_caller]
-    fn check(&self, told: &Told, moment: usize, left: Left) {
+    fn check(&self, told: &ToldFacts, moment: usize, left: Left) {
         let data = self.0.home().join(DATA);
         if !data.join("polity.db").exists() {
             assert_eq!(

@@ -452,6 +452,13 @@ fn profile_dir(test: &Path) -> &Path {
         .expect("a test that cargo has built")
 }
 
+/// Whether cargo sets a variable to describe the package whose test it runs.
+fn is_of_package(variable: &OsStr) -> bool {
+    let described =
+        ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_NAME", "CARGO_PRIMARY_PACKAGE"];
+    variable.to_str().is_some_and(|name| described.iter().any(|prefix| name.starts_with(prefix)))
+}
+
 fn build(profile_dir: &Path, package: &str, points: Points) {
     let directory = profile_dir.file_name().and_then(|name| name.to_str()).expect("a profile's directory");
     let target = profile_dir.parent().expect("a target directory");
@@ -463,7 +470,13 @@ fn build(profile_dir: &Path, package: &str, points: Points) {
         Points::Present => &["--features", "failure-points"],
         Points::Absent => &[],
     };
-    let built = Command::new(cargo)
+    let mut command = Command::new(cargo);
+    // Cargo tells a test about its package in these variables. The build scripts of some dependencies look at them, so a
+    // build that inherited them would build those dependencies again, and so would the next build outside of a test.
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_package(name)) {
+        command.env_remove(name);
+    }
+    let built = command
         .args(["build", "--quiet", "--package", package, "--profile", profile, "--target-dir"])
         .arg(target)
         .arg("--manifest-path")

@@ -105,13 +105,13 @@ impl NameSays {
 }
 
 /// The MIME type that follows from the declared type and the file name together.
-struct Said {
+struct DeclaredType {
     mime_type: Option<String>,
     /// The declared type, if the file name and the bytes together contradict it.
     outvoted: Option<String>,
 }
 
-fn what_was_said(declared: Option<String>, name: NameSays, found: Option<&str>) -> Said {
+fn what_was_said(declared: Option<String>, name: NameSays, found: Option<&str>) -> DeclaredType {
     match (declared, name) {
         // Systems that look at the extension alone declare a `.ts` file as MPEG or a `.csv` file as Excel, although the
         // bytes are text. But a PDF that happens to be readable text is what it is declared to be, under any name.
@@ -119,13 +119,13 @@ fn what_was_said(declared: Option<String>, name: NameSays, found: Option<&str>) 
             if kind_of(&declared) != Some(Kind::Text) && found != Some(declared.as_str()) =>
         {
             let outvoted = kind_of(&declared).is_some().then_some(declared);
-            Said { mime_type: Some(mime_type), outvoted }
+            DeclaredType { mime_type: Some(mime_type), outvoted }
         }
-        (Some(declared), _) => Said { mime_type: Some(declared), outvoted: None },
+        (Some(declared), _) => DeclaredType { mime_type: Some(declared), outvoted: None },
         (None, NameSays::Text(mime_type) | NameSays::Type(mime_type)) => {
-            Said { mime_type: Some(mime_type), outvoted: None }
+            DeclaredType { mime_type: Some(mime_type), outvoted: None }
         }
-        (None, NameSays::Nothing) => Said { mime_type: None, outvoted: None },
+        (None, NameSays::Nothing) => DeclaredType { mime_type: None, outvoted: None },
     }
 }
 

@@ -32,7 +32,7 @@ pub struct Client {
 /// A message from the person, in the form in which the API takes it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Letter {
+pub struct NewMessage {
     /// The agent that receives the message.
     pub to: AgentId,
     /// The text of the message, in full.
@@ -73,7 +73,7 @@ pub enum Scope {
 
 /// What the person does to agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum SteerAction {
     /// Ends their work.
     Stop,
     /// Keeps them from working until they are resumed.
@@ -82,7 +82,7 @@ pub enum Step {
     Resume,
 }
 
-impl Step {
+impl SteerAction {
     fn as_str(self) -> &'static str {
         match self {
             Self::Stop => "stop",
@@ -176,7 +176,7 @@ impl Client {
     }
 
     /// Sends a message from the person. Its key makes sure that retries do not deliver it twice.
-    pub async fn send(&self, letter: &Letter) -> Result<Posted, Error> {
+    pub async fn send(&self, letter: &NewMessage) -> Result<Posted, Error> {
         let mut asked = Asked::new(Method::POST, &["api", "messages"]);
         let unwritable = |reason: String| Error::Setup(reason);
         let key = HeaderValue::from_str(&letter.key.0).map_err(|error| unwritable(error.to_string()))?;
@@ -269,7 +269,7 @@ impl Client {
     }
 
     /// Stops, pauses or resumes an agent, alone or with all its descendants.
-    pub async fn steer(&self, id: &AgentId, step: Step, scope: Scope) -> Result<Steered, Error> {
+    pub async fn steer(&self, id: &AgentId, step: SteerAction, scope: Scope) -> Result<Steered, Error> {
         let scope = match scope {
             Scope::Agent => "agent",
             Scope::Subtree => "subtree",

@@ -154,12 +154,12 @@ impl Follower {
             let frames = parser.push(&chunk).map_err(|error| unreadable(error.to_string()))?;
             for frame in frames {
                 match told(&frame).map_err(&unreadable)? {
-                    Told::Event(entry) => {
+                    FrameContent::Event(entry) => {
                         if let Some(entry) = self.seen.pass(*entry) {
                             self.tell.send(Followed::Entry(Box::new(entry))).await?;
                         }
                     }
-                    Told::Reset { after } => {
+                    FrameContent::Reset { after } => {
                         self.seen = Seen(after);
                         self.tell.send(Followed::Connected).await?;
                     }
@@ -183,7 +183,7 @@ impl Follower {
 
 /// What a frame of the stream contains.
 #[derive(Debug, PartialEq)]
-enum Told {
+enum FrameContent {
     /// An event with its number.
     Event(Box<Entry>),
     /// The daemon does not have the requested events; the stream continues after this event.
@@ -196,13 +196,13 @@ struct Reset {
     after: i64,
 }
 
-fn told(frame: &Frame) -> Result<Told, String> {
+fn told(frame: &Frame) -> Result<FrameContent, String> {
     let unreadable = |error| format!("the event {}: {error}", frame.event);
     if frame.event == "reset" {
         let Reset { after } = serde_json::from_str(&frame.data).map_err(unreadable)?;
-        return Ok(Told::Reset { after });
+        return Ok(FrameContent::Reset { after });
     }
-    serde_json::from_str(&frame.data).map(Told::Event).map_err(unreadable)
+    serde_json::from_str(&frame.data).map(FrameContent::Event).map_err(unreadable)
 }
 
 #[cfg(test)]
@@ -216,12 +216,12 @@ mod tests {
 
     #[test]
     fn frames() {
-        assert_eq!(told(&frame("reset", r#"{"after":7}"#)), Ok(Told::Reset { after: 7 }));
+        assert_eq!(told(&frame("reset", r#"{"after":7}"#)), Ok(FrameContent::Reset { after: 7 }));
         assert!(told(&frame("reset", "soon")).is_err());
         let event = Event::AgentPaused { agent: polity_society::id::AgentId::root() };
         let entry = Entry { seq: 3, at: 5, event };
         let data = serde_json::to_string(&entry).unwrap();
-        assert_eq!(told(&frame("agent_paused", &data)), Ok(Told::Event(Box::new(entry))));
+        assert_eq!(told(&frame("agent_paused", &data)), Ok(FrameContent::Event(Box::new(entry))));
         assert!(told(&frame("agent_paused", "{}")).is_err());
     }
 }

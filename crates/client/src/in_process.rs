@@ -49,7 +49,7 @@ impl InProcess {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Client, Error, Progress, Scope, Step};
+    use crate::{Client, Error, Progress, Scope, SteerAction};
     use axum::body::Body;
     use axum::extract::Path;
     use axum::http::{HeaderMap, StatusCode, Uri};
@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(client.tasks(&filter).await.unwrap().tasks, []);
         let refused = client.agent(&AgentId::new("a/b c")).await;
         assert!(matches!(refused, Err(Error::Refused(problem)) if problem.detail == "a/b c"));
-        let steered = client.steer(&AgentId::root(), Step::Resume, Scope::Agent).await.unwrap();
+        let steered = client.steer(&AgentId::root(), SteerAction::Resume, Scope::Agent).await.unwrap();
         assert_eq!(steered.agents, [AgentId::root()]);
     }
 

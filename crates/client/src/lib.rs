@@ -20,7 +20,7 @@ mod content;
 mod follow;
 mod relay;
 
-pub use client::{Client, IdempotencyKey, Letter, Media, Scope, Side, Step};
+pub use client::{Client, IdempotencyKey, Media, NewMessage, Scope, Side, SteerAction};
 pub use content::Progress;
 pub use error::Error;
 pub use follow::{Follow, Followed};

@@ -20,7 +20,7 @@ mod signals;
 
 use clap::Parser;
 use failure::Failure;
-use polity_client::Step;
+use polity_client::SteerAction;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
@@ -64,9 +64,9 @@ fn main() -> ExitCode {
             cli::Command::Usage(arguments) => remote::usage::run(arguments).await,
             cli::Command::Events(arguments) => remote::events::run(arguments).await,
             cli::Command::View(arguments) => remote::view::run(arguments).await,
-            cli::Command::Stop(arguments) => remote::steer::run(arguments, Step::Stop).await,
-            cli::Command::Pause(arguments) => remote::steer::run(arguments, Step::Pause).await,
-            cli::Command::Resume(arguments) => remote::steer::run(arguments, Step::Resume).await,
+            cli::Command::Stop(arguments) => remote::steer::run(arguments, SteerAction::Stop).await,
+            cli::Command::Pause(arguments) => remote::steer::run(arguments, SteerAction::Pause).await,
+            cli::Command::Resume(arguments) => remote::steer::run(arguments, SteerAction::Resume).await,
             cli::Command::Config(command) => config::run(command).await,
             cli::Command::Db(command) => db::run(command).await,
             cli::Command::Gc(arguments) => gc::run(arguments).await,

@@ -42,7 +42,7 @@ impl History {
     }
 
     /// Returns the part of the history that a model is still shown.
-    pub fn told(&self) -> Told<'_> {
+    pub fn told(&self) -> VisibleHistory<'_> {
         let (summary, start) = cut(&self.records);
         let open = |record: &Record| match record {
             Record::Heard { message } if self.open.contains(message.as_str()) => {
@@ -62,13 +62,13 @@ impl History {
         };
         let before = self.records[..start].iter().map(|(_, record)| record);
         let pinned = before.filter(|record| open(record).is_some_and(&mut fits)).collect();
-        Told { summary, pinned, records: &self.records[start..] }
+        VisibleHistory { summary, pinned, records: &self.records[start..] }
     }
 }
 
 /// What a model is shown of a conversation, in this order.
 #[derive(Debug)]
-pub struct Told<'h> {
+pub struct VisibleHistory<'h> {
     /// The newest summary.
     pub summary: Option<&'h str>,
     /// The messages before the cut that are not answered yet.
@@ -77,7 +77,7 @@ pub struct Told<'h> {
     pub records: &'h [(i64, Record)],
 }
 
-impl<'h> Told<'h> {
+impl<'h> VisibleHistory<'h> {
     /// Returns the records that a model is shown, the pinned ones first.
     pub fn all(&self) -> impl Iterator<Item = &'h Record> {
         self.pinned.clone().into_iter().chain(self.records.iter().map(|(_, record)| record))
@@ -144,7 +144,7 @@ const ENTRY_CHARS: usize = 4_000;
 /// Writes the newest summary and the first `drop` records as text to sum up, one entry per line. Shortens every entry
 /// until the text is estimated at no more than `tokens`. If that is not enough, the text loses its oldest lines.
 pub fn transcript(
-    told: &Told<'_>,
+    told: &VisibleHistory<'_>,
     drop: usize,
     messages: &HashMap<String, Message>,
     texts: &Texts,

@@ -11,9 +11,9 @@ pub use system::{SystemFacts, system_message};
 
 use crate::history::{History, turn_failed};
 use bytes::Bytes;
-use content::Content;
+use content::ArtifactRenderer;
 use polity_llm::{Data, Message as Wire, Part, ToolCall};
-use polity_routing::{Content as Routable, FileTypes, Reason, Route, route};
+use polity_routing::{FileTypes, Reason, Routable, Route, route};
 use polity_society::contact::KnownParty;
 use polity_society::content::{Artifact, Capabilities, Kind};
 use polity_society::id::{AgentId, ArtifactId, CallId, ServiceId};
@@ -179,7 +179,7 @@ pub fn render(history: &History, fetched: &HashMap<ArtifactId, Fetched>, sight: 
     let told = history.told();
     let records: Vec<&Record> = told.all().collect();
     let old = too_old(&records, history, fetched, sight);
-    let mut content = Content::new(sight, fetched, old);
+    let mut content = ArtifactRenderer::new(sight, fetched, old);
     let mut messages = Vec::with_capacity(records.len() + 1);
     if let Some(summary) = told.summary {
         let text = sight.texts.fill(TextKey::SystemSummary, &[("summary", &defuse(summary, sight.texts))]);
@@ -232,7 +232,12 @@ fn status(used: u64, window: u64, texts: &Texts) -> String {
     format!("{}\n{}", texts.fill(TextKey::ContextStatus, &values), texts.get(advice))
 }
 
-fn heard(message: &Message, history: &History, position: usize, content: &mut Content<'_>) -> Vec<Part> {
+fn heard(
+    message: &Message,
+    history: &History,
+    position: usize,
+    content: &mut ArtifactRenderer<'_>,
+) -> Vec<Part> {
     let presentation = present(message, &history.asked, content.texts());
     let mut parts = vec![Part::Text(presentation.opening)];
     if let Body::Payload(payload) = &message.body {
@@ -279,7 +284,7 @@ fn replied_message(replied: &Replied, service: &ServiceId) -> Option<Wire> {
     })
 }
 
-fn finished(call: &CallId, result: &ToolResult, position: usize, content: &mut Content<'_>) -> Wire {
+fn finished(call: &CallId, result: &ToolResult, position: usize, content: &mut ArtifactRenderer<'_>) -> Wire {
     let (text, media) = match result {
         ToolResult::Json(value) => (json_line(value), Vec::new()),
         ToolResult::Artifact { artifact, offset, limit, ignored } => {

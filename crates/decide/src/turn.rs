@@ -93,7 +93,7 @@ pub struct Turn {
     reminded: Reminded,
     misfit: Misfit,
     /// Whether the model was told that an answer does not fit the schema of its request.
-    misfit_told: Told,
+    misfit_told: WasTold,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,12 +123,12 @@ struct Repetition {
     /// A hash of the call and its result.
     digest: u64,
     times: u32,
-    told: Told,
+    told: WasTold,
 }
 
 /// Whether a model was told something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Told {
+enum WasTold {
     #[default]
     No,
     Yes,
@@ -166,11 +166,11 @@ impl Repetition {
         if self.times > 0 && self.digest == digest {
             return Self { times: self.times + 1, ..self.clone() };
         }
-        Self { tool: call.name.clone(), digest, times: 1, told: Told::No }
+        Self { tool: call.name.clone(), digest, times: 1, told: WasTold::No }
     }
 
     fn is_to_be_told(&self) -> bool {
-        self.times >= REPEATED && self.told == Told::No
+        self.times >= REPEATED && self.told == WasTold::No
     }
 }
 
@@ -195,7 +195,7 @@ impl Turn {
             summing_up: SummingUp::NotYet,
             reminded: Reminded::No,
             misfit: Misfit::Refused,
-            misfit_told: Told::No,
+            misfit_told: WasTold::No,
         }
     }
 
@@ -312,13 +312,13 @@ impl Turn {
     fn take_notice(&mut self, notice: &Notice) {
         match notice {
             Notice::SumUp { .. } => self.summing_up = SummingUp::Asked,
-            Notice::Repetition { .. } => self.repetition.told = Told::Yes,
+            Notice::Repetition { .. } => self.repetition.told = WasTold::Yes,
             Notice::UnwrittenChildren { .. } => {
                 self.reminded = Reminded::Once;
                 self.ask_again();
             }
             Notice::ResultDoesNotFit { .. } => {
-                self.misfit_told = Told::Yes;
+                self.misfit_told = WasTold::Yes;
                 self.ask_again();
             }
             _ => {}
@@ -335,7 +335,7 @@ impl Turn {
 
     fn take_reply(&mut self, replied: &Replied) {
         self.unseen = 0;
-        if self.misfit_told == Told::Yes {
+        if self.misfit_told == WasTold::Yes {
             // The model was told before it wrote this, so another answer that does not fit is sent and marked.
             self.misfit = Misfit::Marked;
         }
@@ -369,8 +369,8 @@ impl Turn {
 
     fn take_result(&mut self, call: &CallId, result: &ToolResult) {
         if result.refuses_with(MISFIT_CODE) {
-            self.misfit_told = Told::Yes;
-        } else if self.misfit_told == Told::Yes && result.has_sent() {
+            self.misfit_told = WasTold::Yes;
+        } else if self.misfit_told == WasTold::Yes && result.has_sent() {
             // The model has sent another message instead, so that message is the answer.
             self.before_reminder = None;
         }

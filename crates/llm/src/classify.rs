@@ -278,13 +278,13 @@ fn status_of_codes(text: &str) -> u16 {
 
 /// The contents of an error object: its message for people, its codes for programs, and an HTTP status if it has one.
 #[derive(Default)]
-struct Said {
+struct ErrorContents {
     message: Option<String>,
     codes: String,
     status: Option<u16>,
 }
 
-fn said_by(value: &Value) -> Said {
+fn said_by(value: &Value) -> ErrorContents {
     // Some servers wrap the error in an array.
     let value = value.as_array().and_then(|errors| errors.first()).unwrap_or(value);
     let error = match value.get("error") {
@@ -295,7 +295,7 @@ fn said_by(value: &Value) -> Said {
         |value: &Value| value.as_str().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
     let field = |name| error.get(name).and_then(text).or_else(|| value.get(name).and_then(text));
     let message = text(error).or_else(|| field("message")).or_else(|| detail(value));
-    let mut said = Said { message, ..Said::default() };
+    let mut said = ErrorContents { message, ..ErrorContents::default() };
     for name in ["code", "type", "status"] {
         let Some(code) = error.get(name) else { continue };
         if let Some(word) = code.as_str() {

@@ -140,7 +140,7 @@ struct State {
 }
 
 /// What a caller at the gate does next.
-enum Step {
+enum NextMove {
     Enter(Option<Probe>),
     Leave(Shut),
     /// Wait for a change, but at most until this time.
@@ -179,7 +179,7 @@ impl Gate {
         // A caller watches for changes while it queues, so that it leaves at once if it can ask another service.
         let mut place = Box::pin(self.shared.places.clone().acquire_owned());
         let mut pass = loop {
-            if let Step::Leave(shut) = self.shared.state().step(patience, failed_before) {
+            if let NextMove::Leave(shut) = self.shared.state().step(patience, failed_before) {
                 return Err(shut);
             }
             tokio::select! {
@@ -200,16 +200,16 @@ impl Gate {
                 (state.enter(patience, failed_before), state.generation)
             };
             match step {
-                Step::Enter(probe) => {
+                NextMove::Enter(probe) => {
                     (pass.probe, pass.generation) = (probe, generation);
                     pass.inside = Some(Counted::new(&self.shared, Stands::Inside));
                     return Ok(pass);
                 }
-                Step::Leave(shut) => return Err(shut),
-                Step::Wait(None) => {
+                NextMove::Leave(shut) => return Err(shut),
+                NextMove::Wait(None) => {
                     let _ = changes.changed().await;
                 }
-                Step::Wait(Some(until)) => {
+                NextMove::Wait(Some(until)) => {
                     // Whichever comes first, the next round decides.
                     let _ = tokio::time::timeout_at(until, changes.changed()).await;
                 }
@@ -358,42 +358,44 @@ impl State {
     }
 
     /// Decides what a caller that already has a place does next.
-    fn enter(&mut self, patience: Patience, failed_before: u64) -> Step {
+    fn enter(&mut self, patience: Patience, failed_before: u64) -> NextMove {
         let step = self.step(patience, failed_before);
         match step {
             // If a probe is due, this caller becomes the probe.
-            Step::Enter(_) => Step::Enter(self.circuit.probe(Instant::now())),
-            Step::Leave(_) | Step::Wait(_) => step,
+            NextMove::Enter(_) => NextMove::Enter(self.circuit.probe(Instant::now())),
+            NextMove::Leave(_) | NextMove::Wait(_) => step,
         }
     }
 
     /// Decides what a caller does next. `failed_before` is how many probes had failed when the caller came.
-    fn step(&self, patience: Patience, failed_before: u64) -> Step {
+    fn step(&self, patience: Patience, failed_before: u64) -> NextMove {
         let now = Instant::now();
         let paused_until = self.closed_until.filter(|until| *until > now);
         if let Some(left) =
             paused_until.map(|until| until - now).filter(|left| *left > patience.longest_pause)
         {
-            return Step::Leave(Shut::Paused { left });
+            return NextMove::Leave(Shut::Paused { left });
         }
         let leaves = patience.while_open == WhileOpen::Leave;
         let (opens_at, last) = match self.circuit.look(now) {
-            Found::Closed => return paused_until.map_or(Step::Enter(None), |until| Step::Wait(Some(until))),
+            Found::Closed => {
+                return paused_until.map_or(NextMove::Enter(None), |until| NextMove::Wait(Some(until)));
+            }
             Found::Open { failures, last, .. } | Found::Probing { failures, last } if leaves => {
-                return Step::Leave(Shut::Open { failures, last });
+                return NextMove::Leave(Shut::Open { failures, last });
             }
             Found::Open { until, last, .. } => (Some(until), last),
             Found::Due { last } => (Some(now), last),
             Found::Probing { last, .. } => (None, last),
         };
         if self.failed_probes > failed_before {
-            return Step::Leave(Shut::StillDown { last });
+            return NextMove::Leave(Shut::StillDown { last });
         }
         match (opens_at, paused_until) {
-            (None, _) => Step::Wait(None),
-            (Some(opens), Some(until)) => Step::Wait(Some(opens.max(until))),
-            (Some(opens), None) if opens > now => Step::Wait(Some(opens)),
-            (Some(_), None) => Step::Enter(None),
+            (None, _) => NextMove::Wait(None),
+            (Some(opens), Some(until)) => NextMove::Wait(Some(opens.max(until))),
+            (Some(opens), None) if opens > now => NextMove::Wait(Some(opens)),
+            (Some(_), None) => NextMove::Enter(None),
         }
     }
 }

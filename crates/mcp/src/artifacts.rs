@@ -3,7 +3,7 @@
 use crate::tools::{Refusal, line};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use polity_runtime::{Content as Stored, Society};
+use polity_runtime::{ArtifactContent as Stored, Society};
 use polity_society::content::Kind;
 use polity_society::id::ArtifactId;
 use polity_view::ArtifactView;
@@ -60,7 +60,7 @@ pub(crate) struct Page {
 
 /// The content of an artifact as a resource.
 #[derive(Debug)]
-pub(crate) enum Content {
+pub(crate) enum ReadArtifact {
     /// The text of an artifact of the kind `text`.
     Text(String),
     /// Any other bytes, in base64.
@@ -108,12 +108,15 @@ pub(crate) async fn page(
 }
 
 /// Reads the whole content of an artifact.
-pub(crate) async fn whole(society: &Society, id: &ArtifactId) -> Result<(ArtifactView, Content), Refusal> {
+pub(crate) async fn whole(
+    society: &Society,
+    id: &ArtifactId,
+) -> Result<(ArtifactView, ReadArtifact), Refusal> {
     let (artifact, bytes) = read(society, id).await?;
     let content = match (artifact.kind, String::from_utf8(bytes)) {
-        (Kind::Text, Ok(text)) => Content::Text(text),
-        (_, Ok(text)) => Content::Bytes(STANDARD.encode(text)),
-        (_, Err(error)) => Content::Bytes(STANDARD.encode(error.into_bytes())),
+        (Kind::Text, Ok(text)) => ReadArtifact::Text(text),
+        (_, Ok(text)) => ReadArtifact::Bytes(STANDARD.encode(text)),
+        (_, Err(error)) => ReadArtifact::Bytes(STANDARD.encode(error.into_bytes())),
     };
     Ok((artifact, content))
 }

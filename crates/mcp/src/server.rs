@@ -1,7 +1,7 @@
 //! The protocol: offers tools and artifacts through the official SDK. No other file uses the SDK.
 
-use crate::artifacts::{self, Block, Content};
-use crate::tools::{Effect, Outcome, Refusal, Schema, Tool};
+use crate::artifacts::{self, Block, ReadArtifact};
+use crate::tools::{Effect, Refusal, Schema, Tool, ToolOutput};
 use axum::Router;
 use polity_runtime::Society;
 use polity_view::{ArtifactFilter, ArtifactView};
@@ -190,8 +190,8 @@ impl ServerHandler for Server {
             .await
             .map_err(|refusal| if refusal.code == "not_found" { unknown() } else { failed(refusal) })?;
         let contents = match content {
-            Content::Text(text) => ResourceContents::text(text, request.uri.as_str()),
-            Content::Bytes(base64) => ResourceContents::blob(base64, request.uri.as_str()),
+            ReadArtifact::Text(text) => ResourceContents::text(text, request.uri.as_str()),
+            ReadArtifact::Bytes(base64) => ResourceContents::blob(base64, request.uri.as_str()),
         };
         Ok(ReadResourceResult::new(vec![contents.with_mime_type(artifact.mime_type)]).into())
     }
@@ -211,8 +211,8 @@ fn described(tool: Tool) -> ToolDescription {
         .with_annotations(annotations)
 }
 
-fn completed(outcome: Outcome) -> CallToolResult {
-    let Outcome { data, blocks } = outcome;
+fn completed(outcome: ToolOutput) -> CallToolResult {
+    let ToolOutput { data, blocks } = outcome;
     let mut result = CallToolResult::structured(data);
     if !blocks.is_empty() {
         result.content = blocks.into_iter().map(shown).collect();

@@ -12,7 +12,7 @@ use arguments::{
     AnswerQuestion, FollowTask, GetAgent, GiveTask, ListAgents, ListArtifacts, ListTasks, ReadArtifact,
     SendMessage, Steer, Stop,
 };
-use polity_runtime::{Post, Society, SteerError, WriteError};
+use polity_runtime::{Society, SteerError, UserMessage, WriteError};
 use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
 use polity_society::message::Expects;
 use polity_view::{
@@ -59,7 +59,7 @@ pub(crate) enum Effect {
 
 /// The result of a tool.
 #[derive(Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct ToolOutput {
     /// The result as JSON, which matches the tool's output schema.
     pub(crate) data: Value,
     /// The result for display; if empty, the client gets `data` as text.
@@ -206,20 +206,20 @@ impl Tool {
         society: &Society,
         arguments: Map<String, Value>,
         progress: &mpsc::Sender<String>,
-    ) -> Result<Outcome, Refusal> {
+    ) -> Result<ToolOutput, Refusal> {
         match self {
             Self::GiveTask => {
                 let GiveTask { prompt, attachments, key } = read(arguments)?;
                 let to = AgentId::root().to_string();
                 let attachments = attached(attachments)?;
-                let post = Post { attachments, key: own(key), ..Post::text(to, prompt) };
+                let post = UserMessage { attachments, key: own(key), ..UserMessage::text(to, prompt) };
                 data(society.write(post).await?)
             }
             Self::FollowTask => follow::follow(society, read(arguments)?, progress).await,
             Self::SendMessage => {
                 let SendMessage { to, text, task, attachments, key } = read(arguments)?;
                 let attachments = attached(attachments)?;
-                let post = Post { attachments, task, key: own(key), ..Post::text(to, text) };
+                let post = UserMessage { attachments, task, key: own(key), ..UserMessage::text(to, text) };
                 data(society.write(post).await?)
             }
             Self::AnswerQuestion => {
@@ -255,7 +255,7 @@ impl Tool {
                     return Err(Refusal::unknown(&format!("`{reference}` is not an artifact reference")));
                 };
                 let (page, block) = artifacts::page(society, &id, offset.unwrap_or(0), limit).await?;
-                Ok(Outcome { blocks: vec![block], ..data(page)? })
+                Ok(ToolOutput { blocks: vec![block], ..data(page)? })
             }
             Self::Stop => {
                 let Stop { agent, scope, task } = read(arguments)?;
@@ -289,13 +289,13 @@ fn read<T: DeserializeOwned>(arguments: Map<String, Value>) -> Result<T, Refusal
     })
 }
 
-fn data<T: Serialize>(result: T) -> Result<Outcome, Refusal> {
+fn data<T: Serialize>(result: T) -> Result<ToolOutput, Refusal> {
     let data = serde_json::to_value(result).map_err(|error| Refusal {
         code: "internal_error".to_owned(),
         message: error.to_string(),
         details: None,
     })?;
-    Ok(Outcome { data, blocks: Vec::new() })
+    Ok(ToolOutput { data, blocks: Vec::new() })
 }
 
 /// Prefixes the client's key, so that it cannot collide with keys from other interfaces. An empty key counts as no key,
@@ -314,7 +314,7 @@ async fn answer(
     question: MessageId,
     text: String,
     attachments: Vec<polity_runtime::Attachment>,
-) -> Result<Outcome, Refusal> {
+) -> Result<ToolOutput, Refusal> {
     let unknown =
         || Refusal::unknown(&format!("`{question}` is not a question that waits for the user's answer"));
     let found = society.message(&question).await?;
@@ -331,7 +331,11 @@ async fn answer(
     let key = Some(format!("mcp answer {question} {}", blake3::hash(text.as_bytes()).to_hex()));
     let payload = json!({"text": text, "request_id": question});
     let task = Some(asked.task);
-    data(society.write(Post { payload, attachments, task, key, ..Post::text(asked.from, "") }).await?)
+    data(
+        society
+            .write(UserMessage { payload, attachments, task, key, ..UserMessage::text(asked.from, "") })
+            .await?,
+    )
 }
 
 impl Refusal {

@@ -54,13 +54,13 @@ impl Speaker {
 
 /// A message of the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct ChatMessage {
     pub(crate) speaker: Speaker,
     pub(crate) text: String,
     pub(crate) attached: Vec<Attached>,
 }
 
-impl Said {
+impl ChatMessage {
     /// Creates a message with a normalized text, which is the form that is compared and sent on.
     pub(crate) fn new(speaker: Speaker, text: &str, attached: Vec<Attached>) -> Self {
         Self { speaker, text: normal(text), attached }
@@ -78,7 +78,7 @@ pub(crate) struct Conversation {
     pub(crate) instructions: String,
     /// The fingerprint of the earlier conversation, if the client names its last response instead of sending it.
     pub(crate) previous: Option<String>,
-    said: Vec<Said>,
+    said: Vec<ChatMessage>,
     /// The part of `said` that holds the current question; never empty.
     asked: Range<usize>,
 }
@@ -100,17 +100,17 @@ impl Conversation {
         for (index, message) in messages.iter().enumerate() {
             match one(message, &format!("messages[{index}]"))? {
                 Read::Instructions(text) => instructions.push(text),
-                Read::Said(words) => said.push(words),
+                Read::Message(words) => said.push(words),
             }
         }
         Self::new(&instructions, said, "messages")
     }
 
     /// Creates a conversation from messages. `at` is the field of the body that holds them, for errors.
-    pub(crate) fn new(instructions: &[String], said: Vec<Said>, at: &str) -> Result<Self, Problem> {
+    pub(crate) fn new(instructions: &[String], said: Vec<ChatMessage>, at: &str) -> Result<Self, Problem> {
         let answered =
             said.iter().rposition(|said| said.speaker == Speaker::Assistant).map_or(0, |at| at + 1);
-        let is_asked = |said: &&Said| said.speaker == Speaker::User && !said.is_empty();
+        let is_asked = |said: &&ChatMessage| said.speaker == Speaker::User && !said.is_empty();
         let asked = if said[answered..].iter().any(|said| is_asked(&said)) {
             answered..said.len()
         } else {
@@ -126,13 +126,14 @@ impl Conversation {
     }
 
     /// Returns the messages of the current question, without tool results between them.
-    pub(crate) fn asked(&self) -> impl Iterator<Item = &Said> {
+    pub(crate) fn asked(&self) -> impl Iterator<Item = &ChatMessage> {
         self.said[self.asked.clone()].iter().filter(|said| said.speaker == Speaker::User)
     }
 
     /// Returns all messages that are not part of the current question.
-    pub(crate) fn before(&self) -> impl Iterator<Item = &Said> {
-        let is_asked = |(at, said): &(usize, &Said)| self.asked.contains(at) && said.speaker == Speaker::User;
+    pub(crate) fn before(&self) -> impl Iterator<Item = &ChatMessage> {
+        let is_asked =
+            |(at, said): &(usize, &ChatMessage)| self.asked.contains(at) && said.speaker == Speaker::User;
         self.said.iter().enumerate().filter(move |place| !is_asked(place)).map(|(_, said)| said)
     }
 
@@ -159,7 +160,7 @@ impl Conversation {
 
     /// Returns the fingerprint that the conversation will have after this answer.
     pub(crate) fn reply(&self, between: Between<'_>, answer: &str) -> String {
-        let answer = Said { speaker: Speaker::Assistant, text: normal(answer), attached: Vec::new() };
+        let answer = ChatMessage { speaker: Speaker::Assistant, text: normal(answer), attached: Vec::new() };
         self.fingerprint(between, self.said.iter().chain([&answer]))
     }
 
@@ -176,7 +177,7 @@ impl Conversation {
         if !self.instructions.is_empty() {
             fields.insert("instructions".to_owned(), json!(self.instructions));
         }
-        let said = |said: &Said| json!({"role": said.speaker.as_str(), "text": said.text});
+        let said = |said: &ChatMessage| json!({"role": said.speaker.as_str(), "text": said.text});
         let before: Vec<Value> = self.before().map(said).collect();
         if !before.is_empty() {
             fields.insert("conversation".to_owned(), before.into());
@@ -185,12 +186,12 @@ impl Conversation {
     }
 
     /// Returns all messages in order, for a model that is called without a society.
-    pub(crate) fn said(&self) -> &[Said] {
+    pub(crate) fn said(&self) -> &[ChatMessage] {
         &self.said
     }
 
     /// Hashes messages. A length precedes each field, so that different conversations never produce the same input.
-    fn fingerprint<'a>(&self, between: Between<'_>, said: impl Iterator<Item = &'a Said>) -> String {
+    fn fingerprint<'a>(&self, between: Between<'_>, said: impl Iterator<Item = &'a ChatMessage>) -> String {
         let mut hasher = blake3::Hasher::new();
         let mut field = |bytes: &[u8]| {
             hasher.update(&(bytes.len() as u64).to_le_bytes());
@@ -219,7 +220,7 @@ enum Read {
     /// Instructions for the model.
     Instructions(String),
     /// A message of the conversation.
-    Said(Said),
+    Message(ChatMessage),
 }
 
 fn one(message: &Value, at: &str) -> Result<Read, Problem> {
@@ -245,7 +246,7 @@ fn one(message: &Value, at: &str) -> Result<Read, Problem> {
     for call in calls {
         text = if text.is_empty() { call } else { format!("{text}\n{call}") };
     }
-    Ok(Read::Said(Said::new(speaker, &text, attached)))
+    Ok(Read::Message(ChatMessage::new(speaker, &text, attached)))
 }
 
 /// Renders a tool call as text.

@@ -5,7 +5,7 @@ use crate::conversation::{Between, Conversation};
 use crate::part::Attached;
 use crate::problem::Problem;
 use axum::http::StatusCode;
-use polity_runtime::{Attachment, NewArtifact, Post, Society, WriteError};
+use polity_runtime::{Attachment, NewArtifact, Society, UserMessage, WriteError};
 use polity_society::id::{AgentId, MessageId, TaskId};
 use polity_society::message::{Expects, RESULT_SCHEMA};
 use polity_store::exchanges::{Exchange, NewExchange, State as ExchangeState};
@@ -228,7 +228,7 @@ async fn send(
     }
     let earlier = conversation.before().filter(|_| begins);
     let attached = earlier.chain(conversation.asked()).flat_map(|said| &said.attached);
-    let post = Post {
+    let post = UserMessage {
         to: receiver.to_string(),
         payload: Value::Object(payload),
         attachments: attached.filter_map(attachment).collect(),

@@ -29,7 +29,7 @@ pub(crate) struct Usage {
 #[derive(Debug)]
 pub(crate) enum Update {
     /// Progress before the answer.
-    Progress(Told),
+    Progress(Progress),
     /// The answer, which ends the waiting.
     Answer(Box<MessageView>),
     /// There will be no answer, which ends the waiting too.
@@ -38,14 +38,14 @@ pub(crate) enum Update {
 
 /// Progress that a client can show before the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum Progress {
     /// A line about an event.
     Happened(String),
     /// An interim message to the person, and its text.
     Said(MessageId, String),
 }
 
-impl Told {
+impl Progress {
     /// Returns the text to show.
     pub(crate) fn text(&self) -> &str {
         match self {
@@ -62,7 +62,7 @@ pub(crate) struct Follower<'a> {
     filter: EventFilter,
     /// The number of the last event that was read.
     seen: i64,
-    told: VecDeque<Told>,
+    told: VecDeque<Progress>,
     usage: Usage,
     /// The message that is the answer, once it is known.
     answer: Option<MessageId>,
@@ -151,9 +151,9 @@ impl<'a> Follower<'a> {
             }
             // An interim message to the person.
             Event::MessageAccepted { message, to, text, finality: Finality::Interim, .. } if to.is_user() => {
-                self.told.push_back(Told::Said(message.clone(), text.clone()));
+                self.told.push_back(Progress::Said(message.clone(), text.clone()));
             }
-            event => self.told.extend(event.line().map(Told::Happened)),
+            event => self.told.extend(event.line().map(Progress::Happened)),
         }
     }
 

@@ -6,7 +6,7 @@ use crate::answer::{self, Answer, Form};
 use crate::chat;
 use crate::conversation::{Between, Conversation, Speaker};
 use crate::exchange::{self, Attempt, Hints, Sent};
-use crate::follow::{Follower, Told, Update, Usage};
+use crate::follow::{Follower, Progress, Update, Usage};
 use crate::models::Model;
 use crate::problem::Problem;
 use crate::question::{Delivery, Question, UsageChunk, unsupported};
@@ -20,7 +20,7 @@ use axum::response::{IntoResponse, Response};
 use polity_runtime::{By, DirectAnswer, DirectError, Line, Society};
 use polity_society::id::{AgentId, MessageId};
 use polity_society::message::RESULT_SCHEMA;
-use polity_store::exchanges::Given;
+use polity_store::exchanges::GivenAnswer;
 use polity_view::MessageView;
 use serde_json::Value;
 use std::convert::Infallible;
@@ -422,7 +422,7 @@ async fn tell(
             Update::Progress(told) => {
                 let reached = say(pieces, writer.reasoning(&format!("{}\n", told.text()))).await;
                 // A message that the client did not get remains unseen, so the person is told later.
-                if let (Told::Said(message, _), Reached::Yes) = (told, reached) {
+                if let (Progress::Said(message, _), Reached::Yes) = (told, reached) {
                     society.mark_shown(message).await.map_err(|error| Problem::of_store(&error))?;
                 }
             }
@@ -457,7 +457,7 @@ async fn give(
     let Ok(answer) = answer else { return fail(society, sent).await };
     let of_store = |error: polity_store::Error| Problem::of_store(&error);
     let reply = asked.conversation.reply(asked.between(), answer.text());
-    let given = Given { answer: message.id.clone(), reply };
+    let given = GivenAnswer { answer: message.id.clone(), reply };
     society.exchanges().answered(sent.key.clone(), given).await.map_err(of_store)?;
     society.mark_shown(message.id.clone()).await.map_err(of_store)
 }

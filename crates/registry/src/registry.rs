@@ -38,7 +38,7 @@ pub struct Registry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// Whether the change took effect.
-    pub outcome: Outcome,
+    pub outcome: ReloadOutcome,
     /// The revision in force after the change.
     pub revision: u64,
     /// The differences from the previous revision. Empty unless the outcome is `Taken`, and never empty then.
@@ -49,7 +49,7 @@ pub struct Report {
 
 /// Whether a change of the files took effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ReloadOutcome {
     /// The configuration in force changed. If a part of the change is invalid, the problems name that part.
     Taken,
     /// The configuration in force did not change, because the change is invalid: the last good one stays in force.
@@ -274,9 +274,9 @@ impl Registry {
         if !same || snapshot.problems != before.problems {
             let differences = differences(&before, &snapshot);
             let outcome = match (differences.is_empty(), refused) {
-                (false, _) => Outcome::Taken,
-                (true, true) => Outcome::Kept,
-                (true, false) => Outcome::Unchanged,
+                (false, _) => ReloadOutcome::Taken,
+                (true, true) => ReloadOutcome::Kept,
+                (true, false) => ReloadOutcome::Unchanged,
             };
             let problems = snapshot.problems.clone();
             // An error only means that nobody is listening.

@@ -6,7 +6,7 @@ use crate::play::{
     Call, Move, Tool, assign, attachment_line, failure, list_of, marked_part, notices, references,
     said_by_agent,
 };
-use crate::reading::{Called, Outcome, Scene};
+use crate::reading::{CallOutcome, Called, Scene};
 use crate::words::Words;
 use polity_society::id::{AgentId, ArtifactId};
 use serde_json::{Value, json};
@@ -99,7 +99,7 @@ impl<'s, 'a> Work<'s, 'a> {
     fn helper(&self) -> Result<Helper, Move> {
         let asked = self.sent("collaboration_request");
         if let Some((since, called)) = asked
-            && let (Outcome::Done(_), Some(id)) = (called.outcome(), called.argument(&["to"]))
+            && let (CallOutcome::Done(_), Some(id)) = (called.outcome(), called.argument(&["to"]))
         {
             return Ok(Helper { id: AgentId::new(id), since });
         }
@@ -160,7 +160,7 @@ impl<'s, 'a> Work<'s, 'a> {
         let answered = self.scene.heard_from(parent, since).next().is_some();
         let notified =
             || self.scene.heard().any(|(at, inbound)| at > since && inbound.sender == Sender::System);
-        if matches!(request.outcome(), Outcome::Done(_)) && !answered && !notified() {
+        if matches!(request.outcome(), CallOutcome::Done(_)) && !answered && !notified() {
             let values = [("id", parent.as_str()), ("capabilities", &capabilities)];
             return Err(self.say(self.words.say(&self.words.lead.awaiting_introduction, &values)));
         }
@@ -171,8 +171,8 @@ impl<'s, 'a> Work<'s, 'a> {
     fn found(&self) -> Option<AgentId> {
         let mut lists =
             self.scene.calls(Tool::FindCapableAgents.name()).map(|(_, called)| match called.outcome() {
-                Outcome::Done(result) => result.get("agents").map(ids_in).unwrap_or_default(),
-                Outcome::Refused { .. } | Outcome::Missing => Vec::new(),
+                CallOutcome::Done(result) => result.get("agents").map(ids_in).unwrap_or_default(),
+                CallOutcome::Refused { .. } | CallOutcome::Missing => Vec::new(),
             });
         let first = lists.next()?;
         let others: Vec<Vec<AgentId>> = lists.collect();

@@ -1,7 +1,7 @@
 //! The play: the part that an agent has in it, and what the agent does next.
 
 use crate::inbound::{Attachment, Form, Inbound, Sender};
-use crate::reading::{Called, Outcome, Scene, Step};
+use crate::reading::{CallOutcome, Called, PastEvent, Scene};
 use crate::words::Words;
 use crate::{facts, lead, reader, root};
 use polity_society::id::{AgentId, ArtifactId};
@@ -125,9 +125,9 @@ pub(crate) fn assign(role_id: &str, brief: &Value, text: &str, artifacts: &[Arti
 pub(crate) fn failure(called: &Called<'_>, words: &Words) -> Option<String> {
     let no_result = words.common.no_result.fill(&[]);
     let (error, message) = match called.outcome() {
-        Outcome::Done(_) => return None,
-        Outcome::Refused { error, message } => (error, message),
-        Outcome::Missing => (no_result.as_str(), ""),
+        CallOutcome::Done(_) => return None,
+        CallOutcome::Refused { error, message } => (error, message),
+        CallOutcome::Missing => (no_result.as_str(), ""),
     };
     let values = [("tool", called.tool), ("error", error), ("message", message)];
     Some(words.say(&words.common.failed, &values).trim_end().to_owned())
@@ -136,11 +136,11 @@ pub(crate) fn failure(called: &Called<'_>, words: &Words) -> Option<String> {
 /// Returns the notices of the system since the agent last ended a turn.
 pub(crate) fn notices(scene: &Scene<'_>) -> Vec<String> {
     let words = scene.language.words();
-    let notice = |step: &Step<'_>| match step {
-        Step::Heard(inbound) if inbound.sender == Sender::System => {
+    let notice = |step: &PastEvent<'_>| match step {
+        PastEvent::Heard(inbound) if inbound.sender == Sender::System => {
             Some(words.say(&words.common.system_said, &[("text", &inbound.words().join("\n"))]))
         }
-        Step::Heard(_) | Step::Called(_) | Step::Said => None,
+        PastEvent::Heard(_) | PastEvent::Called(_) | PastEvent::Said => None,
     };
     scene.unsaid().iter().filter_map(notice).collect()
 }

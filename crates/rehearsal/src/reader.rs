@@ -3,7 +3,7 @@
 use crate::facts;
 use crate::inbound::{Inbound, Sender};
 use crate::play::{attachment_line, notices};
-use crate::reading::{Scene, Step};
+use crate::reading::{PastEvent, Scene};
 
 /// Returns the reader's closing text: facts about the messages since its last closing text or, if there are none, about
 /// all messages that it ever got.
@@ -13,8 +13,8 @@ pub(crate) fn closing(scene: &Scene<'_>) -> String {
         .unsaid()
         .iter()
         .filter_map(|step| match step {
-            Step::Heard(inbound) if inbound.sender != Sender::System => Some(inbound),
-            Step::Heard(_) | Step::Called(_) | Step::Said => None,
+            PastEvent::Heard(inbound) if inbound.sender != Sender::System => Some(inbound),
+            PastEvent::Heard(_) | PastEvent::Called(_) | PastEvent::Said => None,
         })
         .collect();
     let all = || {

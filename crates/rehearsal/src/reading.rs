@@ -20,7 +20,7 @@ pub(crate) struct Scene<'a> {
     /// The contacts to which it can write.
     pub(crate) contacts: Vec<Contact<'a>>,
     /// What happened so far, in order.
-    pub(crate) steps: Vec<Step<'a>>,
+    pub(crate) steps: Vec<PastEvent<'a>>,
 }
 
 /// A contact, from a line of the list of contacts.
@@ -41,7 +41,7 @@ impl Contact<'_> {
 
 /// One thing that happened.
 #[derive(Debug)]
-pub(crate) enum Step<'a> {
+pub(crate) enum PastEvent<'a> {
     /// A message came from outside.
     Heard(Inbound<'a>),
     /// The agent called a tool.
@@ -61,7 +61,7 @@ pub(crate) struct Called<'a> {
 
 /// The outcome of a call.
 #[derive(Debug)]
-pub(crate) enum Outcome<'a> {
+pub(crate) enum CallOutcome<'a> {
     /// The call succeeded, with this result.
     Done(&'a Value),
     /// The society refused the call, with a code and advice.
@@ -72,9 +72,9 @@ pub(crate) enum Outcome<'a> {
 
 impl Called<'_> {
     /// Returns the outcome of the call.
-    pub(crate) fn outcome(&self) -> Outcome<'_> {
+    pub(crate) fn outcome(&self) -> CallOutcome<'_> {
         let Some(result) = &self.result else {
-            return Outcome::Missing;
+            return CallOutcome::Missing;
         };
         let nobody_reached = || result.get("messageIds").and_then(Value::as_array).is_none_or(Vec::is_empty);
         let refusal = match result.get("error") {
@@ -82,17 +82,17 @@ impl Called<'_> {
             None => result.pointer("/refused/0").filter(|_| nobody_reached()),
         };
         let Some(refusal) = refusal else {
-            return Outcome::Done(result);
+            return CallOutcome::Done(result);
         };
         let text = |key: &str| refusal.get(key).and_then(Value::as_str).unwrap_or_default();
-        Outcome::Refused { error: text("error"), message: text("message") }
+        CallOutcome::Refused { error: text("error"), message: text("message") }
     }
 
     /// Returns the text in a field of the result, if the call succeeded.
     pub(crate) fn gave(&self, field: &str) -> Option<&str> {
         match self.outcome() {
-            Outcome::Done(result) => result.get(field).and_then(Value::as_str),
-            Outcome::Refused { .. } | Outcome::Missing => None,
+            CallOutcome::Done(result) => result.get(field).and_then(Value::as_str),
+            CallOutcome::Refused { .. } | CallOutcome::Missing => None,
         }
     }
 
@@ -129,8 +129,8 @@ impl<'a> Scene<'a> {
     /// Returns the messages that the agent heard, each with its index in `steps`.
     pub(crate) fn heard(&self) -> impl Iterator<Item = (usize, &Inbound<'a>)> {
         self.steps.iter().enumerate().filter_map(|(at, step)| match step {
-            Step::Heard(inbound) => Some((at, inbound)),
-            Step::Called(_) | Step::Said => None,
+            PastEvent::Heard(inbound) => Some((at, inbound)),
+            PastEvent::Called(_) | PastEvent::Said => None,
         })
     }
 
@@ -144,15 +144,15 @@ impl<'a> Scene<'a> {
     /// Returns the calls of one tool, each with its index in `steps`.
     pub(crate) fn calls(&self, tool: &str) -> impl Iterator<Item = (usize, &Called<'a>)> {
         self.steps.iter().enumerate().filter_map(move |(at, step)| match step {
-            Step::Called(called) if called.tool == tool => Some((at, called)),
-            Step::Called(_) | Step::Heard(_) | Step::Said => None,
+            PastEvent::Called(called) if called.tool == tool => Some((at, called)),
+            PastEvent::Called(_) | PastEvent::Heard(_) | PastEvent::Said => None,
         })
     }
 
     /// Returns the steps since the agent last ended a turn.
-    pub(crate) fn unsaid(&self) -> &[Step<'a>] {
+    pub(crate) fn unsaid(&self) -> &[PastEvent<'a>] {
         let after_said =
-            self.steps.iter().rposition(|step| matches!(step, Step::Said)).map_or(0, |at| at + 1);
+            self.steps.iter().rposition(|step| matches!(step, PastEvent::Said)).map_or(0, |at| at + 1);
         self.steps.get(after_said..).unwrap_or_default()
     }
 }
@@ -182,30 +182,30 @@ fn read_contact<'a>(line: &'a str, texts: &Texts) -> Option<Contact<'a>> {
     }
 }
 
-fn read_steps<'a>(messages: &'a [Message], texts: &Texts) -> Vec<Step<'a>> {
+fn read_steps<'a>(messages: &'a [Message], texts: &Texts) -> Vec<PastEvent<'a>> {
     let mut steps = Vec::new();
     for message in messages {
         match message {
             Message::System(_) => {}
             Message::User(parts) => match (Inbound::with_header(parts, texts), steps.last_mut()) {
-                (Some(inbound), _) => steps.push(Step::Heard(inbound)),
-                (None, Some(Step::Heard(before))) => before.read_parts(parts, texts),
-                (None, _) => steps.push(Step::Heard(Inbound::without_header(parts, texts))),
+                (Some(inbound), _) => steps.push(PastEvent::Heard(inbound)),
+                (None, Some(PastEvent::Heard(before))) => before.read_parts(parts, texts),
+                (None, _) => steps.push(PastEvent::Heard(Inbound::without_header(parts, texts))),
             },
-            Message::Assistant { tool_calls, .. } if tool_calls.is_empty() => steps.push(Step::Said),
+            Message::Assistant { tool_calls, .. } if tool_calls.is_empty() => steps.push(PastEvent::Said),
             Message::Assistant { tool_calls, .. } => steps.extend(tool_calls.iter().map(|call| {
                 let arguments = match &call.arguments {
                     Arguments::Object(arguments) => Some(arguments),
                     Arguments::Malformed(_) => None,
                 };
-                Step::Called(Called { call_id: &call.id, tool: &call.name, arguments, result: None })
+                PastEvent::Called(Called { call_id: &call.id, tool: &call.name, arguments, result: None })
             })),
             Message::Tool { call_id, content, .. } => {
                 let open = steps.iter_mut().find_map(|step| match step {
-                    Step::Called(called) if called.result.is_none() && called.call_id == call_id => {
+                    PastEvent::Called(called) if called.result.is_none() && called.call_id == call_id => {
                         Some(called)
                     }
-                    Step::Called(_) | Step::Heard(_) | Step::Said => None,
+                    PastEvent::Called(_) | PastEvent::Heard(_) | PastEvent::Said => None,
                 });
                 if let Some(called) = open {
                     called.result = Some(

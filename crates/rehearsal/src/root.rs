@@ -3,7 +3,7 @@
 use crate::facts::shortened;
 use crate::inbound::{Inbound, Sender};
 use crate::play::{Call, Move, Tool, assign, failure, list_of, notices, quotation, said_by_agent};
-use crate::reading::{Contact, Outcome, Scene, Step};
+use crate::reading::{CallOutcome, Contact, PastEvent, Scene};
 use crate::sample::sample;
 use polity_society::id::AgentId;
 use serde_json::json;
@@ -158,8 +158,8 @@ fn closing(scene: &Scene<'_>) -> String {
     let answers: Vec<String> = unsaid
         .iter()
         .filter_map(|step| match step {
-            Step::Heard(inbound) if is_answer(inbound) => Some(said_by_agent(inbound, words)),
-            Step::Heard(_) | Step::Called(_) | Step::Said => None,
+            PastEvent::Heard(inbound) if is_answer(inbound) => Some(said_by_agent(inbound, words)),
+            PastEvent::Heard(_) | PastEvent::Called(_) | PastEvent::Said => None,
         })
         .collect();
     let mut said = notices(scene);
@@ -172,21 +172,21 @@ fn closing(scene: &Scene<'_>) -> String {
         said.extend(unsaid.iter().filter_map(|step| done(step, scene)));
     }
     said.extend(unsaid.iter().filter_map(|step| match step {
-        Step::Called(called) => failure(called, words),
-        Step::Heard(_) | Step::Said => None,
+        PastEvent::Called(called) => failure(called, words),
+        PastEvent::Heard(_) | PastEvent::Said => None,
     }));
     if said.is_empty() { words.say(&words.common.nothing_new, &[]) } else { said.join("\n") }
 }
 
 /// Describes in one line something that root did.
-fn done(step: &Step<'_>, scene: &Scene<'_>) -> Option<String> {
+fn done(step: &PastEvent<'_>, scene: &Scene<'_>) -> Option<String> {
     let words = scene.language.words();
     match step {
-        Step::Called(called) if called.tool == Tool::SpawnAgentWithTask.name() => {
+        PastEvent::Called(called) if called.tool == Tool::SpawnAgentWithTask.name() => {
             let role = called.gave("roleName").map_or_else(|| words.root.role_name.fill(&[]), str::to_owned);
             Some(words.say(&words.root.interim, &[("role", &role), ("id", called.gave("id")?)]))
         }
-        Step::Heard(inbound) => {
+        PastEvent::Heard(inbound) => {
             let wish = wish(inbound)?;
             let values = [("id", wish.requester.as_str()), ("capability", wish.capability)];
             match introduced(scene, &wish) {
@@ -196,7 +196,7 @@ fn done(step: &Step<'_>, scene: &Scene<'_>) -> Option<String> {
                 None => Some(words.say(&words.root.knew_nobody, &values)),
             }
         }
-        Step::Called(_) | Step::Said => None,
+        PastEvent::Called(_) | PastEvent::Said => None,
     }
 }
 
@@ -204,7 +204,7 @@ fn done(step: &Step<'_>, scene: &Scene<'_>) -> Option<String> {
 fn introduced<'s>(scene: &'s Scene<'_>, wish: &Wish<'_>) -> Option<&'s str> {
     scene.calls(Tool::SendMessage.name()).find_map(|(_, called)| {
         let to_requester = called.argument(&["to"]) == Some(wish.requester.as_str());
-        let arrived = matches!(called.outcome(), Outcome::Done(_));
+        let arrived = matches!(called.outcome(), CallOutcome::Done(_));
         called.argument(&["payload", "target_agent", "id"]).filter(|_| to_requester && arrived)
     })
 }

@@ -50,5 +50,5 @@ pub use result::{
     ContentType, FileContent, FilePart, ImageAddress, ImagePart, Material, Metadata, RouteResult, Routed,
     artifact_not_found, route_result, tool_message,
 };
-pub use route::{AudioFormat, Content, Reason, Route, route};
+pub use route::{AudioFormat, Reason, Routable, Route, route};
 pub use words::HumanSize;

@@ -6,14 +6,14 @@ use serde::Serialize;
 
 /// The content to decide about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Content<'a> {
+pub struct Routable<'a> {
     /// The kind, which determines the capability that the model needs.
     pub kind: Kind,
     /// The MIME type; its parameters and letter case do not matter.
     pub mime_type: &'a str,
 }
 
-impl<'a> Content<'a> {
+impl<'a> Routable<'a> {
     /// Returns the kind and the MIME type of an artifact.
     pub fn of(artifact: &'a Artifact) -> Self {
         Self { kind: artifact.kind, mime_type: &artifact.mime_type }
@@ -110,7 +110,7 @@ pub enum Reason {
 /// Every model gets text as text. Any other content needs a model with the capability of its kind. Content that is sent
 /// as a file also needs an endpoint that accepts its type.
 #[doc(alias = "routeContent")]
-pub fn route(content: &Content<'_>, capabilities: &Capabilities, file_types: &FileTypes) -> Route {
+pub fn route(content: &Routable<'_>, capabilities: &Capabilities, file_types: &FileTypes) -> Route {
     let needed = content.kind.needs();
     if content.kind != Kind::Text && !capabilities.has(&needed, Direction::Input) {
         return Route::Describe(Reason::MissingCapability(needed));
@@ -148,7 +148,7 @@ mod tests {
         assert!(bad.is_empty());
         let all = inputs(&["text", "vision", "audio", "video", "file"]);
         let check = |kind: Kind, mime_type: &str, expect: Route| {
-            assert_eq!(route(&Content { kind, mime_type }, &all, &only_pdf), expect, "{mime_type}");
+            assert_eq!(route(&Routable { kind, mime_type }, &all, &only_pdf), expect, "{mime_type}");
         };
         let not_taken = || Route::Describe(Reason::FileTypeNotTaken);
         check(Kind::Text, "text/plain", Route::Text);
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn an_output_capability_reads_nothing() {
         let painter = Capabilities { input: vec![Capability::TEXT], output: vec![Capability::VISION] };
-        let content = Content { kind: Kind::Image, mime_type: "image/png" };
+        let content = Routable { kind: Kind::Image, mime_type: "image/png" };
         let expect = Route::Describe(Reason::MissingCapability(Capability::VISION));
         assert_eq!(route(&content, &painter, &FileTypes::default()), expect);
     }

@@ -107,7 +107,7 @@ fn cell(kind: Kind, mime_type: &str, characters: usize, input: &[&str]) -> Strin
         input: input.iter().filter_map(|name| Capability::new(name)).collect(),
         output: vec![Capability::TEXT],
     };
-    let route = route(&Content::of(&artifact), &capabilities, &FileTypes::default());
+    let route = route(&Routable::of(&artifact), &capabilities, &FileTypes::default());
     let material = match route {
         Route::Text => Material::Text(cut_text(&text, 0, LIMIT)),
         Route::Image | Route::Audio(_) | Route::File | Route::Describe(_) => Material::Base64("5bel"),

@@ -38,7 +38,8 @@ pub use ask::{By, Bytes, DirectAnswer, DirectError, Line};
 pub use polity_artifacts::{BlobFile, NewArtifact};
 pub use polity_decide::result::check_schema;
 pub use society::{
-    Attachment, Content, Letter, MAX_KEY_BYTES, Parts, Post, Prompt, PromptError, Society, WriteError,
+    ArtifactContent, Attachment, MAX_KEY_BYTES, MessageToUser, Parts, Prompt, PromptError, Society,
+    UserMessage, WriteError,
 };
 pub use steer::{SteerError, Target};
 pub use tools::outside;

@@ -4,8 +4,8 @@ mod reading;
 mod services;
 mod writing;
 
-pub use reading::Content;
-pub use writing::{Attachment, MAX_KEY_BYTES, Post, WriteError};
+pub use reading::ArtifactContent;
+pub use writing::{Attachment, MAX_KEY_BYTES, UserMessage, WriteError};
 
 use crate::budget::Budgets;
 use crate::handles::{Gates, Handles};
@@ -16,7 +16,7 @@ use crate::tools::outside::OutsideTool;
 use crate::trust::Trusts;
 use polity_artifacts::{BlobStore, NewArtifact};
 use polity_llm::ChatModel;
-use polity_registry::{Outcome as ReportOutcome, Registry, Report, Snapshot, Synchronous};
+use polity_registry::{Registry, ReloadOutcome, Report, Snapshot, Synchronous};
 use polity_society::id::{AgentId, MessageId, ServiceId, TaskId};
 use polity_society::message::{Message, Payload};
 use polity_store::Exchanges;
@@ -120,7 +120,7 @@ impl Prompt {
 
 /// A message to the person.
 #[derive(Clone, Debug)]
-pub struct Letter {
+pub struct MessageToUser {
     /// The message as it is stored.
     pub message: Message,
     /// Its text in the current language, without the header and the reply hint that models get.
@@ -233,7 +233,7 @@ impl Society {
     }
 
     /// Returns the messages that the person has not been shown yet, oldest first.
-    pub async fn unshown(&self) -> Result<Vec<Letter>, Error> {
+    pub async fn unshown(&self) -> Result<Vec<MessageToUser>, Error> {
         let mut reader = self.handles.store.reader().await?;
         let unshown = messages::unshown(&mut reader).await?;
         Ok(unshown.into_iter().map(|message| self.letter(message)).collect())
@@ -248,16 +248,16 @@ impl Society {
     }
 
     /// Returns the unanswered questions of agents to the person in a task.
-    pub async fn questions(&self, task: &TaskId) -> Result<Vec<Letter>, Error> {
+    pub async fn questions(&self, task: &TaskId) -> Result<Vec<MessageToUser>, Error> {
         let mut reader = self.handles.store.reader().await?;
         let questions = messages::questions(&mut reader, task).await?;
         Ok(questions.into_iter().map(|message| self.letter(message)).collect())
     }
 
-    fn letter(&self, message: Message) -> Letter {
+    fn letter(&self, message: Message) -> MessageToUser {
         let snapshot = self.handles.registry.current();
         let text = said(&message, &snapshot.prompts.texts);
-        Letter { message, text }
+        MessageToUser { message, text }
     }
 
     /// Returns the tasks that are not idle, oldest first.
@@ -361,9 +361,9 @@ async fn note_reports(
         let problems: Vec<String> = report.problems.iter().map(ToString::to_string).collect();
         let event = match report.outcome {
             // A file was fixed, but the configuration in force is the same.
-            ReportOutcome::Unchanged if problems.is_empty() => continue,
-            ReportOutcome::Kept => Event::ConfigRefused { revision: report.revision, problems },
-            ReportOutcome::Taken | ReportOutcome::Unchanged => {
+            ReloadOutcome::Unchanged if problems.is_empty() => continue,
+            ReloadOutcome::Kept => Event::ConfigRefused { revision: report.revision, problems },
+            ReloadOutcome::Taken | ReloadOutcome::Unchanged => {
                 Event::ConfigTaken { revision: report.revision, differences: report.differences, problems }
             }
         };

@@ -1,7 +1,7 @@
 //! The exchanges of OpenAI clients: which request became which message of which task, and which message answered it.
 //! The caller decides which task a request belongs to; this module stores that decision, so it survives a restart.
 
-use crate::exchanges::{self, Exchange, Given, NewExchange};
+use crate::exchanges::{self, Exchange, GivenAnswer, NewExchange};
 use crate::{Error, Store, events};
 use polity_society::id::{AgentId, MessageId, TaskId};
 
@@ -54,7 +54,7 @@ impl Exchanges {
     }
 
     /// Notes the answer of an exchange. Only the first answer is stored.
-    pub async fn answered(&self, key: String, given: Given) -> Result<(), Error> {
+    pub async fn answered(&self, key: String, given: GivenAnswer) -> Result<(), Error> {
         self.store.write(move |tx| Box::pin(async move { exchanges::answered(tx, &key, &given).await })).await
     }
 

@@ -100,7 +100,7 @@ pub enum State {
 
 /// An answer that was given to a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Given {
+pub struct GivenAnswer {
     /// The message that is the answer.
     pub answer: MessageId,
     /// The fingerprint of the conversation up to the answer.
@@ -153,7 +153,7 @@ pub async fn sent(tx: &mut Tx, key: &str, task: &TaskId, message: &MessageId) ->
     Ok(())
 }
 
-pub async fn answered(tx: &mut Tx, key: &str, given: &Given) -> Result<(), Error> {
+pub async fn answered(tx: &mut Tx, key: &str, given: &GivenAnswer) -> Result<(), Error> {
     let query = sqlx::query(ANSWERED).bind(key).bind(given.answer.as_str()).bind(&given.reply);
     query.execute(&mut tx.connection).await?;
     polity_points::point!("exchanges::answered");

@@ -14,14 +14,14 @@ pub(super) const STATEMENTS: &[&str] = &[INSERT, GET];
 
 /// What the person wrote under a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Post {
+pub struct KeyedMessage {
     /// The hash of the content. It shows whether a repetition has the same content.
     pub content: String,
     /// The message that the post became.
     pub message: MessageId,
 }
 
-pub async fn insert(tx: &mut Tx, key: &str, post: &Post, task: &TaskId) -> Result<(), Error> {
+pub async fn insert(tx: &mut Tx, key: &str, post: &KeyedMessage, task: &TaskId) -> Result<(), Error> {
     sqlx::query(INSERT)
         .bind(key)
         .bind(&post.content)
@@ -34,9 +34,9 @@ pub async fn insert(tx: &mut Tx, key: &str, post: &Post, task: &TaskId) -> Resul
     Ok(())
 }
 
-pub async fn get(connection: &mut SqliteConnection, key: &str) -> Result<Option<Post>, Error> {
+pub async fn get(connection: &mut SqliteConnection, key: &str) -> Result<Option<KeyedMessage>, Error> {
     let row = sqlx::query(GET).bind(key).fetch_optional(connection).await?;
-    Ok(row.map(|row| Post {
+    Ok(row.map(|row| KeyedMessage {
         content: row.get("content"),
         message: MessageId::new(row.get::<String, _>("message")),
     }))

@@ -83,12 +83,12 @@ type Answer = Box<dyn FnOnce(&Verdict) + Send>;
 
 /// A job that has run: whether to keep its writes, and how to answer its caller.
 struct Ran {
-    outcome: Outcome,
+    outcome: KeepOrUndo,
     answer: Answer,
 }
 
 #[derive(PartialEq, Eq)]
-enum Outcome {
+enum KeepOrUndo {
     Keep,
     Undo,
 }
@@ -144,7 +144,7 @@ impl Handle {
                     Ok(tx) => AssertUnwindSafe(job(tx)).catch_unwind().await.unwrap_or(Err(Error::Panicked)),
                     Err(reason) => Err(Error::Commit(reason.to_owned())),
                 };
-                let outcome = if result.is_ok() { Outcome::Keep } else { Outcome::Undo };
+                let outcome = if result.is_ok() { KeepOrUndo::Keep } else { KeepOrUndo::Undo };
                 let answer = move |verdict: &Verdict| {
                     let result = match verdict {
                         Ok(()) => result,
@@ -290,7 +290,7 @@ impl Writer {
         let ran = job(Ok(&mut self.tx)).await;
         polity_points::point!("writer::job_done");
         answers.push(ran.answer);
-        if ran.outcome == Outcome::Undo {
+        if ran.outcome == KeepOrUndo::Undo {
             self.tx.undo(&savepoint).await?;
         }
         debug_assert_eq!(self.tx.released, [], "a job must handle the conversations that it released");

@@ -19,9 +19,9 @@ enum Fact {
 }
 
 /// All told facts, each with the index of the journal record that told it; by then the fact must be on the disk.
-pub(super) struct Told(Vec<(usize, Fact)>);
+pub(super) struct ToldFacts(Vec<(usize, Fact)>);
 
-impl Told {
+impl ToldFacts {
     /// Reads all told facts from a journal.
     pub(super) fn read(journal: &[Record]) -> Self {
         let mut said: BTreeMap<PathBuf, Vec<(usize, u8)>> = BTreeMap::new();

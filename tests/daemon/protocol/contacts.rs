@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use crate::support::database::Database;
 use crate::support::events;
 use crate::support::hiring::{brief, hired};
-use crate::support::play::{Play, Step, after, hears, role, role_with, send, spawn, spawn_with, step};
+use crate::support::play::{CallBatch, Play, after, hears, role, role_with, send, spawn, spawn_with, step};
 
-fn list() -> Step {
+fn list() -> CallBatch {
     step(|_| Call::new("list_contacts", json!({})))
 }
 

@@ -9,11 +9,11 @@ use crate::support::hiring::brief;
 use crate::support::{home, json_lines, run};
 
 /// Returns one batch of calls; `None` while something that the step needs is still missing.
-pub(crate) type Step = Box<dyn Fn(&Conversation) -> Option<Vec<Call>> + Send + Sync>;
+pub(crate) type CallBatch = Box<dyn Fn(&Conversation) -> Option<Vec<Call>> + Send + Sync>;
 
 /// The steps of an agent, then its last words. While a step has to wait, the agent says `…`.
 struct Part {
-    steps: Vec<Step>,
+    steps: Vec<CallBatch>,
     last_words: Box<dyn Fn(&Conversation) -> Answer + Send + Sync>,
 }
 
@@ -26,7 +26,7 @@ pub(crate) const WAITING: &str = "…";
 
 impl Play {
     /// Adds a part whose last words are the newest words of another agent, or `done` if it has hired nobody.
-    pub(crate) fn part(self, role: &str, steps: Vec<Step>) -> Self {
+    pub(crate) fn part(self, role: &str, steps: Vec<CallBatch>) -> Self {
         self.ending(role, steps, |asked| match newest_words(asked) {
             Some(said) => Answer::say(said),
             None if asked.has_called("spawn_agent_with_task") => Answer::say(WAITING),
@@ -38,7 +38,7 @@ impl Play {
     pub(crate) fn ending(
         mut self,
         role: &str,
-        steps: Vec<Step>,
+        steps: Vec<CallBatch>,
         last_words: impl Fn(&Conversation) -> Answer + Send + Sync + 'static,
     ) -> Self {
         let part = Part { steps, last_words: Box::new(last_words) };
@@ -130,12 +130,12 @@ pub(crate) fn words(heard: &Heard) -> String {
 }
 
 /// Returns a step of one call that never has to wait.
-pub(crate) fn step(make: impl Fn(&Conversation) -> Call + Send + Sync + 'static) -> Step {
+pub(crate) fn step(make: impl Fn(&Conversation) -> Call + Send + Sync + 'static) -> CallBatch {
     Box::new(move |asked| Some(vec![make(asked)]))
 }
 
 /// Returns a step of several calls that never has to wait.
-pub(crate) fn batch(make: impl Fn(&Conversation) -> Vec<Call> + Send + Sync + 'static) -> Step {
+pub(crate) fn batch(make: impl Fn(&Conversation) -> Vec<Call> + Send + Sync + 'static) -> CallBatch {
     Box::new(move |asked| Some(make(asked)))
 }
 
@@ -143,7 +143,7 @@ pub(crate) fn batch(make: impl Fn(&Conversation) -> Vec<Call> + Send + Sync + 's
 pub(crate) fn after(
     heard: &'static str,
     make: impl Fn(&Conversation) -> Call + Send + Sync + 'static,
-) -> Step {
+) -> CallBatch {
     Box::new(move |asked| hears(asked, heard).then(|| vec![make(asked)]))
 }
 
@@ -153,12 +153,12 @@ pub(crate) fn hears(asked: &Conversation, words: &str) -> bool {
 }
 
 /// Returns a step that creates a role.
-pub(crate) fn role(name: &str) -> Step {
+pub(crate) fn role(name: &str) -> CallBatch {
     role_with(name, json!({}))
 }
 
 /// Returns a step that creates a role with additional fields.
-pub(crate) fn role_with(name: &str, more: Value) -> Step {
+pub(crate) fn role_with(name: &str, more: Value) -> CallBatch {
     let mut arguments = json!({"name": name, "rolePrompt": format!("You are a {name}.")});
     for (key, value) in more.as_object().expect("fields") {
         arguments[key] = value.clone();
@@ -167,7 +167,7 @@ pub(crate) fn role_with(name: &str, more: Value) -> Step {
 }
 
 /// Returns a step that hires an agent for a role, with a standard brief and a first message.
-pub(crate) fn spawn(role: &'static str) -> Step {
+pub(crate) fn spawn(role: &'static str) -> CallBatch {
     spawn_with(role, |_| brief("do what you are asked"))
 }
 
@@ -175,7 +175,7 @@ pub(crate) fn spawn(role: &'static str) -> Step {
 pub(crate) fn spawn_with(
     role: &'static str,
     brief: impl Fn(&Conversation) -> Value + Send + Sync + 'static,
-) -> Step {
+) -> CallBatch {
     step(move |asked| {
         let arguments = json!({"roleId": role, "taskBrief": brief(asked), "initialMessage": "begin"});
         Call::new("spawn_agent_with_task", arguments)

@@ -8,7 +8,7 @@ use crate::upload::{self, Form};
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, StatusCode};
-use polity_runtime::{Attachment, MAX_KEY_BYTES, NewArtifact, Post};
+use polity_runtime::{Attachment, MAX_KEY_BYTES, NewArtifact, UserMessage};
 use polity_society::id::{AgentId, ArtifactId, ServiceId, TaskId};
 use polity_view::Posted;
 use schemars::JsonSchema;
@@ -103,7 +103,11 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
 }
 
 /// Turns the parsed request into a post for the society.
-fn assembled(message: NewMessage, files: Vec<NewArtifact>, key: Option<String>) -> Result<Post, Problem> {
+fn assembled(
+    message: NewMessage,
+    files: Vec<NewArtifact>,
+    key: Option<String>,
+) -> Result<UserMessage, Problem> {
     let payload = match (message.text, message.payload) {
         (Some(_), Some(_)) => {
             return Err(Problem::unprocessable(
@@ -124,7 +128,7 @@ fn assembled(message: NewMessage, files: Vec<NewArtifact>, key: Option<String>) 
         attachments.push(Attachment::Stored(id));
     }
     attachments.extend(files.into_iter().map(Attachment::New));
-    Ok(Post {
+    Ok(UserMessage {
         to: message.to.unwrap_or_else(|| AgentId::root().to_string()),
         payload,
         attachments,

@@ -15,10 +15,10 @@ pub(crate) struct Meter {
     what: String,
     total: Option<u64>,
     watched: bool,
-    said: Mutex<Said>,
+    said: Mutex<LastUpdate>,
 }
 
-struct Said {
+struct LastUpdate {
     next: Instant,
     anything: bool,
 }
@@ -26,7 +26,7 @@ struct Said {
 impl Meter {
     /// Creates a meter with a title and, if it is known, the total number of bytes.
     pub(crate) fn new(what: &str, total: Option<u64>) -> Self {
-        let said = Said { next: Instant::now() + PATIENCE, anything: false };
+        let said = LastUpdate { next: Instant::now() + PATIENCE, anything: false };
         let what = super::terminal::harmless(&super::one_line(what, 60)).into_owned();
         Self { what, total, watched: std::io::stderr().is_terminal(), said: Mutex::new(said) }
     }
@@ -41,7 +41,7 @@ impl Meter {
         if now < said.next {
             return;
         }
-        *said = Said { next: now + PERIOD, anything: true };
+        *said = LastUpdate { next: now + PERIOD, anything: true };
         // A progress line that cannot be printed is not worth an error.
         let _ = write!(std::io::stderr(), "\r\x1b[K{}", line(&self.what, done, self.total));
     }

@@ -12,7 +12,7 @@ use crate::output::{Form, complain, print};
 use crate::signals::Interruption;
 use clap::Args;
 use lines::{Lines, Printer, Typed};
-use polity_client::{Client, Follow, Followed, IdempotencyKey, Letter};
+use polity_client::{Client, Follow, Followed, IdempotencyKey, NewMessage};
 use polity_society::id::{AgentId, TaskId};
 use polity_view::{EventFilter, MAX_PAGE, MessageFilter, MessageView, Order, TaskFilter};
 use std::collections::VecDeque;
@@ -340,7 +340,7 @@ impl Chat {
     }
 
     async fn say(&mut self, text: String) -> Result<(), Failure> {
-        let letter = Letter {
+        let letter = NewMessage {
             to: AgentId::root(),
             text,
             attachments: self.attached.clone(),

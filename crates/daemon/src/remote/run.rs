@@ -6,7 +6,7 @@ use super::send::stored;
 use crate::cli::RunArguments;
 use crate::failure::Failure;
 use crate::output::Output;
-use polity_client::{Client, IdempotencyKey, Letter, Scope, Step};
+use polity_client::{Client, IdempotencyKey, NewMessage, Scope, SteerAction};
 use polity_society::id::{AgentId, TaskId};
 use polity_view::{AgentState, Entry, EventFilter, MAX_PAGE, TaskFilter, TaskState};
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,7 +63,7 @@ impl Run<'_> {
         let root = AgentId::root();
         let client = &self.client.waiting();
         if text.is_none() {
-            client.steer(&root, Step::Resume, Scope::Subtree).await?;
+            client.steer(&root, SteerAction::Resume, Scope::Subtree).await?;
         }
         polity_points::point!("run::begun");
         let mut left = Vec::new();
@@ -94,7 +94,7 @@ impl Run<'_> {
                 Others::OfThisProcess => "polity run --resume",
             }));
         }
-        let letter = Letter {
+        let letter = NewMessage {
             to: root,
             text,
             attachments: stored(self.client, &self.arguments.attach).await?,

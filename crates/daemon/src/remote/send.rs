@@ -8,7 +8,7 @@ use crate::output::{Form, complain, print, print_json};
 use crate::prompt::{is_reference, read_text};
 use crate::signals::Interruption;
 use clap::Args;
-use polity_client::{Client, IdempotencyKey, Letter};
+use polity_client::{Client, IdempotencyKey, NewMessage};
 use polity_society::id::{AgentId, ServiceId, TaskId};
 use polity_view::{EventFilter, Posted};
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let form = if arguments.json { Form::Json } else { Form::Text };
     // Read before the message is sent, so that no event of its task is missed.
     let newest = newest_event(&client).await?;
-    let letter = Letter {
+    let letter = NewMessage {
         to: AgentId::new(arguments.to),
         text,
         attachments: stored(&client, &arguments.attach).await?,

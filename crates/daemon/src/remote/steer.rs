@@ -4,7 +4,7 @@ use super::At;
 use crate::failure::Failure;
 use crate::output::{complain, print, print_json};
 use clap::Args;
-use polity_client::{Client, Scope, Step};
+use polity_client::{Client, Scope, SteerAction};
 use polity_society::id::{AgentId, TaskId};
 
 /// `polity stop`, `polity pause`, `polity resume`
@@ -24,11 +24,11 @@ pub(crate) struct Arguments {
 }
 
 /// Runs the command; returns the exit code.
-pub(crate) async fn run(arguments: Arguments, step: Step) -> Result<u8, Failure> {
+pub(crate) async fn run(arguments: Arguments, step: SteerAction) -> Result<u8, Failure> {
     let scope = if arguments.alone { Scope::Agent } else { Scope::Subtree };
     let client = arguments.at.client()?;
     let task = TaskId::new(arguments.id.as_str());
-    let steered = if step == Step::Stop && is_task(&client, &task).await? {
+    let steered = if step == SteerAction::Stop && is_task(&client, &task).await? {
         client.stop_task(&task).await?
     } else {
         client.steer(&AgentId::new(arguments.id), step, scope).await?
@@ -52,21 +52,21 @@ async fn is_task(client: &Client, id: &TaskId) -> Result<bool, Failure> {
     }
 }
 
-fn words(step: Step, agents: &[AgentId]) -> String {
+fn words(step: SteerAction, agents: &[AgentId]) -> String {
     let agents: Vec<&str> = agents.iter().map(AgentId::as_str).collect();
     let what = match step {
-        Step::Stop => "stopped",
-        Step::Pause => "paused",
-        Step::Resume => "resumed",
+        SteerAction::Stop => "stopped",
+        SteerAction::Pause => "paused",
+        SteerAction::Resume => "resumed",
     };
     format!("{what}: {}", agents.join(", "))
 }
 
-fn nothing(step: Step) -> &'static str {
+fn nothing(step: SteerAction) -> &'static str {
     match step {
-        Step::Stop => "nothing to stop: there was no work",
-        Step::Pause => "nothing to pause: already paused",
-        Step::Resume => "nothing to resume: neither paused nor parked",
+        SteerAction::Stop => "nothing to stop: there was no work",
+        SteerAction::Pause => "nothing to pause: already paused",
+        SteerAction::Resume => "nothing to resume: neither paused nor parked",
     }
 }
 
@@ -77,8 +77,8 @@ mod tests {
     #[test]
     fn steps_in_words() {
         let agents = [AgentId::root(), AgentId::new("agent-7cwh")];
-        assert_eq!(words(Step::Stop, &agents), "stopped: root, agent-7cwh");
-        assert_eq!(words(Step::Pause, &agents[..1]), "paused: root");
-        assert_eq!(words(Step::Resume, &agents[1..]), "resumed: agent-7cwh");
+        assert_eq!(words(SteerAction::Stop, &agents), "stopped: root, agent-7cwh");
+        assert_eq!(words(SteerAction::Pause, &agents[..1]), "paused: root");
+        assert_eq!(words(SteerAction::Resume, &agents[1..]), "resumed: agent-7cwh");
     }
 }

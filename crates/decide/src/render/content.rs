@@ -15,7 +15,7 @@ use polity_society::text::{TextKey, Texts};
 use polity_view::Shown;
 use std::collections::{BTreeMap, HashMap};
 
-pub(super) struct Content<'a> {
+pub(super) struct ArtifactRenderer<'a> {
     sight: &'a Sight<'a>,
     fetched: &'a HashMap<ArtifactId, Fetched>,
     /// The records whose media do not fit beside others, by position.
@@ -23,7 +23,7 @@ pub(super) struct Content<'a> {
     shown: Vec<Shown>,
 }
 
-impl<'a> Content<'a> {
+impl<'a> ArtifactRenderer<'a> {
     pub(super) fn new(
         sight: &'a Sight<'a>,
         fetched: &'a HashMap<ArtifactId, Fetched>,

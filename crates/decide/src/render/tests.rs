@@ -2,7 +2,7 @@ mod story;
 
 use super::*;
 use crate::guidance::Guidance;
-use crate::history::{Told, fitting};
+use crate::history::{VisibleHistory, fitting};
 use crate::testing::brief;
 use base64::Engine as _;
 use polity_llm::Arguments;
@@ -342,7 +342,7 @@ proptest! {
             }
         }
         prop_assert!(pending.is_empty());
-        let Told { summary, records: kept, .. } = story.history.told();
+        let VisibleHistory { summary, records: kept, .. } = story.history.told();
         let records = &story.history.records;
         let newest = records.iter().rposition(|(_, record)| matches!(record, Record::Compacted { .. }));
         prop_assert_eq!(summary.is_some(), newest.is_some());

@@ -247,7 +247,7 @@ fn json_of_another_shape_is_no_answer() {
 
 /// A model's answer, before the server splits it into chunks.
 #[derive(Clone, Debug)]
-struct Said {
+struct ModelAnswer {
     content: String,
     reasoning: Option<String>,
     calls: Vec<(String, String, String)>,
@@ -255,7 +255,7 @@ struct Said {
     usage: Option<(u32, u32)>,
 }
 
-impl Said {
+impl ModelAnswer {
     fn whole(&self) -> Value {
         let calls: Vec<Value> = (self.calls.iter().enumerate())
             .map(|(number, (name, arguments, signature))| {
@@ -354,7 +354,7 @@ fn interleave(lists: Vec<Vec<Value>>) -> Vec<Value> {
     (0..longest).flat_map(|place| lists.iter().filter_map(move |list| list.get(place).cloned())).collect()
 }
 
-fn said() -> impl Strategy<Value = Said> {
+fn said() -> impl Strategy<Value = ModelAnswer> {
     let arguments = prop_oneof!["\\{\"[a-z]{0,9}\":\"[a-z字🙂]{0,20}\"\\}", Just(String::new()), ".{0,20}"];
     let call = ("[a-z_]{1,12}", arguments, "[A-Za-z0-9]{1,12}");
     (
@@ -364,7 +364,7 @@ fn said() -> impl Strategy<Value = Said> {
         prop_oneof![Just("stop"), Just("tool_calls"), Just("length")],
         proptest::option::of(any::<(u32, u32)>()),
     )
-        .prop_map(|(content, reasoning, calls, reason, usage)| Said {
+        .prop_map(|(content, reasoning, calls, reason, usage)| ModelAnswer {
             content,
             reasoning,
             calls,

@@ -1,6 +1,6 @@
 //! Arranges the messages of a conversation in the order and with the roles that servers accept.
 
-use super::parts::{Content, WirePart, labelled};
+use super::parts::{WireContent, WirePart, labelled};
 use crate::chat::{Arguments, Media, Message, ToolCall};
 use crate::endpoint::{BridgeAfterTool, Dialect, SystemRole, ToolCallIds, ToolResultMedia};
 use serde::Serialize;
@@ -19,9 +19,9 @@ const BRIDGE: &str = ".";
 pub(super) enum WireMessage<'a> {
     System { content: &'a str },
     Developer { content: &'a str },
-    User { content: Content<'a> },
-    Assistant(Said<'a>),
-    Tool { tool_call_id: Cow<'a, str>, content: Content<'a> },
+    User { content: WireContent<'a> },
+    Assistant(AssistantContent<'a>),
+    Tool { tool_call_id: Cow<'a, str>, content: WireContent<'a> },
 }
 
 /// Arranges a conversation as the dialect asks.
@@ -79,11 +79,11 @@ impl<'a> Arranged<'_, 'a> {
         let follows_result = matches!(self.messages.last(), Some(WireMessage::Tool { .. }));
         match self.dialect.bridge_after_tool {
             BridgeAfterTool::Bridge if follows_result => {
-                self.messages.push(WireMessage::Assistant(Said::text(BRIDGE)));
+                self.messages.push(WireMessage::Assistant(AssistantContent::text(BRIDGE)));
             }
             BridgeAfterTool::Bridge | BridgeAfterTool::None => {}
         }
-        self.messages.push(WireMessage::User { content: Content(content) });
+        self.messages.push(WireMessage::User { content: WireContent(content) });
     }
 
     fn put_assistant(&mut self, text: Option<&'a str>, calls: &'a [ToolCall], extra: &'a Map<String, Value>) {
@@ -94,7 +94,7 @@ impl<'a> Arranged<'_, 'a> {
         }
         let ids = self.dialect.tool_call_ids;
         let tool_calls = calls.iter().map(|call| WireCall::new(call, ids)).collect();
-        self.messages.push(WireMessage::Assistant(Said { text, tool_calls, extra: Some(extra) }));
+        self.messages.push(WireMessage::Assistant(AssistantContent { text, tool_calls, extra: Some(extra) }));
     }
 
     fn put_result(&mut self, call_id: &'a str, text: &'a str, media: &'a [Media]) {
@@ -104,7 +104,7 @@ impl<'a> Arranged<'_, 'a> {
             ToolResultMedia::Inline => content.extend(media.iter().flat_map(labelled)),
         }
         let tool_call_id = wire_id(call_id, self.dialect.tool_call_ids);
-        self.messages.push(WireMessage::Tool { tool_call_id, content: Content(content) });
+        self.messages.push(WireMessage::Tool { tool_call_id, content: WireContent(content) });
     }
 
     fn put_media(&mut self) {
@@ -128,19 +128,19 @@ fn opened_by<'a>(instructions: Option<&'a String>, mut parts: Vec<WirePart<'a>>)
 
 /// The content of an assistant message, with the fields that only its service understands.
 #[derive(Debug)]
-pub(super) struct Said<'a> {
+pub(super) struct AssistantContent<'a> {
     text: Option<&'a str>,
     tool_calls: Vec<WireCall<'a>>,
     extra: Option<&'a Map<String, Value>>,
 }
 
-impl<'a> Said<'a> {
+impl<'a> AssistantContent<'a> {
     fn text(text: &'a str) -> Self {
         Self { text: Some(text), tool_calls: Vec::new(), extra: None }
     }
 }
 
-impl Serialize for Said<'_> {
+impl Serialize for AssistantContent<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         // Without text, leave `content` out: `null` is legal beside calls, but not every server accepts it.

@@ -63,9 +63,9 @@ pub(super) fn labelled(media: &Media) -> [WirePart<'_>; 2] {
 
 /// The content of a message. A single text is written as a plain string, because some servers accept nothing else.
 #[derive(Debug)]
-pub(super) struct Content<'a>(pub(super) Vec<WirePart<'a>>);
+pub(super) struct WireContent<'a>(pub(super) Vec<WirePart<'a>>);
 
-impl Serialize for Content<'_> {
+impl Serialize for WireContent<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0.as_slice() {
             [WirePart::Text { text }] => serializer.serialize_str(text),

@@ -1,7 +1,7 @@
 //! `follow_task`: reports the events of a task and the messages to the person.
 
 use super::arguments::FollowTask;
-use super::{Outcome, Refusal, data, line};
+use super::{Refusal, ToolOutput, data, line};
 use crate::artifacts::Block;
 use polity_runtime::Society;
 use polity_society::id::MessageId;
@@ -35,7 +35,7 @@ pub(crate) struct Followed {
     /// Whether nothing is left to do; the last final message is the answer.
     pub(crate) finished: bool,
     /// Messages to the user, oldest first.
-    pub(crate) messages: Vec<Said>,
+    pub(crate) messages: Vec<TaskMessage>,
     /// What happened, one line per event, oldest first.
     pub(crate) happened: Vec<String>,
     /// `after` for the next call.
@@ -45,7 +45,7 @@ pub(crate) struct Followed {
 /// A message to the user.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Said {
+pub(crate) struct TaskMessage {
     /// The id of the message.
     pub(crate) id: MessageId,
     /// The sender: an agent's id, or `system`.
@@ -65,7 +65,7 @@ pub(crate) async fn follow(
     society: &Society,
     arguments: FollowTask,
     progress: &mpsc::Sender<String>,
-) -> Result<Outcome, Refusal> {
+) -> Result<ToolOutput, Refusal> {
     let task = super::task(&arguments.task);
     let unknown = || Refusal::unknown(&format!("there is no task `{task}`"));
     let wait = arguments.wait_seconds.unwrap_or(WAIT_SECONDS).min(LONGEST_WAIT_SECONDS);
@@ -108,7 +108,7 @@ pub(crate) async fn follow(
     };
     let mut messages = Vec::with_capacity(heard.len());
     for id in heard {
-        messages.extend(society.message(&id).await?.map(|message| Said {
+        messages.extend(society.message(&id).await?.map(|message| TaskMessage {
             expects_answer: message.expects == Expects::Answer && message.answered_by.is_none(),
             id: message.id,
             from: message.from,
@@ -121,7 +121,7 @@ pub(crate) async fn follow(
     let finished = stands.state == TaskState::Idle;
     let followed = Followed { task: stands, finished, messages, happened, next };
     let text = told(&followed);
-    Ok(Outcome { blocks: vec![Block::Text(text)], ..data(followed)? })
+    Ok(ToolOutput { blocks: vec![Block::Text(text)], ..data(followed)? })
 }
 
 /// Renders the result as text.

@@ -1,6 +1,6 @@
 //! The body of `POST /v1/responses`: a text, or a list of items, which becomes a conversation.
 
-use crate::conversation::{Conversation, Role, Said, Speaker, called};
+use crate::conversation::{ChatMessage, Conversation, Role, Speaker, called};
 use crate::part;
 use crate::problem::Problem;
 use crate::question::{Common, Delivery, Question, UsageChunk, read_body, schema_of, unsupported};
@@ -34,7 +34,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Question, Problem> {
     for (index, item) in items(body.input)?.iter().enumerate() {
         match one(item, &format!("input[{index}]"))? {
             Item::Instructions(text) => instructions.push(text),
-            Item::Said(words) => said.push(words),
+            Item::Message(words) => said.push(words),
             Item::Nothing => {}
         }
     }
@@ -89,7 +89,7 @@ enum Item {
     /// Instructions for the model.
     Instructions(String),
     /// A message of the conversation.
-    Said(Said),
+    Message(ChatMessage),
     /// An item to skip, such as the reasoning of another model.
     Nothing,
 }
@@ -111,13 +111,13 @@ fn one(item: &Value, at: &str) -> Result<Item, Problem> {
             Value::String(text) => (text.clone(), Vec::new()),
             other => (other.to_string(), Vec::new()),
         };
-        return Ok(Item::Said(Said::new(Speaker::Tool, &text, attached)));
+        return Ok(Item::Message(ChatMessage::new(Speaker::Tool, &text, attached)));
     }
     if kind.ends_with("_call") {
         let name = item.get("name").unwrap_or(&item["type"]);
         let arguments = ["arguments", "input", "action"].iter().find_map(|field| item.get(*field));
         let text = called(name, arguments.unwrap_or(&Value::Null));
-        return Ok(Item::Said(Said::new(Speaker::Assistant, &text, Vec::new())));
+        return Ok(Item::Message(ChatMessage::new(Speaker::Assistant, &text, Vec::new())));
     }
     let message = "must be message, reasoning, or a call of a tool or its output";
     Err(Problem::invalid("unsupported_value", format!("{at}.type"), message))
@@ -133,7 +133,7 @@ fn message(item: &Value, at: &str) -> Result<Item, Problem> {
     let (text, attached) = part::content(content, &format!("{at}.content"))?;
     Ok(match role {
         Role::Instructs => Item::Instructions(text),
-        Role::Speaks(speaker) => Item::Said(Said::new(speaker, &text, attached)),
+        Role::Speaks(speaker) => Item::Message(ChatMessage::new(speaker, &text, attached)),
     })
 }
 

@@ -6,7 +6,7 @@ mod support;
 
 use axum::body::Body;
 use axum::http::Request;
-use polity_runtime::{Post, Target};
+use polity_runtime::{Target, UserMessage};
 use polity_society::id::AgentId;
 use polity_society::message::Finality;
 use polity_view::Event;
@@ -307,7 +307,11 @@ async fn what_was_sent_before_a_crash_is_gone_on_with_whatever_the_instructions_
     let world = World::new().await;
     let key = format!("openai key {}", blake3::hash(b"k").to_hex());
     let payload = json!({"text": "一", "instructions": "Monday"});
-    world.society.write(Post { payload, key: Some(key), ..Post::text("root", "") }).await.unwrap();
+    world
+        .society
+        .write(UserMessage { payload, key: Some(key), ..UserMessage::text("root", "") })
+        .await
+        .unwrap();
     let messages = json!([{"role": "system", "content": "Tuesday"}, user("一")]);
     let body = json!({"model": "polity", "messages": messages});
     let answer = world.chat_with(body, &[("idempotency-key", "k")]).await;

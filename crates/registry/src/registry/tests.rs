@@ -266,43 +266,52 @@ async fn a_report_says_whether_the_change_was_taken() {
     let dir = directory(&[("app.json", "{}"), ("llmservices.json", TWO)]);
     let registry = loaded(&dir).await;
     let mut reports = registry.reports();
-    let mut check =
-        async |file: &str, text: Option<&str>, expect: Outcome, differences: &[&str], problems: usize| {
-            match text {
-                Some(text) => write(&dir, file, text),
-                None => fs::remove_file(dir.path().join(file)).unwrap(),
-            }
-            let revision = registry.reload().await;
-            let report = only(&mut reports);
-            assert_eq!((report.outcome, report.problems.len()), (expect, problems), "{report:?}");
-            assert_eq!(report.differences, differences);
-            let (Reloaded::Changed(snapshot) | Reloaded::Unchanged(snapshot)) = revision;
-            assert_eq!((report.revision, &report.problems), (snapshot.revision, &snapshot.problems));
-        };
+    let mut check = async |file: &str,
+                           text: Option<&str>,
+                           expect: ReloadOutcome,
+                           differences: &[&str],
+                           problems: usize| {
+        match text {
+            Some(text) => write(&dir, file, text),
+            None => fs::remove_file(dir.path().join(file)).unwrap(),
+        }
+        let revision = registry.reload().await;
+        let report = only(&mut reports);
+        assert_eq!((report.outcome, report.problems.len()), (expect, problems), "{report:?}");
+        assert_eq!(report.differences, differences);
+        let (Reloaded::Changed(snapshot) | Reloaded::Unchanged(snapshot)) = revision;
+        assert_eq!((report.revision, &report.problems), (snapshot.revision, &snapshot.problems));
+    };
     let services = "llmservices.json";
-    check(services, Some(&three), Outcome::Taken, &["service c added"], 0).await;
-    check(services, Some("{"), Outcome::Kept, &[], 1).await;
+    check(services, Some(&three), ReloadOutcome::Taken, &["service c added"], 0).await;
+    check(services, Some("{"), ReloadOutcome::Kept, &[], 1).await;
     // The problem reported before is in another file, so this change is not refused.
     check(
         "app.json",
         Some(r#"{"language": "en"}"#),
-        Outcome::Taken,
+        ReloadOutcome::Taken,
         &["language: zh → en", "prompts changed"],
         1,
     )
     .await;
-    check("app.json", Some(r#"{"language": "en", "colour": 1}"#), Outcome::Unchanged, &[], 2).await;
-    check("app.json", Some(r#"{"language": "en", "synchronous": 1}"#), Outcome::Kept, &[], 2).await;
-    check("app.json", Some(r#"{"language": "en"}"#), Outcome::Unchanged, &[], 1).await;
-    check(services, Some(&three), Outcome::Unchanged, &[], 0).await;
-    check(services, Some(&with_a_bad_one), Outcome::Kept, &[], 2).await;
-    check(services, Some(&three), Outcome::Unchanged, &[], 0).await;
-    check(services, Some(&with_an_odd_field), Outcome::Taken, &["service c: unknown fields changed"], 1)
-        .await;
-    check(services, None, Outcome::Kept, &[], 1).await;
-    check(services, Some(TWO), Outcome::Taken, &["service c removed"], 0).await;
+    check("app.json", Some(r#"{"language": "en", "colour": 1}"#), ReloadOutcome::Unchanged, &[], 2).await;
+    check("app.json", Some(r#"{"language": "en", "synchronous": 1}"#), ReloadOutcome::Kept, &[], 2).await;
+    check("app.json", Some(r#"{"language": "en"}"#), ReloadOutcome::Unchanged, &[], 1).await;
+    check(services, Some(&three), ReloadOutcome::Unchanged, &[], 0).await;
+    check(services, Some(&with_a_bad_one), ReloadOutcome::Kept, &[], 2).await;
+    check(services, Some(&three), ReloadOutcome::Unchanged, &[], 0).await;
+    check(
+        services,
+        Some(&with_an_odd_field),
+        ReloadOutcome::Taken,
+        &["service c: unknown fields changed"],
+        1,
+    )
+    .await;
+    check(services, None, ReloadOutcome::Kept, &[], 1).await;
+    check(services, Some(TWO), ReloadOutcome::Taken, &["service c removed"], 0).await;
     // The valid half of a change takes effect, and the problems name the other half.
-    check(services, Some(&with_a_bad_one), Outcome::Taken, &["service c added"], 2).await;
+    check(services, Some(&with_a_bad_one), ReloadOutcome::Taken, &["service c added"], 2).await;
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ proptest! {
         file_types in file_types(),
     ) {
         artifact.size = text.len() as u64;
-        let route = route(&Content::of(&artifact), &capabilities, &file_types);
+        let route = route(&Routable::of(&artifact), &capabilities, &file_types);
         prop_assert_eq!(&route, &Route::Text);
         let page = cut_text(&text, 0, usize::MAX);
         let result = serde_json::to_value(route_result(&route, &artifact, Material::Text(page), &Help::Hire, &LANGUAGES[0])).unwrap();
@@ -35,7 +35,7 @@ proptest! {
     fn artifact_property_2_binary_content_never_enters_a_text_field(
         artifact in artifacts(binary_kinds().boxed()), file_types in file_types(), base64 in long_base64(),
     ) {
-        let route = route(&Content::of(&artifact), &Default::default(), &file_types);
+        let route = route(&Routable::of(&artifact), &Default::default(), &file_types);
         let page = Page { text: &base64, next_offset: None };
         for texts in &*LANGUAGES {
             for material in [Material::Base64(&base64), Material::Text(page), Material::Withheld, Material::Unreadable] {
@@ -57,7 +57,7 @@ proptest! {
     ) {
         artifact.mime_type = mime_type.to_owned();
         capabilities.input.push(Capability::VISION);
-        let route = route(&Content::of(&artifact), &capabilities, &file_types);
+        let route = route(&Routable::of(&artifact), &capabilities, &file_types);
         let result = route_result(&route, &artifact, Material::Base64(&base64), &Help::Hire, &LANGUAGES[0]);
         let json = serde_json::to_value(&result).unwrap();
         prop_assert_eq!(&json["contentType"], "image");
@@ -114,8 +114,8 @@ proptest! {
         one in artifacts(kinds().boxed()), other in artifacts(kinds().boxed()), capabilities in capabilities(),
         others in capabilities(), file_types in file_types(),
     ) {
-        let first = route(&Content::of(&one), &capabilities, &file_types);
-        prop_assert_eq!(&route(&Content::of(&one), &capabilities, &file_types), &first);
+        let first = route(&Routable::of(&one), &capabilities, &file_types);
+        prop_assert_eq!(&route(&Routable::of(&one), &capabilities, &file_types), &first);
         let twin = Artifact { kind: one.kind, mime_type: one.mime_type.to_ascii_uppercase(), ..other };
         let needed = one.kind.needs();
         let mut same = others;
@@ -123,7 +123,7 @@ proptest! {
         if capabilities.has(&needed, Direction::Input) {
             same.input.insert(same.input.len() / 2, needed);
         }
-        prop_assert_eq!(&route(&Content::of(&twin), &same, &file_types), &first);
+        prop_assert_eq!(&route(&Routable::of(&twin), &same, &file_types), &first);
     }
 
     /// Artifact routing, INV-4: a result has exactly the fields of the seed, each with its type. It has `content` if
@@ -133,7 +133,7 @@ proptest! {
         artifact in artifacts(kinds().boxed()), capabilities in capabilities(), file_types in file_types(),
         base64 in "[A-Za-z0-9+/]{4,40}", next_offset in proptest::option::of(1usize..9),
     ) {
-        let route = route(&Content::of(&artifact), &capabilities, &file_types);
+        let route = route(&Routable::of(&artifact), &capabilities, &file_types);
         let page = Page { text: "text", next_offset };
         for material in [Material::Text(page), Material::Base64(&base64), Material::Withheld, Material::Unreadable] {
             let result = route_result(&route, &artifact, material, &Help::Hire, &LANGUAGES[0]);
@@ -185,7 +185,7 @@ proptest! {
         let as_file = artifact.kind != Kind::Image && AudioFormat::of(&artifact.mime_type).is_none();
         let refused = as_file && !file_types.take(&artifact.mime_type);
         prop_assume!(lacks || refused);
-        let route = route(&Content::of(&artifact), &capabilities, &file_types);
+        let route = route(&Routable::of(&artifact), &capabilities, &file_types);
         for texts in &*LANGUAGES {
             for material in [Material::Base64(&base64), Material::Withheld, Material::Unreadable] {
                 let result = route_result(&route, &artifact, material, &Help::Hire, texts);
@@ -200,7 +200,7 @@ proptest! {
         artifact in artifacts(kinds().boxed()), mut nothing in capabilities(),
     ) {
         nothing.input.clear();
-        let route = route(&Content::of(&artifact), &nothing, &FileTypes::default());
+        let route = route(&Routable::of(&artifact), &nothing, &FileTypes::default());
         prop_assert_eq!(route == Route::Text, artifact.kind == Kind::Text);
         for texts in &*LANGUAGES {
             let result = route_result(&route, &artifact, Material::Withheld, &Help::Hire, texts);

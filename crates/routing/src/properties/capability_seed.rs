@@ -37,7 +37,7 @@ proptest! {
     ) {
         let place = place.index(capabilities.input.len() + 1);
         capabilities.input.insert(place, artifact.kind.needs());
-        let route = route(&Content::of(&artifact), &capabilities, &FileTypes::default());
+        let route = route(&Routable::of(&artifact), &capabilities, &FileTypes::default());
         let result = route_result(&route, &artifact, Material::Base64(&base64), &Help::Hire, &LANGUAGES[0]);
         match (artifact.kind, result.routed) {
             (Kind::Image, Routed::ImageUrl { image_url: Some(part) }) => {
@@ -64,7 +64,7 @@ proptest! {
         capabilities.input.retain(|capability| *capability != needed);
         // An output capability must not count as an input capability.
         capabilities.output.push(needed.clone());
-        let route = route(&Content::of(&artifact), &capabilities, &file_types);
+        let route = route(&Routable::of(&artifact), &capabilities, &file_types);
         prop_assert_eq!(&route, &Route::Describe(Reason::MissingCapability(needed)));
         for texts in &*LANGUAGES {
             let result = route_result(&route, &artifact, Material::Base64(&base64), &Help::Hire, texts);

@@ -20,7 +20,7 @@ use polity_view::{
 
 /// An artifact with its bytes.
 #[derive(Debug)]
-pub struct Content {
+pub struct ArtifactContent {
     /// The facts about the artifact.
     pub artifact: ArtifactView,
     /// The hash of the bytes, in hexadecimal digits. The bytes of an artifact never change.
@@ -155,14 +155,14 @@ impl Society {
     }
 
     /// Returns an artifact with its bytes. Fails if the bytes are missing or damaged.
-    pub async fn artifact_content(&self, id: &ArtifactId) -> Result<Option<Content>, Error> {
+    pub async fn artifact_content(&self, id: &ArtifactId) -> Result<Option<ArtifactContent>, Error> {
         let mut reader = self.handles.store.reader().await?;
         let stored = artifact_rows::get(&mut reader, id).await?;
         drop(reader);
         let Some(stored) = stored else { return Ok(None) };
         let hash = stored.blob.as_str().to_owned();
         let file = self.handles.blobs.file(&stored.blob).await.map_err(Error::Content)?;
-        Ok(Some(Content { artifact: artifacts::shown(stored), hash, file }))
+        Ok(Some(ArtifactContent { artifact: artifacts::shown(stored), hash, file }))
     }
 
     /// Returns the usage that matches a filter.

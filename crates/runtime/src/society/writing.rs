@@ -19,7 +19,7 @@ use polity_society::rules::{Answering, Draft, LastWord, introduce_person};
 use polity_society::written::is_blank;
 use polity_store::Connection;
 use polity_store::mint;
-use polity_store::posts::{self, Post as Kept};
+use polity_store::posts::{self, KeyedMessage};
 use polity_store::view::artifacts::shown;
 use polity_store::{
     Conversation, Error, Tx, agents, apply, artifacts, events, messages, roles, tasks, usage,
@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 /// What the person writes to an agent, before it becomes a message.
 #[derive(Clone, Debug)]
-pub struct Post {
+pub struct UserMessage {
     /// The receiver: an agent's id, or the role name of an agent that the person knows in the task.
     pub to: String,
     /// A text, or an object with the same fields as in the payloads of agents.
@@ -47,7 +47,7 @@ pub struct Post {
     pub key: Option<String>,
 }
 
-impl Post {
+impl UserMessage {
     /// Creates a post that is only a text.
     pub fn text(to: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
@@ -183,10 +183,10 @@ impl Society {
     /// Begins a task with a prompt of the person. Once this returns, the prompt is stored durably.
     pub async fn prompt(&self, prompt: Prompt) -> Result<TaskId, PromptError> {
         prompt.check(&self.handles.registry.current())?;
-        let post = Post {
+        let post = UserMessage {
             attachments: prompt.attachments.into_iter().map(Attachment::New).collect(),
             service: prompt.service,
-            ..Post::text(AgentId::root().as_str(), prompt.text)
+            ..UserMessage::text(AgentId::root().as_str(), prompt.text)
         };
         match self.write(post).await {
             Ok(posted) => Ok(posted.task),
@@ -201,7 +201,7 @@ impl Society {
 
     /// Writes to any agent as the person. Once this returns, the message is stored durably. The message answers what
     /// the agent has asked the person, and an idle task continues.
-    pub async fn write(&self, post: Post) -> Result<Posted, WriteError> {
+    pub async fn write(&self, post: UserMessage) -> Result<Posted, WriteError> {
         write(&self.handles, post).await
     }
 
@@ -220,7 +220,7 @@ impl Society {
     }
 }
 
-async fn write(handles: &Arc<Handles>, post: Post) -> Result<Posted, WriteError> {
+async fn write(handles: &Arc<Handles>, post: UserMessage) -> Result<Posted, WriteError> {
     let snapshot = handles.registry.current();
     if post.key.as_ref().is_some_and(|key| key.is_empty() || key.len() > MAX_KEY_BYTES) {
         return Err(WriteError::invalid("key", "must have 1 to 255 bytes"));
@@ -325,7 +325,7 @@ fn check_service(id: &ServiceId, snapshot: &Snapshot) -> Result<(), WriteError> 
 }
 
 /// Returns a hash over everything that makes two posts the same. The order of an object's fields does not matter.
-fn fingerprint(post: &Post, said: &Payload) -> String {
+fn fingerprint(post: &UserMessage, said: &Payload) -> String {
     let attached: Vec<Value> = post
         .attachments
         .iter()
@@ -363,7 +363,7 @@ struct Writing {
     begins: bool,
     /// The idempotency key, and the hash of the content.
     key: Option<(String, String)>,
-    post: Post,
+    post: UserMessage,
 }
 
 impl Writing {
@@ -412,7 +412,7 @@ impl Writing {
             Err(refusal) => return Ok(Err(WriteError::refused(refusal, &self.snapshot))),
         };
         if let Some((key, content)) = &self.key {
-            let kept = Kept { content: content.clone(), message: id.clone() };
+            let kept = KeyedMessage { content: content.clone(), message: id.clone() };
             posts::insert(tx, key, &kept, &task).await?;
         }
         let message = messages::get(&mut tx.connection, &id).await?;

@@ -4,7 +4,9 @@
 mod reading;
 mod types;
 
-pub(super) use types::{Content, Encoding, FirstMessage, Meta, NewRole, Receivers, ShortBrief, Words};
+pub(super) use types::{
+    ContentArgument, Encoding, FirstMessage, Meta, NewRole, Receivers, ShortBrief, Words,
+};
 
 use polity_decide::inline;
 use polity_llm::{Arguments, ToolCall};
@@ -109,7 +111,7 @@ tools! {
     }
     "put_artifact" => PutArtifact, Some(ToolGroup::Artifacts), {
         label: String = "type",
-        content: Content = "content",
+        content: ContentArgument = "content",
         meta: Option<Meta> = "meta",
         encoding: Option<Encoding> = "encoding",
     }

@@ -33,7 +33,7 @@ async fn exchange(exchanges: &Exchanges, key: &str, request: &str, task: &str, n
     exchanges.begin(new(key, request, None)).await.unwrap();
     let message = MessageId::from_sequence(number);
     exchanges.sent(key.to_owned(), TaskId::new(task), message).await.unwrap();
-    let given = Given { answer: MessageId::from_sequence(number + 1), reply: reply.to_owned() };
+    let given = GivenAnswer { answer: MessageId::from_sequence(number + 1), reply: reply.to_owned() };
     exchanges.answered(key.to_owned(), given).await.unwrap();
 }
 
@@ -58,8 +58,10 @@ async fn the_first_answer_stays_and_a_failure_may_still_become_one() {
     exchanges.begin(new("k", "r", Some("t-a"))).await.unwrap();
     exchanges.failed("k".to_owned()).await.unwrap();
     assert_eq!(exchanges.by_key("k").await.unwrap().unwrap().state, State::Failed);
-    let given =
-        |number, reply: &str| Given { answer: MessageId::from_sequence(number), reply: reply.to_owned() };
+    let given = |number, reply: &str| GivenAnswer {
+        answer: MessageId::from_sequence(number),
+        reply: reply.to_owned(),
+    };
     exchanges.answered("k".to_owned(), given(2, "one")).await.unwrap();
     exchanges.answered("k".to_owned(), given(3, "two")).await.unwrap();
     exchanges.failed("k".to_owned()).await.unwrap();

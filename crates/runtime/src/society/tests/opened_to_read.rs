@@ -57,7 +57,7 @@ async fn whoever_only_reads_writes_nothing() {
     assert!(matches!(society.prompt(prompt).await, Err(PromptError::Store(Error::ReadOnly))));
     let stored = society.put_artifact(artifact(), None).await;
     assert!(matches!(stored, Err(WriteError::Store(Error::ReadOnly))));
-    let mut post = Post::text("root", "what?");
+    let mut post = UserMessage::text("root", "what?");
     post.attachments.push(Attachment::New(artifact()));
     assert!(matches!(society.write(post).await, Err(WriteError::Store(Error::ReadOnly))));
     let root = || Target::Subtree(AgentId::root());

@@ -665,7 +665,7 @@ async fn tasks_and_artifacts_come_in_pages_the_newest_first() {
         let text = format!("\n  prompt {number}\nmore");
         let attachments =
             vec![Attachment::New(NewArtifact { bytes: text.clone().into(), ..NewArtifact::default() })];
-        society.write(Post { attachments, ..Post::text("root", text) }).await.unwrap();
+        society.write(UserMessage { attachments, ..UserMessage::text("root", text) }).await.unwrap();
     }
     let mut titles = Vec::new();
     let mut filter = TaskFilter { limit: Some(2), ..TaskFilter::default() };
@@ -769,11 +769,11 @@ async fn everything_that_is_shown_fits_its_schema() {
     let (society, _) = society(&world);
     let file =
         NewArtifact { bytes: "notes".into(), filename: Some("n.txt".to_owned()), ..NewArtifact::default() };
-    let post = Post {
+    let post = UserMessage {
         attachments: vec![Attachment::New(file)],
         payload: json!({"text": "go", "priority": 1}),
         task: Some(world.task.clone()),
-        ..Post::text("root", "")
+        ..UserMessage::text("root", "")
     };
     let posted = society.write(post).await.unwrap();
     check_shape(&posted);

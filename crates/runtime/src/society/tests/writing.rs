@@ -29,11 +29,11 @@ async fn events(society: &Society) -> Vec<Event> {
 async fn what_is_written_to_root_begins_a_task_and_goes_on_with_one() {
     let world = World::new().await;
     let (society, _) = society(&world);
-    let first = society.write(Post::text("root", "看图")).await.unwrap();
+    let first = society.write(UserMessage::text("root", "看图")).await.unwrap();
     assert_ne!(first.task, world.task);
     assert_eq!((first.to.as_str(), first.state, first.duplicate), ("root", MessageState::Queued, false));
     sql(&world, format!("UPDATE tasks SET state = 'idle', nudged = 1 WHERE id = '{}'", first.task)).await;
-    let more = Post { task: Some(first.task.clone()), ..Post::text("root", "more") };
+    let more = UserMessage { task: Some(first.task.clone()), ..UserMessage::text("root", "more") };
     let second = society.write(more).await.unwrap();
     assert_eq!(second.task, first.task);
     let task = society.task(&first.task).await.unwrap().unwrap();
@@ -41,7 +41,7 @@ async fn what_is_written_to_root_begins_a_task_and_goes_on_with_one() {
     let begun = events(&society).await;
     let begun = begun.iter().filter(|event| matches!(event, Event::TaskStarted { .. })).count();
     assert_eq!(begun, 1);
-    let nowhere = Post { task: Some(TaskId::new("t-none")), ..Post::text("root", "more") };
+    let nowhere = UserMessage { task: Some(TaskId::new("t-none")), ..UserMessage::text("root", "more") };
     assert_eq!(code(&society.write(nowhere).await), "not_found");
 }
 
@@ -51,22 +51,25 @@ async fn a_first_message_to_any_agent_makes_both_contacts_and_a_refused_one_noth
     let (society, _) = society(&world);
     let reader = world.hire("root", "reader", json!({})).await;
     let before = world.dump().await;
-    assert_eq!(code(&society.write(Post::text("nobody-1", "hello")).await), "unknown_contact");
-    assert_eq!(code(&society.write(Post::text("user", "hello")).await), "invalid_arguments");
-    assert_eq!(code(&society.write(Post::text(&reader, " ")).await), "invalid_message");
-    let elsewhere = Post { task: Some(TaskId::new("t-2")), ..Post::text(&reader, "hello") };
+    assert_eq!(code(&society.write(UserMessage::text("nobody-1", "hello")).await), "unknown_contact");
+    assert_eq!(code(&society.write(UserMessage::text("user", "hello")).await), "invalid_arguments");
+    assert_eq!(code(&society.write(UserMessage::text(&reader, " ")).await), "invalid_message");
+    let elsewhere = UserMessage { task: Some(TaskId::new("t-2")), ..UserMessage::text(&reader, "hello") };
     assert_eq!(code(&society.write(elsewhere).await), "invalid_arguments");
-    let with_service = Post { service: Some(ServiceId::new("eyes")), ..Post::text(&reader, "hello") };
+    let with_service =
+        UserMessage { service: Some(ServiceId::new("eyes")), ..UserMessage::text(&reader, "hello") };
     assert_eq!(code(&society.write(with_service).await), "invalid_arguments");
     let missing = Attachment::Stored(ArtifactId::new("missing"));
-    let missing = Post { attachments: vec![missing], ..Post::text(&reader, "look") };
+    let missing = UserMessage { attachments: vec![missing], ..UserMessage::text(&reader, "look") };
     assert_eq!(code(&society.write(missing).await), "artifact_not_found");
-    let unsent =
-        Post { attachments: vec![Attachment::New(file("x"))], ..Post::text("root", "x".repeat(300_000)) };
+    let unsent = UserMessage {
+        attachments: vec![Attachment::New(file("x"))],
+        ..UserMessage::text("root", "x".repeat(300_000))
+    };
     assert_eq!(code(&society.write(unsent).await), "limit_reached");
     assert_eq!(world.dump().await, before);
 
-    let posted = society.write(Post::text(&reader, "hello")).await.unwrap();
+    let posted = society.write(UserMessage::text(&reader, "hello")).await.unwrap();
     assert_eq!(posted.task, world.task);
     let contacts = world
         .query(&format!(
@@ -80,12 +83,12 @@ async fn a_first_message_to_any_agent_makes_both_contacts_and_a_refused_one_noth
     assert_eq!(world.mail(&reader).await.len(), 1);
 
     world.call("root", "terminate_agent", json!({"agentId": reader})).await;
-    let refused = society.write(Post::text(&reader, "hello again")).await;
+    let refused = society.write(UserMessage::text(&reader, "hello again")).await;
     assert_eq!(code(&refused), "agent_terminated");
     let never = world.hire("root", "writer", json!({})).await;
     world.call("root", "terminate_agent", json!({"agentId": never})).await;
     let before = world.dump().await;
-    assert_eq!(code(&society.write(Post::text(&never, "hello")).await), "agent_terminated");
+    assert_eq!(code(&society.write(UserMessage::text(&never, "hello")).await), "agent_terminated");
     assert_eq!(world.dump().await, before);
 }
 
@@ -98,7 +101,8 @@ async fn what_is_refused_tells_nobody_and_hides_nothing_that_comes_after() {
     newest.mark_unchanged();
     let missing = Attachment::Stored(ArtifactId::new("missing"));
     // The post has already begun a task when it is refused.
-    let refused = society.write(Post { attachments: vec![missing], ..Post::text("root", "look") }).await;
+    let refused =
+        society.write(UserMessage { attachments: vec![missing], ..UserMessage::text("root", "look") }).await;
     assert_eq!(code(&refused), "artifact_not_found");
     assert!(!newest.has_changed().unwrap());
     assert!(world.signals.bells.try_recv().is_err());
@@ -112,14 +116,14 @@ async fn what_the_person_writes_is_text_whatever_it_looks_like() {
     let world = World::new().await;
     let (society, _) = society(&world);
     let written = json!({"text": "hello", "from": "root"}).to_string();
-    society.write(Post::text("root", &written)).await.unwrap();
+    society.write(UserMessage::text("root", &written)).await.unwrap();
     let heard = world.query("SELECT body ->> 'text' FROM messages WHERE sender = 'user'").await;
     assert_eq!(heard, [written]);
     // A file alone is enough. Without a file and without a word, the post is empty.
     for payload in [json!(""), json!({}), json!({"text": " "})] {
-        let empty = Post { payload: payload.clone(), ..Post::text("root", "") };
+        let empty = UserMessage { payload: payload.clone(), ..UserMessage::text("root", "") };
         assert_eq!(code(&society.write(empty.clone()).await), "invalid_message", "{payload}");
-        let with_file = Post { attachments: vec![Attachment::New(file("x"))], ..empty };
+        let with_file = UserMessage { attachments: vec![Attachment::New(file("x"))], ..empty };
         assert_eq!(code(&society.write(with_file).await), "ok", "{payload}");
     }
 }
@@ -136,7 +140,7 @@ async fn what_the_person_writes_answers_the_oldest_question_of_that_agent() {
     let question = MessageId::new(asked["messageIds"][0]["id"].as_str().unwrap_or_else(|| panic!("{asked}")));
     assert_eq!(society.task(&world.task).await.unwrap().unwrap().waiting_for_user, 1);
     sql(&world, "UPDATE tasks SET state = 'idle'".to_owned()).await;
-    let answer = Post { task: Some(world.task.clone()), ..Post::text("root", "the left one") };
+    let answer = UserMessage { task: Some(world.task.clone()), ..UserMessage::text("root", "the left one") };
     let posted = society.write(answer).await.unwrap();
     let message = society.message(&posted.id).await.unwrap().unwrap();
     assert_eq!(message.in_reply_to, std::slice::from_ref(&question));
@@ -157,7 +161,7 @@ async fn what_a_limit_has_stopped_stays_stopped_until_the_limit_is_raised() {
         completion_tokens, usage_source, created_at) VALUES ('t-1', 'root', 1, 'words', 'words-1', 1, 1, 5, 5, 'reported', 1)";
     sql(&world, call.to_owned()).await;
     sql(&world, "UPDATE tasks SET stopped_by = 'maxModelCallsPerTask', state = 'idle'".to_owned()).await;
-    let go_on = || Post { task: Some(world.task.clone()), ..Post::text("root", "go on") };
+    let go_on = || UserMessage { task: Some(world.task.clone()), ..UserMessage::text("root", "go on") };
     // The limit was raised, so one more call is possible.
     assert_eq!(code(&society.write(go_on()).await), "ok");
     sql(&world, call.to_owned()).await;
@@ -177,10 +181,10 @@ async fn what_a_limit_has_stopped_stays_stopped_until_the_limit_is_raised() {
 async fn the_same_under_the_same_key_is_the_same_message_however_often_it_comes_at_once() {
     let world = World::new().await;
     let (society, _) = society(&world);
-    let post = |text: &str| Post {
+    let post = |text: &str| UserMessage {
         key: Some("key-1".to_owned()),
         attachments: vec![Attachment::New(file("notes"))],
-        ..Post::text("root", text)
+        ..UserMessage::text("root", text)
     };
     let all = futures::future::join_all((0..20).map(|_| society.write(post("go")))).await;
     let all: Vec<_> = all.into_iter().map(Result::unwrap).collect();
@@ -190,25 +194,25 @@ async fn the_same_under_the_same_key_is_the_same_message_however_often_it_comes_
     assert_eq!(world.query("SELECT count(*) || '' FROM artifacts").await, ["1"]);
     assert_eq!(world.query("SELECT count(*) || '' FROM tasks").await, ["2"]);
     assert_eq!(code(&society.write(post("go away")).await), "key_reused");
-    let other_file = Post { attachments: vec![Attachment::New(file("other"))], ..post("go") };
+    let other_file = UserMessage { attachments: vec![Attachment::New(file("other"))], ..post("go") };
     assert_eq!(code(&society.write(other_file).await), "key_reused");
-    let long = Post { key: Some("k".repeat(MAX_KEY_BYTES + 1)), ..post("go") };
+    let long = UserMessage { key: Some("k".repeat(MAX_KEY_BYTES + 1)), ..post("go") };
     assert_eq!(code(&society.write(long).await), "invalid_arguments");
     // The key of a refused post can be used again.
-    let refused = Post { key: Some("key-2".to_owned()), ..Post::text("nobody", "go") };
+    let refused = UserMessage { key: Some("key-2".to_owned()), ..UserMessage::text("nobody", "go") };
     assert_eq!(code(&society.write(refused).await), "unknown_contact");
-    let again = Post { key: Some("key-2".to_owned()), ..post("go") };
+    let again = UserMessage { key: Some("key-2".to_owned()), ..post("go") };
     assert_eq!(code(&society.write(again).await), "ok");
 }
 
 #[tokio::test]
 async fn what_was_taken_under_a_key_is_told_although_it_would_be_refused_now() {
     let mut world = World::new().await;
-    let post = || Post {
+    let post = || UserMessage {
         key: Some("key-1".to_owned()),
         attachments: vec![Attachment::New(file(&"x".repeat(5000)))],
         service: Some(ServiceId::new("eyes")),
-        ..Post::text("root", "go")
+        ..UserMessage::text("root", "go")
     };
     let first = society(&world).0.write(post()).await.unwrap();
     let strict = World::with(&json!({"maxArtifactBytes": 4000})).await;
@@ -216,9 +220,9 @@ async fn what_was_taken_under_a_key_is_told_although_it_would_be_refused_now() {
     let (society, _) = society(&world);
     let again = society.write(post()).await.unwrap();
     assert_eq!((again.duplicate, &again.id), (true, &first.id));
-    let new = Post { key: Some("key-2".to_owned()), ..post() };
+    let new = UserMessage { key: Some("key-2".to_owned()), ..post() };
     assert_eq!(code(&society.write(new).await), "limit_reached");
-    let other = Post { attachments: Vec::new(), ..post() };
+    let other = UserMessage { attachments: Vec::new(), ..post() };
     assert_eq!(code(&society.write(other).await), "key_reused");
 }
 
@@ -226,10 +230,10 @@ async fn what_was_taken_under_a_key_is_told_although_it_would_be_refused_now() {
 async fn the_order_of_fields_makes_no_other_message() {
     let world = World::new().await;
     let (society, _) = society(&world);
-    let post = |payload: &str| Post {
+    let post = |payload: &str| UserMessage {
         key: Some("key-1".to_owned()),
         payload: serde_json::from_str(payload).unwrap(),
-        ..Post::text("root", "")
+        ..UserMessage::text("root", "")
     };
     let first = society
         .write(post(r#"{"text": "go", "how": {"far": 1, "fast": [{"a": 1, "b": 2}]}}"#))
@@ -257,8 +261,8 @@ async fn the_time_of_a_task_counts_as_it_runs_also_where_the_task_is_not_named()
         "UPDATE tasks SET worked_ms = 0, stopped_by = 'maxSecondsPerTask', state = 'idle'".to_owned(),
     )
     .await;
-    assert_eq!(code(&society.write(Post::text(&reader, "go on")).await), "limit_reached");
-    let named = Post { task: Some(world.task.clone()), ..Post::text(&reader, "go on") };
+    assert_eq!(code(&society.write(UserMessage::text(&reader, "go on")).await), "limit_reached");
+    let named = UserMessage { task: Some(world.task.clone()), ..UserMessage::text(&reader, "go on") };
     assert_eq!(code(&society.write(named).await), "limit_reached");
 }
 
@@ -266,13 +270,13 @@ async fn the_time_of_a_task_counts_as_it_runs_also_where_the_task_is_not_named()
 async fn a_key_is_forgotten_with_its_task_and_the_task_cannot_be_gone_on_with() {
     let world = World::new().await;
     let (society, _) = society(&world);
-    let post = || Post { key: Some("key-1".to_owned()), ..Post::text("root", "go") };
+    let post = || UserMessage { key: Some("key-1".to_owned()), ..UserMessage::text("root", "go") };
     let first = society.write(post()).await.unwrap();
     world.add_task("t-newest").await;
     sql(&world, "UPDATE tasks SET state = 'idle' WHERE id <> 't-newest'".to_owned()).await;
     sql(&world, "UPDATE messages SET state = 'done'".to_owned()).await;
     assert_eq!(polity_store::maintenance::keep_within(&world.store, 1).await.unwrap(), 2);
-    let again = Post { task: Some(first.task.clone()), ..Post::text("root", "more") };
+    let again = UserMessage { task: Some(first.task.clone()), ..UserMessage::text("root", "more") };
     assert_eq!(code(&society.write(again).await), "not_found");
     let second = society.write(post()).await.unwrap();
     assert!(!second.duplicate);
@@ -295,7 +299,10 @@ async fn what_the_person_stores_is_sent_later_and_belongs_to_the_task_then() {
     assert_eq!((text.as_str(), content.file.size), ("notes", 5));
     assert!(society.artifact_content(&ArtifactId::new("../x")).await.unwrap().is_none());
 
-    let post = Post { attachments: vec![Attachment::Stored(stored.id.clone())], ..Post::text("root", "") };
+    let post = UserMessage {
+        attachments: vec![Attachment::Stored(stored.id.clone())],
+        ..UserMessage::text("root", "")
+    };
     let posted = society.write(post).await.unwrap();
     let message = society.message(&posted.id).await.unwrap().unwrap();
     assert_eq!(message.attachments.iter().map(|artifact| &artifact.id).collect::<Vec<_>>(), [&stored.id]);
@@ -326,7 +333,10 @@ async fn what_was_stored_and_never_sent_goes_after_a_day() {
     let unsent = society.put_artifact(file("unsent"), None).await.unwrap();
     let sent = society.put_artifact(file("sent"), None).await.unwrap();
     let of_task = society.put_artifact(file("of the task"), Some(world.task.clone())).await.unwrap();
-    let post = Post { attachments: vec![Attachment::Stored(sent.id.clone())], ..Post::text("root", "") };
+    let post = UserMessage {
+        attachments: vec![Attachment::Stored(sent.id.clone())],
+        ..UserMessage::text("root", "")
+    };
     society.write(post).await.unwrap();
     let day = 24 * 60 * 60 * 1000;
     let remove = async |now: i64| polity_store::maintenance::remove_unsent(&world.store, now).await.unwrap();

@@ -238,9 +238,9 @@ impl Argument for Receivers {
 }
 
 /// Any JSON value. The schema asks models for a text.
-pub(in crate::tools) struct Content(pub(in crate::tools) Value);
+pub(in crate::tools) struct ContentArgument(pub(in crate::tools) Value);
 
-impl Argument for Content {
+impl Argument for ContentArgument {
     fn schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({"type": "string"})
     }

@@ -1,7 +1,9 @@
 //! Turns the drawn numbers into ids and arguments, by picking from what exists in the reference model.
 
-use super::operation::{Actor, Brief, Flaw, Hire, Named, Payload, ROLE_NAMES, RoleMeant, Said, Which, Whom};
-use super::society::{Code, Letter, Society, Wish};
+use super::operation::{
+    Actor, Brief, ClosingText, Flaw, Hire, Named, Payload, ROLE_NAMES, RoleMeant, Which, Whom,
+};
+use super::society::{Code, DraftPayload, Society, Wish};
 use crate::testing;
 use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, TaskId};
 use polity_society::message::{Finality, MessageType};
@@ -182,7 +184,7 @@ pub(super) fn payload(
     by: &Conversation,
     payload: &Payload,
     lent: Option<&Wish>,
-) -> (Value, Result<Letter, Code>) {
+) -> (Value, Result<DraftPayload, Code>) {
     let attachments: Vec<ArtifactId> =
         payload.attachments.iter().map(|attached| which(society, &by.agent, *attached)).collect();
     let (mut words, mut named) = words(society, &by.agent, payload.words, payload.mentions);
@@ -241,7 +243,7 @@ pub(super) fn payload(
             unique.push(id);
         }
     }
-    let letter = Letter {
+    let letter = DraftPayload {
         kind: payload.kind,
         attachments: unique,
         named,
@@ -300,16 +302,20 @@ pub(super) fn overtaking(society: &Society, number: u8) -> Option<(Conversation,
 }
 
 /// Returns the closing text of a turn.
-pub(super) fn closing_text(society: &Society, by: &Conversation, said: Said) -> Option<Letter> {
+pub(super) fn closing_text(society: &Society, by: &Conversation, said: ClosingText) -> Option<DraftPayload> {
     match said {
-        Said::Silence => None,
-        Said::Words(number, mentions) => Some(Letter::plain(words(society, &by.agent, number, mentions).0)),
-        Said::Again => {
+        ClosingText::Silence => None,
+        ClosingText::Words(number, mentions) => {
+            Some(DraftPayload::plain(words(society, &by.agent, number, mentions).0))
+        }
+        ClosingText::Again => {
             let mut newest_first = society.rows.messages.values().rev();
             let own = newest_first.find(|message| message.sender == by.agent && message.task == by.task);
             let words = own.and_then(|message| message.words.as_ref());
             // White space around a text does not make it a different text.
-            Some(Letter::plain(words.map_or_else(|| "看".to_owned(), |words| format!("\n{} ", words.trim()))))
+            Some(DraftPayload::plain(
+                words.map_or_else(|| "看".to_owned(), |words| format!("\n{} ", words.trim())),
+            ))
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The reference model, part three: closing texts, the end of turns, and what agents at rest still owe.
 
-use super::rows::{Handed, Key, Message, Note, Output, Row, Told, Turn};
-use super::society::{Letter, Society};
+use super::rows::{Handed, Key, Message, Note, NoticeContents, Output, Row, Turn};
+use super::society::{DraftPayload, Society};
 use polity_society::id::{AgentId, ArtifactId, MessageId};
 use polity_society::message::{Expects, Finality, MessageState, MessageType};
 use polity_society::rules::{Answering, LastWord, Subject};
@@ -36,14 +36,14 @@ impl Society {
     }
 
     /// Ends a turn. Its closing text goes to the giver, or is held, or is dropped.
-    pub(super) fn end_turn(&mut self, turn: &Turn, text: Option<&Letter>) {
+    pub(super) fn end_turn(&mut self, turn: &Turn, text: Option<&DraftPayload>) {
         let of = Conversation { agent: turn.agent.clone(), task: turn.task.clone() };
         let refused = text.and_then(|letter| self.say(turn, &of, letter));
         self.settle(turn, MessageState::Done);
         let released = self.close_turn(turn, "done");
         if let Some((giver, request)) = refused {
             self.fail_request(&request);
-            self.tell(&of.task, &giver, "receiver_failed", Some(request), Told::default());
+            self.tell(&of.task, &giver, "receiver_failed", Some(request), NoticeContents::default());
         }
         self.look(&of, Cause::TurnEnded);
         self.look_at_those_who_waited(released);
@@ -58,7 +58,7 @@ impl Society {
     }
 
     /// Sends or holds a closing text. If the message is refused, returns the giver and the request.
-    fn say(&mut self, turn: &Turn, of: &Conversation, letter: &Letter) -> Option<(AgentId, MessageId)> {
+    fn say(&mut self, turn: &Turn, of: &Conversation, letter: &DraftPayload) -> Option<(AgentId, MessageId)> {
         let last_word = self.last_word(turn);
         let works_on = turn.works_on.as_ref().map(|id| self.rows.messages[id].clone());
         let open: Vec<Message> = self.open_requests(of).into_iter().cloned().collect();
@@ -181,12 +181,12 @@ impl Society {
         let released = self.close_turn(turn, "failed");
         let parent = self.rows.agents[&turn.agent].parent.clone().unwrap_or_else(AgentId::user);
         let of_parent = asked.iter().find(|(_, asker)| *asker == parent).map(|(request, _)| request.clone());
-        self.tell(&turn.task, &parent, "agent_failed", of_parent, Told::default());
+        self.tell(&turn.task, &parent, "agent_failed", of_parent, NoticeContents::default());
         let mut told = BTreeSet::from([parent, turn.agent.clone()]);
         for (request, asker) in asked.into_iter().filter(|(_, asker)| !asker.is_user()) {
             self.fail_request(&request);
             if told.insert(asker.clone()) {
-                self.tell(&turn.task, &asker, "receiver_failed", Some(request), Told::default());
+                self.tell(&turn.task, &asker, "receiver_failed", Some(request), NoticeContents::default());
             }
         }
         // The failed agent cannot deliver what it has made so far, so the system does.
@@ -260,7 +260,7 @@ impl Society {
         of: &Conversation,
         asker: &AgentId,
         owed: &[Message],
-    ) -> (Vec<MessageId>, Vec<MessageId>, Told) {
+    ) -> (Vec<MessageId>, Vec<MessageId>, NoticeContents) {
         let open = owed.iter().filter(|request| request.sender == *asker);
         let open: Vec<MessageId> = open.map(|request| request.id.clone()).collect();
         let outputs: Vec<Output> =
@@ -272,7 +272,7 @@ impl Society {
         let concerned: Vec<MessageId> = concerned.into_iter().collect();
         let made = self.stored.iter().filter(|id| outputs.iter().any(|output| output.artifact == **id));
         let handed = |id: &str| Handed { id: id.to_owned() };
-        let told = Told {
+        let told = NoticeContents {
             requests: open.iter().map(|id| handed(id.as_str())).collect(),
             notes: self.texts_for(of, &concerned),
             artifacts: made.map(|id| handed(id.as_str())).collect(),
@@ -307,7 +307,7 @@ impl Society {
         }
         let about = concerned.into_iter().next();
         if open.is_empty() {
-            let told = Told { requests: Vec::new(), ..told };
+            let told = NoticeContents { requests: Vec::new(), ..told };
             self.tell(&of.task, asker, "leftover", about, told);
         } else {
             self.tell(&of.task, asker, "unanswered", about, told);
@@ -351,7 +351,7 @@ impl Society {
             }
             return;
         }
-        let letter = Letter::plain(fresh.join("\n\n"));
+        let letter = DraftPayload::plain(fresh.join("\n\n"));
         let subject =
             if open.is_empty() { Subject::Settled(request.clone()) } else { Subject::Open(open.clone()) };
         self.happened.push(if open.is_empty() { "held supplement delivered" } else { "held text delivered" });
@@ -361,7 +361,7 @@ impl Society {
             for request in &open {
                 self.fail_request(request);
             }
-            self.tell(&of.task, &asker, "receiver_failed", Some(request.clone()), Told::default());
+            self.tell(&of.task, &asker, "receiver_failed", Some(request.clone()), NoticeContents::default());
         }
     }
 

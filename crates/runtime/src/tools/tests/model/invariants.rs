@@ -8,13 +8,13 @@ use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
 use polity_society::message::{Expects, Finality, MessageState, MessageType};
 
 /// The rows after an operation, and what it changed.
-pub(super) struct Step<'a> {
+pub(super) struct OperationEffect<'a> {
     pub(super) after: &'a Rows,
     pub(super) changes: &'a Changes,
 }
 
 /// Returns the violated invariants, in words.
-pub(super) fn violations(step: &Step<'_>) -> Vec<String> {
+pub(super) fn violations(step: &OperationEffect<'_>) -> Vec<String> {
     let mut violations = Vec::new();
     for change in &step.changes.rows {
         let mut must = |holds: bool, what: &str| {
@@ -100,7 +100,7 @@ pub(super) fn violations(step: &Step<'_>) -> Vec<String> {
     violations
 }
 
-impl Step<'_> {
+impl OperationEffect<'_> {
     fn before(&self, key: &Key) -> Option<Row> {
         let changed = self.changes.rows.iter().find(|change| change.key == *key);
         changed.map_or_else(|| self.after.get(key), |change| change.before.clone())

@@ -1,7 +1,7 @@
 //! The reference model, part two: messages, requests and their answers, and the beginning of turns.
 
-use super::rows::{Message, Output, Row, Told, Turn};
-use super::society::{Code, Letter, MAX_QUEUE, Society};
+use super::rows::{Message, NoticeContents, Output, Row, Turn};
+use super::society::{Code, DraftPayload, MAX_QUEUE, Society};
 use polity_society::contact::Source;
 use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
 use polity_society::message::{Expects, Finality, MessageState, MessageType};
@@ -120,7 +120,7 @@ impl Society {
             notice: None,
             attachments: Vec::new(),
             words: None,
-            told: Told::default(),
+            told: NoticeContents::default(),
             in_reply_to: Vec::new(),
             about: None,
             on_behalf_of: None,
@@ -146,7 +146,7 @@ impl Society {
         to: &AgentId,
         notice: &str,
         about: Option<MessageId>,
-        told: Told,
+        told: NoticeContents,
     ) {
         if self.is_live(to) {
             let draft = self.draft(task, &AgentId::new(Message::SYSTEM), to);
@@ -158,7 +158,7 @@ impl Society {
         &mut self,
         by: &Conversation,
         to: &str,
-        letter: &Letter,
+        letter: &DraftPayload,
         answering: &Answering,
         due_at: Option<i64>,
         last_word: LastWord,
@@ -256,7 +256,7 @@ impl Society {
     }
 
     /// Determines how a message relates to the requests that its sender has read.
-    fn as_written(&self, by: &Conversation, receiver: &AgentId, letter: &Letter) -> Relation {
+    fn as_written(&self, by: &Conversation, receiver: &AgentId, letter: &DraftPayload) -> Relation {
         let open = self.open_requests(by);
         let of_receiver: Vec<&Message> =
             open.iter().filter(|request| request.sender == *receiver).copied().collect();
@@ -329,7 +329,7 @@ impl Society {
         &mut self,
         by: &Conversation,
         to: &[String],
-        letter: Result<&Letter, Code>,
+        letter: Result<&DraftPayload, Code>,
         due_at: Option<i64>,
         last_word: LastWord,
     ) -> Result<Value, Code> {
@@ -348,8 +348,9 @@ impl Society {
                 continue;
             }
             let to_person = known_is_person.then(|| self.open_turn(by).map(|turn| turn.id)).flatten();
-            let told =
-                |(turn, said, _): &&(i64, Letter, MessageId)| Some(*turn) == to_person && said == letter;
+            let told = |(turn, said, _): &&(i64, DraftPayload, MessageId)| {
+                Some(*turn) == to_person && said == letter
+            };
             if let Some((_, _, earlier)) = self.told_person.iter().find(told) {
                 sent.push(json!({"to": meant, "id": earlier, "alreadySent": true}));
                 self.happened.push("the person told the same again");
@@ -447,7 +448,7 @@ impl Society {
         }) {
             self.change(&message.id, |message| message.state = MessageState::Bounced);
             let about = (message.expects == Expects::Answer).then_some(message.id);
-            self.tell(&message.task, &message.sender, "bounced", about, Told::default());
+            self.tell(&message.task, &message.sender, "bounced", about, NoticeContents::default());
         }
     }
 
@@ -457,7 +458,13 @@ impl Society {
         }) {
             self.change(&message.id, |message| message.state = MessageState::Failed);
             if message.sender != *by {
-                self.tell(&message.task, &message.sender, "terminated", Some(message.id), Told::default());
+                self.tell(
+                    &message.task,
+                    &message.sender,
+                    "terminated",
+                    Some(message.id),
+                    NoticeContents::default(),
+                );
             }
         }
     }

@@ -91,7 +91,7 @@ pub(super) enum Named {
 
 /// The closing text of a turn.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Said {
+pub(super) enum ClosingText {
     /// No text.
     Silence,
     /// A text, perhaps with the reference of an artifact.
@@ -188,7 +188,7 @@ pub(super) enum Operation {
     },
     EndTurn {
         turn: u8,
-        text: Said,
+        text: ClosingText,
     },
     FailTurn {
         turn: u8,
@@ -256,12 +256,12 @@ fn named() -> impl Strategy<Value = Named> {
     ]
 }
 
-fn said() -> impl Strategy<Value = Said> {
+fn said() -> impl Strategy<Value = ClosingText> {
     let words = (any::<u8>(), proptest::option::weighted(0.2, which()));
     prop_oneof![
-        5 => Just(Said::Silence),
-        6 => words.prop_map(|(words, mentions)| Said::Words(words, mentions)),
-        2 => Just(Said::Again),
+        5 => Just(ClosingText::Silence),
+        6 => words.prop_map(|(words, mentions)| ClosingText::Words(words, mentions)),
+        2 => Just(ClosingText::Again),
     ]
 }
 

@@ -1,11 +1,11 @@
 //! Plays a sequence on the database and on the reference model, and compares the two after each operation.
 
 use super::choice::{self, Callers, TASKS};
-use super::invariants::{self, Step};
+use super::invariants::{self, OperationEffect};
 use super::observed::{Changes, Observed, read_all};
 use super::operation::{Flaw, Operation, Payload};
-use super::rows::{Key, Message, Rows, Told};
-use super::society::{Code, Letter, Society};
+use super::rows::{Key, Message, NoticeContents, Rows};
+use super::society::{Code, DraftPayload, Society};
 use crate::driver::closing;
 use crate::handles::Handles;
 use crate::testing::code;
@@ -138,7 +138,7 @@ impl Play {
         let changed = changes.rows.iter().map(|change| &change.key);
         let touched: BTreeSet<&Key> = changed.chain(&self.society.touched).collect();
         violations.extend(differences(&self.observed.rows, &self.society.rows, touched));
-        violations.extend(invariants::violations(&Step { after: &self.observed.rows, changes }));
+        violations.extend(invariants::violations(&OperationEffect { after: &self.observed.rows, changes }));
         if violations.is_empty() { Ok(()) } else { Err(violations.join("\n")) }
     }
 
@@ -297,7 +297,7 @@ impl Play {
                 let mut open = self.society.open_requests(&root).into_iter();
                 let about = open.find(|request| request.sender.is_user()).map(|request| request.id.clone());
                 apply::tell(tx, &self.snapshot, &task, &root.agent, Notice::Nudge, about.clone()).await?;
-                self.society.tell(&task, &root.agent, "nudge", about, Told::default());
+                self.society.tell(&task, &root.agent, "nudge", about, NoticeContents::default());
                 Ok(Played::silent("nudge", format!("nudge root in {task}")))
             }
             // The database is closed and opened between two calls of `play`.
@@ -356,7 +356,7 @@ impl Play {
         let words = "先答";
         let arguments = json!({"to": asker.agent, "payload": {"text": words, "request_id": request}});
         let said = self.call(tx, &by, "send_message", arguments).await?;
-        let letter = Letter { requests: vec![request], ..Letter::plain(words.to_owned()) };
+        let letter = DraftPayload { requests: vec![request], ..DraftPayload::plain(words.to_owned()) };
         let turn = self.society.open_turn(&by).unwrap();
         let last_word = self.society.last_word(turn);
         let to = [asker.agent.to_string()];
@@ -404,7 +404,7 @@ impl Play {
         &mut self,
         tx: &mut Tx,
         of: &Conversation,
-        letter: Option<&Letter>,
+        letter: Option<&DraftPayload>,
     ) -> Result<(), Error> {
         let turn = self.society.open_turn(of).cloned().unwrap();
         let open = turns::open(&mut tx.connection, of).await?.unwrap();
@@ -433,7 +433,7 @@ impl Play {
         caller: &Conversation,
         tool: &'static str,
         arguments: Value,
-    ) -> Result<Said, Error> {
+    ) -> Result<ToolAnswer, Error> {
         let what = match self.tracing {
             Tracing::On => format!("{} {tool} in {} {arguments}", caller.agent, caller.task),
             Tracing::Off => format!("{} {tool}", caller.agent),
@@ -467,18 +467,18 @@ impl Play {
             ToolResult::Json(value) => value,
             ToolResult::Artifact { artifact, .. } => json!({"opened": artifact.reference()}),
         };
-        Ok(Said { tool, what, json })
+        Ok(ToolAnswer { tool, what, json })
     }
 }
 
 /// The result of a tool call.
-struct Said {
+struct ToolAnswer {
     tool: &'static str,
     what: String,
     json: Value,
 }
 
-impl Said {
+impl ToolAnswer {
     /// Compares these fields of the result with the expected ones. Of a refusal, only the code is compared.
     fn against(mut self, expected: Value, fields: &[&str]) -> Played {
         if let Value::Object(said) = &mut self.json {

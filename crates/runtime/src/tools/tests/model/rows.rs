@@ -128,7 +128,7 @@ tables! {
         notice: Option<String> = "iif(@type = 'notice', json_extract(@body, '$.notice'), NULL)",
         attachments: Vec<ArtifactId> = "json(@attachments)",
         words: Option<String> = "json_extract(@body, '$.text')",
-        told: Told = "json_object('notes', json_extract(@body, '$.notes'), 'artifacts', json_extract(@body, '$.artifacts'),
+        told: NoticeContents = "json_object('notes', json_extract(@body, '$.notes'), 'artifacts', json_extract(@body, '$.artifacts'),
             'requests', json_extract(@body, '$.requests'))",
         in_reply_to: Vec<MessageId> = "json(coalesce(@in_reply_to, '[]'))",
         about: Option<MessageId> = "@about",
@@ -173,7 +173,7 @@ tables! {
 
 /// The parts of a system notice that are compared.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-pub(super) struct Told {
+pub(super) struct NoticeContents {
     #[serde(default, deserialize_with = "or_nothing")]
     pub(super) requests: Vec<Handed>,
     #[serde(default, deserialize_with = "or_nothing")]

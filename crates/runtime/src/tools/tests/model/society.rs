@@ -19,7 +19,7 @@ pub(super) type Code = &'static str;
 
 /// A payload, reduced to what the rules look at.
 #[derive(PartialEq, Clone, Debug)]
-pub(super) struct Letter {
+pub(super) struct DraftPayload {
     pub(super) kind: MessageType,
     pub(super) attachments: Vec<ArtifactId>,
     /// Every artifact that it names, attached or not.
@@ -31,7 +31,7 @@ pub(super) struct Letter {
     pub(super) is_long: bool,
 }
 
-impl Letter {
+impl DraftPayload {
     /// Creates a payload that is only a text.
     pub(super) fn plain(words: String) -> Self {
         Self {
@@ -73,7 +73,7 @@ pub(super) struct Society {
     pub(super) accepted: i64,
     pub(super) notes: i64,
     /// The payloads that agents sent to the person with `send_message`, each with its turn and message.
-    pub(super) told_person: Vec<(i64, Letter, MessageId)>,
+    pub(super) told_person: Vec<(i64, DraftPayload, MessageId)>,
     /// All artifacts, in the order in which they were stored.
     pub(super) stored: Vec<ArtifactId>,
     /// Additional outcomes of the current operation.
@@ -297,7 +297,7 @@ impl Society {
         &mut self,
         by: &Conversation,
         wish: &Wish,
-        letter: Result<&Letter, Code>,
+        letter: Result<&DraftPayload, Code>,
         id: &AgentId,
     ) -> Result<(RoleId, MessageId), Code> {
         if !wish.brief_is_whole {
