@@ -52,6 +52,11 @@ clients:
     cargo build --package polity
     tests/clients/run.sh
 
+# Runs the examples; those with the official clients need `just clients` once before.
+examples *args:
+    cargo build --package polity
+    POLITY_BIN="${CARGO_TARGET_DIR:-target}/debug/polity" examples/run.sh "$@"
+
 # Sends twelve prompts in two languages to a small model: just small-model http://127.0.0.1:11434/v1 qwen3:0.6b
 small-model *args:
     python3 tests/small-model/run.py "$@"

@@ -51,7 +51,8 @@ until_true() {
 
 # Starts the daemon on a free port. It writes daemon.json, all at once, when it is ready.
 serve() {
-    polity serve --listen 127.0.0.1:0 --config "$config" --data "$data" &
+    # The program itself and not the function, so that $! is its id and not that of a subshell.
+    "$POLITY_BIN" serve --listen 127.0.0.1:0 --config "$config" --data "$data" &
     daemon=$!
     until_true test -s "$data/daemon.json"
     url="$(sed -n 's/.*"url": "\([^"]*\)".*/\1/p' "$data/daemon.json")"

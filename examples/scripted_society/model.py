@@ -1,22 +1,23 @@
 """A chat model that follows a script: it plays root and the translator that root hires.
 
-`serve` is the whole server: the part of OpenAI's API that polity needs. `play` is the script. It gets the messages of a
-request and returns the answer of the model, and it keeps nothing between two requests, like a real model."""
+`serve` is the server; it has the part of OpenAI's API that polity needs. `play` is the script: it gets the messages of
+a request and returns the answer of the model. Like a real model, it keeps nothing from one request to the next."""
 
 import http.server
 import json
+import os
 
 
 def play(messages):
     system, last = messages[0]["content"], messages[-1]
-    # polity tells each model, at the end of the system message, which agent it speaks for.
+    # The system message names the role of the agent that asks; a message from an agent names its sender.
     if "roleName=translator" in system:
         return {"content": "Guten Morgen"}
     if last["role"] == "tool":
         return {"content": "I have hired a translator and wait for the answer."}
     if "【Message from translator" in last["content"]:
-        answer = last["content"].splitlines()
-        return {"content": "The translator says: " + next(line for line in answer if "Guten" in line)}
+        answer = next(line for line in last["content"].splitlines() if "Guten" in line)
+        return {"content": f"The translator says: {answer}"}
     brief = {
         "objective": "Translate the text into German.",
         "constraints": ["German"],
@@ -29,12 +30,26 @@ def play(messages):
     return {"content": None, "tool_calls": [{"id": "call_1", "type": "function", "function": hire}]}
 
 
+def show(messages):
+    """Returns the newest message as text; with WHOLE=1 in the environment, all messages."""
+    lines = []
+    for message in messages if os.environ.get("WHOLE") else messages[-1:]:
+        content = message["content"]
+        parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
+        lines += [f"{message['role']}: {part.get('text', part['type'])}" for part in parts]
+    return "\n".join(lines)
+
+
 def serve(play):
     class Model(http.server.BaseHTTPRequestHandler):
         def do_POST(self):
-            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            message = {"role": "assistant", **play(request["messages"])}
-            choice = {"index": 0, "message": message, "finish_reason": "stop"}
+            messages = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["messages"]
+            agent = messages[0]["content"].split("agentId=")[-1].split()[0]
+            print(f"--> {agent} is asked, with {len(messages)} messages\n{show(messages)}", flush=True)
+            message = {"role": "assistant", **play(messages)}
+            print(f"<-- {agent} answers: {message['content'] or message['tool_calls']}", flush=True)
+            reason = "tool_calls" if "tool_calls" in message else "stop"
+            choice = {"index": 0, "message": message, "finish_reason": reason}
             answer = json.dumps({"object": "chat.completion", "choices": [choice]}).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")

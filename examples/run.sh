@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Runs all examples, one after the other, and fails if one fails; `examples/run.sh NAME…` runs only these. An example is
+# skipped if a program or package that it needs is missing; with CLIENTS=required that is a failure.
+# POLITY_BIN names the polity program [default: target/release/polity, else target/debug/polity]. The official clients
+# are those that tests/clients/run.sh has installed into CLIENTS_CACHE [default: target/clients].
+set -euo pipefail
+here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+cache="${CLIENTS_CACHE:-$here/../target/clients}"
+case "$cache" in /*) ;; *) cache="$PWD/$cache" ;; esac
+
+# tests/clients/run.sh derives the names of these directories in the same way.
+clients="$here/../tests/clients"
+venv="$cache/python-$(cksum <"$clients/requirements.txt" | tr -d ' ')"
+modules="$cache/node-$(cat "$clients/package.json" "$clients/package-lock.json" | cksum | tr -d ' ')"
+if [ -e "$venv/ready" ]; then export PYTHON="$venv/bin/python"; fi
+if [ -e "$modules/ready" ]; then export NODE_MODULES="$modules/node_modules"; fi
+
+# Bounds an example that hangs, where the machine has the program timeout.
+limited() {
+    if command -v timeout >/dev/null; then timeout --kill-after=10 600 "$@"; else "$@"; fi
+}
+
+output="$(mktemp)"
+trap 'rm -f "$output"' EXIT
+failed=0
+if [ "$#" -eq 0 ]; then set -- "$here"/*/run.sh; fi
+for example in "$@"; do
+    name="$(basename "${example%/run.sh}")"
+    code=0 began=$SECONDS
+    limited "$here/$name/run.sh" >"$output" 2>&1 </dev/null || code=$?
+    # An example prints which of its tools are missing.
+    missing="$(sed -n -e 's/^skipped: //p' -e 's/^left out: //p' "$output")"
+    case "$code" in
+        0) printf 'ok       %s (%d s)%s\n' "$name" $((SECONDS - began)) "${missing:+, without a part: $missing}" ;;
+        77) printf 'skipped  %s: %s\n' "$name" "$missing" ;;
+        *)
+            printf 'FAILED   %s with exit code %d; its output:\n' "$name" "$code"
+            sed 's/^/    /' "$output"
+            failed=1
+            ;;
+    esac
+    if [ -n "$missing" ] && [ "${CLIENTS:-}" = required ]; then failed=1; fi
+done
+exit "$failed"

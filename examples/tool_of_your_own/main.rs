@@ -1,0 +1,90 @@
+//! Runs a society in a program of your own and gives its agents a tool of your own. The tool books tables in a
+//! restaurant, which here is a map. A scripted model stands in for a real one (`polity_llm::HttpModel`).
+
+#![expect(clippy::print_stdout, reason = "the output shows what happened")]
+
+use futures::future::{BoxFuture, FutureExt};
+use polity_llm::{Arguments, CallError, ChatModel, Endpoint, Message, Reply, Request, Tool, ToolCall};
+use polity_registry::{Environment, Registry};
+use polity_runtime::outside::{Invocation, OutsideTool, Repeat};
+use polity_runtime::{Parts, Prompt, Society};
+use serde_json::{Map, json};
+use std::collections::HashMap;
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+
+/// The tables of the restaurant that are booked, by idempotency key.
+type Bookings = Arc<Mutex<HashMap<String, usize>>>;
+
+/// polity commits the start of each call before it runs the call. If the process dies in between, `Repeat::Safe` makes
+/// polity run the call again at the next start, with the same key. So the restaurant recognises the booking.
+fn book_table(bookings: Bookings) -> OutsideTool {
+    let tool = Tool {
+        name: "book_table".to_owned(),
+        description: "Books a table in the restaurant.".to_owned(),
+        parameters: json!({"type": "object", "properties": {"guests": {"type": "integer"}}}),
+    };
+    let run = move |call: Invocation| {
+        let bookings = Arc::clone(&bookings);
+        async move {
+            let guests = call.arguments.get("guests").ok_or("say for how many guests")?;
+            let mut bookings = bookings.lock().await;
+            let next = bookings.len() + 1;
+            let table = bookings.entry(call.idempotency_key).or_insert(next);
+            Ok(json!({"table": table, "guests": guests}))
+        }
+        .boxed()
+    };
+    OutsideTool { tool, repeat: Repeat::Safe, run: Arc::new(run) }
+}
+
+/// A model that calls the tool, and then answers with its result.
+struct Script;
+
+impl ChatModel for Script {
+    fn call<'a>(&'a self, _: &'a Endpoint, request: &'a Request) -> BoxFuture<'a, Result<Reply, CallError>> {
+        let mut reply = Reply::default();
+        if let Some(Message::Tool { content, .. }) = request.messages.last() {
+            reply.text = Some(format!("Booked: {content}"));
+        } else {
+            let arguments = Arguments::Object(Map::from_iter([("guests".to_owned(), json!(4))]));
+            let (id, name) = (String::new(), "book_table".to_owned());
+            reply.tool_calls = vec![ToolCall { id, name, arguments, extra: Map::new() }];
+        }
+        async { Ok(reply) }.boxed()
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let directory = tempfile::tempdir()?;
+    std::fs::write(directory.path().join("app.json"), r#"{"language": "en", "discover": false}"#)?;
+    let no_variables = Environment::look_up(|_| None);
+    let no_discovery = Box::new(|| async { None }.boxed());
+    let (registry, _) = Registry::load(directory.path(), no_variables, no_discovery).await?;
+    let bookings = Bookings::default();
+    let parts = Parts {
+        registry: Arc::new(registry),
+        model: Arc::new(Script),
+        outside_tools: vec![book_table(Arc::clone(&bookings))],
+        extractor: None,
+    };
+    let society = Society::start(directory.path(), parts).await?;
+    let text = "Book a table for four, please.".to_owned();
+    society.prompt(Prompt { text, attachments: Vec::new(), service: None }).await?;
+
+    // Every message to the person is an event too, and the watch wakes this program after each event.
+    let mut events = society.newest_event();
+    while society.unshown().await?.is_empty() {
+        tokio::time::timeout(Duration::from_secs(60), events.changed()).await??;
+    }
+    let answers = society.unshown().await?;
+    society.stop().await;
+
+    let booked = bookings.lock().await.len();
+    println!("The answer: {}\nTables booked: {booked}", answers[0].text);
+    let is_right = answers[0].text == r#"Booked: {"table":1,"guests":4}"# && booked == 1;
+    if is_right { Ok(()) } else { Err("expected one table, for four".into()) }
+}
