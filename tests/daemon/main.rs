@@ -8,6 +8,7 @@ mod support;
 mod bad_input;
 mod bounds;
 mod chaos;
+mod circles;
 mod cli;
 mod clumsy;
 mod context;

@@ -1,7 +1,6 @@
 //! Extractors for handlers. If something is missing or invalid, they answer with a problem.
 
 use crate::problem::Problem;
-use crate::upload::Trickle;
 use axum::Json;
 use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
@@ -11,6 +10,14 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use std::error::Error;
 use tower_http::timeout::TimeoutError;
+
+/// Slowest average rate after that time, in bytes per second.
+pub(crate) const LEAST_RATE: u64 = 32 * 1024;
+
+/// A body arrives so slowly that it would hold its place for hours.
+#[derive(Debug, thiserror::Error)]
+#[error("the body arrives at less than {LEAST_RATE} bytes a second")]
+pub(crate) struct Trickle;
 
 /// Longest id or name in a path, in bytes.
 const LONGEST_NAME: usize = 200;

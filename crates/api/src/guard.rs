@@ -9,7 +9,7 @@ mod token;
 pub use host::Hosts;
 pub use token::Token;
 
-use crate::login;
+use crate::login_form::{self, Attempt};
 use crate::problem::{self, Problem};
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN};
@@ -132,7 +132,7 @@ pub(crate) async fn stand(State(guard): State<Arc<Guard>>, request: Request, nex
         Verdict::Pass => next.run(request).await,
         Verdict::ForeignHost => Problem::foreign_host().into_response(),
         Verdict::ForeignOrigin => Problem::foreign_origin().into_response(),
-        Verdict::Unauthorized if wants_page(&request) => login::form(login::Attempt::None),
+        Verdict::Unauthorized if wants_page(&request) => login_form::form(Attempt::None),
         Verdict::Unauthorized => Problem::unauthorized().into_response(),
     };
     if is_openai {

@@ -6,40 +6,7 @@ use crate::shared::Shared;
 use axum::extract::State;
 use serde_json::json;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-use tokio::sync::Mutex;
-
-/// How long a result is reused, because each check writes to the disk and waits for it.
-const COUNTS_FOR: Duration = Duration::from_secs(1);
-
-/// The last result of the check whether the data directory is writable.
-#[derive(Default)]
-pub(crate) struct Readiness(Mutex<Option<Found>>);
-
-#[derive(Clone)]
-struct Found {
-    at: Instant,
-    trouble: Option<String>,
-}
-
-impl Found {
-    fn counts(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.at) < COUNTS_FOR
-    }
-}
-
-impl Readiness {
-    /// Returns what prevents writing, if anything does. Concurrent callers wait for a single check.
-    async fn trouble(&self, now: Instant, look: impl AsyncFnOnce() -> Option<String>) -> Option<String> {
-        let mut last = self.0.lock().await;
-        if let Some(found) = last.as_ref().filter(|found| found.counts(now)) {
-            return found.trouble.clone();
-        }
-        let trouble = look().await;
-        *last = Some(Found { at: now, trouble: trouble.clone() });
-        trouble
-    }
-}
+use std::time::Instant;
 
 pub(crate) fn routes(routes: &mut Routes) {
     let text = || json!({"type": "string"});
@@ -80,31 +47,5 @@ async fn ready(State(shared): State<Arc<Shared>>) -> Result<&'static str, Proble
         Some(_) => {
             Err(Problem::unavailable("the data directory cannot be written to just now; the log says why"))
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn what_was_found_out_counts_for_a_second() {
-        let (readiness, begun, mut looks) = (Readiness::default(), Instant::now(), 0);
-        let mut check = async |millis: u64, found: Option<&str>, expect: (Option<&str>, u32)| {
-            let look = async || {
-                looks += 1;
-                found.map(str::to_owned)
-            };
-            let trouble = readiness.trouble(begun + Duration::from_millis(millis), look).await;
-            assert_eq!((trouble.as_deref(), looks), expect, "after {millis} ms");
-        };
-        check(0, None, (None, 1)).await;
-        check(0, Some("full"), (None, 1)).await;
-        check(999, Some("full"), (None, 1)).await;
-        check(1000, Some("full"), (Some("full"), 2)).await;
-        check(1999, None, (Some("full"), 2)).await;
-        // A caller that waited for another check brings an older time.
-        check(500, None, (Some("full"), 2)).await;
-        check(2000, None, (None, 3)).await;
     }
 }

@@ -11,6 +11,7 @@
 //! This crate knows nothing about SQL, models or prompts, nor where the daemon listens or where its token is stored.
 
 mod agents;
+// Circle: content serves the bytes of the artifacts that artifacts lists, with its helpers.
 mod artifacts;
 mod assets;
 mod events;
@@ -18,11 +19,13 @@ mod extract;
 mod guard;
 mod health;
 mod login;
+mod login_form;
 mod messages;
 mod metrics;
 mod openapi;
 mod problem;
 mod read_only;
+mod readiness;
 mod roles;
 mod server;
 mod services;
@@ -94,7 +97,7 @@ fn routes(society: Arc<Society>, guard: Option<Arc<Guard>>, ending: Ending) -> R
         ending: ending.closing,
         uploads: Semaphore::new(upload::AT_ONCE),
         streams: Arc::new(Semaphore::new(events::MOST_STREAMS)),
-        readiness: health::Readiness::default(),
+        readiness: readiness::Readiness::default(),
         started: Instant::now(),
         description: Bytes::from(document.to_string()),
     }))

@@ -2,6 +2,7 @@
 //! gets a cookie.
 
 use crate::guard::Guard;
+use crate::login_form::{Attempt, form};
 use crate::openapi::{Access, Routes, Verb};
 use crate::problem::Problem;
 use crate::shared::Shared;
@@ -9,7 +10,7 @@ use axum::Json;
 use axum::extract::rejection::FormRejection;
 use axum::extract::{Form, Query, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -18,16 +19,6 @@ use std::time::Instant;
 
 /// Lifetime of the cookie in the browser: a year.
 const COOKIE_SECONDS: u32 = 365 * 24 * 60 * 60;
-const FORM_POLICY: &str = "default-src 'none'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
-
-/// Whether the form reports a failed attempt.
-#[derive(Clone, Copy)]
-pub(crate) enum Attempt {
-    /// There was no attempt yet.
-    None,
-    /// The token or the ticket was wrong or expired.
-    Wrong,
-}
 
 #[derive(Deserialize, JsonSchema)]
 struct LoginForm {
@@ -78,30 +69,6 @@ pub(crate) fn routes(routes: &mut Routes) {
             .summary("Returns an address that opens the page once, within a minute, without the token.")
             .gives::<Session>(200, "The address.")
     });
-}
-
-/// Builds the login form, the answer to a browser without a session.
-pub(crate) fn form(attempt: Attempt) -> Response {
-    let said = match attempt {
-        Attempt::None => "",
-        Attempt::Wrong => "<p role=\"alert\">That was wrong, or it has expired. 不对，或者已过期。</p>\n",
-    };
-    let page = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>polity</title>\n</head>\n<body>\n<h1>polity</h1>\n{said}\
-         <p>Type <code>polity view</code> in a terminal, or give the token: it is in the file <code>token</code> of the \
-         data directory.</p>\n\
-         <p lang=\"zh\">在终端输入 <code>polity view</code>，或填写令牌：它在数据目录的 <code>token</code> 文件里。</p>\n\
-         <form method=\"post\" action=\"/login\">\n<label>Token 令牌 \
-         <input type=\"password\" name=\"token\" autocomplete=\"current-password\" required autofocus></label>\n\
-         <button>Open 打开</button>\n</form>\n</body>\n</html>\n"
-    );
-    let mut response = (StatusCode::UNAUTHORIZED, Html(page)).into_response();
-    let headers = response.headers_mut();
-    headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(FORM_POLICY));
-    response
 }
 
 async fn by_ticket(

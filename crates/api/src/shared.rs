@@ -1,7 +1,7 @@
 //! The state that all routes share.
 
 use crate::guard::Guard;
-use crate::health::Readiness;
+use crate::readiness::Readiness;
 use axum::body::Bytes;
 use polity_runtime::Society;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Uploads: a file is the whole body, or a field of a form. Files stay in memory until they are stored, so this module
 //! limits their size while they arrive, and the number of concurrent uploads.
 
-use crate::extract::{is_content_type, unread};
+use crate::extract::{LEAST_RATE, Trickle, is_content_type, unread};
 use crate::problem::Problem;
 use crate::shared::Shared;
 use axum::body::{Body, Bytes};
@@ -21,8 +21,6 @@ const PLACE_WITHIN: Duration = Duration::from_secs(10);
 const COME_AGAIN: u16 = 30;
 /// Initial time in which a body may arrive at any speed.
 const UNHURRIED: Duration = Duration::from_secs(30);
-/// Slowest average rate after that time, in bytes per second.
-const LEAST_RATE: u64 = 32 * 1024;
 /// Bytes that a form may have in addition to its files: text fields and multipart framing.
 const FORM_EXTRA: u64 = 1024 * 1024;
 /// Maximum number of fields in a form.
@@ -67,11 +65,6 @@ pub(crate) async fn place(uploads: &Semaphore) -> Result<SemaphorePermit<'_>, Pr
         Err(_) => Err(Problem::busy("too many uploads just now; send it again later", COME_AGAIN)),
     }
 }
-
-/// A body arrives so slowly that it would hold its place for hours.
-#[derive(Debug, thiserror::Error)]
-#[error("the body arrives at less than {LEAST_RATE} bytes a second")]
-pub(crate) struct Trickle;
 
 /// Whether these bytes are too few for the elapsed time.
 fn is_trickle(bytes: u64, elapsed: Duration) -> bool {

@@ -2,21 +2,12 @@
 
 use crate::mime::{self, kind_of};
 use crate::signature::{self, OLE, ZIP, is_package_of};
-use crate::text_test::Looks;
+use crate::text_test::{Extent, Looks};
 use polity_society::content::Kind;
 use serde::Serialize;
 
 /// The MIME type of bytes that nothing is known about.
 pub(crate) const UNKNOWN: &str = "application/octet-stream";
-
-/// Whether the bytes at hand are the whole content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
-    /// The bytes are the whole content.
-    Whole,
-    /// The bytes are only the beginning, which may end in the middle of a character.
-    Head,
-}
 
 /// The result of a detection.
 #[derive(Clone, Debug, PartialEq, Eq)]

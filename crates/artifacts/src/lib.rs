@@ -27,5 +27,6 @@ mod verified;
 pub mod index;
 
 pub use blobs::{Blob, BlobError, BlobFile, BlobHash, BlobStore};
-pub use detect::{Contradiction, Detected, Extent, detect};
+pub use detect::{Contradiction, Detected, detect};
 pub use prepare::{NewArtifact, Prepared, prepare};
+pub use text_test::Extent;

@@ -1,7 +1,8 @@
 //! Stores the bytes of a new artifact and builds its row from the bytes and their metadata.
 
 use crate::blobs::{Blob, BlobError, BlobStore};
-use crate::detect::{Detected, Extent, detect};
+use crate::detect::{Detected, detect};
+use crate::text_test::Extent;
 use bytes::Bytes;
 use polity_society::content::Artifact;
 use polity_society::id::ArtifactId;

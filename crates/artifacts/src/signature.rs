@@ -7,12 +7,14 @@ mod frames;
 mod ours;
 
 mod packages;
+mod search;
 
 mod tracks;
 
 use crate::mime::{self, kind_of};
 use crate::text_test::Looks;
 use polity_society::content::Kind;
+use search::position;
 
 pub(crate) use packages::{OLE, ZIP, is_package_of};
 
@@ -83,12 +85,4 @@ fn of_script(head: &[u8]) -> &'static str {
         return "text/x-shellscript";
     }
     if has(|word| word.starts_with(b"python")) { "text/x-python" } else { "text/plain" }
-}
-
-fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
-    position(bytes, wanted).is_some()
-}
-
-fn position(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
-    bytes.windows(wanted.len()).position(|window| window == wanted)
 }

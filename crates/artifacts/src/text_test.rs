@@ -1,6 +1,13 @@
 //! Tells text from binary data.
 
-use crate::detect::Extent;
+/// Whether the bytes at hand are the whole content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// The bytes are the whole content.
+    Whole,
+    /// The bytes are only the beginning, which may end in the middle of a character.
+    Head,
+}
 
 /// What bytes look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

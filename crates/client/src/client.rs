@@ -1,6 +1,7 @@
 //! The calls of the client: one for each route of the daemon.
 
 use crate::error::Error;
+use crate::form::Form;
 use crate::in_process::InProcess;
 use crate::transport::{Asked, Patience, Transport};
 use bytes::Bytes;
@@ -16,7 +17,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::convert::Infallible;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tower::Service;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -176,13 +177,41 @@ impl Client {
     }
 
     /// Sends a message from the person. Its key makes sure that retries do not deliver it twice.
-    pub async fn send(&self, letter: &NewMessage) -> Result<Posted, Error> {
+    pub async fn send(&self, message: &NewMessage) -> Result<Posted, Error> {
+        let body = serde_json::to_vec(message).map_err(|error| Error::Setup(error.to_string()))?;
+        self.post_message(message, JSON, body).await
+    }
+
+    /// Sends a message together with files, which become artifacts of the person. The daemon stores all of it or
+    /// nothing, and retries do not store it twice. The files are held in memory.
+    pub async fn send_with_files(&self, message: &NewMessage, files: &[PathBuf]) -> Result<Posted, Error> {
+        let mut form = Form::new();
+        form.text("to", message.to.as_str());
+        form.text("text", &message.text);
+        message.attachments.iter().for_each(|reference| form.text("attachments", reference));
+        message.task.iter().for_each(|task| form.text("task", task.as_str()));
+        message.service.iter().for_each(|service| form.text("service", service.as_str()));
+        for path in files {
+            let failed = |source| Error::File { path: path.clone(), source };
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            form.file("attachment", &name, &tokio::fs::read(path).await.map_err(failed)?);
+        }
+        let content_type = HeaderValue::from_str(&form.content_type());
+        let content_type = content_type.map_err(|error| Error::Setup(error.to_string()))?;
+        self.post_message(message, content_type, form.finish()).await
+    }
+
+    async fn post_message(
+        &self,
+        message: &NewMessage,
+        content_type: HeaderValue,
+        body: Vec<u8>,
+    ) -> Result<Posted, Error> {
         let mut asked = Asked::new(Method::POST, &["api", "messages"]);
-        let unwritable = |reason: String| Error::Setup(reason);
-        let key = HeaderValue::from_str(&letter.key.0).map_err(|error| unwritable(error.to_string()))?;
+        let key = HeaderValue::from_str(&message.key.0).map_err(|error| Error::Setup(error.to_string()))?;
         asked.headers.insert(IDEMPOTENCY_KEY, key);
-        asked.headers.insert(CONTENT_TYPE, JSON);
-        asked.body = Some(serde_json::to_vec(letter).map_err(|error| unwritable(error.to_string()))?);
+        asked.headers.insert(CONTENT_TYPE, content_type);
+        asked.body = Some(body);
         self.transport.ask(&asked).await.map_err(|error| match error {
             Error::Lost { url, reason } => Error::MayBeTaken { url, reason },
             other => other,

@@ -9,6 +9,7 @@
 //! This crate knows nothing about the command line, terminals, the database or how a daemon does its work.
 
 mod error;
+mod form;
 
 mod in_process;
 mod place;

@@ -1,6 +1,5 @@
 //! Finds the address and the token of a data directory's daemon in two small files that the daemon writes.
 
-use crate::error::Error;
 use serde::Deserialize;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -48,8 +47,8 @@ pub(crate) struct Door {
 
 impl Door {
     /// The door of routes in this process. Its host name is a placeholder that nothing resolves.
-    pub(crate) fn in_process() -> Result<Self, Error> {
-        let url = Url::parse("http://in-process").map_err(|error| Error::Setup(error.to_string()))?;
+    pub(crate) fn in_process() -> Result<Self, url::ParseError> {
+        let url = Url::parse("http://in-process")?;
         Ok(Self { url, token: None })
     }
 }

@@ -132,7 +132,7 @@ impl Transport {
     pub(crate) fn door(&self) -> Result<Door, Error> {
         match &self.to {
             To::Daemon(data) => Ok(place::find(data)?),
-            To::InProcess(_) => Door::in_process(),
+            To::InProcess(_) => Door::in_process().map_err(|error| Error::Setup(error.to_string())),
         }
     }
 

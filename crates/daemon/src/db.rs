@@ -1,12 +1,36 @@
 //! `polity db check` and `polity db backup`: both also work while a society is running in the data directory.
 
-use crate::cli::DbCommand;
 use crate::failure::{Failure, USAGE};
+use crate::output::bytes;
 use crate::output::{complain, print};
 use crate::places::{self, Care};
+use clap::Subcommand;
 use polity_store::maintenance::{self, Amount, Checked, Damage, Rows};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+
+/// `polity db`
+#[derive(Debug, Subcommand)]
+pub(crate) enum DbCommand {
+    /// Read all stored data and print what is damaged; exits with 2 if something is. A daemon may be running.
+    Check {
+        /// The data directory of the society [default: `polity` in your user data directory].
+        #[arg(long, value_name = "DIR")]
+        data: Option<PathBuf>,
+    },
+    /// Copy all stored data, as it is at this moment, into a new directory. A daemon may be running.
+    ///
+    /// The copy is a data directory like any other: `polity run --data` accepts it. Exits with 2 if something could not
+    /// be copied.
+    Backup {
+        /// The directory to create; it must not exist yet.
+        #[arg(value_name = "BACKUP")]
+        to: PathBuf,
+        /// The data directory of the society [default: `polity` in your user data directory].
+        #[arg(long, value_name = "DIR")]
+        data: Option<PathBuf>,
+    },
+}
 
 /// Runs the command; returns the exit code.
 pub(crate) async fn run(command: DbCommand) -> Result<u8, Failure> {
@@ -70,32 +94,9 @@ pub(crate) fn files(amount: Amount) -> String {
     format!("{} file{plural}, {}", amount.files, bytes(amount.bytes))
 }
 
-/// Formats a size in the largest unit that gives at least 1, such as `12.3 kB`.
-pub(crate) fn bytes(size: u64) -> String {
-    const UNITS: [(&str, u64); 3] = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)];
-    match UNITS.into_iter().find(|(_, unit)| size >= *unit) {
-        // Integer division rounds down to one decimal digit.
-        Some((name, unit)) => format!("{}.{} {name}", size / unit, size % unit * 10 / unit),
-        None => format!("{size} bytes"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes() {
-        let check = |size: u64, expect: &str| assert_eq!(bytes(size), expect);
-        check(0, "0 bytes");
-        check(999, "999 bytes");
-        check(1_000, "1.0 kB");
-        check(1_999, "1.9 kB");
-        check(999_999, "999.9 kB");
-        check(52_345_678, "52.3 MB");
-        check(7_000_000_000_000, "7000.0 GB");
-        check(u64::MAX, "18446744073.7 GB");
-    }
 
     #[test]
     fn summaries() {

@@ -8,14 +8,44 @@ mod ports;
 mod report;
 mod services;
 
-use crate::cli::DoctorArguments;
 use crate::failure::{Failure, USAGE};
 use crate::places;
+use crate::values::duration;
+use clap::Args;
 use polity_llm::Inquirer;
 use polity_probe::Severity;
 use polity_registry::Discover;
 use report::{Report, Section};
+use std::path::PathBuf;
 use std::time::Duration;
+
+/// `polity doctor`
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArguments {
+    /// Write what the servers report about their models into llmservices.json, and make the data directory private.
+    #[arg(long, conflicts_with = "offline")]
+    pub(crate) fix: bool,
+
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Contact no server.
+    #[arg(long)]
+    pub(crate) offline: bool,
+
+    /// How long each small call to a service may take.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "60s")]
+    pub(crate) timeout: Duration,
+
+    /// Where app.json and llmservices.json are [default: as for `polity run`].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// The data directory of the society [default: `polity` in your user data directory].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+}
 
 /// Time limit for connecting to a server.
 const CONNECT: Duration = Duration::from_secs(5);

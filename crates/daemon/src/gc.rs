@@ -1,12 +1,37 @@
 //! `polity gc`: removes data that nobody needs.
 
-use crate::cli::GcArguments;
-use crate::db::{bytes, files};
+use crate::db::files;
 use crate::failure::Failure;
+use crate::output::bytes;
 use crate::output::{complain, print};
 use crate::places::{self, Care};
+use crate::values::age;
+use clap::Args;
 use polity_registry::{Environment, Registry, Severity};
 use polity_store::maintenance::{self, Freed, Mode, Unwanted};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// `polity gc`
+#[derive(Debug, Args)]
+pub(crate) struct GcArguments {
+    /// Also remove the artifacts of tasks in which nothing has happened for this long, such as 30d or 12w, unless
+    /// another task names the artifact. The messages and records of these tasks stay.
+    #[arg(long, value_name = "DURATION", value_parser = age)]
+    pub(crate) older_than: Option<Duration>,
+
+    /// Only print what would be removed.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// Where app.json is [default: as for `polity run`].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// The data directory of the society [default: `polity` in your user data directory].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+}
 
 /// Runs the command; returns the exit code.
 pub(crate) async fn run(arguments: GcArguments) -> Result<u8, Failure> {

@@ -2,16 +2,29 @@
 
 mod bridge;
 
-use crate::cli::McpArguments;
 use crate::config;
 use crate::failure::Failure;
 use crate::models;
 use crate::output::{Form, Output, complain};
 use crate::places;
 use crate::signals::Interruption;
+use clap::Args;
 use polity_client::{Error, FindError};
 use polity_runtime::Society;
+use std::path::PathBuf;
 use std::sync::Arc;
+
+/// `polity mcp`
+#[derive(Debug, Args)]
+pub(crate) struct McpArguments {
+    /// Where app.json and llmservices.json are [default: as for `polity run`].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// The data directory of the society [default: `polity` in your user data directory].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+}
 
 /// Runs the command; returns the exit code.
 pub(crate) async fn run(arguments: McpArguments) -> Result<u8, Failure> {

@@ -7,10 +7,12 @@ mod meter;
 mod progress;
 pub(crate) mod table;
 pub(crate) mod terminal;
+mod text;
 
 pub(crate) use meter::Meter;
 pub(crate) use progress::in_words;
 pub(crate) use terminal::harmless;
+pub(crate) use text::{bytes, one_line};
 
 use crate::config::small_window;
 use crate::failure::Failure;
@@ -213,28 +215,4 @@ pub(crate) fn outcome_in_words(outcome: Outcome) -> Option<&'static str> {
 pub(crate) fn print_json(object: &impl Serialize) -> Result<(), Failure> {
     let json = serde_json::to_string(object).map_err(|error| Failure::Defect(error.to_string()))?;
     print(&terminal::harmless_json(&json))
-}
-
-/// A text in one line of at most so many characters, and `…` where there is more.
-pub(crate) fn one_line(text: &str, characters: usize) -> String {
-    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match flat.char_indices().nth(characters) {
-        Some((end, _)) => format!("{}…", &flat[..end]),
-        None => flat,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_in_one_line() {
-        let check = |text: &str, expect: &str| assert_eq!(one_line(text, 4), expect, "{text:?}");
-        check("", "");
-        check("四个字符", "四个字符");
-        check("四个字符。", "四个字符…");
-        check(" a\n\tb ", "a b");
-        check("a b c", "a b …");
-    }
 }

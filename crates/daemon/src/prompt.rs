@@ -1,22 +1,27 @@
 //! The prompt of `polity run`: its text and attachments, which are checked before the society starts.
 
-use crate::cli::RunArguments;
 use crate::failure::Failure;
 use polity_registry::Snapshot;
 use polity_runtime::Prompt;
+use polity_society::id::ServiceId;
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Reads the text of the prompt, if the command line has one, and checks the rest. Refuses an invalid prompt before the
 /// society starts, because a society that starts also continues the unfinished work in its data directory.
-pub(crate) fn check(arguments: &RunArguments, snapshot: &Snapshot) -> Result<Option<String>, Failure> {
-    let Some(argument) = arguments.prompt.as_deref() else { return Ok(None) };
+pub(crate) fn check(
+    argument: Option<&str>,
+    attach: &[PathBuf],
+    service: Option<&ServiceId>,
+    snapshot: &Snapshot,
+) -> Result<Option<String>, Failure> {
+    let Some(argument) = argument else { return Ok(None) };
     let text = read_text(argument)?;
-    let prompt = Prompt { text, attachments: Vec::new(), service: arguments.service.clone() };
+    let prompt = Prompt { text, attachments: Vec::new(), service: service.cloned() };
     prompt.check(snapshot)?;
     let limit = snapshot.settings.limits.max_artifact_bytes;
-    for path in arguments.attach.iter().filter(|path| !is_reference(path)) {
+    for path in attach.iter().filter(|path| !is_reference(path)) {
         check_attachment(path, limit)?;
     }
     Ok(Some(prompt.text))
@@ -39,14 +44,19 @@ pub(crate) fn is_reference(attachment: &Path) -> bool {
 }
 
 fn check_attachment(path: &Path, limit: u64) -> Result<(), Failure> {
+    let size = size_of_file(path)?;
+    if size > limit {
+        return Err(Failure::AttachmentTooLarge { path: path.to_owned(), size, limit });
+    }
+    Ok(())
+}
+
+/// Returns the size of a file that can be read.
+pub(crate) fn size_of_file(path: &Path) -> Result<u64, Failure> {
     let unreadable = |source| Failure::Attachment { path: path.to_owned(), source };
     // Check the type before opening: opening a pipe would block until somebody writes to it.
     if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
         return Err(Failure::NotAFile(path.to_owned()));
     }
-    let size = File::open(path).and_then(|file| file.metadata()).map_err(unreadable)?.len();
-    if size > limit {
-        return Err(Failure::AttachmentTooLarge { path: path.to_owned(), size, limit });
-    }
-    Ok(())
+    Ok(File::open(path).and_then(|file| file.metadata()).map_err(unreadable)?.len())
 }

@@ -5,6 +5,7 @@
 pub(crate) mod agent;
 pub(crate) mod agents;
 pub(crate) mod artifacts;
+// Circle: lines reads input for chat, which parses it.
 pub(crate) mod chat;
 pub(crate) mod conversation;
 pub(crate) mod events;

@@ -1,13 +1,13 @@
 //! `polity run`: a client of the society in a data directory. If no daemon serves the directory, this process runs the
 //! society meanwhile, and the client calls its API without a socket.
 
-use crate::cli::RunArguments;
 use crate::config;
 use crate::failure::Failure;
 use crate::models;
 use crate::output::{Form, Output, complain};
 use crate::places::{self, ConfigDirectory, DataDirectory};
 use crate::prompt;
+use crate::remote::run::RunArguments;
 use crate::remote::run::{Others, Run};
 use crate::signals::Interruption;
 use polity_api::Ending;
@@ -35,7 +35,8 @@ pub(crate) async fn run(arguments: RunArguments) -> Result<u8, Failure> {
     }
     let config_dir = places::config(arguments.config.clone())?;
     let (registry, problems) = config::read(&config_dir.path).await?;
-    let text = prompt::check(&arguments, &registry.current())?;
+    let (argument, service) = (arguments.prompt.as_deref(), arguments.service.as_ref());
+    let text = prompt::check(argument, &arguments.attach, service, &registry.current())?;
     let data = match places::data(arguments.data.clone()) {
         Err(Failure::InUse(path)) => {
             let client = daemon_soon(&path).await?.ok_or(Failure::InUse(path))?;

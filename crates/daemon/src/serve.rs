@@ -2,18 +2,42 @@
 
 mod beside;
 
-use crate::cli::ServeArguments;
 use crate::config;
 use crate::failure::Failure;
 use crate::models;
 use crate::output::{Form, Output, complain};
 use crate::places;
 use crate::signals::Interruption;
+use crate::values::{address, host};
+use clap::Args;
 use polity_api::{Ending, Guard, Hosts};
 use polity_runtime::Society;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::net::TcpListener;
+
+/// `polity serve`
+#[derive(Debug, Args)]
+pub(crate) struct ServeArguments {
+    /// The address to listen on; port 0 chooses a free port. Other machines can connect only if it is not a loopback
+    /// address, and then --allow-host is required.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7717", value_parser = address)]
+    pub(crate) listen: SocketAddr,
+
+    /// A host name by which clients reach the daemon, in addition to localhost and the --listen address, such as
+    /// polity.example or 192.168.0.7:7717; may be given several times.
+    #[arg(long, value_name = "NAME", value_parser = host)]
+    pub(crate) allow_host: Vec<String>,
+
+    /// Where app.json and llmservices.json are [default: as for `polity run`].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// The data directory of the society [default: `polity` in your user data directory].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+}
 
 /// Runs the command; returns the exit code.
 pub(crate) async fn run(arguments: ServeArguments) -> Result<u8, Failure> {

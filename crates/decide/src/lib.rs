@@ -13,9 +13,11 @@
 pub mod guidance;
 pub mod history;
 pub mod idle;
+// Circle: each step of the search is a file; inline holds what they share.
 pub mod inline;
 pub mod intake;
 pub mod policy;
+// Circle: content and system write parts of the request, with the types of render.
 pub mod render;
 pub mod result;
 pub mod room;

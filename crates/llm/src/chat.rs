@@ -1,6 +1,5 @@
 //! Requests to chat models and their replies, independent of any wire format.
 
-use crate::classify::complains_of_media;
 use crate::data::Data;
 use crate::endpoint::Endpoint;
 use futures::future::BoxFuture;
@@ -243,21 +242,6 @@ pub enum Blame {
 }
 
 impl CallError {
-    /// Whether the server may have failed because of the media in the request. Use this only if the request had media:
-    /// otherwise the same status or words mean something else.
-    pub fn may_refuse_media(&self) -> bool {
-        match (self.kind, self.status) {
-            (FailureKind::Misconfigured | FailureKind::CallNotParsed, _) => false,
-            (FailureKind::MediaRefused, _) | (_, Some(400 | 413 | 415 | 422)) => true,
-            // A refusal inside an answer that began with success: its real status is unknown.
-            (FailureKind::Refused, Some(200)) => true,
-            (FailureKind::Refused | FailureKind::Unauthorized | FailureKind::Passing, Some(_)) => {
-                complains_of_media(&self.message.to_lowercase())
-            }
-            _ => false,
-        }
-    }
-
     /// Returns what the failure shows about the server, whatever the caller does about it.
     pub fn blames(&self) -> Blame {
         let is_refusal = self.status.is_some_and(|status| (300..500).contains(&status));

@@ -3,7 +3,7 @@
 //! Servers agree on little but the status, and not always on that: for a picture that the model cannot see, one server
 //! answers 500 and another 400. So known phrases in the text take precedence over most statuses.
 
-use crate::chat::FailureKind;
+use crate::chat::{CallError, FailureKind};
 use serde_json::Value;
 
 /// A classified failure with the server's message. The message may still contain keys or media: see `scrub`.
@@ -188,9 +188,26 @@ const COMPLAINTS: &[&str] = &[
     "required",
 ];
 
+impl CallError {
+    /// Whether the server may have failed because of the media in the request. Use this only if the request had media:
+    /// otherwise the same status or words mean something else.
+    pub fn may_refuse_media(&self) -> bool {
+        match (self.kind, self.status) {
+            (FailureKind::Misconfigured | FailureKind::CallNotParsed, _) => false,
+            (FailureKind::MediaRefused, _) | (_, Some(400 | 413 | 415 | 422)) => true,
+            // A refusal inside an answer that began with success: its real status is unknown.
+            (FailureKind::Refused, Some(200)) => true,
+            (FailureKind::Refused | FailureKind::Unauthorized | FailureKind::Passing, Some(_)) => {
+                complains_of_media(&self.message.to_lowercase())
+            }
+            _ => false,
+        }
+    }
+}
+
 /// Whether a lower-case text names media and complains, in whatever words. The result is meaningful only for the answer
 /// to a request that contains media.
-pub(crate) fn complains_of_media(text: &str) -> bool {
+fn complains_of_media(text: &str) -> bool {
     let text = text.replace("multi-modal", "multimodal");
     let mut words = text.split(|char: char| !char.is_alphanumeric() && char != '_');
     MEDIA.iter().any(|phrase| text.contains(phrase))

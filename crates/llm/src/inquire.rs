@@ -6,7 +6,7 @@ use crate::client::{SetupError, http_client};
 use crate::endpoint::Endpoint;
 use crate::http::network_error;
 use crate::scrub::scrub;
-use crate::target::Target;
+use crate::target::{Target, misconfigured};
 use secrecy::SecretString;
 use serde_json::Value;
 use std::time::Duration;
@@ -74,7 +74,8 @@ impl Inquirer {
         target: &Target,
         question: Question<'_>,
     ) -> Result<Value, CallError> {
-        let url = target.beside(endpoint, question)?;
+        let url = url_of(&endpoint.base_url, question)
+            .ok_or_else(|| misconfigured("baseURL is not a URL with a path".to_owned()))?;
         let request = match question {
             Question::OfBase(_) | Question::OfServer(_) => self.client.get(url),
             Question::OfServerAbout(_, body) => self.client.post(url).json(body),
@@ -112,7 +113,7 @@ fn failed(failure: Failure, status: Option<u16>, secrets: &[SecretString]) -> Ca
 }
 
 /// Returns the URL of a question, or `None` if the base URL is not a URL with a path.
-pub(crate) fn url_of(base_url: &str, question: Question<'_>) -> Option<reqwest::Url> {
+fn url_of(base_url: &str, question: Question<'_>) -> Option<reqwest::Url> {
     let mut url = reqwest::Url::parse(base_url.trim()).ok()?;
     let mut below: Vec<String> = url.path_segments()?.map(str::to_owned).collect();
     while below.last().is_some_and(String::is_empty) {

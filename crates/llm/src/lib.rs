@@ -33,6 +33,7 @@ mod timing;
 mod circuit;
 mod gate;
 
+// Circle: each way of writing a call is a file and returns the types of spoken.
 pub mod spoken;
 
 pub use chat::{

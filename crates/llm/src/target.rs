@@ -2,7 +2,6 @@
 
 use crate::chat::{CallError, FailureKind};
 use crate::endpoint::Endpoint;
-use crate::inquire::{Question, url_of};
 use async_openai::config::Config;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::Url;
@@ -45,12 +44,6 @@ impl Target {
             secrets.extend(words(&value));
         }
         Ok(Self { url, headers, key, secrets })
-    }
-
-    /// Returns the URL of a question to the server, which is not a chat call.
-    pub(crate) fn beside(&self, endpoint: &Endpoint, question: Question<'_>) -> Result<Url, CallError> {
-        url_of(&endpoint.base_url, question)
-            .ok_or_else(|| misconfigured("baseURL is not a URL with a path".to_owned()))
     }
 
     /// Returns the headers of each request, including the key.
@@ -148,7 +141,7 @@ fn header_value(value: &SecretString, what: &str) -> Result<HeaderValue, CallErr
     Ok(header)
 }
 
-fn misconfigured(message: String) -> CallError {
+pub(crate) fn misconfigured(message: String) -> CallError {
     CallError { kind: FailureKind::Misconfigured, message, status: None, retry_after: None }
 }
 

@@ -1,6 +1,6 @@
 //! Artifacts, in the form in which tools and resources show them.
 
-use crate::tools::{Refusal, line};
+use crate::refusal::Refusal;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use polity_runtime::{ArtifactContent as Stored, Society};
@@ -157,6 +157,12 @@ fn part(text: &str, offset: u64, limit: u64) -> (String, Option<u64>) {
     let part: String = rest.by_ref().take(take).collect();
     let next = rest.next().map(|_| offset.saturating_add(limit));
     (part, next)
+}
+
+/// Describes an artifact in one line.
+pub(crate) fn line(artifact: &ArtifactView) -> String {
+    let name = artifact.filename.as_deref().unwrap_or("artifact");
+    format!("{name} ({}, {}, {} bytes)", artifact.reference, artifact.mime_type, artifact.size)
 }
 
 #[cfg(test)]

@@ -8,7 +8,10 @@
 //!
 //! This crate knows nothing about SQL, models, prompts or access control.
 
+mod refusal;
+
 mod artifacts;
+// Circle: follow is one of the tools and returns their common output.
 mod tools;
 
 mod server;

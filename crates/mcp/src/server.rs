@@ -1,7 +1,8 @@
 //! The protocol: offers tools and artifacts through the official SDK. No other file uses the SDK.
 
 use crate::artifacts::{self, Block, ReadArtifact};
-use crate::tools::{Effect, Refusal, Schema, Tool, ToolOutput};
+use crate::refusal::Refusal;
+use crate::tools::{Effect, Schema, Tool, ToolOutput};
 use axum::Router;
 use polity_runtime::Society;
 use polity_view::{ArtifactFilter, ArtifactView};

@@ -14,8 +14,10 @@
 //! run only in that child, since a crafted file may make them panic, overflow the stack, or run for ever. The parent
 //! then reports an [`ExtractError`].
 
+// Circle: open and encode are its two steps and return its errors.
 mod image;
 
+// Circle: each format is a file and returns the types of extract.
 mod extract;
 
 pub use extract::{

@@ -19,6 +19,7 @@ mod trial;
 mod examine;
 
 mod correction;
+// Circle: list edits a list with the operations of edit.
 mod edit;
 
 pub use correction::{Correction, corrections};

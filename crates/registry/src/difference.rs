@@ -1,9 +1,9 @@
 //! Describes the differences between two snapshots in words, without values that could be secret.
 
 use crate::catalogue::Catalogue;
-use crate::registry::Snapshot;
 use crate::services::Service;
 use crate::show;
+use crate::snapshot::Snapshot;
 use polity_society::id::ServiceId;
 use secrecy::ExposeSecret;
 use serde_json::Value;

@@ -13,6 +13,7 @@ mod similar;
 
 mod fields;
 
+// Circle: capabilities and variables read parts of a service.
 mod services;
 mod settings;
 
@@ -21,6 +22,8 @@ mod prompts;
 mod sources;
 
 mod catalogue;
+
+mod snapshot;
 
 mod difference;
 mod files;
@@ -33,8 +36,9 @@ pub use catalogue::{Catalogue, Chosen, ServiceWish, Why};
 pub use files::{WriteDefaultsError, write_defaults};
 pub use problem::{Place, Problem, Severity};
 pub use prompts::{Language, Prompts, ToolText};
-pub use registry::{Discovery, LoadError, Registry, ReloadOutcome, Reloaded, Report, Snapshot};
+pub use registry::{Discovery, LoadError, Registry, ReloadOutcome, Reloaded, Report};
 pub use services::{Declaration, Price, Service, StripMetadata, UnknownFields, parse as parse_services};
 pub use settings::{Discover, Retention, Retry, Settings, Synchronous};
+pub use snapshot::Snapshot;
 pub use sources::{Discovered, Environment, KeyPresence, Origin};
 pub use watch::{Watch, WatchError};

@@ -4,10 +4,11 @@ use crate::catalogue::Catalogue;
 use crate::difference::differences;
 use crate::files;
 use crate::problem::{Place, Problem, Severity};
-use crate::prompts::{self, Overrides, PromptFile, Prompts};
+use crate::prompts::{self, Overrides, PromptFile};
 use crate::reading::Reading;
 use crate::services;
 use crate::settings::{self, Discover, Settings};
+use crate::snapshot::Snapshot;
 use crate::sources::{self, Declared, Discovered, Environment, Taken};
 use arc_swap::ArcSwap;
 use futures::future::BoxFuture;
@@ -57,21 +58,6 @@ pub enum ReloadOutcome {
     /// The configuration in force did not change, and nothing was refused. For example, somebody repaired a broken
     /// file, wrote out a default value, or caused a new warning.
     Unchanged,
-}
-
-/// One complete revision of the configuration. It is immutable, so its holder never sees a half-applied change.
-#[derive(Clone, Debug)]
-pub struct Snapshot {
-    /// A number that rises with every change of the catalogue, the settings or the prompts.
-    pub revision: u64,
-    /// The services. [`Catalogue::revision`] is the revision of the snapshot in which they last changed.
-    pub catalogue: Arc<Catalogue>,
-    /// The settings of `app.json`, with defaults for the fields that it does not contain.
-    pub settings: Arc<Settings>,
-    /// The prompts in the language of the settings, including the files that replace built-in ones.
-    pub prompts: Arc<Prompts>,
-    /// All problems of the files as they are now, including files that cannot be used and so are not in force.
-    pub problems: Vec<Problem>,
 }
 
 /// The result of a reload.

@@ -1,9 +1,9 @@
 //! Shows the configuration in force as JSON for people and programs, without secrets: instead of a key it shows where
 //! the key comes from.
 
-use crate::registry::Snapshot;
 use crate::services::{Declaration, Price, Service, StripMetadata};
 use crate::settings::{Discover, Retention, Retry, Settings, Synchronous};
+use crate::snapshot::Snapshot;
 use polity_llm::{Endpoint, Timeouts};
 use secrecy::ExposeSecret;
 use serde_json::{Map, Value, json};

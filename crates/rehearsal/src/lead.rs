@@ -2,7 +2,7 @@
 
 use crate::facts;
 use crate::inbound::{Form, Inbound, Sender};
-use crate::play::{
+use crate::moves::{
     Call, Move, Tool, assign, attachment_line, failure, list_of, marked_part, notices, references,
     said_by_agent,
 };

@@ -15,6 +15,8 @@ mod model;
 mod inbound;
 mod reading;
 
+mod moves;
+
 mod lead;
 mod play;
 mod reader;

@@ -1,6 +1,7 @@
 //! Implements [`ChatModel`] for the built-in model.
 
-use crate::play::{Call, Move, closing_without_tools, next_move};
+use crate::moves::{Call, Move};
+use crate::play::{closing_without_tools, next_move};
 use crate::reading::Scene;
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};

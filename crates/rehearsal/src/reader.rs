@@ -2,7 +2,7 @@
 
 use crate::facts;
 use crate::inbound::{Inbound, Sender};
-use crate::play::{attachment_line, notices};
+use crate::moves::{attachment_line, notices};
 use crate::reading::{PastEvent, Scene};
 
 /// Returns the reader's closing text: facts about the messages since its last closing text or, if there are none, about

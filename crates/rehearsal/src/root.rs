@@ -2,7 +2,7 @@
 
 use crate::facts::shortened;
 use crate::inbound::{Inbound, Sender};
-use crate::play::{Call, Move, Tool, assign, failure, list_of, notices, quotation, said_by_agent};
+use crate::moves::{Call, Move, Tool, assign, failure, list_of, notices, quotation, said_by_agent};
 use crate::reading::{CallOutcome, Contact, PastEvent, Scene};
 use crate::sample::sample;
 use polity_society::id::AgentId;

@@ -1,7 +1,5 @@
 //! The types of files that an endpoint accepts.
 
-use crate::route::essence;
-
 /// Patterns of MIME types: `*/*`, `image/*` or `application/pdf`, in any letter case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileTypes(Vec<Pattern>);
@@ -66,6 +64,12 @@ impl Pattern {
             _ => None,
         }
     }
+}
+
+/// Returns a MIME type in lower case, without its parameters.
+pub(crate) fn essence(mime_type: &str) -> String {
+    let (essence, _) = mime_type.split_once(';').unwrap_or((mime_type, ""));
+    essence.trim().to_ascii_lowercase()
 }
 
 #[cfg(test)]

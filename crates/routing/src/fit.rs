@@ -6,7 +6,7 @@
 use crate::page::{Page, cut_text};
 use crate::result::{Metadata, RouteResult, Routed, tool_message};
 use polity_society::content::Artifact;
-use polity_society::present::json_line;
+use polity_society::defuse::json_line;
 
 /// Replaces the rest of a description that is cut off and has no next page.
 const CUT: char = '…';

@@ -1,6 +1,6 @@
 //! Decides how one piece of content reaches one model.
 
-use crate::file_types::FileTypes;
+use crate::file_types::{FileTypes, essence};
 use polity_society::content::{Artifact, Capabilities, Capability, Direction, Kind};
 use serde::Serialize;
 
@@ -125,12 +125,6 @@ pub fn route(content: &Routable<'_>, capabilities: &Capabilities, file_types: &F
         Kind::Audio => AudioFormat::of(content.mime_type).map_or_else(as_file, Route::Audio),
         Kind::Video | Kind::Document | Kind::Other => as_file(),
     }
-}
-
-/// Returns a MIME type in lower case, without its parameters.
-pub(crate) fn essence(mime_type: &str) -> String {
-    let (essence, _) = mime_type.split_once(';').unwrap_or((mime_type, ""));
-    essence.trim().to_ascii_lowercase()
 }
 
 #[cfg(test)]

@@ -12,20 +12,24 @@
 //! This crate must not know SQL, HTTP, the command line, or how a model is called.
 
 mod door;
+// Circle: each group of tools is a file and takes the context of tools.
 mod tools;
 
+// Circle: each step of a model call is a file and takes the inputs that ask has loaded.
 mod ask;
 mod budget;
 mod fetch;
 mod kept;
 mod trust;
 
+// Circle: each step of a turn is a file and takes the state of the driver.
 mod driver;
 mod handles;
 
 mod rest;
 mod supervisor;
 
+// Circle: reading and writing are methods of Society.
 mod society;
 mod steer;
 

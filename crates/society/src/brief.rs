@@ -1,12 +1,14 @@
 //! The task brief 任务委托书: what a parent must tell an agent that it hires.
 //! See seed agent-communication, requirements 1 and 7.
 
-use crate::message::RESULT_SCHEMA;
 use crate::problem::{Fault, FieldProblem, Fields, path};
 use crate::written;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+/// The field of a request with the JSON Schema that its answer must fit.
+pub const RESULT_SCHEMA: &str = "result_schema";
 
 /// A complete brief.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -74,6 +74,12 @@ pub struct KnownParty {
     pub since: i64,
 }
 
+impl From<&KnownParty> for ContactLine {
+    fn from(contact: &KnownParty) -> Self {
+        Self { id: contact.party.id.to_string(), role: contact.party.role_name.clone() }
+    }
+}
+
 /// Finds the contact that a model means: by id, else by the name of its role.
 /// Refuses a role name that several contacts have.
 pub fn find<'a>(contacts: &'a [KnownParty], meant: &str) -> Result<Option<&'a KnownParty>, Refusal> {

@@ -12,6 +12,8 @@ pub mod id;
 
 mod glyph;
 
+pub mod defuse;
+
 pub mod content;
 pub mod limits;
 pub mod text;
@@ -30,4 +32,5 @@ pub mod role;
 pub mod change;
 pub mod present;
 pub mod refusal;
+// Circle: closing, door and rest share the facts that rules declares.
 pub mod rules;

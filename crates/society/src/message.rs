@@ -1,5 +1,6 @@
 //! Messages 消息, and what a payload needs to become one (seed agent-communication, requirements 8 and 9).
 
+pub use crate::brief::RESULT_SCHEMA;
 use crate::brief::{TaskBrief, schema_in};
 use crate::contact::Source;
 use crate::id::{AgentId, ArtifactId, MessageId, TaskId};
@@ -133,9 +134,6 @@ pub enum Answers {
     /// It answers nothing.
     Nothing,
 }
-
-/// The field of a request with the JSON Schema that its answer must fit.
-pub const RESULT_SCHEMA: &str = "result_schema";
 
 /// The field of an answer with its content as JSON, present if the content fits the schema that was asked for.
 /// Only the system writes this field and [`SCHEMA_ERRORS`].

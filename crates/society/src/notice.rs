@@ -1,8 +1,8 @@
 //! Notices: what the system itself says to agents and to the person.
 //! They are stored as facts, and put into words when somebody reads them.
 
+use crate::defuse::in_one_line;
 use crate::id::{AgentId, ArtifactId, MessageId, ServiceId};
-use crate::present::in_one_line;
 use crate::text::{TextKey, Texts};
 use serde::{Deserialize, Serialize};
 use serde_json::Number;

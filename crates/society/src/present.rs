@@ -2,13 +2,9 @@
 //!
 //! The header is made from the envelope alone. Whatever the content is, none of its lines can look like a header.
 
-mod defuse;
-
-pub(crate) use defuse::in_one_line;
-pub use defuse::{defuse, json_line};
-
-use crate::brief::TaskBrief;
+pub(crate) use crate::brief::TaskBrief;
 use crate::contact::Source;
+use crate::defuse::{defuse, in_one_line, json_line};
 use crate::id::{AgentId, MessageId};
 use crate::message::{
     Body, Expects, Introduced, Message, MessageType, Payload, RESULT, RESULT_SCHEMA, SelfIntroduction, Sender,

@@ -1,6 +1,5 @@
 //! Refusals: a stable code, details, and advice for the model.
 
-use crate::contact::KnownParty;
 use crate::problem::FieldProblem;
 use crate::role::Role;
 use crate::text::{TextKey, Texts};
@@ -14,12 +13,6 @@ pub struct ContactLine {
     pub id: String,
     /// The name of the contact's role, or of the role itself.
     pub role: String,
-}
-
-impl From<&KnownParty> for ContactLine {
-    fn from(contact: &KnownParty) -> Self {
-        Self { id: contact.party.id.to_string(), role: contact.party.role_name.clone() }
-    }
 }
 
 impl From<&Role> for ContactLine {

@@ -26,7 +26,7 @@ pub fn says_something(value: &Value) -> bool {
 
 /// Returns a value in words: a text as it is, anything else as JSON.
 pub(crate) fn in_words(value: &Value) -> String {
-    value.as_str().map_or_else(|| crate::present::json_line(value), str::to_owned)
+    value.as_str().map_or_else(|| crate::defuse::json_line(value), str::to_owned)
 }
 
 /// Returns the object that a value is, or that it contains as JSON text.

@@ -5,6 +5,7 @@
 //!
 //! In JSON, names are in camelCase, absent values are left out, and times are milliseconds since 1970.
 
+// Circle: sentence is the part of Event that puts it into words.
 mod event;
 mod in_full;
 

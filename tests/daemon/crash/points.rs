@@ -173,10 +173,6 @@ pub(super) const UNREACHED: &[(&str, &str)] = &[
         "the scenarios have no daemon that could pause or stop: see `the_state_stays_whole_however_it_is_steered`; each is one transaction",
     ),
     (
-        "posts::inserted",
-        "no command of the scenarios sends a message with a key; the key is written with its message",
-    ),
-    (
         "exchanges::inserted",
         "no command of the scenarios uses the OpenAI endpoint; an exchange sends its message with a key, so only once",
     ),

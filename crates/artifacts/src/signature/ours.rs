@@ -1,6 +1,7 @@
 //! Signatures that the library `infer` lacks or does not check well enough.
 
-use super::{frames, position};
+use super::frames;
+use super::search::position;
 use crate::signature::easy;
 use crate::text_test::Looks;
 

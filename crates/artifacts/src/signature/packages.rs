@@ -1,6 +1,6 @@
 //! Tells documents from plain archives by the entries of a zip or OLE file. The first bytes are the same for both.
 
-use super::{contains, position};
+use super::search::{contains, position};
 use crate::mime;
 use polity_society::content::Kind;
 

@@ -1,6 +1,6 @@
 //! Tells sound from video by the tracks of a container. The first bytes of the file are the same for both.
 
-use super::{contains, position};
+use super::search::{contains, position};
 use polity_society::content::Kind;
 
 /// A container format with its MIME types for sound and for video, and what this file holds.

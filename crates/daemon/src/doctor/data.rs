@@ -2,7 +2,7 @@
 
 use super::report::{Mended, Section};
 use super::{Mode, Network, QUESTION};
-use crate::db::bytes;
+use crate::output::bytes;
 use crate::places::LOCK;
 use polity_llm::{Endpoint, FailureKind, Inquirer, Question};
 use polity_probe::Finding;

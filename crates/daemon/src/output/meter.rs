@@ -1,6 +1,6 @@
 //! A progress line on a terminal for transfers that take long.
 
-use crate::db::bytes;
+use super::text::bytes;
 use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ impl Meter {
     /// Creates a meter with a title and, if it is known, the total number of bytes.
     pub(crate) fn new(what: &str, total: Option<u64>) -> Self {
         let said = LastUpdate { next: Instant::now() + PATIENCE, anything: false };
-        let what = super::terminal::harmless(&super::one_line(what, 60)).into_owned();
+        let what = super::terminal::harmless(&super::text::one_line(what, 60)).into_owned();
         Self { what, total, watched: std::io::stderr().is_terminal(), said: Mutex::new(said) }
     }
 

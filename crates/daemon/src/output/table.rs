@@ -1,7 +1,7 @@
 //! Tables for people. The texts in them are cleaned, so a terminal obeys only our own styles.
 
-use super::one_line;
 use super::terminal::harmless;
+use super::text::one_line;
 use anstyle::{AnsiColor, Style};
 use unicode_width::UnicodeWidthStr;
 

@@ -111,7 +111,7 @@ fn row(artifact: &ArtifactView) -> Vec<Cell> {
         Cell::new(PLAIN, artifact.owner.as_str()),
         Cell::new(DIM, artifact.task.as_ref().map_or("sent to nobody", |task| task.as_str())),
         Cell::new(DIM, &artifact.mime_type),
-        Cell::new(DIM, &crate::db::bytes(artifact.size)),
+        Cell::new(DIM, &crate::output::bytes(artifact.size)),
         Cell::new(PLAIN, artifact.filename.as_deref().or(artifact.label.as_deref()).unwrap_or_default()),
     ]
 }
@@ -171,7 +171,7 @@ async fn get(client: &Client, reference: &str, output: Option<PathBuf>) -> Resul
             }
         }
     }
-    complain(&format!("{}: {}", path.display(), crate::db::bytes(artifact.size)));
+    complain(&format!("{}: {}", path.display(), crate::output::bytes(artifact.size)));
     Ok(())
 }
 

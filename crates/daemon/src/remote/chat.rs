@@ -307,9 +307,9 @@ impl Chat {
                 return Ok(Next::Said);
             }
             Line::Attach(file) => {
-                let stored = stored(&self.client, &[file]).await?;
-                let words = format!("{} will be attached to your next message", stored.join(", "));
-                self.attached.extend(stored);
+                let reference = stored(&self.client, &file).await?;
+                let words = format!("{reference} will be attached to your next message");
+                self.attached.push(reference);
                 self.print(&words)?;
             }
             Line::Tasks => {

@@ -135,7 +135,7 @@ impl<'a> Telling<'a> {
         &mut self,
         mut seen: i64,
         filter: &EventFilter,
-        show_event: impl Fn(&Entry) -> Result<(), Failure>,
+        mut show_event: impl FnMut(&Entry) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         loop {
             let page = self.client.events(Side::After(seen), MAX_PAGE, filter).await?;
@@ -176,7 +176,7 @@ impl<'a> Telling<'a> {
         &mut self,
         since: i64,
         filter: EventFilter,
-        show_event: impl Fn(&Entry) -> Result<(), Failure>,
+        mut show_event: impl FnMut(&Entry) -> Result<(), Failure>,
     ) -> Result<Outcome, Failure> {
         let mut follow = self.client.follow(since, filter.clone());
         while let Some(followed) = follow.next().await {
@@ -195,7 +195,7 @@ impl<'a> Telling<'a> {
                         && let Some(outcome) = self.outcome().await?
                     {
                         // Another task may have ended meanwhile, with events that the stream has not brought yet.
-                        self.catch_up(entry.seq, &filter, show_event).await?;
+                        self.catch_up(entry.seq, &filter, &mut show_event).await?;
                         return Ok(outcome);
                     }
                 }

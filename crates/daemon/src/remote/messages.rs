@@ -124,7 +124,7 @@ pub(crate) fn attached(artifact: &ArtifactView) -> String {
     format!(
         "{} {}",
         painted(NAME, &artifact.reference),
-        painted(DIM, &format!("({called}, {})", crate::db::bytes(artifact.size)))
+        painted(DIM, &format!("({called}, {})", crate::output::bytes(artifact.size)))
     )
 }
 

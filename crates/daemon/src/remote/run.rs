@@ -2,17 +2,58 @@
 //! to do, and returns the exit code.
 
 use super::conversation::{Telling, unshown};
-use super::send::stored;
-use crate::cli::RunArguments;
+use super::send::post;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::values::{duration, service};
+use clap::Args;
 use polity_client::{Client, IdempotencyKey, NewMessage, Scope, SteerAction};
+use polity_society::id::ServiceId;
 use polity_society::id::{AgentId, TaskId};
-use polity_view::{AgentState, Entry, EventFilter, MAX_PAGE, TaskFilter, TaskState};
+use polity_view::{AgentFilter, AgentState, Entry, Event, EventFilter, MAX_PAGE, TaskFilter, TaskState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::path::PathBuf;
+use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
+
+/// `polity run`
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    /// The prompt: what you want done; `-` reads it from standard input.
+    #[arg(value_name = "PROMPT", required_unless_present = "resume")]
+    pub(crate) prompt: Option<String>,
+
+    /// Continue all unfinished work, however the last process ended.
+    #[arg(long, conflicts_with_all = ["prompt", "attach", "service"])]
+    pub(crate) resume: bool,
+
+    /// A file to attach to the prompt; may be given several times.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) attach: Vec<PathBuf>,
+
+    /// The service that the root agent uses for this prompt.
+    #[arg(long, value_name = "ID", value_parser = service)]
+    pub(crate) service: Option<ServiceId>,
+
+    /// Where app.json and llmservices.json are [default: ./config if it has one of them, else `polity` in your user
+    /// configuration directory].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// The data directory of the society [default: `polity` in your user data directory].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+
+    /// Print one JSON object per line for everything that happens.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Stop after this long, such as 90s, 5m or 1h30m; the work can be resumed.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
+}
 
 /// The other tasks of the data directory: those that this run did not begin.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -97,12 +138,12 @@ impl Run<'_> {
         let letter = NewMessage {
             to: root,
             text,
-            attachments: stored(self.client, &self.arguments.attach).await?,
+            attachments: Vec::new(),
             task: None,
             service: self.arguments.service.clone(),
             key: IdempotencyKey::mint(),
         };
-        let task = self.client.send(&letter).await?.task;
+        let task = post(self.client, letter, &self.arguments.attach).await?.task;
         let tasks = with_last(left, task);
         Ok(Begun { talking: tasks.len(), tasks })
     }
@@ -114,19 +155,30 @@ impl Run<'_> {
         let titles = if begun.talking > 1 { titles(client, tasks).await? } else { BTreeMap::new() };
         let mut telling = Telling::new(client, tasks, self.output.form()).with_titles(titles);
         telling.show_unshown(self.since).await?;
-        let filter = match tasks {
-            [task] => EventFilter { task: Some(task.clone()), ..EventFilter::default() },
-            _ => EventFilter::default(),
+        let mut agents = BTreeSet::from([AgentId::root(), AgentId::user()]);
+        for task in tasks {
+            let filter =
+                AgentFilter { task: Some(task.clone()), include_ended: true, ..AgentFilter::default() };
+            agents.extend(client.all_agents(&filter).await?.0.into_iter().map(|agent| agent.id));
+        }
+        let mut show_event = |entry: &Entry| {
+            let event = &entry.event;
+            let is_ours = match (event.task(), event.agent()) {
+                (Some(task), _) => tasks.contains(task),
+                (None, Some(agent)) => agents.contains(agent),
+                // It concerns every task.
+                (None, None) => true,
+            };
+            if let (true, Event::AgentCreated { agent, .. }) = (is_ours, event) {
+                agents.insert(agent.clone());
+            }
+            if is_ours { self.output.event(entry) } else { Ok(()) }
         };
-        let show_event = |entry: &Entry| match entry.event.task() {
-            Some(task) if !tasks.contains(task) => Ok(()),
-            // An event that belongs to no task concerns every task.
-            Some(_) | None => self.output.event(entry),
-        };
+        let filter = EventFilter::default();
         let outcome = match telling.outcome().await? {
             // The stream of events does not tell that these tasks ended: they had ended before it began.
             Some(outcome) if self.arguments.resume => {
-                telling.catch_up(self.since, &filter, show_event).await?;
+                telling.catch_up(self.since, &filter, &mut show_event).await?;
                 outcome
             }
             Some(_) | None => telling.follow(self.since, filter, show_event).await?,

@@ -5,13 +5,13 @@ use super::events::newest_event;
 use super::{At, artifacts};
 use crate::failure::Failure;
 use crate::output::{Form, complain, print, print_json};
-use crate::prompt::{is_reference, read_text};
+use crate::prompt::{is_reference, read_text, size_of_file};
 use crate::signals::Interruption;
 use clap::Args;
 use polity_client::{Client, IdempotencyKey, NewMessage};
 use polity_society::id::{AgentId, ServiceId, TaskId};
 use polity_view::{EventFilter, Posted};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// `polity send`
 #[derive(Debug, Args)]
@@ -52,12 +52,12 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let letter = NewMessage {
         to: AgentId::new(arguments.to),
         text,
-        attachments: stored(&client, &arguments.attach).await?,
+        attachments: Vec::new(),
         task: arguments.task.map(TaskId::new),
         service: arguments.service.map(ServiceId::new),
         key: IdempotencyKey::mint(),
     };
-    let posted = client.send(&letter).await?;
+    let posted = post(&client, letter, &arguments.attach).await?;
     if !arguments.wait {
         match form {
             Form::Json => print_json(&posted)?,
@@ -79,17 +79,47 @@ fn in_words(posted: &Posted) -> String {
     format!("{} to {} in {}{again}", posted.id, posted.to, posted.task)
 }
 
-/// Returns the artifact references of all attachments; stores files first.
-pub(crate) async fn stored(client: &Client, attach: &[PathBuf]) -> Result<Vec<String>, Failure> {
-    let mut references = Vec::with_capacity(attach.len());
-    for file in attach {
-        if is_reference(file) {
-            references.push(file.to_string_lossy().into_owned());
-        } else {
-            references.push(artifacts::put(client, file).await?.reference);
+/// Returns the reference of an attachment; stores it first if it is a file.
+pub(crate) async fn stored(client: &Client, attachment: &Path) -> Result<String, Failure> {
+    if is_reference(attachment) {
+        return Ok(attachment.to_string_lossy().into_owned());
+    }
+    Ok(artifacts::put(client, attachment).await?.reference)
+}
+
+/// Bytes of files that travel with their message; they are held in memory. More are stored one by one before it.
+const MOST_IN_MESSAGE: u64 = 64 << 20;
+/// The status of a request whose files have too many bytes together.
+const TOO_LARGE: u16 = 413;
+
+/// Sends a message with attachments: files, and references of artifacts.
+pub(crate) async fn post(
+    client: &Client,
+    mut message: NewMessage,
+    attach: &[PathBuf],
+) -> Result<Posted, Failure> {
+    let (references, files): (Vec<PathBuf>, Vec<PathBuf>) =
+        attach.iter().cloned().partition(|attachment| is_reference(attachment));
+    message.attachments.extend(references.iter().map(|reference| reference.to_string_lossy().into_owned()));
+    let mut bytes = 0_u64;
+    for file in &files {
+        bytes = bytes.saturating_add(size_of_file(file)?);
+    }
+    if files.is_empty() {
+        return Ok(client.send(&message).await?);
+    }
+    if bytes <= MOST_IN_MESSAGE {
+        match client.send_with_files(&message, &files).await {
+            // Each of them may be small enough.
+            Err(polity_client::Error::Refused(problem)) if problem.status == TOO_LARGE && files.len() > 1 => {
+            }
+            sent => return Ok(sent?),
         }
     }
-    Ok(references)
+    for file in &files {
+        message.attachments.push(stored(client, file).await?);
+    }
+    Ok(client.send(&message).await?)
 }
 
 /// Prints what happens in the task of a message until nothing is left to do; returns the exit code.

@@ -9,8 +9,8 @@ use polity_routing::{
 };
 use polity_society::agent::Standing;
 use polity_society::content::{Artifact, Kind};
+use polity_society::defuse::defuse;
 use polity_society::id::{AgentId, ArtifactId, CallId};
-use polity_society::present::defuse;
 use polity_society::text::{TextKey, Texts};
 use polity_view::Shown;
 use std::collections::{BTreeMap, HashMap};

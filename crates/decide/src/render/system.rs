@@ -7,8 +7,9 @@ use polity_society::agent::Standing;
 use polity_society::brief::TaskBrief;
 use polity_society::contact::KnownParty;
 use polity_society::content::Capability;
+use polity_society::defuse::defuse;
 use polity_society::id::AgentId;
-use polity_society::present::{brief_lines, defuse, role_name};
+use polity_society::present::{brief_lines, role_name};
 use polity_society::text::TextKey;
 
 /// What the system message is built from.

@@ -1,6 +1,6 @@
 //! The arguments of the tools. These types define the schemas, and they parse the arguments.
 
-use super::Refusal;
+use crate::refusal::Refusal;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use polity_runtime::{Attachment, NewArtifact, Target};

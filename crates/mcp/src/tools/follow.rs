@@ -1,8 +1,10 @@
 //! `follow_task`: reports the events of a task and the messages to the person.
 
 use super::arguments::FollowTask;
-use super::{Refusal, ToolOutput, data, line};
+use super::{ToolOutput, data};
 use crate::artifacts::Block;
+use crate::artifacts::line;
+use crate::refusal::Refusal;
 use polity_runtime::Society;
 use polity_society::id::MessageId;
 use polity_society::message::{Expects, Finality};

@@ -1,0 +1,76 @@
+//! `polity config check`, `polity config show` and `polity config reload`. None of them starts a society.
+
+use crate::config::{read, small_window};
+use crate::failure::{Failure, USAGE};
+use crate::output::{complain, print};
+use crate::places;
+use crate::remote;
+use clap::Subcommand;
+use polity_registry::{Problem, Registry, Severity};
+use std::path::PathBuf;
+
+/// `polity config`
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Print all problems of the configuration files; exits with 2 if polity cannot use something that they declare.
+    Check {
+        /// Where app.json and llmservices.json are [default: as for `polity run`].
+        dir: Option<PathBuf>,
+    },
+    /// Print the configuration in force, as JSON, without secrets.
+    Show {
+        /// Where app.json and llmservices.json are [default: as for `polity run`].
+        #[arg(long, value_name = "DIR")]
+        config: Option<PathBuf>,
+    },
+    /// Have the daemon read the configuration files now; exits with 2 if it cannot use something that they declare.
+    ///
+    /// The daemon also reads them by itself, when they change and before each model call.
+    Reload(remote::reload::Arguments),
+}
+
+/// Runs the command; returns the exit code.
+pub(crate) async fn run(command: ConfigCommand) -> Result<u8, Failure> {
+    match command {
+        ConfigCommand::Check { dir } => check(dir).await,
+        ConfigCommand::Show { config } => show(config).await,
+        ConfigCommand::Reload(arguments) => remote::reload::run(arguments).await,
+    }
+}
+
+/// Prints all problems. Returns exit code 2 if something that the files declare cannot be used.
+async fn check(dir: Option<PathBuf>) -> Result<u8, Failure> {
+    let (registry, mut problems) = load(dir).await?;
+    // Only this command and the doctor report unset variables. At other times only the call that needs the key fails,
+    // because the files may be correct on a machine that has no keys.
+    problems.extend(registry.unset_variables(|name| std::env::var(name).ok()).await);
+    for problem in &problems {
+        match problem.severity {
+            Severity::Error => complain(&problem.to_string()),
+            Severity::Warning => complain(&format!("warning: {problem}")),
+        }
+    }
+    if problems.iter().any(|problem| problem.severity == Severity::Error) {
+        return Ok(USAGE);
+    }
+    let snapshot = registry.current();
+    let (count, origin) = (snapshot.catalogue.services().len(), snapshot.catalogue.origin());
+    for service in snapshot.catalogue.services() {
+        if let Some(small) = small_window(&service.id, service.context_window) {
+            complain(&format!("warning: {small}"));
+        }
+    }
+    print(&format!("{}: good; services: {count} ({origin})", registry.config_dir().display()))?;
+    Ok(0)
+}
+
+/// Prints the configuration in force, as JSON.
+async fn show(config: Option<PathBuf>) -> Result<u8, Failure> {
+    let (registry, _) = load(config).await?;
+    print(&format!("{:#}", registry.current().to_json()))?;
+    Ok(0)
+}
+
+async fn load(dir: Option<PathBuf>) -> Result<(Registry, Vec<Problem>), Failure> {
+    read(&places::config(dir)?.path).await
+}

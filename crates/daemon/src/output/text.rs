@@ -1,0 +1,48 @@
+//! Texts and sizes, shortened for a line.
+
+/// A text in one line of at most so many characters, and `…` where there is more.
+pub(crate) fn one_line(text: &str, characters: usize) -> String {
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match flat.char_indices().nth(characters) {
+        Some((end, _)) => format!("{}…", &flat[..end]),
+        None => flat,
+    }
+}
+
+/// Formats a size in the largest unit that gives at least 1, such as `12.3 kB`.
+pub(crate) fn bytes(size: u64) -> String {
+    const UNITS: [(&str, u64); 3] = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)];
+    match UNITS.into_iter().find(|(_, unit)| size >= *unit) {
+        // Integer division rounds down to one decimal digit.
+        Some((name, unit)) => format!("{}.{} {name}", size / unit, size % unit * 10 / unit),
+        None => format!("{size} bytes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_in_one_line() {
+        let check = |text: &str, expect: &str| assert_eq!(one_line(text, 4), expect, "{text:?}");
+        check("", "");
+        check("四个字符", "四个字符");
+        check("四个字符。", "四个字符…");
+        check(" a\n\tb ", "a b");
+        check("a b c", "a b …");
+    }
+
+    #[test]
+    fn sizes() {
+        let check = |size: u64, expect: &str| assert_eq!(bytes(size), expect);
+        check(0, "0 bytes");
+        check(999, "999 bytes");
+        check(1_000, "1.0 kB");
+        check(1_999, "1.9 kB");
+        check(999_999, "999.9 kB");
+        check(52_345_678, "52.3 MB");
+        check(7_000_000_000_000, "7000.0 GB");
+        check(u64::MAX, "18446744073.7 GB");
+    }
+}

@@ -1,0 +1,145 @@
+//! What an agent of the play can do next, and the texts and calls that several parts have in common.
+
+use crate::facts;
+use crate::inbound::{Attachment, Form, Inbound, Sender};
+use crate::reading::{CallOutcome, Called, PastEvent, Scene};
+use crate::words::Words;
+use polity_society::id::ArtifactId;
+use serde_json::{Map, Value, json};
+
+/// Characters of a prompt that a message quotes.
+const MOST_QUOTED_CHARS: usize = 20_000;
+
+/// What an agent does next.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Move {
+    /// It ends its turn with this text.
+    Say(String),
+    /// It calls tools.
+    Call(Vec<Call>),
+}
+
+/// A tool to be called.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Call {
+    pub(crate) tool: Tool,
+    pub(crate) arguments: Map<String, Value>,
+}
+
+/// The tools that the play needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tool {
+    CreateRole,
+    SpawnAgentWithTask,
+    SendMessage,
+    FindCapableAgents,
+    PutArtifact,
+}
+
+impl Tool {
+    /// Returns the name by which models call the tool.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::CreateRole => "create_role",
+            Self::SpawnAgentWithTask => "spawn_agent_with_task",
+            Self::SendMessage => "send_message",
+            Self::FindCapableAgents => "find_capable_agents",
+            Self::PutArtifact => "put_artifact",
+        }
+    }
+
+    /// Creates a call of the tool with these arguments.
+    pub(crate) fn with<const N: usize>(self, arguments: [(&str, Value); N]) -> Call {
+        let arguments = arguments.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        Call { tool: self, arguments }
+    }
+}
+
+/// Returns what another agent said in a message. Only lines with the mark count, since the system added the others. If
+/// no line has the mark, all lines count, because then another model wrote them.
+pub(crate) fn said_by_agent(inbound: &Inbound<'_>, words: &Words) -> String {
+    let marked: Vec<&str> = inbound.lines.iter().filter_map(|line| marked_part(line, words)).collect();
+    if marked.is_empty() { words.marked(&inbound.words().join("\n")) } else { marked.join("\n") }
+}
+
+/// Returns the line from the mark on, if there is only punctuation before it: the system puts a sign before lines that
+/// begin with a bracket.
+pub(crate) fn marked_part<'a>(line: &'a str, words: &Words) -> Option<&'a str> {
+    let (before, marked) = line.split_at(line.find(&words.mark)?);
+    (!before.contains(char::is_alphanumeric)).then_some(marked)
+}
+
+/// Creates the call that hires an agent into a role, with its brief and a first message with the attachments.
+pub(crate) fn assign(role_id: &str, brief: &Value, text: &str, artifacts: &[ArtifactId]) -> Call {
+    let message = json!({
+        "message_type": "task_assignment",
+        "taskBrief": brief,
+        "text": text,
+        "attachments": references(artifacts),
+    });
+    let arguments = [("roleId", json!(role_id)), ("taskBrief", json!(brief)), ("initialMessage", message)];
+    Tool::SpawnAgentWithTask.with(arguments)
+}
+
+/// Describes what went wrong with a call; `None` if it succeeded.
+pub(crate) fn failure(called: &Called<'_>, words: &Words) -> Option<String> {
+    let no_result = words.common.no_result.fill(&[]);
+    let (error, message) = match called.outcome() {
+        CallOutcome::Done(_) => return None,
+        CallOutcome::Refused { error, message } => (error, message),
+        CallOutcome::Missing => (no_result.as_str(), ""),
+    };
+    let values = [("tool", called.tool), ("error", error), ("message", message)];
+    Some(words.say(&words.common.failed, &values).trim_end().to_owned())
+}
+
+/// Returns the notices of the system since the agent last ended a turn.
+pub(crate) fn notices(scene: &Scene<'_>) -> Vec<String> {
+    let words = scene.language.words();
+    let notice = |step: &PastEvent<'_>| match step {
+        PastEvent::Heard(inbound) if inbound.sender == Sender::System => {
+            Some(words.say(&words.common.system_said, &[("text", &inbound.words().join("\n"))]))
+        }
+        PastEvent::Heard(_) | PastEvent::Called(_) | PastEvent::Said => None,
+    };
+    scene.unsaid().iter().filter_map(notice).collect()
+}
+
+/// Describes one attachment in a line.
+pub(crate) fn attachment_line(attachment: &Attachment<'_>, words: &Words) -> String {
+    let told = match &attachment.form {
+        Form::Described { .. } => words.reader.unreadable.fill(&[]),
+        Form::Text(lines) => facts::count(lines.join("\n").trim()).tell(words),
+        Form::Medium { data, declared } => facts::look_at(data).tell(words, data.len(), declared),
+    };
+    let nameless = words.common.nameless.fill(&[]);
+    let name = attachment.name.unwrap_or(&nameless);
+    let reference = attachment.artifact.as_ref().map_or_else(|| "-".to_owned(), ArtifactId::reference);
+    words.say(&words.common.attachment, &[("name", name), ("reference", &reference), ("facts", &told)])
+}
+
+/// Writes references as a list within a text.
+pub(crate) fn list_of(artifacts: &[ArtifactId], words: &Words) -> String {
+    artifacts.iter().map(ArtifactId::reference).collect::<Vec<_>>().join(&words.comma)
+}
+
+/// Writes references as a list for the arguments of a call.
+pub(crate) fn references(artifacts: &[ArtifactId]) -> Vec<String> {
+    artifacts.iter().map(ArtifactId::reference).collect()
+}
+
+/// Quotes the lines of a prompt, up to the first one that exceeds [`MOST_QUOTED_CHARS`].
+pub(crate) fn quotation(lines: &[&str], words: &Words) -> String {
+    let mut left = MOST_QUOTED_CHARS;
+    let mut quoted = Vec::new();
+    for line in lines {
+        let length = line.chars().count();
+        if length > left {
+            quoted.push("…");
+            break;
+        }
+        left -= length;
+        quoted.push(line);
+    }
+    words.quoted(&quoted)
+}
