@@ -14,6 +14,7 @@ mod clumsy;
 mod context;
 mod crash;
 mod disk;
+mod docs;
 mod doctor;
 mod exit_codes;
 mod fit;

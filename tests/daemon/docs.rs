@@ -1,0 +1,47 @@
+//! The documentation names files that exist.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The Markdown files that describe the code. The binding copies (`contract.md`, `seeds/`) name no files of ours.
+fn pages() -> Vec<PathBuf> {
+    let root = repository();
+    let mut pages =
+        vec![root.join("README.md"), root.join("CONTRIBUTING.md"), root.join("examples/README.md")];
+    for directory in ["docs", "docs/decisions"] {
+        let entries = fs::read_dir(root.join(directory)).expect("the documentation");
+        let files = entries.map(|entry| entry.expect("an entry").path());
+        pages.extend(files.filter(|path| path.extension().is_some_and(|extension| extension == "md")));
+    }
+    pages.retain(|page| !page.ends_with("contract.md"));
+    pages
+}
+
+/// The Rust files with a directory that a page names between backticks.
+fn named(page: &str) -> Vec<&str> {
+    let is_path = |text: &&str| {
+        text.ends_with(".rs")
+            && text.contains('/')
+            && text.chars().all(|character| character.is_ascii_alphanumeric() || "_-./".contains(character))
+    };
+    page.split('`').skip(1).step_by(2).filter(is_path).collect()
+}
+
+#[test]
+fn every_source_file_that_a_page_names_is_there() {
+    let mut count = 0;
+    for page in pages() {
+        let text = fs::read_to_string(&page).expect("a page");
+        for path in named(&text) {
+            count += 1;
+            // Within a sentence about one crate, or from the directory `crates/`, as in `runtime/src/door.rs`.
+            let places = [repository().join(path), repository().join("crates").join(path)];
+            assert!(places.iter().any(|place| place.is_file()), "{} names {path}", page.display());
+        }
+    }
+    assert!(count > 30, "the pages were not read");
+}
