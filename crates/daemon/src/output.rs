@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::places::ConfigDirectory;
 use polity_client::Client;
 use polity_registry::{Catalogue, Origin, Problem};
-use polity_society::id::ServiceId;
+use polity_society::id::{ServiceId, TaskId};
 use polity_view::{Entry, Outcome};
 use serde::Serialize;
 use serde_json::json;
@@ -180,8 +180,8 @@ impl Output {
     }
 
     /// Says that there was nothing to go on with.
-    pub(crate) fn nothing_left(&self) {
-        complain("nothing was left to do; this is how the latest task ended");
+    pub(crate) fn nothing_left(&self, task: &TaskId) {
+        complain(&format!("nothing was left to do; the latest task is {task}: polity messages --task {task}"));
     }
 
     /// Shows something that happened.

@@ -124,7 +124,7 @@ impl Run<'_> {
             let latest = client.tasks(&filter).await?.tasks.pop();
             let latest = latest.ok_or_else(|| Failure::NothingToResume(self.data.to_owned()))?;
             if is_over && latest.state == TaskState::Idle {
-                self.output.nothing_left();
+                self.output.nothing_left(&latest.id);
             }
             let talking = left.len();
             return Ok(Begun { tasks: with_last(left, latest.id), talking });
