@@ -4,7 +4,7 @@ use crate::{config_command, db, doctor, gc, mcp, remote, serve};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
-/// Printed at the end of the help: which commands need a daemon.
+/// The end of the help text: it lists the commands that need a daemon and those that do not.
 const DAEMON: &str = "Commands that only read (agents, agent, tasks, messages, artifacts, artifact get, services, usage, \
                       events, export) ask the daemon; if no daemon serves the data directory, they read it themselves. \
                       send, chat, watch, view, stop, pause, resume, artifact put, config reload and events --follow \

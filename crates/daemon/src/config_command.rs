@@ -41,8 +41,8 @@ pub(crate) async fn run(command: ConfigCommand) -> Result<u8, Failure> {
 /// Prints all problems. Returns exit code 2 if something that the files declare cannot be used.
 async fn check(dir: Option<PathBuf>) -> Result<u8, Failure> {
     let (registry, mut problems) = load(dir).await?;
-    // Only this command and the doctor report unset variables. At other times only the call that needs the key fails,
-    // because the files may be correct on a machine that has no keys.
+    // Only this command and the doctor report unset variables. Elsewhere only a model call that needs the missing key
+    // fails, because correct files may be on a machine that has no keys.
     problems.extend(registry.unset_variables(|name| std::env::var(name).ok()).await);
     for problem in &problems {
         match problem.severity {

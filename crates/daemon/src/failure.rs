@@ -1,5 +1,6 @@
-//! Every way in which a command can fail: the line that the user reads (one line per problem if the configuration has
-//! several), and the exit code as contract section 11 defines it. Only this file decides which failure gets which code.
+//! Every way in which a command can fail, with its error message and its exit code. A message is one line, or one line
+//! per problem of the configuration. The exit codes are those of docs/contract.md, section 11; only this file assigns
+//! them.
 
 use polity_runtime::{PromptError, SteerError};
 use polity_society::id::TaskId;
@@ -87,8 +88,8 @@ pub(crate) enum Failure {
     /// The default configuration files cannot be written into the user's configuration directory.
     #[error("{}; choose another directory with --config", in_full(.0))]
     Defaults(#[from] polity_registry::WriteDefaultsError),
-    /// The user's home directory is unknown. The texts are the kind of directory, and the option that names one
-    /// instead.
+    /// The user's home directory is unknown. The two texts are the kind of directory that polity looked for there, and
+    /// the option with which the user can name this directory.
     #[error("cannot find your {0} directory; choose one with --{1}")]
     NoHome(&'static str, &'static str),
     /// The data directory, or a file of the daemon in it, cannot be read or written.
@@ -102,7 +103,7 @@ pub(crate) enum Failure {
     /// The server cannot listen on the address.
     #[error("cannot listen on {address}: {source}; {}", listening(source))]
     Listen { address: SocketAddr, source: std::io::Error },
-    /// The address is reachable from other machines, and no `--allow-host` names the host that they use.
+    /// The address is reachable from other machines, and no `--allow-host` gives the host name that they use.
     #[error(
         "{0} can be reached from other machines: anyone who has the token could do everything, and the traffic is not \
          encrypted; give the host name that they use with --allow-host, or listen on a loopback address"
@@ -134,7 +135,7 @@ pub(crate) enum Failure {
     /// The society refused the prompt.
     #[error("{}", in_full(.0))]
     Prompt(#[from] PromptError),
-    /// No task exists that could be resumed.
+    /// The data directory contains no task to resume.
     #[error("there is nothing to resume in {0}; give a prompt instead: polity run \"…\"")]
     NothingToResume(PathBuf),
     /// The reader of standard output has closed the pipe. Never printed.
@@ -218,8 +219,8 @@ impl Failure {
     }
 }
 
-/// Returns the exit code for an error of the client. If the daemon is missing or refuses, the user can correct that, so
-/// the code is [`USAGE`].
+/// Returns the exit code for an error of the client. The user can correct a missing daemon or a refused request, so the
+/// code for these is [`USAGE`].
 fn of_client(error: &polity_client::Error) -> u8 {
     match error {
         polity_client::Error::Refused(problem) if problem.status == 500 => DEFECT,
@@ -233,7 +234,7 @@ fn of_client(error: &polity_client::Error) -> u8 {
     }
 }
 
-/// Returns the exit code for the outcome of a task in which nothing is left to do.
+/// Returns the exit code for the outcome of an idle task.
 pub(crate) fn exit_code(outcome: Outcome) -> u8 {
     match outcome {
         Outcome::Answered => 0,

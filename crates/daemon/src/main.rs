@@ -5,7 +5,7 @@ mod cli;
 mod config;
 mod config_command;
 mod db;
-// Circle: each check is a file and fills the report, whose options doctor parses.
+// Circle: doctor calls its checks and its report, and these use the options that doctor defines.
 mod doctor;
 mod failure;
 mod gc;

@@ -61,7 +61,8 @@ pub(crate) async fn run(arguments: McpArguments) -> Result<u8, Failure> {
         () = interruption.happened() => Ok(0),
         reason = society.broken() => Err(Failure::Broken(reason)),
     };
-    // Stop without draining, because the editor or assistant does not wait. The work continues at the next start.
+    // Stop without finishing the work in progress, because the editor or assistant does not wait. The next start
+    // continues the work.
     society.stop().await;
     drop(data);
     code

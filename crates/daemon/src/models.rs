@@ -1,5 +1,5 @@
-//! The models of a society: servers over HTTP and the built-in rehearsal models. The scheme of the endpoint decides
-//! which.
+//! The models of a society: servers over HTTP and the built-in rehearsal models. The scheme of a service's base URL
+//! decides which of them is called.
 
 use crate::failure::Failure;
 use futures::future::BoxFuture;

@@ -1,7 +1,8 @@
-//! What the person sees: messages on standard output, what happens on standard error; or everything as JSON lines.
+//! The output for the user: messages on standard output and progress on standard error, or all of it as JSON lines on
+//! standard output.
 //!
-//! Whatever cannot be written to standard output ends the program, which loses nothing; whatever cannot be written to
-//! standard error is let go.
+//! The program ends if it cannot write to standard output; that loses no data. It ignores failures to write to standard
+//! error.
 
 mod meter;
 mod progress;
@@ -27,11 +28,11 @@ use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 
-/// Says something to the person on standard error, each line under the name of the program.
+/// Prints a text on standard error, with the name of the program before each line.
 pub(crate) fn complain(text: &str) {
     let mut stderr = std::io::stderr().lock();
     let lines: String = fit(text, &stderr).lines().map(|line| format!("polity: {line}\n")).collect();
-    // Nothing can be done where even this cannot be printed.
+    // If this cannot be printed either, there is nothing left to do.
     let _ = stderr.write_all(lines.as_bytes());
 }
 
@@ -42,51 +43,53 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     writeln!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(Failure::of_output)
 }
 
-/// Prints lines in which every text is harmless already, with styles where standard output shows them.
+/// Prints lines with styles, if standard output shows them. The lines must contain no character that a terminal would
+/// obey, except in the styles.
 pub(crate) fn show(text: &str) -> Result<(), Failure> {
     let mut stdout = anstream::stdout().lock();
     writeln!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(Failure::of_output)
 }
 
-/// A text as a stream may get it: byte for byte, but for what a terminal would obey.
+/// Makes a text safe for a stream: on a terminal, replaces the characters that the terminal would obey; otherwise
+/// changes nothing.
 fn fit<'t>(text: &'t str, stream: &impl IsTerminal) -> Cow<'t, str> {
     if stream.is_terminal() { terminal::harmless(text) } else { Cow::Borrowed(text) }
 }
 
-/// Which files count, and where the models come from.
+/// The directories that are in use, and the origin of the services.
 pub(crate) struct Sources<'a> {
-    /// The configuration directory, with why it counts.
+    /// The configuration directory, and the reason why it is used.
     pub(crate) config: &'a str,
-    /// The configuration directory.
+    /// The path of the configuration directory.
     pub(crate) config_dir: &'a str,
     /// The data directory.
     pub(crate) data: &'a Path,
     /// The services.
     pub(crate) services: Vec<&'a str>,
-    /// Where they come from.
+    /// Where the services come from, in words.
     pub(crate) origin: &'a str,
-    /// Whether they are the built-in ones.
+    /// Whether the services are the built-in rehearsal models.
     pub(crate) is_rehearsal: bool,
-    /// What there is to say of the context window of the default service, where it is small.
+    /// A warning if the context window of the default service is small.
     pub(crate) small_window: Option<String>,
 }
 
-/// Where things are shown.
+/// Prints what happens, in the chosen form.
 pub(crate) struct Output {
     form: Form,
     progress: Progress,
 }
 
-/// What standard output is for.
+/// What standard output contains.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// Messages, as text.
     Text,
-    /// Everything, one JSON object a line.
+    /// Everything, one JSON object per line.
     Json,
 }
 
-/// Whether what happens is shown on standard error.
+/// Whether events are printed on standard error.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Progress {
     Shown,
@@ -94,21 +97,21 @@ enum Progress {
 }
 
 impl Output {
-    /// An output; what happens is shown only where somebody looks.
+    /// Creates an output. Events are printed on standard error only if that is a terminal and the form is text.
     pub(crate) fn new(form: Form) -> Self {
         let watched = std::io::stderr().is_terminal() && form == Form::Text;
         let progress = if watched { Progress::Shown } else { Progress::Quiet };
         Self { form, progress }
     }
 
-    /// Says what is wrong with the configuration but does not stand in the way.
+    /// Prints problems of the configuration that do not prevent the start.
     pub(crate) fn problems(&self, problems: &[Problem]) {
         for problem in problems {
             complain(&problem.to_string());
         }
     }
 
-    /// Says which files count and where the models come from.
+    /// Prints which directories are in use, and where the models come from.
     pub(crate) fn sources(&self, sources: &Sources<'_>) -> Result<(), Failure> {
         let Sources { config, config_dir, data, services, origin, is_rehearsal, small_window } = sources;
         if self.form == Form::Json {
@@ -125,7 +128,7 @@ impl Output {
             complain(&format!("configuration: {config}"));
             complain(&format!("data: {}", data.display()));
         }
-        // That no real model answers must not be missed, even where nobody watches.
+        // The user must learn that no real model answers, even if no progress is printed.
         if self.progress == Progress::Shown || *is_rehearsal {
             complain(&format!("services: {} ({origin})", services.join(", ")));
         }
@@ -135,7 +138,7 @@ impl Output {
         Ok(())
     }
 
-    /// Says which files count for a society of this process, and where its models come from.
+    /// Prints which files a society in this process uses, and where its models come from.
     pub(crate) fn own_sources(
         &self,
         config: &ConfigDirectory,
@@ -179,12 +182,14 @@ impl Output {
         self.form
     }
 
-    /// Says that there was nothing to go on with.
+    /// Tells the user that there was no work to continue.
     pub(crate) fn nothing_left(&self, task: &TaskId) {
-        complain(&format!("nothing was left to do; the latest task is {task}: polity messages --task {task}"));
+        complain(&format!(
+            "nothing was left to do; the latest task is {task}: polity messages --task {task}"
+        ));
     }
 
-    /// Shows something that happened.
+    /// Prints an event; as text, only if progress is shown.
     pub(crate) fn event(&self, entry: &Entry) -> Result<(), Failure> {
         if self.form == Form::Json {
             return print_json(entry);
@@ -192,14 +197,15 @@ impl Output {
         if self.progress == Progress::Shown
             && let Some(text) = progress::describe(&entry.event)
         {
-            // Nothing can be done where even this cannot be printed.
+            // If this cannot be printed either, there is nothing left to do.
             let _ = writeln!(anstream::stderr(), "{text}");
         }
         Ok(())
     }
 }
 
-/// How a task ended, where that needs words; questions to the person speak for themselves.
+/// Describes how a task ended. Returns nothing if the task was answered or waits for the user, because the messages to
+/// the user show that.
 pub(crate) fn outcome_in_words(outcome: Outcome) -> Option<&'static str> {
     match outcome {
         Outcome::Answered | Outcome::AwaitsUser => None,
@@ -211,7 +217,7 @@ pub(crate) fn outcome_in_words(outcome: Outcome) -> Option<&'static str> {
     }
 }
 
-/// Prints an object on a line of its own.
+/// Prints an object as one line of JSON.
 pub(crate) fn print_json(object: &impl Serialize) -> Result<(), Failure> {
     let json = serde_json::to_string(object).map_err(|error| Failure::Defect(error.to_string()))?;
     print(&terminal::harmless_json(&json))

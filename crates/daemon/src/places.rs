@@ -114,8 +114,9 @@ fn locked(lock: &File, mut pause: impl FnMut()) -> Result<(), TryLockError> {
     lock.try_lock()
 }
 
-/// Removes the `daemon.json` that a crashed daemon left behind. Any other program may listen at its address by now.
-/// Because this process holds the lock again, a client would trust the file and send that program the token.
+/// Removes the `daemon.json` that a crashed daemon left behind. By now another program may listen at the address in
+/// that file. Clients trust the file as long as a process holds the lock, as this process does now, and they would send
+/// the token to that program.
 fn remove_stale_note(data: &Path) -> io::Result<()> {
     match fs::remove_file(data.join(NOTE)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -178,7 +179,8 @@ fn make_private(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(path)?;
-    // Sync its parent even if the directory existed: the process that created it may have ended before it synced.
+    // Sync the parent even if the directory existed: the process that created the directory may have ended before it
+    // synced the parent.
     let synced = path.parent().into_iter().chain(made.into_iter().skip(1).filter_map(Path::parent));
     for parent in synced {
         let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };

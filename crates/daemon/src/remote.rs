@@ -5,7 +5,7 @@
 pub(crate) mod agent;
 pub(crate) mod agents;
 pub(crate) mod artifacts;
-// Circle: lines reads input for chat, which parses it.
+// Circle: chat reads its input with lines, and lines uses the parser of chat.
 pub(crate) mod chat;
 pub(crate) mod conversation;
 pub(crate) mod events;

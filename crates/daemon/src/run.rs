@@ -21,9 +21,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// How long a process that holds the data directory may take to show that it is a daemon.
+/// How long to wait for a process that holds the data directory to become ready as a daemon.
 const STARTING: Duration = Duration::from_secs(1);
-/// Polling interval while waiting for that.
+/// Polling interval during that time.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// Runs the command; returns the exit code.
@@ -73,7 +73,7 @@ async fn in_this_process(
     output.own_sources(config_dir, &data.path, &registry.current().catalogue)?;
     let (registry, _watch) = config::watched(registry);
     let parts = models::parts(registry)?;
-    // Before any agent works, so that no signal ends the process in another way.
+    // Listens before any agent works: from then on, a signal must not end the process without stopping the society.
     let mut interruption = interruption()?;
     let society = tokio::select! {
         started = Society::start(&data.path, parts) => Arc::new(started.map_err(Failure::Open)?),
@@ -107,16 +107,16 @@ async fn in_this_process(
         polity_points::point!("run::stopped");
     };
     tokio::select! {
-        // Held until here, so that no other process sees the data of a society that is still stopping.
+        // The lock is held until here, so that no other process sees the data of a society that is still stopping.
         () = end => drop(data),
-        // A second signal: everything acknowledged is on disk already. The data directory stays locked until the
-        // process ends.
+        // On a second signal, end at once: everything that was acknowledged is on disk already. The data directory
+        // stays locked until the process ends.
         () = interruption.happened() => std::mem::forget(data),
     }
     code
 }
 
-/// Runs as a client of a daemon. The daemon works on if this process ends.
+/// Runs as a client of a daemon. The daemon continues the work even if this process ends.
 async fn through_daemon(
     arguments: &RunArguments,
     text: Option<String>,
@@ -160,8 +160,8 @@ async fn daemon(data: &Path) -> Result<Option<Client>, Failure> {
     }
 }
 
-/// Returns a client for the process that holds a data directory, once it turns out to be a daemon: a daemon that is
-/// starting is not ready yet.
+/// Returns a client for the process that holds a data directory, if that is a daemon. Waits for a moment, because a
+/// daemon that is starting is not ready yet.
 async fn daemon_soon(data: &Path) -> Result<Option<Client>, Failure> {
     let deadline = Instant::now() + STARTING;
     loop {

@@ -106,8 +106,8 @@ pub(crate) async fn run(arguments: ServeArguments) -> Result<u8, Failure> {
             drop(note);
             drop(data);
         }
-        // A second signal: everything acknowledged is on disk already. The data directory stays locked until the
-        // process ends.
+        // On a second signal, end at once: everything that was acknowledged is on disk already. The data directory
+        // stays locked until the process ends.
         () = interruption.happened() => {
             drop(note);
             std::mem::forget(data);
@@ -127,8 +127,8 @@ fn tell_ready(url: &str, address: SocketAddr) {
 }
 
 /// Returns the host names that the guard accepts in addition to loopback names. A listen address that other machines
-/// can reach is one of them. That is safe: DNS rebinding can point a foreign host name at this address, but the name
-/// stays a name.
+/// can reach is one of them. That is safe: DNS rebinding can make a foreign host name resolve to this address, but the
+/// request still contains that host name, which the guard refuses.
 fn names(allowed: Vec<String>, address: SocketAddr) -> Vec<String> {
     let own = !address.ip().is_loopback() && !address.ip().is_unspecified();
     allowed.into_iter().chain(own.then(|| address.to_string())).collect()

@@ -1,7 +1,6 @@
 //! Decides how much of the rules and tools a request contains: all if the window is large enough, otherwise less. Pure.
 
 use polity_llm::Tool;
-use polity_society::role::ToolGroup;
 
 /// Windows up to this size, in tokens, always get short rules and few tools: small models get lost in more.
 const SMALL_WINDOW: u64 = 8_192;
@@ -47,11 +46,6 @@ pub fn guidance(window: Option<u64>, cost: impl Fn(Guidance) -> u64) -> Guidance
     }
     let has_room = |guidance: &Guidance| cost(*guidance) <= window / 2;
     [Guidance::Full, Guidance::ShortRules].into_iter().find(has_room).unwrap_or(Guidance::FewTools)
-}
-
-/// Returns whether a role with these tool groups may create agents. A role without tool groups has all tools.
-pub fn may_hire(groups: &[ToolGroup]) -> bool {
-    groups.is_empty() || groups.contains(&ToolGroup::Organization)
 }
 
 #[cfg(test)]

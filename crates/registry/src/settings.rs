@@ -5,6 +5,7 @@ use crate::problem::{Problem, Severity};
 use crate::prompts::Language;
 use polity_society::id::ServiceId;
 use polity_society::limits::Limits;
+use polity_society::role::ToolGroup;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -33,6 +34,8 @@ pub struct Settings {
     pub retry: Retry,
     /// How long events and finished tasks are kept.
     pub retention: Retention,
+    /// The groups of tools that root has; every other agent has at most these.
+    pub root_tools: Vec<ToolGroup>,
 }
 
 impl Default for Settings {
@@ -47,6 +50,7 @@ impl Default for Settings {
             shutdown_grace: Duration::from_secs(5),
             retry: Retry::default(),
             retention: Retention::default(),
+            root_tools: ToolGroup::ALL.to_vec(),
         }
     }
 }
@@ -139,6 +143,7 @@ pub(crate) fn parse(text: &str) -> Result<(Settings, Vec<Problem>), Problem> {
         shutdown_grace: fields.read_or("shutdownGraceMs", default.shutdown_grace, milliseconds),
         retry: read_retry(&mut fields),
         retention: read_retention(&mut fields),
+        root_tools: read_tools(&mut fields),
     };
     fields.finish("it has no effect");
     Ok((settings, problems))
@@ -246,6 +251,38 @@ fn read_retention(fields: &mut Fields<'_>) -> Retention {
     retention
 }
 
+/// Groups of tools that a later version has. They are not offered, and naming one is no mistake.
+const LATER_GROUPS: [&str; 5] = ["files", "command", "web", "memory", "schedule"];
+
+fn read_tools(fields: &mut Fields<'_>) -> Vec<ToolGroup> {
+    let default = Settings::default().root_tools;
+    let Some(mut object) = fields.open("tools", "the defaults are used") else {
+        return default;
+    };
+    let names = object.read("root", "root has all groups", fields::texts);
+    let groups = names.map_or(default, |names| {
+        let mut groups = Vec::new();
+        for name in names {
+            match ToolGroup::ALL.into_iter().find(|group| group.as_str() == name) {
+                Some(group) => groups.push(group),
+                // It belongs to everybody.
+                None if name == "messages" => {}
+                None => {
+                    let what = if LATER_GROUPS.contains(&&*name) || name.starts_with("mcp:") {
+                        format!("this version does not have the tool group \"{name}\" yet")
+                    } else {
+                        format!("\"{name}\" is not a tool group")
+                    };
+                    object.report(Severity::Warning, "root", what, "it has no effect");
+                }
+            }
+        }
+        groups
+    });
+    object.finish("it has no effect");
+    groups
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -279,7 +316,8 @@ mod tests {
             },
             "synchronous": "normal", "shutdownGraceMs": 14,
             "retry": {"maxAttempts": 15, "baseDelayMs": 16, "maxDelayMs": 17},
-            "retention": {"eventsDays": 18, "maxEvents": null, "maxDatabaseBytes": 19}
+            "retention": {"eventsDays": 18, "maxEvents": null, "maxDatabaseBytes": 19},
+            "tools": {"root": ["artifacts", "messages"]}
         }"#;
         let expect = Settings {
             language: Language::En,
@@ -312,6 +350,7 @@ mod tests {
                 max_delay: Duration::from_millis(17),
             },
             retention: Retention { events_days: Some(18), max_events: None, max_database_bytes: Some(19) },
+            root_tools: vec![ToolGroup::Artifacts],
         };
         assert_eq!(parsed(text), (expect, Vec::new()));
     }
@@ -324,7 +363,8 @@ mod tests {
             "limits": {"maxToolRounds": 0, "maxDepth": -3, "maxChildren": 1.5, "maxTokensPerTask": "many",
                        "maxCostPerTask": 0, "maxQueue": 7, "maxPears": 3},
             "retry": {"maxAttempts": 99999999999, "baseDelayMs": 900, "maxDelayMs": 800},
-            "retention": {"eventsDays": 0, "maxEvents": -1, "records": 3}
+            "retention": {"eventsDays": 0, "maxEvents": -1, "records": 3},
+            "tools": {"root": ["organization", "artifacts", "context", "command", "mcp:mail", "hammers"], "leaf": []}
         }"#;
         let (settings, problems) = parsed(text);
         let limits = Limits { max_queue: 7, ..Limits::default() };
@@ -349,6 +389,10 @@ mod tests {
         app.json: /retention/eventsDays: must be a whole number above zero; the default is used
         app.json: /retention/maxEvents: must be a whole number above zero; the default is used
         app.json: /retention/records: there is no such field; it has no effect
+        app.json: /tools/root: this version does not have the tool group "command" yet; it has no effect
+        app.json: /tools/root: this version does not have the tool group "mcp:mail" yet; it has no effect
+        app.json: /tools/root: "hammers" is not a tool group; it has no effect
+        app.json: /tools/leaf: there is no such field; it has no effect
         app.json: /colour: there is no such field; it has no effect
         "#);
     }

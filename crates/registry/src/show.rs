@@ -118,6 +118,7 @@ pub(crate) fn settings(settings: &Settings) -> Value {
         shutdown_grace,
         retry,
         retention,
+        root_tools,
     } = settings;
     let Retry { max_attempts, base_delay, max_delay } = retry;
     let Retention { events_days, max_events, max_database_bytes } = retention;
@@ -140,6 +141,7 @@ pub(crate) fn settings(settings: &Settings) -> Value {
         "retention": {
             "eventsDays": events_days, "maxEvents": max_events, "maxDatabaseBytes": max_database_bytes,
         },
+        "tools": {"root": root_tools},
     })
 }
 

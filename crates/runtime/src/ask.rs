@@ -90,6 +90,8 @@ enum Wanted<'a> {
 struct Scene {
     agent: agents::AgentRow,
     role: Option<polity_society::role::Role>,
+    /// The roles that restrict the agent's rights.
+    chain: Vec<polity_society::rules::Link>,
     history: History,
     contacts: Vec<ContactRow>,
     stored: Vec<Stored>,
@@ -474,5 +476,6 @@ async fn look(handles: &Handles, conversation: &Conversation) -> Result<Scene, E
         Some(service) => Some(service),
         None => tasks::service(&mut reader, &conversation.task).await?,
     };
-    Ok(Scene { agent, role, history, contacts, stored, wanted })
+    let chain = agents::chain(&mut reader, &conversation.agent).await?;
+    Ok(Scene { agent, role, chain, history, contacts, stored, wanted })
 }

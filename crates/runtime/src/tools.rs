@@ -19,9 +19,9 @@ use polity_decide::result::Misfit;
 use polity_llm::ToolCall;
 use polity_registry::Snapshot;
 use polity_society::refusal::Refusal;
-use polity_society::rules::LastWord;
+use polity_society::rules::{LastWord, Rights, Verdict};
 use polity_store::record::{Record, ToolResult};
-use polity_store::{Conversation, Error, Tx};
+use polity_store::{Conversation, Error, Tx, agents};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
@@ -107,12 +107,25 @@ type Ran = Result<Done, Refusal>;
 /// Runs a society tool within a transaction.
 pub(crate) async fn run(tx: &mut Tx, context: &Context<'_>, call: &ToolCall) -> Result<Done, Error> {
     let Parsed { call: parsed, ignored, understood } = Call::parse(call, Some(&context.snapshot.catalogue));
-    let ran = match parsed {
-        Ok(parsed) => dispatch(tx, context, &call.id, parsed).await?,
-        Err(refusal) => Err(refusal),
+    let rights = rights(tx, context).await?;
+    let group = arguments::group_of(&call.name);
+    let ran = match (rights.decide(group), parsed) {
+        (Verdict::Deny, _) => Err(Refusal::ToolNotPermitted {
+            tool: call.name.clone(),
+            groups: group.into_iter().collect(),
+            allowed: rights.groups(),
+        }),
+        (Verdict::Allow, Ok(parsed)) => dispatch(tx, context, &call.id, parsed).await?,
+        (Verdict::Allow, Err(refusal)) => Err(refusal),
     };
     let done = ran.unwrap_or_else(|refusal| Done::refused(&refusal, context.snapshot));
     Ok(done.noting(understood).naming(ignored))
+}
+
+/// Returns the rights of the caller at this moment.
+async fn rights(tx: &mut Tx, context: &Context<'_>) -> Result<Rights, Error> {
+    let chain = agents::chain(&mut tx.connection, &context.caller.agent).await?;
+    Ok(Rights::of(&context.snapshot.settings.root_tools, &chain))
 }
 
 async fn dispatch(tx: &mut Tx, context: &Context<'_>, id: &str, call: Call) -> Result<Ran, Error> {

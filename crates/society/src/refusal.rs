@@ -1,7 +1,7 @@
 //! Refusals: a stable code, details, and advice for the model.
 
 use crate::problem::FieldProblem;
-use crate::role::Role;
+use crate::role::{Role, ToolGroup};
 use crate::text::{TextKey, Texts};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -56,6 +56,15 @@ pub enum Refusal {
         tool: String,
         /// The names of the tools that exist, the most similar first.
         tools: Vec<String>,
+    },
+    /// The caller lacks the right to a tool, or to the groups that it wants to give to a role.
+    ToolNotPermitted {
+        /// The name of the tool that was called.
+        tool: String,
+        /// The groups that the caller lacks.
+        groups: Vec<ToolGroup>,
+        /// The groups that the caller has.
+        allowed: Vec<ToolGroup>,
     },
     /// The role was not made by the caller or one of its descendants.
     NotChildRole {
@@ -125,6 +134,7 @@ impl Refusal {
             Self::ResultDoesNotFit { .. } => "result_does_not_fit",
             Self::InvalidArguments(_) => "invalid_arguments",
             Self::UnknownTool { .. } => "unknown_tool",
+            Self::ToolNotPermitted { .. } => "tool_not_permitted",
             Self::NotChildRole { .. } => "not_child_role",
             Self::NotDescendant { .. } => "not_descendant",
             Self::ArtifactNotFound { .. } => "artifact_not_found",
@@ -150,6 +160,10 @@ impl Refusal {
             Self::ResultDoesNotFit { .. } => texts.get(TextKey::RefusalResultDoesNotFit).to_owned(),
             Self::InvalidArguments(_) => texts.get(TextKey::RefusalInvalidArguments).to_owned(),
             Self::UnknownTool { tool, .. } => texts.fill(TextKey::RefusalUnknownTool, &[("tool", tool)]),
+            Self::ToolNotPermitted { tool, groups, .. } => {
+                let groups = groups.iter().map(|group| group.as_str()).collect::<Vec<_>>().join(", ");
+                texts.fill(TextKey::RefusalToolNotPermitted, &[("tool", tool), ("groups", &groups)])
+            }
             Self::NotChildRole { role } => texts.fill(TextKey::RefusalNotChildRole, &[("id", role)]),
             Self::NotDescendant { agent } => texts.fill(TextKey::RefusalNotDescendant, &[("id", agent)]),
             Self::ArtifactNotFound { .. } => texts.get(TextKey::RefusalArtifactNotFound).to_owned(),
@@ -197,6 +211,11 @@ impl Refusal {
             Self::UnknownTool { tool, tools } => {
                 object["tool"] = json!(tool);
                 object["tools"] = json!(tools);
+            }
+            Self::ToolNotPermitted { tool, groups, allowed } => {
+                object["tool"] = json!(tool);
+                object["groups"] = json!(groups);
+                object["allowed"] = json!(allowed);
             }
             Self::NotChildRole { role } => object["roleId"] = json!(role),
             Self::NotDescendant { agent } => object["agentId"] = json!(agent),

@@ -27,12 +27,13 @@ pub struct Role {
     pub service: ServiceId,
     /// The capabilities that the creator asked for.
     pub required_capabilities: Vec<String>,
-    /// The groups of tools that the role's agents have, besides those for writing to others. Empty means all groups.
+    /// The groups of tools that the role's agents have, besides those for writing to others. Empty means those
+    /// of the role's creator.
     pub tool_groups: Vec<ToolGroup>,
 }
 
 /// A group of tools. Writing to others and looking at one's contacts is always there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolGroup {
     /// Making roles, hiring and ending agents.

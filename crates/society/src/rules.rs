@@ -4,6 +4,7 @@ mod closing;
 mod door;
 mod hire;
 mod rest;
+mod rights;
 mod roles;
 mod waiting;
 mod work;
@@ -16,6 +17,7 @@ pub use door::{
 };
 pub use hire::{Descendant, HireFacts, HireWish, check_hire, end_subtree, hire};
 pub use rest::{Cause, Due, Held, Owed, Provisional, Reminded, RestFacts, Unnamed, due};
+pub use rights::{Denial, Link, Rights, Verdict};
 pub use roles::{RoleWish, create_role, find_role};
 pub use waiting::{Deadlock, Wait, deadlocks};
 pub use work::{OpenRequest, Pending, RequestRow, named, subjects, works_on};

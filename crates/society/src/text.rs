@@ -234,6 +234,8 @@ text_keys! {
     RefusalInvalidArguments = "refusal.invalid_arguments" [];
     /// Advice for the refusal `unknown_tool`.
     RefusalUnknownTool = "refusal.unknown_tool" ["tool"];
+    /// Advice for the refusal `tool_not_permitted`.
+    RefusalToolNotPermitted = "refusal.tool_not_permitted" ["tool", "groups"];
     /// Advice for the refusal `not_child_role`.
     RefusalNotChildRole = "refusal.not_child_role" ["id"];
     /// Advice for the refusal `not_descendant`.

@@ -5,6 +5,7 @@ use polity_registry::Catalogue;
 use polity_society::agent::{Agent, Party, Standing};
 use polity_society::brief::TaskBrief;
 use polity_society::id::{AgentId, RoleId, ServiceId, TaskId};
+use polity_society::rules::Link;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
 use std::collections::HashMap;
@@ -34,6 +35,14 @@ const ANCESTORS: &str = "WITH RECURSIVE above (id) AS (
         SELECT parent FROM agents WHERE id = ?1 AND parent IS NOT NULL
         UNION SELECT agents.parent FROM agents JOIN above ON agents.id = above.id WHERE agents.parent IS NOT NULL)
     SELECT id FROM above";
+/// The agents above an agent, and itself: those that hired it, and those that made the roles on the way.
+const CHAIN: &str = "WITH RECURSIVE chain (id, distance) AS (
+        SELECT ?1, 0 UNION
+        SELECT above.id, chain.distance + 1 FROM chain JOIN agents a ON a.id = chain.id
+            LEFT JOIN roles r ON r.id = a.role JOIN agents above ON above.id IN (a.parent, r.creator)
+            WHERE above.id <> a.id)
+    SELECT a.id, r.name, r.tool_groups FROM chain JOIN agents a ON a.id = chain.id JOIN roles r ON r.id = a.role
+    GROUP BY a.id ORDER BY min(chain.distance), a.id";
 const END: &str = "UPDATE agents SET ended_at = ?2 WHERE id = ?1 AND ended_at IS NULL";
 const UNWRITTEN: &str = "SELECT a.id FROM agents a WHERE a.parent = ?1 AND a.task = ?2 AND a.ended_at IS NULL
     AND a.hired_in = ?3
@@ -53,6 +62,7 @@ pub(super) const STATEMENTS: &[&str] = &[
     UNPAUSE,
     PARENTS,
     ANCESTORS,
+    CHAIN,
     END,
     UNWRITTEN,
 ];
@@ -108,6 +118,18 @@ pub async fn insert(tx: &mut Tx, agent: &Agent) -> Result<(), Error> {
 pub async fn get(connection: &mut SqliteConnection, id: &AgentId) -> Result<Option<AgentRow>, Error> {
     let row = sqlx::query(GET).bind(id.as_str()).fetch_optional(connection).await?;
     row.as_ref().map(read).transpose()
+}
+
+/// Returns the roles that restrict an agent, nearest first: its own, and those of all agents above it.
+pub async fn chain(connection: &mut SqliteConnection, id: &AgentId) -> Result<Vec<Link>, Error> {
+    let rows = sqlx::query(CHAIN).bind(id.as_str()).fetch_all(connection).await?;
+    let read = |row: &SqliteRow| {
+        let agent: String = row.get("id");
+        let groups = serde_json::from_str(&row.get::<String, _>("tool_groups"));
+        let groups = groups.map_err(|error| damaged("roles", &agent, error))?;
+        Ok(Link { agent: AgentId::new(agent), role: row.get("name"), groups })
+    };
+    rows.iter().map(read).collect()
 }
 
 pub async fn exists(connection: &mut SqliteConnection, id: &str) -> Result<bool, Error> {

@@ -34,8 +34,8 @@ pub struct AgentView {
     pub depth: u32,
     /// What the agent is doing.
     pub state: AgentState,
-    /// The service that serves the agent now. For root it is the default service, because each task may have another
-    /// one. Absent for the person.
+    /// The service that serves the agent now. For root it is the default service, because root may use a different
+    /// service in each task. Absent for the person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceId>,
     /// The model of that service.
@@ -57,7 +57,7 @@ pub struct AgentView {
     pub usage: UsageSum,
 }
 
-/// What an agent is doing. If several states apply, the first of this order counts: `ended`, `paused`, `parked`,
+/// What an agent is doing. If several states apply, the first one in this order counts: `ended`, `paused`, `parked`,
 /// `thinking`, `queued`, `waiting`, `idle`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -88,8 +88,8 @@ impl AgentState {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AgentFilter {
-    /// Only agents of this task, and root and the person. For these two, state and usage are those in this task, and
-    /// the service is root's service there.
+    /// Only agents of this task, plus root and the person. For these two, the view then shows the state and the usage
+    /// in this task, and for root also the service that it uses in this task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
     /// Only agents in this state. `ended` includes ended agents.
@@ -128,8 +128,24 @@ pub struct AgentPage {
     /// The beginning of the next page, if there may be one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<i64>,
-    /// The number of the newest event when the page was read. Later events are not reflected in it.
+    /// The number of the newest event when the page was read. The page does not reflect later events.
     pub as_of: i64,
+}
+
+/// Whether an agent may use a group of tools.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RightView {
+    /// The group of tools.
+    pub group: ToolGroup,
+    /// Whether the agent may use the tools of the group.
+    pub allowed: bool,
+    /// The agent whose role forbids the group: the agent itself or one above it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub denied_by: Option<AgentId>,
+    /// The role that forbids the group; `tools.root` if app.json does not give the group to root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub denied_in: Option<String>,
 }
 
 /// An agent with all details.
@@ -148,9 +164,12 @@ pub struct AgentDetail {
     /// The capabilities that its role requires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub required_capabilities: Option<Vec<String>>,
-    /// The groups of tools that it may use. An empty list allows all.
+    /// The groups of tools that its role names. An empty list restricts nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_groups: Option<Vec<ToolGroup>>,
+    /// For each group of tools, whether the agent may use it now, and what forbids it.
+    #[serde(default)]
+    pub rights: Vec<RightView>,
     /// The task brief that it was hired with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brief: Option<TaskBrief>,
@@ -196,7 +215,7 @@ pub struct ContactView {
     /// The interface spec of the contact's role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface_spec: Option<InterfaceSpec>,
-    /// What is wrong with the contact's row in the database, or with the row of its role, if one is damaged.
+    /// Describes the damage if the contact's row in the database, or the row of the contact's role, is damaged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damage: Option<String>,
 }

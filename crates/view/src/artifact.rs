@@ -26,7 +26,7 @@ pub struct ArtifactView {
     pub label: Option<String>,
     /// The size in bytes.
     pub size: u64,
-    /// The task that the artifact belongs to. Absent while the person has sent it to nobody.
+    /// The task that the artifact belongs to. Absent while the person has sent the artifact to nobody.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
     /// The party that stored the artifact.
@@ -35,8 +35,8 @@ pub struct ArtifactView {
     pub created_at: i64,
     /// Other facts about the content, for example about an image.
     pub meta: Map<String, Value>,
-    /// What is wrong with the row in the database, if it is damaged. The other fields then contain only what could be
-    /// read.
+    /// Describes the damage if the artifact's row in the database is damaged. The other fields then contain only what
+    /// could be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damage: Option<String>,
 }

@@ -326,7 +326,7 @@ pub enum Event {
         revision: u64,
         /// The differences from the previous configuration.
         differences: Vec<String>,
-        /// The problems that the files have nevertheless.
+        /// The problems that the files still have.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         problems: Vec<String>,
     },

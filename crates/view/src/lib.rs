@@ -5,7 +5,7 @@
 //!
 //! In JSON, names are in camelCase, absent values are left out, and times are milliseconds since 1970.
 
-// Circle: sentence is the part of Event that puts it into words.
+// Circle: event contains sentence, and sentence puts an Event into words.
 mod event;
 mod in_full;
 
@@ -17,7 +17,8 @@ mod steering;
 mod task;
 
 pub use agent::{
-    AgentDetail, AgentFilter, AgentPage, AgentState, AgentView, ContactView, HoldView, RolePatch, RoleView,
+    AgentDetail, AgentFilter, AgentPage, AgentState, AgentView, ContactView, HoldView, RightView, RolePatch,
+    RoleView,
 };
 pub use event::{Entry, Event, NextAttempt, Outcome, Shown, Span, SummarySource, Tone};
 pub use in_full::in_full;

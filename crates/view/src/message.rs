@@ -59,8 +59,8 @@ pub struct MessageView {
     /// The agent that the message introduces to the receiver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub introduced_agent: Option<AgentId>,
-    /// What is wrong with the row in the database, if it is damaged. `text` then contains the same, and the other
-    /// fields only what could be read.
+    /// Describes the damage if the message's row in the database is damaged. `text` then contains the same description,
+    /// and the other fields contain only what could be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damage: Option<String>,
 }
@@ -120,8 +120,8 @@ pub struct MessageFilter {
 pub struct MessagePage {
     /// The messages in the requested order.
     pub messages: Vec<MessageView>,
-    /// The last message of the page, if there may be more. It is the value of `after` for the next page, or of `before`
-    /// if the newest messages come first.
+    /// The last message of the page, if more may follow. The request for the next page passes it as `after`, or as
+    /// `before` if the newest messages come first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<MessageId>,
 }
@@ -179,8 +179,9 @@ pub struct RequestPreview {
     pub estimated_tokens: u64,
     /// How the request shows the artifacts of the conversation.
     pub shown: Vec<Shown>,
-    /// Number of messages that wait and that the agent has not read.
+    /// Number of queued messages, which the agent has not read.
     pub queued: u64,
-    /// The body of the request. Unless it was requested in full, long base64 texts are replaced by their lengths.
+    /// The body of the request. Long base64 texts are replaced by their lengths, unless the client requested them in
+    /// full.
     pub request: Value,
 }

@@ -38,7 +38,7 @@ pub struct EventFilter {
     /// Only events of this task, and events about its agents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// Only events about this agent, and messages that it sent.
+    /// Only events about this agent, and about messages that it sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentId>,
     /// Only events of these kinds, such as `message_accepted`. An empty list admits all kinds.
@@ -50,7 +50,7 @@ pub struct EventFilter {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EventPage {
-    /// The events; empty at the end. Events whose rows are damaged are left out.
+    /// The events; empty if there are no more. Events whose rows are damaged are left out.
     pub events: Vec<Entry>,
     /// The value of `after` for the next page. If this page was requested with `before`: the value of `before` for the
     /// page of older events.

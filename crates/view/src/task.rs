@@ -18,7 +18,7 @@ pub struct TaskView {
     /// The outcome, if nothing is left to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
-    /// The limit in `app.json` that has stopped the task, or `user`.
+    /// The name of the limit in `app.json` that has stopped the task; `user` if the person has stopped it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped_by: Option<String>,
     /// The time at which the task began.

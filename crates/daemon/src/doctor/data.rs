@@ -160,8 +160,8 @@ pub(super) struct Note {
     pub(super) pid: Option<u64>,
 }
 
-/// Returns the note of the daemon that uses the directory. Returns nothing if nobody has locked the directory, because
-/// a note without a lock is left from a crash.
+/// Returns the note of the daemon that uses the directory. Returns nothing if no process has locked the directory,
+/// because the note is then left over from a crash.
 pub(super) fn note(data: &Path) -> Option<Note> {
     let is_held = matches!(holder(data), Holder::Somebody);
     let text = is_held.then(|| fs::read_to_string(data.join(NOTE)).ok()).flatten()?;

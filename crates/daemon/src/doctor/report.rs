@@ -20,7 +20,7 @@ pub(super) struct Section {
 }
 
 impl Section {
-    /// Creates a section from what it is about, the name of the subject and the findings.
+    /// Creates a section from its topic (`about`), the name of its subject, and its findings.
     pub(super) fn new(about: &'static str, subject: impl Into<String>, findings: Vec<Finding>) -> Self {
         Self { about, subject: subject.into(), detail: None, findings }
     }
@@ -144,7 +144,8 @@ fn style(severity: Severity) -> Style {
     }
 }
 
-/// Returns the text on one line and without characters that a terminal would obey: servers write some of it.
+/// Returns the text on one line and without characters that a terminal would obey, because some texts come from
+/// servers.
 fn harmless(text: &str) -> String {
     crate::output::harmless(text).replace('\n', " ")
 }

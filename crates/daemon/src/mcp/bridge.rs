@@ -1,5 +1,5 @@
-//! Relays MCP between standard input and output and `/mcp` of the daemon. Each line is a message and becomes a request
-//! of its own, because the daemon keeps no session.
+//! Relays MCP messages from standard input to the daemon's route `/mcp`, and the answers to standard output. Each line
+//! of input is a message and becomes a separate request, because the daemon keeps no session.
 
 use crate::failure::Failure;
 use crate::output::complain;
@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-/// How long to wait for a daemon that has gone to come back.
+/// How long to wait for the next daemon if the current one has gone.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Polling interval while waiting for it.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -50,7 +50,8 @@ pub(super) async fn run(data: &Path) -> Result<u8, Failure> {
         };
         if message["method"] == "notifications/cancelled" {
             if let Some(passing) = under_way.remove(&message["params"]["requestId"].to_string()) {
-                // MCP sends no answer to a cancelled request. Closing the connection makes the daemon stop its work.
+                // MCP sends no answer to a cancelled request. Aborting the relay closes its connection, and then the
+                // daemon stops the work.
                 passing.abort();
             }
             continue;
@@ -89,7 +90,7 @@ fn headers(message: &Value, version: Option<&str>) -> Vec<(String, String)> {
     headers
 }
 
-/// Relays one message to the daemon, and its answers back.
+/// Relays one message to the daemon, and the daemon's answers to standard output.
 async fn pass(
     client: Client,
     headers: Vec<(String, String)>,

@@ -1,6 +1,6 @@
 //! Texts and sizes, shortened for a line.
 
-/// A text in one line of at most so many characters, and `…` where there is more.
+/// Puts a text on one line and cuts it after this number of characters. Adds `…` if it was cut.
 pub(crate) fn one_line(text: &str, characters: usize) -> String {
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match flat.char_indices().nth(characters) {

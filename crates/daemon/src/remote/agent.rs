@@ -11,7 +11,9 @@ use polity_client::{Client, Media};
 use polity_society::agent::Standing;
 use polity_society::brief::TaskBrief;
 use polity_society::id::{AgentId, TaskId};
-use polity_view::{AgentDetail, ContactView, ConversationView, EntryView, MessageView, RequestPreview};
+use polity_view::{
+    AgentDetail, ContactView, ConversationView, EntryView, MessageView, RequestPreview, RightView,
+};
 use serde_json::Value;
 
 /// `polity agent`
@@ -99,6 +101,9 @@ fn in_words(detail: &AgentDetail) -> String {
         line("takes", &names(&capabilities.input));
         line("gives", &names(&capabilities.output));
     }
+    if !detail.rights.is_empty() {
+        line("may use", &rights_in_words(&detail.rights));
+    }
     let ids = |ids: Vec<&str>| ids.join(", ");
     if !detail.tasks.is_empty() {
         line("tasks", &ids(detail.tasks.iter().map(TaskId::as_str).collect()));
@@ -120,6 +125,23 @@ fn in_words(detail: &AgentDetail) -> String {
         parts.push(format!("{}\n{}", painted(NAME, "contacts"), table(&rows)));
     }
     parts.join("\n")
+}
+
+/// Lists the groups of tools that an agent may use, then those that it may not, with what forbids them.
+fn rights_in_words(rights: &[RightView]) -> String {
+    let (allowed, denied): (Vec<&RightView>, Vec<&RightView>) =
+        rights.iter().partition(|right| right.allowed);
+    let mut words: Vec<String> = allowed.iter().map(|right| right.group.as_str().to_owned()).collect();
+    if words.is_empty() {
+        words.push("no group of tools".to_owned());
+    }
+    let mut line = words.join(", ");
+    for right in denied {
+        let place = right.denied_in.as_deref().unwrap_or_default();
+        let by = right.denied_by.as_ref().map_or_else(String::new, |agent| format!(" of {agent}"));
+        line.push_str(&format!("; not {} ({place}{by})", right.group.as_str()));
+    }
+    line
 }
 
 fn contact(contact: &ContactView) -> Vec<Cell> {
@@ -201,7 +223,7 @@ pub(crate) fn entry_in_words(entry: &EntryView) -> String {
     }
 }
 
-/// Formats the next request to a model, with how each artifact would be sent.
+/// Formats the next request to a model, and lists the form in which each artifact would be sent.
 fn request_in_words(preview: &RequestPreview) -> String {
     let mut parts = vec![painted(
         DIM,
@@ -231,6 +253,7 @@ agent-sae2  组长  thinking, waits for agent-7cwh  2 messages wait  local  12 c
   model: local/qwen3-vl:8b
   takes: text
   gives: text
+  may use: organization; not artifacts (red <U+001B>[31m<U+0007> and more of lead-2k7f); not context (tools.root)
   tasks: task-4x2k
   has hired: agent-7cwh, writer-11aa
   parked in task-4x2k: red <U+001B>[31m<U+0007> and more

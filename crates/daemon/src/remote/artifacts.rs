@@ -194,13 +194,13 @@ fn reserve(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Fetches an artifact into a file and replaces an existing one. The file gets its name when it is complete.
+/// Fetches an artifact into a file, and replaces an existing file. The new file gets its name when it is complete.
 pub(crate) async fn fetch(client: &Client, artifact: &ArtifactView, path: &Path) -> Result<(), Failure> {
     let unwritable = |source| Failure::Unwritable { path: path.to_owned(), source };
     let mut name = path.as_os_str().to_owned();
     name.push(".part");
     let part = PathBuf::from(name);
-    // Must not exist: this neither follows a symbolic link nor overwrites the file of another fetch.
+    // Fails if the file exists, so it neither follows a symbolic link nor overwrites the file of another fetch.
     let in_the_way = |source| Failure::Unwritable { path: part.clone(), source };
     let mut file = tokio::fs::File::create_new(&part).await.map_err(in_the_way)?;
     let meter = progress(Meter::new(&format!("fetching {}", path.display()), Some(artifact.size)));

@@ -274,7 +274,7 @@ impl Chat {
         Ok(code)
     }
 
-    /// Prints messages until nothing is left to do in the task; returns its exit code.
+    /// Prints messages until nothing is left to do in the task; returns the exit code of the task.
     async fn wait(&mut self, follow: &mut Follow) -> Result<u8, Failure> {
         let Some(task) = self.task.clone() else { return Ok(0) };
         while let Some(followed) = follow.next().await {

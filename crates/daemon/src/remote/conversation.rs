@@ -58,10 +58,11 @@ pub(crate) async fn unshown(client: &Client, task: Option<&TaskId>) -> Result<Ve
 /// Prints the messages of tasks to the user, each once, and marks each as shown after it was printed.
 pub(crate) struct Telling<'a> {
     client: &'a Client,
-    /// The outcome of the last one becomes the exit code.
+    /// The outcome of the last task becomes the exit code.
     tasks: &'a [TaskId],
     form: Form,
-    /// Messages that were already printed as JSON: from the event stream, or before it began from stored events.
+    /// Messages that were already printed as JSON, either from the event stream or from events stored before the stream
+    /// began.
     told: BTreeSet<MessageId>,
     /// The titles of the tasks, if there are several.
     titles: BTreeMap<TaskId, String>,
@@ -106,8 +107,8 @@ impl<'a> Telling<'a> {
         Ok(())
     }
 
-    /// Marks messages as shown that the event stream has printed as JSON; as text, prints them now. A JSON message that
-    /// the stream has not reached yet stays unmarked, so that no message is marked before it was printed.
+    /// Handles new messages to the user. As text, prints them and marks them as shown. As JSON, the event stream prints
+    /// them, and this only marks the messages that are already printed, so that no message is marked too early.
     async fn show_new(&mut self) -> Result<(), Failure> {
         if self.form == Form::Text {
             return self.show_unshown(i64::MAX).await;
@@ -221,8 +222,8 @@ fn untold(messages: &[MessageView], told: &BTreeSet<MessageId>) -> BTreeSet<Mess
     messages.iter().map(|message| &message.id).filter(|id| !told.contains(*id)).cloned().collect()
 }
 
-/// Fetches the events that record the acceptance of the given messages, up to the event number `until` and oldest
-/// first. Events that the retention has removed are missing.
+/// Fetches the `message_accepted` events of the given messages up to the event number `until`, oldest first. Events
+/// that were removed by the limits of `retention` are missing.
 async fn accepted(
     client: &Client,
     task: &TaskId,

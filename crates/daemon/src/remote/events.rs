@@ -80,7 +80,8 @@ pub(crate) async fn newest_event(client: &Client) -> Result<i64, Failure> {
 
 /// Prints the newest events that pass the filter; returns the number of the newest event of all.
 async fn newest(client: &Client, limit: u32, filter: &EventFilter, form: Form) -> Result<i64, Failure> {
-    // Read first: events that come meanwhile are followed, or are not needed.
+    // Read before the pages: later events are left to the event stream, or are not needed if the command does not
+    // follow it.
     let last = newest_event(client).await?;
     let mut pages = Vec::new();
     let mut left = limit;
@@ -98,7 +99,7 @@ async fn newest(client: &Client, limit: u32, filter: &EventFilter, form: Form) -
     Ok(last)
 }
 
-/// Prints the events after an event; returns the number up to which events were read.
+/// Prints the stored events after the event number `after`; returns the event number up to which it has read.
 async fn after_that(
     client: &Client,
     after: i64,

@@ -8,10 +8,12 @@ use polity_society::content::{Capabilities, Capability, Kind};
 use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, ServiceId, TaskId};
 use polity_society::limits::Limits;
 use polity_society::message::{Expects, Finality, MessageState};
+use polity_society::role::ToolGroup;
 use polity_view::{
     AgentDetail, AgentState, AgentUsage, AgentView, ArtifactView, Circuit, ConfigProblem, ConfigView,
     ContactView, ConversationView, EntryView, HoldView, MessageView, PriceView, RefusedMedia, RequestPreview,
-    ServiceState, ServiceUsage, ServiceView, Severity, TaskState, TaskUsage, TaskView, UsageSum, UsageView,
+    RightView, ServiceState, ServiceUsage, ServiceView, Severity, TaskState, TaskUsage, TaskView, UsageSum,
+    UsageView,
 };
 use polity_view::{Entry, Event, NextAttempt, Outcome, Shown};
 use serde_json::{Map, Value, json};
@@ -98,6 +100,21 @@ pub(super) fn detail() -> AgentDetail {
         interface_spec: None,
         required_capabilities: None,
         tool_groups: None,
+        rights: vec![
+            RightView { group: ToolGroup::Organization, allowed: true, denied_by: None, denied_in: None },
+            RightView {
+                group: ToolGroup::Artifacts,
+                allowed: false,
+                denied_by: Some(AgentId::new("lead-2k7f")),
+                denied_in: Some(HOSTILE.to_owned()),
+            },
+            RightView {
+                group: ToolGroup::Context,
+                allowed: false,
+                denied_by: None,
+                denied_in: Some("tools.root".to_owned()),
+            },
+        ],
         brief: Some(TaskBrief {
             objective: "Read the picture.".to_owned(),
             constraints: vec!["no guessing".to_owned()],

@@ -64,28 +64,29 @@ pub(crate) enum Others {
     OfThisProcess,
 }
 
-/// One run.
+/// One execution of `polity run`.
 pub(crate) struct Run<'a> {
     pub(crate) client: &'a Client,
     pub(crate) output: &'a Output,
     pub(crate) arguments: &'a RunArguments,
     pub(crate) data: &'a Path,
     pub(crate) others: Others,
-    /// The events after this number are printed.
+    /// Only events with higher numbers are printed.
     pub(crate) since: i64,
 }
 
 /// The tasks that a run prints.
 struct Begun {
-    /// The outcome of the last one becomes the exit code.
+    /// The outcome of the last task becomes the exit code.
     tasks: Vec<TaskId>,
     /// The number of tasks that may still have something to print.
     talking: usize,
 }
 
 impl Run<'_> {
-    /// Begins and prints; returns the exit code. `tell` gets the task whose outcome becomes the code. However early the
-    /// deadline is, the task is begun.
+    /// Begins a task or continues the unfinished ones, prints what happens, and returns the exit code. `tell` gets the
+    /// task whose outcome becomes the exit code. The deadline ends only the printing: a task is begun even if the
+    /// deadline has passed.
     pub(crate) async fn work(
         self,
         text: Option<String>,
@@ -113,7 +114,7 @@ impl Run<'_> {
         }
         let is_over = left.is_empty();
         if self.others == Others::OfThisProcess {
-            // In this order: a task that ends in between is among both.
+            // The unshown messages are fetched after the open tasks, so that a task that ends in between is not missed.
             let known: BTreeSet<TaskId> = left.iter().cloned().collect();
             let unshown: BTreeSet<TaskId> =
                 unshown(client, None).await?.into_iter().map(|message| message.task).collect();
@@ -166,7 +167,7 @@ impl Run<'_> {
             let is_ours = match (event.task(), event.agent()) {
                 (Some(task), _) => tasks.contains(task),
                 (None, Some(agent)) => agents.contains(agent),
-                // It concerns every task.
+                // Such an event concerns every task.
                 (None, None) => true,
             };
             if let (true, Event::AgentCreated { agent, .. }) = (is_ours, event) {
@@ -176,7 +177,7 @@ impl Run<'_> {
         };
         let filter = EventFilter::default();
         let outcome = match telling.outcome().await? {
-            // The stream of events does not tell that these tasks ended: they had ended before it began.
+            // These tasks ended before the event stream began, so the stream would never report that they ended.
             Some(outcome) if self.arguments.resume => {
                 telling.catch_up(self.since, &filter, &mut show_event).await?;
                 outcome

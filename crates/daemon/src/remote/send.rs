@@ -87,7 +87,8 @@ pub(crate) async fn stored(client: &Client, attachment: &Path) -> Result<String,
     Ok(artifacts::put(client, attachment).await?.reference)
 }
 
-/// Bytes of files that travel with their message; they are held in memory. More are stored one by one before it.
+/// Most bytes of files to send together with their message, because they are held in memory. If there are more, the
+/// files are stored one by one before the message is sent.
 const MOST_IN_MESSAGE: u64 = 64 << 20;
 /// The status of a request whose files have too many bytes together.
 const TOO_LARGE: u16 = 413;
@@ -110,7 +111,7 @@ pub(crate) async fn post(
     }
     if bytes <= MOST_IN_MESSAGE {
         match client.send_with_files(&message, &files).await {
-            // Each of them may be small enough.
+            // Each file may be small enough on its own, so they are stored one by one below.
             Err(polity_client::Error::Refused(problem)) if problem.status == TOO_LARGE && files.len() > 1 => {
             }
             sent => return Ok(sent?),

@@ -44,8 +44,8 @@ impl Source {
     }
 }
 
-/// Opens a data directory for reading only; creates no files, there or elsewhere. A process that uses the directory may
-/// write meanwhile: this one then reads what was committed so far.
+/// Opens a data directory for reading only; creates no files, there or elsewhere. Another process may use the directory
+/// and write meanwhile: this process then reads what was committed so far.
 async fn open(data: &Path, config_dir: Option<PathBuf>) -> Result<Client, Failure> {
     if !maintenance::is_data_directory(data) {
         return Err(Failure::NoSociety(data.to_owned()));

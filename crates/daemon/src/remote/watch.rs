@@ -165,7 +165,8 @@ async fn on_screen(client: &Client, filter: &EventFilter) -> Result<(), Failure>
                 asking = None;
                 match answer {
                     Ok((there, _)) => (state.agents, drawn) = (there, Drawn::Old),
-                    // The event stream fails, too, and shows it on the screen. Ask again in the next period.
+                    // The event stream fails, too, and then the screen shows that the daemon has gone. Ask again in the
+                    // next period.
                     Err(error) => {
                         asked = Drawn::Old;
                         tracing::debug!(%error, "failed to fetch the agents");

@@ -1,4 +1,4 @@
-//! The files that a daemon keeps in the data directory for other programs of the same user: the token and its address.
+//! The files that a daemon keeps in the data directory for other programs of the same user: its token and its address.
 
 use crate::failure::Failure;
 use crate::places::NOTE;
@@ -54,7 +54,7 @@ impl Drop for Note {
 /// Writes a file that only its owner may read. It gets its name when it is complete, so nobody reads half of it.
 fn put(path: &Path, text: &str) -> io::Result<()> {
     let unfinished = path.with_extension("unfinished");
-    // Never reuse the file that a crash left: others may be allowed to read it.
+    // Never reuse a file that a crash left behind: other users may be allowed to read it.
     match fs::remove_file(&unfinished) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}
@@ -75,7 +75,7 @@ fn put(path: &Path, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes the permissions of other users on a file, and says so if there were any.
+/// Removes the permissions of other users on a file. Tells the user if there were any.
 fn keep_private(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {

@@ -17,7 +17,8 @@ fn full_app() -> Value {
         },
         "synchronous": "normal", "shutdownGraceMs": 14,
         "retry": {"maxAttempts": 15, "baseDelayMs": 16, "maxDelayMs": 17},
-        "retention": {"eventsDays": 18, "maxEvents": 19, "maxDatabaseBytes": 21}
+        "retention": {"eventsDays": 18, "maxEvents": 19, "maxDatabaseBytes": 21},
+        "tools": {"root": ["artifacts"]}
     })
 }
 
@@ -33,7 +34,8 @@ fn other_app() -> Value {
         },
         "synchronous": "full", "shutdownGraceMs": 34,
         "retry": {"maxAttempts": 35, "baseDelayMs": 15, "maxDelayMs": 37},
-        "retention": {"eventsDays": 38, "maxEvents": 39, "maxDatabaseBytes": 41}
+        "retention": {"eventsDays": 38, "maxEvents": 39, "maxDatabaseBytes": 41},
+        "tools": {"root": ["context"]}
     })
 }
 

@@ -7,7 +7,7 @@ use crate::handles::Handles;
 use crate::tools;
 use crate::trust::OfAll;
 use polity_artifacts::index::Stored;
-use polity_decide::guidance::{Guidance, guidance, may_hire};
+use polity_decide::guidance::{Guidance, guidance};
 use polity_decide::policy::Sent;
 use polity_decide::render::{self, MediaUse, Sight, SystemFacts, Taker};
 use polity_decide::room::{self, Compaction};
@@ -17,6 +17,8 @@ use polity_registry::{Service, Snapshot};
 use polity_routing::FileTypes;
 use polity_society::content::{Capability, Kind};
 use polity_society::id::ArtifactId;
+use polity_society::role::ToolGroup;
+use polity_society::rules::{Rights, Verdict};
 use polity_society::text::{TextKey, Texts};
 use polity_store::contacts::ContactRow;
 use polity_view::{Event, Shown};
@@ -116,7 +118,8 @@ async fn answer_request(
     };
     let All { fetched, unreadable } = fetch(handles, service, &scene.stored, &sight).await;
     let rendered = render::render(&scene.history, &fetched, &sight);
-    let groups = scene.role.as_ref().map(|role| role.tool_groups.as_slice()).unwrap_or_default();
+    let rights = Rights::of(&snapshot.settings.root_tools, &scene.chain);
+    let may_hire = rights.decide(Some(ToolGroup::Organization)) == Verdict::Allow;
     let system = |guidance: Guidance| {
         render::system_message(&SystemFacts {
             prompts: &snapshot.prompts,
@@ -127,7 +130,7 @@ async fn answer_request(
             brief: scene.agent.brief.as_ref(),
             service,
             contacts: &contacts,
-            services: if may_hire(groups) { &services } else { &[] },
+            services: if may_hire { &services } else { &[] },
             guidance,
         })
     };
@@ -136,7 +139,7 @@ async fn answer_request(
             return Vec::new();
         }
         let outside = handles.outside.iter().map(|outside| outside.tool.clone());
-        let of_role = tools::offered(groups, &snapshot.prompts).into_iter().chain(outside).collect();
+        let of_role = tools::offered(&rights, &snapshot.prompts).into_iter().chain(outside).collect();
         guidance.choose(of_role)
     };
     let guidance = guidance(service.context_window, |guidance| {

@@ -6,12 +6,15 @@ use crate::handles::Handles;
 use polity_artifacts::BlobFile;
 use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, TaskId};
 use polity_society::role::Role;
+use polity_society::role::ToolGroup;
+use polity_society::rules::{Denial, Link, Rights, Verdict};
 use polity_store::Connection;
 use polity_store::view::events::Side;
 use polity_store::view::{self as readings, artifacts, facts};
 use polity_store::{
     Conversation, Error, agents as agent_rows, artifacts as artifact_rows, events, roles, tasks,
 };
+use polity_view::RightView;
 use polity_view::{
     AgentDetail, AgentFilter, AgentPage, AgentView, ArtifactFilter, ArtifactPage, ArtifactView, ContactView,
     ConversationView, DataFacts, EventFilter, EventPage, MAX_PAGE, MessageFilter, MessagePage, MessageView,
@@ -224,6 +227,7 @@ async fn detail(
         interface_spec: role.as_ref().and_then(|role| role.interface_spec.clone()),
         required_capabilities: role.as_ref().map(|role| role.required_capabilities.clone()),
         tool_groups: role.map(|role| role.tool_groups),
+        rights: rights(&snapshot.settings.root_tools, &agent_rows::chain(connection, id).await?),
         brief,
         contacts: readings::agents::contacts(connection, &snapshot.catalogue, id).await?,
         tasks: readings::agents::tasks(connection, id, MAX_PAGE).await?,
@@ -231,6 +235,21 @@ async fn detail(
         children: readings::agents::children(connection, id).await?,
         agent,
     }))
+}
+
+/// Says for each group of tools whether an agent may use it.
+fn rights(root: &[ToolGroup], chain: &[Link]) -> Vec<RightView> {
+    let rights = Rights::of(root, chain);
+    let right = |group| {
+        let (denied_by, denied_in) = match rights.denial(group) {
+            None => (None, None),
+            Some(Denial::Settings) => (None, Some("tools.root".to_owned())),
+            Some(Denial::Role { agent, role }) => (Some(agent.clone()), Some(role.clone())),
+        };
+        let allowed = rights.decide(Some(group)) == Verdict::Allow;
+        RightView { group, allowed, denied_by, denied_in }
+    };
+    ToolGroup::ALL.map(right).to_vec()
 }
 
 /// Builds the view of a role.

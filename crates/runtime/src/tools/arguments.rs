@@ -54,6 +54,14 @@ macro_rules! tools {
             }
         }
 
+        /// Returns the group of a tool; `None` if it has none, so that it belongs to everybody.
+        pub(crate) fn group_of(tool: &str) -> Option<ToolGroup> {
+            match tool {
+                $($name => $group,)*
+                _ => None,
+            }
+        }
+
         fn read(tool: &str, reader: &mut Reader<'_>) -> Option<Call> {
             match tool {
                 $($name => $variant::read(reader).map(Call::$variant),)*
@@ -61,9 +69,9 @@ macro_rules! tools {
             }
         }
 
-        /// Returns the schema of each tool, with its group. A tool without a group is always offered.
-        pub(super) fn schemas(generator: &mut SchemaGenerator) -> Vec<(&'static str, Option<ToolGroup>, Schema)> {
-            vec![$(($name, $group, reading::object(vec![
+        /// Returns the schema of each tool.
+        pub(super) fn schemas(generator: &mut SchemaGenerator) -> Vec<(&'static str, Schema)> {
+            vec![$(($name, reading::object(vec![
                 $(($key, <$type as Argument>::REQUIRED, <$type as Argument>::schema(generator)),)*
             ])),)*]
         }

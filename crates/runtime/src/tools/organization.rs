@@ -27,8 +27,7 @@ pub(super) async fn create_role(
     context: &Context<'_>,
     arguments: CreateRole,
 ) -> Result<Ran, Error> {
-    let (_, shown) = make_role(tx, context, arguments).await?;
-    Ok(Ok(Done::json(shown)))
+    Ok(make_role(tx, context, arguments).await?.map(|(_, shown)| Done::json(shown)))
 }
 
 /// Creates a role, or finds the caller's role with that name. Also returns what the caller is told about it.
@@ -36,7 +35,13 @@ async fn make_role(
     tx: &mut Tx,
     context: &Context<'_>,
     arguments: CreateRole,
-) -> Result<(Role, Value), Error> {
+) -> Result<Result<(Role, Value), Refusal>, Error> {
+    let rights = super::rights(tx, context).await?;
+    let lacking = rights.lacking(&arguments.tool_groups);
+    if !lacking.is_empty() {
+        let tool = "create_role".to_owned();
+        return Ok(Err(Refusal::ToolNotPermitted { tool, groups: lacking, allowed: rights.groups() }));
+    }
     let catalogue = &context.snapshot.catalogue;
     let CreateRole { name, role_prompt, interface_spec, service_id, required_capabilities, tool_groups } =
         arguments;
@@ -60,7 +65,7 @@ async fn make_role(
         shown["existing"] = json!(true);
     }
     show_unmet(&mut shown, &role, &required, context);
-    Ok((role, shown))
+    Ok(Ok((role, shown)))
 }
 
 /// Adds the required capabilities that the service of a role lacks, and those that other services offer.
@@ -187,7 +192,13 @@ pub(super) async fn spawn_with_task(
         // The role exists already, so its description is ignored.
         (Some(id), Some(_)) => (id, Value::Null, vec!["role".to_owned()]),
         (None, Some(NewRole(role))) => {
-            let (role, shown) = make_role(tx, context, *role).await?;
+            let (role, shown) = match make_role(tx, context, *role).await? {
+                Ok(made) => made,
+                Err(refusal) => {
+                    tx.release(savepoint).await?;
+                    return Ok(Err(refusal));
+                }
+            };
             (role.id.to_string(), shown, Vec::new())
         }
         (None, None) => {

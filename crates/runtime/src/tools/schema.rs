@@ -3,23 +3,20 @@
 use super::arguments;
 use polity_llm::Tool;
 use polity_registry::{Prompts, ToolText};
-use polity_society::role::ToolGroup;
+use polity_society::rules::{Rights, Verdict};
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 use std::sync::LazyLock;
 
 /// The schema of each tool, without descriptions.
-static SCHEMAS: LazyLock<Vec<(&'static str, Option<ToolGroup>, Value)>> = LazyLock::new(|| {
+static SCHEMAS: LazyLock<Vec<(&'static str, Value)>> = LazyLock::new(|| {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
     });
     let mut generator = settings.into_generator();
     let schemas = arguments::schemas(&mut generator);
-    schemas
-        .into_iter()
-        .map(|(name, group, schema)| (name, group, with_properties(plain(schema.to_value()))))
-        .collect()
+    schemas.into_iter().map(|(name, schema)| (name, with_properties(plain(schema.to_value())))).collect()
 });
 
 /// Adds empty `properties` to an object without fields, because some servers refuse a schema without `properties`.
@@ -30,12 +27,11 @@ fn with_properties(mut schema: Value) -> Value {
     schema
 }
 
-/// Returns the tools that a role offers. A role that names no groups offers all.
-pub(crate) fn offered(groups: &[ToolGroup], prompts: &Prompts) -> Vec<Tool> {
-    let has =
-        |group: &Option<ToolGroup>| group.is_none_or(|group| groups.is_empty() || groups.contains(&group));
-    let chosen = SCHEMAS.iter().filter(|(_, group, _)| has(group));
-    chosen.map(|(name, _, schema)| in_words(name, schema.clone(), prompts.tool_texts.get(*name))).collect()
+/// Returns the tools that an agent with these rights may call.
+pub(crate) fn offered(rights: &Rights, prompts: &Prompts) -> Vec<Tool> {
+    let may_call = |name: &str| rights.decide(arguments::group_of(name)) == Verdict::Allow;
+    let chosen = SCHEMAS.iter().filter(|(name, _)| may_call(name));
+    chosen.map(|(name, schema)| in_words(name, schema.clone(), prompts.tool_texts.get(*name))).collect()
 }
 
 fn in_words(name: &str, mut parameters: Value, text: Option<&ToolText>) -> Tool {

@@ -7,6 +7,7 @@ mod looking;
 mod model;
 mod prompts;
 mod refusals;
+mod rights;
 mod roles;
 mod schemas;
 mod sending;

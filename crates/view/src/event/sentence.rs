@@ -1,5 +1,5 @@
-//! Events in words, for people who watch the society at work. This is the only place that says how an event reads: a
-//! terminal paints the spans, and programs that show progress as plain text join them.
+//! Events in words, for people who watch the society at work. Only this file decides on the words. A terminal shows the
+//! spans of a sentence in different styles; programs that show progress as plain text join the spans.
 
 use super::{Event, NextAttempt, SummarySource};
 use polity_society::content::Capability;
@@ -52,7 +52,7 @@ fn bad(text: impl Into<String>) -> Span {
 
 impl Event {
     /// Formats the event as a line of plain text. Returns nothing for events of little interest, for messages to the
-    /// user, and for what a program that shows progress has in another form.
+    /// user, and for events that a program reports in another form.
     pub fn line(&self) -> Option<String> {
         match self {
             Self::MessageAccepted { to, .. } if to.is_user() => None,
@@ -203,7 +203,7 @@ impl Event {
     }
 }
 
-/// Says what happened to an agent and, if it is known, why.
+/// Describes what happened to an agent and, if it is known, why.
 fn happened(agent: &str, what: &str, reason: Option<&str>) -> Vec<Span> {
     let why = reason.map(|reason| dim(format!(" {}", beginning(reason))));
     [name(agent), plain(format!(" {what}"))].into_iter().chain(why).collect()

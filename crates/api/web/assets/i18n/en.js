@@ -114,6 +114,7 @@ export default {
   "error.unavailable": "The daemon cannot do this at the moment: {detail}",
   "error.unknown": "The daemon sent an answer that this page does not understand: {detail}",
   "error.unknown_contact": "No known agent has this name: {detail}",
+  "error.tool_not_permitted": "The agent has no right to this: {detail}",
   "error.unknown_tool": "There is no such tool: {detail}",
   "error.unreachable": "The daemon does not answer.",
   "error.unsupported_media_type": "The daemon does not accept this type: {detail}",

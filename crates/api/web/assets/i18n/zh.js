@@ -114,6 +114,7 @@ export default {
   "error.unavailable": "守护进程目前无法写入磁盘：{detail}",
   "error.unknown": "守护进程的回应无法识别：{detail}",
   "error.unknown_contact": "没有叫这个名字的联系人：{detail}",
+  "error.tool_not_permitted": "该智能体没有这个权限：{detail}",
   "error.unknown_tool": "没有这个工具：{detail}",
   "error.unreachable": "守护进程没有回应。",
   "error.unsupported_media_type": "不接受这种类型：{detail}",

@@ -31,14 +31,14 @@ impl Lines {
 }
 
 /// The original mode of the terminal. Dropping this restores it, because a line editor that ends in the middle of a
-/// line does not.
+/// line does not restore it.
 pub(super) struct Mode {
     #[cfg(unix)]
     was: Option<rustix::termios::Termios>,
 }
 
 impl Mode {
-    /// Remembers the mode. If the mode cannot be read, it will not be restored either.
+    /// Remembers the mode. A mode that cannot be read will not be restored.
     pub(super) fn note() -> Self {
         Self {
             #[cfg(unix)]

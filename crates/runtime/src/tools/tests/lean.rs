@@ -3,7 +3,7 @@
 
 use crate::testing::snapshot;
 use crate::tools::offered;
-use polity_decide::guidance::{Guidance, may_hire};
+use polity_decide::guidance::Guidance;
 use polity_decide::render::{SystemFacts, Taker, system_message};
 use polity_registry::{Service, Snapshot};
 use polity_routing::FileTypes;
@@ -12,6 +12,7 @@ use polity_society::contact::{KnownParty, Source};
 use polity_society::content::Capabilities;
 use polity_society::id::AgentId;
 use polity_society::role::ToolGroup;
+use polity_society::rules::{Link, Rights};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tiktoken_rs::{CoreBPE, o200k_base};
@@ -44,6 +45,9 @@ fn contact(id: &str) -> KnownParty {
 /// The fixed part of a request: the system message and the tools.
 fn fixed(snapshot: &Snapshot, role: Option<(&str, &[ToolGroup])>, guidance: Guidance) -> (String, String) {
     let groups = role.map(|(_, groups)| groups).unwrap_or_default();
+    let link = Link { agent: AgentId::new("a"), role: String::new(), groups: groups.to_vec() };
+    let rights = Rights::of(&ToolGroup::ALL, &[link]);
+    let may_hire = rights.groups().contains(&ToolGroup::Organization);
     let asker = if role.is_some() { "root" } else { "user" };
     let contacts = [contact(asker)];
     let taker = |service: &Arc<Service>| Taker {
@@ -62,10 +66,10 @@ fn fixed(snapshot: &Snapshot, role: Option<(&str, &[ToolGroup])>, guidance: Guid
         brief: None,
         service: snapshot.catalogue.default_service(),
         contacts: &contacts,
-        services: if may_hire(groups) { &services } else { &[] },
+        services: if may_hire { &services } else { &[] },
         guidance,
     });
-    let tools = guidance.choose(offered(groups, &snapshot.prompts));
+    let tools = guidance.choose(offered(&rights, &snapshot.prompts));
     let tools: Vec<Value> = tools
         .into_iter()
         .map(|tool| {

@@ -4,6 +4,7 @@ use crate::testing::snapshot;
 use crate::tools::arguments::NAMES;
 use crate::tools::offered;
 use polity_registry::Snapshot;
+use polity_society::rules::Rights;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -34,7 +35,7 @@ async fn every_tool_is_described_and_every_parameter_has_its_place() {
         let prompts = &in_language(language).await.prompts;
         let described: BTreeSet<&str> = prompts.tool_texts.keys().map(String::as_str).collect();
         assert_eq!(described, NAMES.iter().copied().collect(), "{language}");
-        for tool in offered(&[], prompts) {
+        for tool in offered(&Rights::default(), prompts) {
             assert!(!tool.description.trim().is_empty(), "{language}: {}", tool.name);
             let mut there = BTreeSet::new();
             parameters(&tool.parameters, "", &mut there);

@@ -1,11 +1,13 @@
 use crate::testing::snapshot;
 use crate::tools::offered;
 use polity_llm::Tool;
+use polity_society::id::AgentId;
 use polity_society::role::ToolGroup;
+use polity_society::rules::{Link, Rights};
 use serde_json::{Value, json};
 
 async fn tools() -> Vec<Tool> {
-    offered(&[], &snapshot(&json!({})).await.prompts)
+    offered(&Rights::default(), &snapshot(&json!({})).await.prompts)
 }
 
 #[tokio::test]
@@ -80,7 +82,9 @@ async fn objects_name_their_fields_unless_any_will_do() {
 async fn a_role_has_the_tools_of_its_groups_and_those_for_writing() {
     let prompts = &snapshot(&json!({})).await.prompts;
     let names = |groups: &[ToolGroup]| -> Vec<String> {
-        offered(groups, prompts).into_iter().map(|tool| tool.name).collect()
+        let link = Link { agent: AgentId::new("a"), role: "r".to_owned(), groups: groups.to_vec() };
+        let rights = Rights::of(&ToolGroup::ALL, &[link]);
+        offered(&rights, prompts).into_iter().map(|tool| tool.name).collect()
     };
     assert_eq!(names(&[]).len(), super::super::arguments::NAMES.len());
     assert_eq!(

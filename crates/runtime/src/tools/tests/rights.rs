@@ -1,0 +1,189 @@
+//! An agent is offered, and may call, only what its chain of roles and the settings allow, at every call.
+
+use crate::testing::{World, brief, code};
+use crate::tools::arguments::{NAMES, group_of};
+use crate::tools::offered;
+use polity_society::id::AgentId;
+use polity_society::role::ToolGroup;
+use polity_society::rules::Rights;
+use polity_store::agents;
+use proptest::prelude::*;
+use proptest::sample::subsequence;
+use proptest::test_runner::TestRunner;
+use serde_json::{Value, json};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+/// One change of who may do what.
+#[derive(Clone, Debug)]
+enum Change {
+    /// An agent makes a role with these groups and hires into it. Both agents are chosen by a number.
+    Hire { parent: usize, groups: Vec<ToolGroup> },
+    /// The groups of an agent's role are set to these.
+    Role { agent: usize, groups: Vec<ToolGroup> },
+    /// The groups of root are set to these.
+    Settings(Vec<ToolGroup>),
+}
+
+fn groups() -> impl Strategy<Value = Vec<ToolGroup>> {
+    subsequence(ToolGroup::ALL.to_vec(), 0..=ToolGroup::ALL.len())
+}
+
+fn changes() -> impl Strategy<Value = Vec<Change>> {
+    let change = prop_oneof![
+        3 => (any::<usize>(), groups()).prop_map(|(parent, groups)| Change::Hire { parent, groups }),
+        2 => (any::<usize>(), groups()).prop_map(|(agent, groups)| Change::Role { agent, groups }),
+        1 => groups().prop_map(Change::Settings),
+    ];
+    proptest::collection::vec(change, 1..9)
+}
+
+/// The groups that each agent should have, kept beside the society: the parent of each agent and the groups of its role.
+struct Reference {
+    root: Vec<ToolGroup>,
+    agents: BTreeMap<String, (Option<String>, Vec<ToolGroup>)>,
+}
+
+impl Reference {
+    fn may(&self, agent: &str, group: ToolGroup) -> bool {
+        let (parent, groups) = &self.agents[agent];
+        let here = groups.is_empty() || groups.contains(&group);
+        here && parent.as_ref().map_or_else(|| self.root.contains(&group), |parent| self.may(parent, group))
+    }
+
+    fn named(&self, number: usize) -> String {
+        let names: Vec<&String> = self.agents.keys().collect();
+        names[number % names.len()].clone()
+    }
+}
+
+/// Whether a call was refused for lack of a right.
+fn denied(result: &Value) -> bool {
+    code(result) == "tool_not_permitted"
+}
+
+async fn set_root(world: &mut World, groups: &[ToolGroup]) {
+    let mut settings = (*world.snapshot.settings).clone();
+    settings.root_tools = groups.to_vec();
+    let mut snapshot = (*world.snapshot).clone();
+    snapshot.settings = settings.into();
+    world.snapshot = snapshot.into();
+}
+
+async fn set_role(world: &World, agent: &str, groups: &[ToolGroup]) {
+    let (agent, groups) = (agent.to_owned(), json!(groups).to_string());
+    world
+        .write(move |tx| {
+            Box::pin(async move {
+                let set =
+                    "UPDATE roles SET tool_groups = ?2 WHERE id = (SELECT role FROM agents WHERE id = ?1)";
+                sqlx::query(set).bind(agent).bind(groups).execute(&mut tx.connection).await?;
+                Ok(())
+            })
+        })
+        .await;
+}
+
+async fn play(changes: Vec<Change>) {
+    let mut world = World::new().await;
+    let mut reference = Reference {
+        root: ToolGroup::ALL.to_vec(),
+        agents: BTreeMap::from([("root".to_owned(), (None, Vec::new()))]),
+    };
+    for (number, change) in changes.into_iter().enumerate() {
+        match change {
+            Change::Settings(groups) => {
+                set_root(&mut world, &groups).await;
+                reference.root = groups;
+            }
+            Change::Role { agent, groups } => {
+                let agent = reference.named(agent);
+                if agent != "root" {
+                    set_role(&world, &agent, &groups).await;
+                    reference.agents.get_mut(&agent).unwrap().1 = groups;
+                }
+            }
+            Change::Hire { parent, groups } => {
+                let parent = reference.named(parent);
+                let wish = json!({"name": format!("r{number}"), "rolePrompt": "…", "toolGroups": groups});
+                let role = world.call(&parent, "create_role", wish).await;
+                let may_hire = reference.may(&parent, ToolGroup::Organization);
+                let may_give = groups.iter().all(|group| reference.may(&parent, *group));
+                assert_eq!(denied(&role), !(may_hire && may_give), "{role}");
+                if denied(&role) {
+                    continue;
+                }
+                let arguments = json!({"roleId": role["id"], "taskBrief": brief()});
+                let hired = world.call(&parent, "spawn_agent", arguments).await;
+                if let Some(id) = hired["id"].as_str() {
+                    reference.agents.insert(id.to_owned(), (Some(parent), groups));
+                }
+            }
+        }
+        check(&world, &reference).await;
+    }
+    check_calls(&world, &reference).await;
+}
+
+/// Compares what every agent is offered with the reference.
+async fn check(world: &World, reference: &Reference) {
+    for agent in reference.agents.keys() {
+        let mut reader = world.store.reader().await.unwrap();
+        let chain = agents::chain(&mut reader, &AgentId::new(agent.as_str())).await.unwrap();
+        drop(reader);
+        let rights = Rights::of(&world.snapshot.settings.root_tools, &chain);
+        let seen: Vec<String> =
+            offered(&rights, &world.snapshot.prompts).into_iter().map(|tool| tool.name).collect();
+        for tool in NAMES {
+            let may = group_of(tool).is_none_or(|group| reference.may(agent, group));
+            assert_eq!(seen.iter().any(|name| name == tool), may, "{agent} sees {tool}");
+        }
+    }
+}
+
+/// Compares which calls are refused with the reference: one tool of each group, without arguments.
+async fn check_calls(world: &World, reference: &Reference) {
+    for (tool, group) in [
+        ("create_role", ToolGroup::Organization),
+        ("put_artifact", ToolGroup::Artifacts),
+        ("compress_context", ToolGroup::Context),
+    ] {
+        for agent in reference.agents.keys() {
+            let result = world.call(agent, tool, json!({})).await;
+            assert_eq!(denied(&result), !reference.may(agent, group), "{agent} calls {tool}: {result}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_offered_or_run_that_the_chain_does_not_allow() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let config = ProptestConfig { source_file: Some(file!()), ..ProptestConfig::with_cases(100) };
+    let runner = RefCell::new(TestRunner::new(config));
+    let played = runner.borrow_mut().run(&changes(), |changes| {
+        runtime.block_on(play(changes));
+        Ok(())
+    });
+    played.unwrap();
+}
+
+#[tokio::test]
+async fn a_denied_call_says_what_is_missing_and_changes_nothing() {
+    let world = World::new().await;
+    let reader = world.hire("root", "reader", json!({"toolGroups": ["artifacts"]})).await;
+    let before = world.dump().await;
+    let denied = world.call(&reader, "create_role", json!({"name": "x", "rolePrompt": "…"})).await;
+    assert_eq!(denied["error"], "tool_not_permitted", "{denied}");
+    assert_eq!((&denied["groups"], &denied["allowed"]), (&json!(["organization"]), &json!(["artifacts"])));
+    let lead = world.hire("root", "lead", json!({"toolGroups": ["organization"]})).await;
+    let after_hiring = world.dump().await;
+    let wish = json!({"name": "y", "rolePrompt": "…", "toolGroups": ["artifacts", "context"]});
+    let denied = world.call(&lead, "create_role", wish).await;
+    assert_eq!(denied["groups"], json!(["artifacts", "context"]), "{denied}");
+    assert_eq!(world.dump().await, after_hiring);
+    assert_ne!(before, after_hiring);
+    // Without the field, a role has the rights of its creator, so its agents have no more than that.
+    let child = world.hire(&lead, "z", json!({})).await;
+    let stored = world.call(&child, "put_artifact", json!({"type": "note", "content": "x"})).await;
+    assert_eq!(stored["error"], "tool_not_permitted", "{stored}");
+}
