@@ -15,7 +15,7 @@ modules="$cache/node-$(cat "$clients/package.json" "$clients/package-lock.json" 
 if [ -e "$venv/ready" ]; then export PYTHON="$venv/bin/python"; fi
 if [ -e "$modules/ready" ]; then export NODE_MODULES="$modules/node_modules"; fi
 
-# Bounds an example that hangs, where the machine has the program timeout.
+# Ends an example that hangs, if the machine has the program `timeout`.
 limited() {
     if command -v timeout >/dev/null; then timeout --kill-after=10 600 "$@"; else "$@"; fi
 }
@@ -28,7 +28,7 @@ for example in "$@"; do
     name="$(basename "${example%/run.sh}")"
     code=0 began=$SECONDS
     limited "$here/$name/run.sh" >"$output" 2>&1 </dev/null || code=$?
-    # An example prints which of its tools are missing.
+    # An example prints the names of the programs and packages that are missing.
     missing="$(sed -n -e 's/^skipped: //p' -e 's/^left out: //p' "$output")"
     case "$code" in
         0) printf 'ok       %s (%d s)%s\n' "$name" $((SECONDS - began)) "${missing:+, without a part: $missing}" ;;

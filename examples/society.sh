@@ -49,9 +49,9 @@ until_true() {
     done
 }
 
-# Starts the daemon on a free port. It writes daemon.json, all at once, when it is ready.
+# Starts the daemon on a free port. When the daemon is ready, it writes the file daemon.json in one step.
 serve() {
-    # The program itself and not the function, so that $! is its id and not that of a subshell.
+    # Starts the program directly, not by a function, so that $! is the id of the daemon and not of a subshell.
     "$POLITY_BIN" serve --listen 127.0.0.1:0 --config "$config" --data "$data" &
     daemon=$!
     until_true test -s "$data/daemon.json"

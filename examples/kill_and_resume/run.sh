@@ -17,7 +17,7 @@ show_state() {
 serve
 polity send --data "$data" "Say good morning in German."
 
-# In the middle: root has hired the translator and says that it waits; the translator's model has not answered.
+# Succeeds in the middle of the task: the translator's model has got its request, and root has said that it waits.
 in_the_middle() { [ "$(asked translator)" = 1 ] && messages --to user | grep -q '"finality":"interim"'; }
 until_true in_the_middle
 kill -9 "$daemon"

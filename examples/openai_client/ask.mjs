@@ -1,4 +1,4 @@
-// The same in JavaScript: asks polity with OpenAI's client, and follows up in the same conversation.
+// Asks polity with OpenAI's client for JavaScript, and follows up in the same conversation, as ask.py does in Python.
 import assert from "node:assert/strict";
 import OpenAI from "openai";
 

@@ -15,11 +15,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
 
-/// The tables of the restaurant that are booked, by idempotency key.
+/// The number of the booked table for each idempotency key.
 type Bookings = Arc<Mutex<HashMap<String, usize>>>;
 
 /// polity commits the start of each call before it runs the call. If the process dies in between, `Repeat::Safe` makes
-/// polity run the call again at the next start, with the same key. So the restaurant recognises the booking.
+/// polity run the call again at the next start, with the same key. By the key, the restaurant
+/// recognises the booking that it has already made.
 fn book_table(bookings: Bookings) -> OutsideTool {
     let tool = Tool {
         name: "book_table".to_owned(),

@@ -70,7 +70,7 @@ unset OPENAI_API_KEY OPENAI_BASE_URL OPENAI_MODEL
 mkdir -p "$POLITY_CONFIG"
 echo '{"discover": false}' >"$POLITY_CONFIG/app.json"
 
-# Maximum wait for anything, in seconds, before it counts as failed. No step waits for a fixed time.
+# Maximum wait for a condition, in seconds, before the step counts as failed. No step waits for a fixed time.
 patience=120
 
 serve() {
@@ -129,8 +129,8 @@ fi
 kill "$daemon"
 wait "$daemon" || { say "polity serve did not end with exit code 0"; cat "$work/log"; exit 1; }
 daemon=
-# Without a daemon, `polity mcp` runs the society itself. It gets a new data directory, because the generated requests
-# have paused, stopped and limited agents of the old one, even root.
+# Without a daemon, `polity mcp` runs the society itself. It gets a new data directory, because in the old
+# directory the generated requests have paused, stopped and limited agents, even root.
 POLITY_DATA="$work/alone"
 if [ -n "$python" ]; then
     step "MCP's client for Python, polity mcp alone" "$python" "$here/mcp_client.py" stdio

@@ -1,4 +1,4 @@
-//! Mistakes of the user: each is reported in one clear line, costs nothing and never looks like a crash.
+//! Mistakes of the user: each gets a short and clear report, which never looks like a crash, and costs nothing.
 
 use std::time::Duration;
 
@@ -84,7 +84,7 @@ fn a_prompt_that_says_nothing() {
 #[test]
 fn a_prompt_longer_than_a_message_may_be() {
     let server = ScriptedServer::start(|_| Answer::say("42"));
-    // The length of `{"text":"what?"}`.
+    // 16 is the length of `{"text":"what?"}`.
     let polity = home(&server, &json!({"limits": {"maxMessageChars": 16}}));
     check(run(&polity, &["what??"]), &["17 characters", "maxMessageChars", "allows 16", "attach"]);
     assert!(!polity.data_dir().join("polity.db").exists());

@@ -1,4 +1,4 @@
-//! The limits of a task, how it ends when it reaches one, and how the process ends on a signal.
+//! The limits of a task, the end of a task that reaches a limit, and the end of the process on a signal.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -121,7 +121,7 @@ impl Run {
         }
     }
 
-    /// Checks that each failed answer has its event, and each event its failed answer.
+    /// Checks that there is one event for each failed answer, and one failed answer for each event.
     #[track_caller]
     fn check_failures(&self) {
         let mut failures: BTreeMap<(&str, &str, &str), i64> = BTreeMap::new();
@@ -138,7 +138,8 @@ impl Run {
         assert!(failures.is_empty(), "seed {}: failed answers minus events: {failures:?}", self.seed);
     }
 
-    /// Returns the events of attempts that reached a service, without those of calls that share another's failure.
+    /// Returns the events of failed attempts that reached a service. An event of a call that only shares the failure of
+    /// another call is left out.
     fn failed_attempts(&self) -> impl Iterator<Item = &Value> {
         let shares =
             |failed: &&Value| failed["reason"].as_str().is_some_and(|reason| reason.starts_with(SHARED));
@@ -184,10 +185,10 @@ impl Run {
     }
 }
 
-/// The first words of an event's reason if the call waited while another tested whether the service is up again.
+/// The first words of the reason in an event of a call that waited while another call tested the service.
 const SHARED: &str = "another call has found it still down";
 
-/// Plays and checks the society with each of the seeds, several at a time because most of their time is waiting.
+/// Plays and checks the society with each of the seeds, several at a time because a run mostly waits.
 #[expect(clippy::print_stdout, reason = "prints the result of each seed for people who run many")]
 fn play_all(seeds: &[u64]) {
     for some in seeds.chunks(5) {

@@ -1,16 +1,16 @@
-//! Files of a crate do not import each other in a circle, unless a comment at the `mod` line of the module says why.
+//! The files of a crate must not import each other in a circle, unless a comment above the `mod` line explains why.
 //!
-//! The arrows are read from the text: each path that begins with `crate`, `self`, `super` or the name of a submodule
-//! leads to the file of the longest module that it names. An arrow can be missing, but none is invented.
+//! The test reads the source text. A path that begins with `crate`, `self`, `super` or the name of a submodule counts
+//! as an import of the innermost module in that path. The test can miss an import, but it never invents one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The comment in front of a `mod` line that defends a circle.
+/// The beginning of a comment that defends a circle. It is on the line above a `mod` line.
 const DEFENCE: &str = "// Circle: ";
 
-/// A module as the names from the root of its crate.
+/// The path of a module: the names from the root of its crate to the module itself.
 type Module = Vec<String>;
 
 /// The files of one crate, without those of tests.
@@ -39,7 +39,7 @@ impl Crate {
         Self { files }
     }
 
-    /// The modules whose files a file imports.
+    /// Returns the modules that the file of a module imports.
     fn imports(&self, from: &Module) -> BTreeSet<Module> {
         let product = self.files[from].split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
         let code: String = product
@@ -52,7 +52,7 @@ impl Crate {
         targets.filter(|target| target != from && !target.is_empty()).collect()
     }
 
-    /// The module to which a path in a file leads.
+    /// Returns the innermost module in a path that the file of the module `from` contains.
     fn target(&self, from: &Module, path: &[String]) -> Option<Module> {
         let mut names = path.iter();
         let mut at = match names.next()?.as_str() {
@@ -85,7 +85,7 @@ impl Crate {
         Some(at)
     }
 
-    /// Groups of files that can all be reached from each other.
+    /// Returns the groups of modules in which each module imports, directly or indirectly, every other one.
     fn circles(&self) -> Vec<Vec<Module>> {
         let imports: BTreeMap<&Module, BTreeSet<Module>> =
             self.files.keys().map(|module| (module, self.imports(module))).collect();
@@ -117,7 +117,8 @@ impl Crate {
         circles
     }
 
-    /// Whether a circle consists of one module and its submodules, and a comment at the line that declares it defends it.
+    /// Returns whether a circle consists of one module and its submodules, and a comment above the `mod` line of that
+    /// module defends the circle.
     fn is_defended(&self, circle: &[Module]) -> bool {
         let Some(top) = circle.iter().min_by_key(|module| module.len()) else { return false };
         let Some((name, parent)) = top.split_last() else { return false };
@@ -129,14 +130,14 @@ impl Crate {
     }
 }
 
-/// The module of a file.
+/// Returns the path of the module that a file contains.
 fn module(src: &Path, file: &Path) -> Module {
     let below = file.strip_prefix(src).expect("a file of the crate").with_extension("");
     let names: Module = below.iter().map(|name| name.to_string_lossy().into_owned()).collect();
     if names == ["lib"] || names == ["main"] { Vec::new() } else { names }
 }
 
-/// The paths that a text names, with the branches of `use` written out.
+/// Returns all paths in a text. A tree of paths, as in `use a::{b, c}`, gives one path for each branch.
 fn paths(code: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     let mut rest = code;
@@ -149,7 +150,7 @@ fn paths(code: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// Reads a path, or a tree of paths as in `a::{b, c::d}`. Returns the number of bytes that it takes.
+/// Reads a path, or a tree of paths as in `a::{b, c::d}`, from the beginning of a text. Returns its length in bytes.
 fn tree(text: &str, before: &mut Vec<String>, found: &mut Vec<Vec<String>>) -> usize {
     let is_of_name = |character: char| character.is_alphanumeric() || character == '_';
     let mut at = 0;

@@ -101,7 +101,7 @@ fn clerk_id(asked: &Conversation) -> Option<String> {
     })
 }
 
-/// Returns the number of rounds that root has sent, from the newest of its own messages.
+/// Returns the highest number of a round in the messages: the number of rounds that root has sent.
 fn rounds_done(asked: &Conversation) -> usize {
     let said = asked.messages().iter().map(ToString::to_string).collect::<String>();
     let numbers =
@@ -260,7 +260,7 @@ fn a_request_that_cannot_fit_is_not_sent_and_the_numbers_are_told() {
     }
 }
 
-/// The warning goes to the user who begins a task with a small window, and says how to get a larger one.
+/// A user who begins a task with a small window gets a warning, which explains how to get a larger window.
 #[test]
 fn a_small_window_is_told_when_a_task_begins_and_by_config_check() {
     let server = ScriptedServer::start(|_| Answer::say("done"));

@@ -1,4 +1,5 @@
-//! `kill -9`, again and again, at any moment: the society has to come to the same end, and everything happens once.
+//! `kill -9`, again and again, at any moment: the society still has to come to the same end, and everything has to
+//! happen only once.
 
 pub(crate) mod end;
 mod ledger;
@@ -126,7 +127,7 @@ impl Run {
             .any(|message| message["finality"] == "final" && message["text"] == LAST_WORDS)
     }
 
-    /// Fails if any request shows a report twice to an agent.
+    /// Fails if any request shows an agent the same report twice.
     fn assert_nothing_heard_twice(&self) {
         for request in self.server.requests() {
             let asked = request.conversation();

@@ -1,5 +1,5 @@
-//! A disk that for a while is full, read-only or fails to sync. The daemon must not tell anybody anything that the disk
-//! does not hold yet, and goes on by itself once the disk works again.
+//! A disk that is full, is read-only or fails to sync for a while. The daemon must not tell anybody anything that is
+//! not on the disk yet, and has to go on by itself once the disk works again.
 
 use fastrand::Rng;
 use polity_tests::{Answer, Layer, Order, ScriptedServer};

@@ -1,4 +1,4 @@
-//! The documentation names files that exist.
+//! Every source file that the documentation names has to exist.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,8 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The Markdown files that describe the code. The binding copies (`contract.md`, `seeds/`) name no files of ours.
+/// Returns the Markdown files that describe the code. Leaves out the binding copies (`contract.md`, `seeds/`), which
+/// name no files of this repository.
 fn pages() -> Vec<PathBuf> {
     let root = repository();
     let mut pages =
@@ -21,7 +22,7 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// The Rust files with a directory that a page names between backticks.
+/// Returns the paths of Rust files that a page names between backticks. A name without a directory is left out.
 fn named(page: &str) -> Vec<&str> {
     let is_path = |text: &&str| {
         text.ends_with(".rs")
@@ -38,7 +39,7 @@ fn every_source_file_that_a_page_names_is_there() {
         let text = fs::read_to_string(&page).expect("a page");
         for path in named(&text) {
             count += 1;
-            // Within a sentence about one crate, or from the directory `crates/`, as in `runtime/src/door.rs`.
+            // A path begins at the repository or at its directory `crates/`, as in `runtime/src/door.rs`.
             let places = [repository().join(path), repository().join("crates").join(path)];
             assert!(places.iter().any(|place| place.is_file()), "{} names {path}", page.display());
         }

@@ -19,7 +19,7 @@ use crate::support::{app, home, run};
 
 const KEY: &str = "sk-very-secret-key";
 
-/// A simulated Ollama server with one model; it stops when this is dropped.
+/// A simulated Ollama server with one model. Dropping this value stops the server.
 struct Ollama {
     address: SocketAddr,
     _end: oneshot::Sender<()>,
@@ -98,7 +98,8 @@ fn doctor(polity: &Polity, arguments: &[&str]) -> Output {
     ended
 }
 
-/// Returns the report without what differs between machines: times, free room, and which process has a port.
+/// Makes a report comparable between machines: replaces times, the free space and the address of the server, and leaves
+/// out the list of ports.
 fn fixed(report: &str, address: SocketAddr) -> String {
     let lines = report.lines().take_while(|line| !line.starts_with("ports")).map(|line| {
         match (line.split_once(" small call in "), line.split_once("free space: ")) {
@@ -217,13 +218,13 @@ fn a_data_directory_in_use_and_one_that_is_damaged() {
         &["service one: ok not_asked", "database data/polity.db: ok database", "daemon : ok no_daemon"],
     );
 
-    // With no services, the doctor from here on asks only the daemon.
+    // From here on no services are configured, so the doctor asks only the daemon.
     polity.write_config("llmservices.json", "{\"services\": []}");
     // A process that runs a society holds this lock.
     let lock = fs::File::open(polity.data_dir().join("polity.lock")).expect("a lock");
     lock.lock().expect("nobody has it");
     assert_found(&doctor(&polity, &["--json", "--offline"]).expect_code(0), &["daemon : ok in_use"]);
-    // The note of a daemon that no longer runs.
+    // This is the note of a daemon that no longer runs.
     fs::write(polity.data_dir().join("daemon.json"), r#"{"url": "http://127.0.0.1:1", "pid": 7}"#)
         .expect("a file");
     assert_found(&doctor(&polity, &["--json"]), &["daemon : problem no_token"]);

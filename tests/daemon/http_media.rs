@@ -147,7 +147,7 @@ fn where_no_service_could_read_it_nobody_is_told_to_create_an_agent_for_it() {
     }
 }
 
-/// A service that has the capability but takes only files of another type must not be suggested.
+/// The daemon must not suggest a service that has the capability but takes only files of other types.
 #[test]
 fn a_service_that_takes_this_type_is_named() {
     let server = ScriptedServer::start(|_| Answer::say("seen"));

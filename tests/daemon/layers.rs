@@ -189,7 +189,7 @@ fn the_pure_crates_do_no_io() {
     }
 }
 
-/// Only the listed crates may depend directly on each library.
+/// For each library, only the listed crates may depend on it directly.
 #[test]
 fn each_world_outside_has_one_door() {
     let metadata = metadata();

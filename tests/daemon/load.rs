@@ -1,5 +1,5 @@
-//! A hundred thousand messages wait in one mailbox or in a thousand. The agents have to work through them in order,
-//! with requests and memory of bounded size, while other agents are served.
+//! A hundred thousand messages wait in one mailbox, or in a thousand mailboxes. The agents have to handle them in
+//! order, with requests and memory of bounded size, while the daemon serves other agents.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -122,7 +122,7 @@ fn at_rest(work: impl Fn(&Conversation) -> Answer + Send + Sync + 'static) -> (S
     (server, polity)
 }
 
-/// Queues `each` messages for each of `agents` agents, from ten others in turn.
+/// Queues `each` messages for each of `agents` agents. Ten other agents are their senders, in turn.
 ///
 /// The agents are copies of the hired reader, and the messages are copies of the one that it received.
 fn fill(polity: &Polity, agents: i64, each: i64) {
@@ -185,7 +185,7 @@ fn peak_of(mut running: Running) -> u64 {
     peak
 }
 
-/// Checks that each message was handled once, and in the order of its mailbox.
+/// Checks that each message was handled once, and that the messages of each mailbox were handled in order.
 fn check_worked_off(polity: &Polity, messages: i64) {
     let mut database = Database::read(&polity.data_dir());
     assert_eq!(database.number("SELECT count(*) FROM messages WHERE state <> 'done'"), 0);

@@ -41,7 +41,7 @@ fn assert_contains(text: &str, expected: &[&str]) {
     }
 }
 
-/// Checks a data directory of the home, which has to be good; returns the report.
+/// Runs `polity db check` on a data directory of the home. Fails unless it is undamaged; returns the report.
 #[track_caller]
 fn assert_good(polity: &Polity, data: &str) -> String {
     let ended = polity.run(&["db", "check", "--data", data]).expect_code(0);
@@ -50,7 +50,7 @@ fn assert_good(polity: &Polity, data: &str) -> String {
     ended.stdout
 }
 
-/// Checks the home's data directory, which has to be damaged; returns the standard error.
+/// Runs `polity db check` on the home's data directory. Fails unless it is damaged; returns the standard error.
 #[track_caller]
 fn assert_damaged(polity: &Polity) -> String {
     let ended = polity.run(&["db", "check", "--data", "data"]).expect_code(2);
@@ -96,7 +96,7 @@ fn a_byte_flipped_in_the_structure_of_the_database_is_refused_before_anything_is
     let (server, polity) = answering();
     run(&polity, &["what?"]).expect_code(0);
     damage_database(&polity.data_dir(), |bytes| {
-        // Damages the first B-tree page in the second half of the file: the first byte of a page is its type.
+        // Damages the first B-tree page in the second half of the file. The first byte of a page is its type.
         let pages = bytes.len() / PAGE;
         let of_tree = (pages / 2..pages).find(|page| [2, 5, 10, 13].contains(&bytes[page * PAGE]));
         bytes[of_tree.expect("a page of a tree") * PAGE] ^= 0xff;
@@ -297,7 +297,7 @@ fn artifacts_of_tasks_that_are_long_over_go_only_when_asked_for_and_unless_they_
         };
         database.execute(sixty_days);
     }
-    // In one of the tasks, an agent still waits for an answer of the user.
+    // In one of the tasks, an agent still waits for an answer from the user.
     database.execute(
         "UPDATE messages SET expects = 'answer' WHERE receiver = 'user'
          AND task = (SELECT task FROM artifacts WHERE filename = 'asked.txt')",

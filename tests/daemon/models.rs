@@ -262,7 +262,7 @@ fn calls_with_one_id_or_none_are_told_apart() {
         after(|| calls_with(&["same", "same", "same"], "list_contacts")),
         after(|| calls_with(&["", " ", ""], "list_contacts")),
     ] {
-        // The server has checked that the ids are unique and each is answered.
+        // The server has checked that the ids are unique and that each call has a result.
         assert_eq!(asked.tool_results().len(), 3);
         assert!(asked.tool_results().iter().all(|result| result.error().is_none()));
     }
@@ -417,7 +417,7 @@ fn what_was_tried_is_not_forgotten_while_the_history_is_summed_up() {
 fn a_server_that_is_down_is_left_alone_by_all() {
     let down = ScriptedServer::start(|_| Answer::error(500, json!({"error": "down"})));
     let up = ScriptedServer::start(polity_tests::society(2, 4));
-    // A call has two attempts, of which the first service gets one. Its pause is longer than the test.
+    // A call has two attempts, of which the first service gets one. The pause after a failure is longer than the test.
     let retry = json!({"retry": {"maxAttempts": 2, "baseDelayMs": 600_000, "maxDelayMs": 600_000}});
     let polity = with_fallback(&down, &up, &retry);
     let ended = run(&polity, &["go", "--json"]).expect_code(0);

@@ -1,4 +1,5 @@
-//! The note that a daemon leaves in its data directory for other programs of the same user, also after a crash.
+//! The file `daemon.json`: a daemon notes its address there, so that other programs of the same user find it. If the
+//! daemon crashes, the note stays.
 
 use std::net::TcpListener;
 

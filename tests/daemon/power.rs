@@ -33,12 +33,12 @@ const RESUMED: usize = 12;
 /// Maximum wait for the request at which a disturbance begins.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The data directory of the society, below the home. The daemon creates it.
+/// Path of the data directory of the society, relative to the home. The daemon creates the directory.
 const DATA: &str = "data/society";
 
 /// A fault of the machine that begins with a certain request of the society.
 pub(crate) struct Disturbance {
-    /// The number of the request with which the fault begins, before that request is answered.
+    /// The fault begins when the server has received this many requests, before it answers the last of them.
     pub(crate) after: usize,
     /// The orders to the layer.
     pub(crate) orders: &'static [(Order, i64)],
@@ -92,7 +92,9 @@ impl Recorded {
         Self { journal: layer.journal(), server, polity, output }
     }
 
-    /// Simulates power cuts at all critical moments and at random ones, and checks what is left. Returns their number.
+    /// Simulates power cuts at all critical moments and at random ones, and checks what is left.
+    ///
+    /// Returns the number of power cuts.
     #[track_caller]
     pub(crate) fn cut_everywhere(&self, ways: &[Left], lots: &mut Rng) -> usize {
         let told = ToldFacts::read(&self.journal);
@@ -120,7 +122,7 @@ impl Recorded {
     }
 }
 
-/// Returns the moments of the power cuts: before every sync, where most data is at risk, and random ones.
+/// Returns the moments of the power cuts: one before every sync, when most data is at risk, and some random ones.
 fn moments(journal: &[Record], ways: &[Left], lots: &mut Rng) -> Vec<(usize, Left)> {
     let syncs = journal.iter().enumerate().filter(|(_, record)| record.kind.starts_with("sync"));
     let mut moments: Vec<usize> = syncs.map(|(at, _)| at).collect();

@@ -1,4 +1,4 @@
-//! The rules between agents, models and servers, as far as they show in the requests.
+//! The rules between agents, models and servers, checked by the requests that the models get.
 
 mod briefs;
 mod bytes;

@@ -74,7 +74,7 @@ fn one_that_always_calls_tools_is_told_to_sum_up() {
 fn one_that_calls_tools_even_when_it_is_to_sum_up_is_stopped_all_the_same() {
     let server = ScriptedServer::start(beside_a_worker(another_call));
     let ran = Ran::well(&server, &json!({"maxToolRounds": 20}));
-    // The agent gives no answer, so it gets one reminder, and reaches the limit in that turn, too.
+    // The agent gives no answer, so it gets one reminder. In the turn of the reminder it reaches the limit again.
     assert_eq!(ran.reached("maxToolRounds").len(), 2);
 }
 

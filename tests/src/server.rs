@@ -77,12 +77,12 @@ struct Seen {
     /// Number of completion requests so far, kept or not.
     count: usize,
     violations: Vec<String>,
-    /// Pairs of a model and a non-standard field that it has sent. Only that model may receive the field again.
+    /// Pairs of a model and a non-standard field that this model has sent. Only that model may receive the field again.
     own_fields: BTreeSet<(String, String)>,
 }
 
 impl ScriptedServer {
-    /// Starts a server that answers every valid request as `script` says.
+    /// Starts a server that answers every valid request with the answer that `script` returns.
     ///
     /// The script may block: the server answers other requests meanwhile. A panic in the script counts as a violation.
     pub fn start(script: impl Fn(&Conversation) -> Answer + Send + Sync + 'static) -> Self {
@@ -176,7 +176,7 @@ impl Drop for ScriptedServer {
 }
 
 impl Shared {
-    /// Locks what the server has seen. It stays valid even if a holder of the lock has panicked.
+    /// Locks the record of all requests. The record stays valid even if a holder of the lock has panicked.
     fn seen(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -187,7 +187,7 @@ impl Shared {
 }
 
 impl Seen {
-    /// Returns the body without the non-standard fields that its own model has sent.
+    /// Returns the body of a request without the non-standard fields that the requested model itself has sent.
     fn without_own_fields<'b>(&self, body: &'b Value) -> Cow<'b, Value> {
         if self.own_fields.is_empty() {
             return Cow::Borrowed(body);

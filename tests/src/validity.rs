@@ -33,10 +33,11 @@ struct Leaves {
     problems: Vec<String>,
 }
 
-/// Collects the problems of an error. Of an `anyOf`, it takes only the alternative that was probably meant.
+/// Collects the problems of an error. Of the alternatives of an `anyOf`, only one counts: the one that the request
+/// probably means.
 ///
-/// That is the one with the fewest errors in the fields that name its kind. Among equals it is the one whose errors
-/// lie deepest, then the one with the fewest problems.
+/// This is the alternative with the fewest errors in the fields that name the kind. If several are equal in this, the
+/// alternative with the deepest errors counts, and then the one with the fewest problems.
 fn leaves(error: &ValidationError<'_>) -> Leaves {
     if let ValidationErrorKind::AnyOf { context } = error.kind() {
         let meant = context.iter().max_by_key(|errors| {
@@ -69,7 +70,7 @@ fn all_leaves(errors: &[ValidationError<'_>]) -> Leaves {
 
 /// Lists the problems of a request that the schema cannot express, such as a wrong order of messages.
 ///
-/// For every rule there is a server that answers with an error if a request breaks it.
+/// For every rule there is a real server that answers with an error if a request breaks that rule.
 pub fn conversation_problems(body: &Value) -> Vec<String> {
     let mut problems = option_problems(body);
     let Some(messages) = body["messages"].as_array() else {

@@ -5,7 +5,7 @@
 // - CHROMIUM: the browser, if it is not in a usual place.
 // - POLITY_SCREENSHOT: the file for a screenshot of the view.
 // - POLITY_ASSETS=checkout: uses the scripts and styles of the checkout, to test a change without a build.
-// - POLITY_LATE_MS=200: delays drawings and answers by that time. A check that does not wait for its condition fails.
+// - POLITY_LATE_MS=200: delays drawings and answers by 200 ms. A check that does not wait for its condition then fails.
 
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
@@ -281,7 +281,7 @@ async function answers(page, daemon) {
     await page.locator("#tree-root .badge.ask").waitFor({ state: "detached" });
     await go(page, "services");
     await page.locator(".card[data-service=asker] .spent", { hasText: "cost" }).waitFor();
-    // No agent uses this model any more when it stops.
+    // Waits until no agent uses this model, before it stops.
     await idle(daemon);
     daemon.configure("llmservices.json", { services: [] });
     await page.locator(".card[data-service=rehearsal-text]").waitFor();
@@ -387,7 +387,7 @@ async function staysPut(page, daemon) {
   await page.locator(".top-end button").first().click();
   await page.locator("dialog.help input[name=letters]").check();
   await closeDialog(page);
-  // The next requests come after any request or dialog that those keys could have caused.
+  // Any request or dialog that those keys caused would come before the requests of the next two lines.
   await go(page, "tasks");
   await page.evaluate(() => fetch("/api/tasks"));
   assert.deepEqual(steered, []);

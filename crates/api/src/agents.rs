@@ -18,9 +18,9 @@ use std::sync::Arc;
 /// Selects a part of a conversation.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct ConversationQuery {
-    /// The task. By default the one that the agent was hired for; for root, the one that it worked for last.
+    /// The task; by default, the task that the agent was hired for or, for root, the task that root worked for last.
     task: Option<TaskId>,
-    /// Only entries before this one: `next` of the previous part.
+    /// Only entries before this one. Pass the `next` of the previous part.
     #[schemars(range(min = 0))]
     before: Option<i64>,
     /// Largest number of entries to return.
@@ -30,9 +30,9 @@ struct ConversationQuery {
 /// Selects a request preview.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct RequestQuery {
-    /// The task. By default the one that the agent was hired for; for root, the one that it worked for last.
+    /// The task; by default, the task that the agent was hired for or, for root, the task that root worked for last.
     task: Option<TaskId>,
-    /// Whether to include base64 in full; by default only its length is shown.
+    /// Whether to include base64 data in full; by default, the preview shows only the length of the data.
     #[serde(default)]
     full: bool,
 }

@@ -20,7 +20,7 @@ use serde::Deserialize;
 use serde_json::{Map, json};
 use std::sync::Arc;
 
-/// Describes a file that is sent as the body. A form has fields with the same names instead.
+/// Describes a file that is the whole body of a request. A form describes its file by fields with the same names.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 struct UploadQuery {
     /// The name of the file.
@@ -108,7 +108,7 @@ async fn put(
     Ok((StatusCode::CREATED, Json(stored)))
 }
 
-/// Takes the file of a form. The form's other fields describe it; a missing one is taken from the query.
+/// Takes the file out of a form. The other fields of the form describe the file; the query replaces missing fields.
 fn of_form(form: Form, mut said: UploadQuery) -> Result<(NewArtifact, Option<TaskId>), Problem> {
     for (name, value) in form.texts {
         match name.as_str() {

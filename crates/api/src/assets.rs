@@ -31,7 +31,7 @@ pub(crate) async fn asset(
 }
 
 async fn give(path: &str, headers: &HeaderMap) -> Result<Response, Problem> {
-    // Looks up the full name in a list from build time. No path of a request ever reaches the file system.
+    // The list of files is fixed at build time, so the path of a request never reaches the file system.
     let Some(file) = WEB.get_file(path) else { return Err(no_route().await) };
     let tag = format!("\"{}\"", &blake3::hash(file.contents()).to_hex()[..32]);
     let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());

@@ -25,17 +25,17 @@ const EVENT_STREAM: &str = "text/event-stream";
 /// Selects events.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct EventsQuery {
-    /// Only events after this number, which is that of the last event that the client knows; 0 by default.
+    /// Only events after this number, 0 by default. Pass the number of the last event that the client knows.
     #[schemars(range(min = 0))]
     after: Option<i64>,
-    /// For a page only: the last events before this number.
+    /// Returns the page of events that ends just before this number. A stream does not accept it.
     #[schemars(range(min = 0))]
     before: Option<i64>,
     /// Largest number of events in a page. A stream has no limit.
     limit: Option<u32>,
     /// Only events of this task or about its agents.
     task: Option<TaskId>,
-    /// Only events about this agent, and messages that it has sent.
+    /// Only events about this agent, and messages that the agent has sent.
     agent: Option<AgentId>,
     /// Only events of these kinds, separated by commas, such as `message_accepted,task_idle`.
     kind: Option<String>,

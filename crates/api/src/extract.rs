@@ -1,4 +1,4 @@
-//! Extractors for handlers. If something is missing or invalid, they answer with a problem.
+//! Extractors for handlers. They answer with a problem if a part of the request is missing or invalid.
 
 use crate::problem::Problem;
 use axum::Json;
@@ -11,10 +11,10 @@ use serde::de::DeserializeOwned;
 use std::error::Error;
 use tower_http::timeout::TimeoutError;
 
-/// Slowest average rate after that time, in bytes per second.
+/// Slowest allowed average rate of an upload, in bytes per second. The first 30 seconds (`UNHURRIED`) do not count.
 pub(crate) const LEAST_RATE: u64 = 32 * 1024;
 
-/// A body arrives so slowly that it would hold its place for hours.
+/// The error for a body that arrives so slowly that it would hold its upload place for hours.
 #[derive(Debug, thiserror::Error)]
 #[error("the body arrives at less than {LEAST_RATE} bytes a second")]
 pub(crate) struct Trickle;
@@ -22,7 +22,7 @@ pub(crate) struct Trickle;
 /// Longest id or name in a path, in bytes.
 const LONGEST_NAME: usize = 200;
 
-/// The parameters of a query. Refuses unknown and repeated ones, and a `limit` out of bounds.
+/// The parameters of a query. Unknown or repeated parameters and a `limit` out of bounds are refused.
 pub(crate) struct Wanted<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + JsonSchema, S: Send + Sync> FromRequestParts<S> for Wanted<T> {
@@ -48,7 +48,7 @@ impl<T: DeserializeOwned + JsonSchema, S: Send + Sync> FromRequestParts<S> for W
     }
 }
 
-/// The name in a path, used only as a key for a lookup.
+/// A name or id from the path of a request, used only as a key for a lookup.
 pub(crate) struct Named(pub(crate) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for Named {
@@ -73,7 +73,7 @@ pub(crate) async fn json<T: DeserializeOwned>(mut request: Request, most: usize)
     }
 }
 
-/// Turns the failure to read a body into a problem.
+/// Returns the problem for a body that could not be read.
 pub(crate) fn unread(status: u16, said: String, error: &(dyn Error + 'static)) -> Problem {
     let mut cause = Some(error);
     while let Some(error) = cause {

@@ -32,11 +32,11 @@ pub struct Guard {
 pub(crate) enum Verdict {
     /// The request may pass.
     Pass,
-    /// Its host is not a name of this daemon.
+    /// The host of the request is not a name of this daemon.
     ForeignHost,
-    /// It comes from a page that the daemon did not serve.
+    /// The request comes from a page that the daemon did not serve.
     ForeignOrigin,
-    /// It carries no valid token or cookie.
+    /// The request carries no valid token or cookie.
     Unauthorized,
 }
 
@@ -51,8 +51,8 @@ impl Guard {
         &self.token
     }
 
-    /// Returns the name of the cookie. It contains the port: browsers share cookies between ports, so two daemons on
-    /// one machine would overwrite each other's cookie.
+    /// Returns the name of the cookie. The name contains the port, because browsers share cookies between ports and two
+    /// daemons on one machine would otherwise overwrite each other's cookie.
     pub(crate) fn cookie_name(&self) -> String {
         format!("polity-session-{}", self.hosts.port())
     }
@@ -101,8 +101,9 @@ impl Guard {
     }
 }
 
-/// Whether the browser reports that the request comes from our page or from the person. This check is needed because
-/// a page on another port of this machine is the same *site*, so its requests carry our cookie.
+/// Whether the browser reports that our page or the person sent the request, or that a link opens a page. A missing
+/// report counts as well. The check is needed because a page on another port of this machine belongs to the same
+/// *site*, and the browser therefore attaches our cookie to the requests of that page.
 fn is_of_our_page(headers: &HeaderMap) -> bool {
     let says = |name: &'static str| headers.get(name).map(HeaderValue::as_bytes);
     match says("sec-fetch-site") {
@@ -124,7 +125,7 @@ fn bearer(value: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// Passes or refuses requests, and adds headers to every answer so that foreign pages cannot use it.
+/// Passes or refuses requests. Adds headers to every answer so that foreign pages cannot use the answer.
 pub(crate) async fn stand(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
     let is_openai = request.uri().path() == "/v1" || request.uri().path().starts_with("/v1/");
     let verdict = guard.judge(request.method(), request.uri(), request.headers());
@@ -144,7 +145,7 @@ pub(crate) async fn stand(State(guard): State<Arc<Guard>>, request: Request, nex
         HeaderName::from_static("cross-origin-resource-policy"),
         HeaderValue::from_static("same-origin"),
     );
-    // A page that opens ours gets no reference to its window.
+    // A foreign page that opens our page gets no reference to our window.
     headers.insert(
         HeaderName::from_static("cross-origin-opener-policy"),
         HeaderValue::from_static("same-origin"),
@@ -155,7 +156,7 @@ pub(crate) async fn stand(State(guard): State<Arc<Guard>>, request: Request, nex
     response
 }
 
-/// Whether a person opens the page in a browser, and so can fill in a form.
+/// Whether the request is for the page itself. A person then sees the answer in a browser and can fill in a form.
 fn wants_page(request: &Request) -> bool {
     request.uri().path() == "/" && matches!(*request.method(), Method::GET | Method::HEAD)
 }

@@ -11,7 +11,7 @@
 //! This crate knows nothing about SQL, models or prompts, nor where the daemon listens or where its token is stored.
 
 mod agents;
-// Circle: content serves the bytes of the artifacts that artifacts lists, with its helpers.
+// Circle: artifacts declares the routes of content, and content calls helpers of artifacts.
 mod artifacts;
 mod assets;
 mod events;
@@ -61,7 +61,7 @@ pub struct Ending {
     pub closing: CancellationToken,
 }
 
-/// Builds all routes behind the guard, including the mounted ones. A mounted router uses full paths and no fallback.
+/// Builds all routes behind the guard, including the mounted ones. Mounted routers must use full paths and no fallback.
 pub fn app(
     society: Arc<Society>,
     guard: Guard,

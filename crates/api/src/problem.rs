@@ -39,7 +39,7 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, "not_found", detail)
     }
 
-    /// The rules of the society refuse the request. The code is one of the contract.
+    /// The rules of the society refuse the request. `code` is one of the error codes in the contract.
     pub(crate) fn refused(
         status: StatusCode,
         code: &'static str,
@@ -133,7 +133,7 @@ impl Problem {
         Self::unavailable("the daemon is shutting down")
     }
 
-    /// There are too many such requests now. The client may retry after this number of seconds.
+    /// There are too many requests of this kind now. The client may retry after this number of seconds.
     pub(crate) fn busy(detail: impl Into<String>, retry_after: u16) -> Self {
         Self { retry_after: Some(retry_after), ..Self::unavailable(detail) }
     }
@@ -178,7 +178,7 @@ impl From<WriteError> for Problem {
             WriteError::KeyReused | WriteError::Stopped { .. } => StatusCode::CONFLICT,
             WriteError::Invalid(_) | WriteError::UnknownService { .. } => StatusCode::UNPROCESSABLE_ENTITY,
             WriteError::Refused { refusal, .. } => match refusal.as_ref() {
-                // These conflict with the current state of the society; the request itself is valid.
+                // These refusals mean a conflict with the current state of the society; the request itself is valid.
                 Refusal::AgentTerminated { .. }
                 | Refusal::LimitReached { .. }
                 | Refusal::MailboxFull { .. } => StatusCode::CONFLICT,
@@ -224,7 +224,7 @@ impl IntoResponse for Problem {
         response.extensions_mut().insert(text);
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
         if matches!(self.status, StatusCode::REQUEST_TIMEOUT | StatusCode::PAYLOAD_TOO_LARGE) {
-            // The server does not wait for the rest of the body.
+            // The connection must close, because the server does not wait for the rest of the body.
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         if let Some(after) = self.retry_after {

@@ -12,13 +12,13 @@ use axum::response::{IntoResponse, Response};
 /// Why a request needs a running society.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Needs {
-    /// It changes something.
+    /// The request changes something.
     Writer,
-    /// It follows events.
+    /// The request follows events.
     Events,
 }
 
-/// Returns what a request needs in addition to stored data. Judges by its head.
+/// Returns why a request needs a running society, judged by its head. Returns `None` if stored data is enough.
 fn needs(method: &Method, headers: &HeaderMap) -> Option<Needs> {
     if !method.is_safe() {
         return Some(Needs::Writer);

@@ -56,7 +56,7 @@ async fn serve_at_most(most: usize, listener: TcpListener, app: Router, closing:
         };
         match accepted {
             Ok((stream, _)) => {
-                // Events are small; without this option the system may delay them.
+                // Events are small; without this option the operating system may delay them.
                 let _ = stream.set_nodelay(true);
                 let (app, watcher) = (app.clone(), graceful.watcher());
                 tokio::spawn(async move {

@@ -15,11 +15,11 @@ use tokio::time::Instant;
 
 /// Maximum number of concurrent uploads; further requests with files wait.
 pub(crate) const AT_ONCE: usize = 8;
-/// How long a request waits for a place.
+/// How long a request waits for one of the [`AT_ONCE`] places.
 const PLACE_WITHIN: Duration = Duration::from_secs(10);
 /// `Retry-After` of a request that got no place, in seconds.
 const COME_AGAIN: u16 = 30;
-/// Initial time in which a body may arrive at any speed.
+/// Time at the beginning of an upload in which the body may arrive at any speed.
 const UNHURRIED: Duration = Duration::from_secs(30);
 /// Bytes that a form may have in addition to its files: text fields and multipart framing.
 const FORM_EXTRA: u64 = 1024 * 1024;
@@ -33,7 +33,7 @@ pub(crate) struct File {
     pub(crate) field: String,
     /// The file name that the client gives.
     pub(crate) filename: Option<String>,
-    /// The type that the client declares.
+    /// The content type that the client declares.
     pub(crate) content_type: Option<String>,
     pub(crate) bytes: Bytes,
 }
@@ -58,7 +58,7 @@ pub(crate) fn most_bytes(shared: &Shared) -> u64 {
     shared.society.config().limits.max_artifact_bytes
 }
 
-/// Waits for a place for an upload.
+/// Reserves one of the [`AT_ONCE`] places, and waits for it if necessary.
 pub(crate) async fn place(uploads: &Semaphore) -> Result<SemaphorePermit<'_>, Problem> {
     match tokio::time::timeout(PLACE_WITHIN, uploads.acquire()).await {
         Ok(place) => place.map_err(|_| Problem::ending()),
@@ -122,7 +122,7 @@ pub(crate) async fn form(request: Request, most: u64, file_field: &str) -> Resul
     Err(Problem::bad_request(format!("a form may have at most {MOST_FIELDS} fields")))
 }
 
-/// Reads a field of at most `room` bytes. An error names the limit `most`.
+/// Reads a field of at most `room` bytes. If the field is longer, the error names `most` as the limit.
 async fn within(field: &mut Field<'_>, room: u64, most: u64) -> Result<Bytes, Problem> {
     let mut bytes = Vec::new();
     let failed = |error: MultipartError| unread(error.status().as_u16(), said(&error, most), &error);

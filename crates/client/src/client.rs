@@ -23,8 +23,8 @@ use tower::Service;
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// A client of the API. It looks up the daemon of its data directory at each call, so it also finds a restarted one; or
-/// it calls routes in this process.
+/// A client of the API. Either it looks up the daemon of its data directory at each call, so that it also finds a
+/// restarted daemon; or it calls routes in this process.
 #[derive(Clone)]
 pub struct Client {
     pub(crate) transport: Transport,
@@ -63,7 +63,7 @@ impl IdempotencyKey {
     }
 }
 
-/// The agents that a step applies to.
+/// The agents that a [`SteerAction`] applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Only the agent itself.
@@ -93,7 +93,7 @@ impl SteerAction {
     }
 }
 
-/// The side of an event from which a page is read.
+/// Selects a page of events: those after an event, or those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The events after the one with this number, oldest first.
@@ -105,9 +105,9 @@ pub enum Side {
 /// How media appear in the preview of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Media {
-    /// Only the length of long base64.
+    /// Long base64 texts are replaced by their lengths.
     Measured,
-    /// All base64 in full.
+    /// All base64 texts are in full.
     Whole,
 }
 
@@ -145,7 +145,7 @@ impl Client {
         Ok(Self { transport: self.transport.unhurried()? })
     }
 
-    /// Returns what to tell the person when the stream of events breaks.
+    /// Returns the text that tells the person that the stream of events broke.
     pub fn lost_words(&self) -> &'static str {
         if self.transport.is_in_process() {
             "the events cannot be read at the moment; trying again (Ctrl-C quits)"
@@ -249,8 +249,8 @@ impl Client {
         self.get(&["api", "agents"], filter).await
     }
 
-    /// Fetches all agents that match the filter, page by page. Also returns the number of the last event before the
-    /// first page was read: later events tell of changes since.
+    /// Fetches all agents that match the filter, page by page. Also returns the number of the newest event when the
+    /// first page was read: the events after it report later changes.
     pub async fn all_agents(&self, filter: &AgentFilter) -> Result<(Vec<AgentView>, i64), Error> {
         let mut filter = AgentFilter { limit: Some(polity_view::MAX_PAGE), ..filter.clone() };
         let first = self.agents(&filter).await?;

@@ -67,7 +67,7 @@ pub enum Error {
         /// The error of the file system.
         source: std::io::Error,
     },
-    /// A part of the path is empty, `.` or `..`: no id looks like that.
+    /// A segment of the path is empty, `.` or `..`, which no id can be.
     #[error("not an id: it is empty or consists of dots")]
     NoId,
     /// The HTTP client or a request could not be built.

@@ -69,7 +69,7 @@ impl Client {
 struct Seen(i64);
 
 impl Seen {
-    /// Returns the event if it is newer than all before; else `None`.
+    /// Returns the event if it is newer than all events that the reader got before; else `None`.
     fn pass(&mut self, entry: Entry) -> Option<Entry> {
         (entry.seq > self.0).then(|| {
             self.0 = entry.seq;

@@ -46,7 +46,7 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    /// The door of routes in this process. Its host name is a placeholder that nothing resolves.
+    /// Returns the door to routes in this process. Its host name is a placeholder that nothing resolves.
     pub(crate) fn in_process() -> Result<Self, url::ParseError> {
         let url = Url::parse("http://in-process")?;
         Ok(Self { url, token: None })

@@ -34,7 +34,7 @@ impl Client {
         sent.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         sent.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         for (name, value) in headers {
-            // Skips what is not valid in a header; the daemon reports a header that it misses.
+            // Skips a header with an invalid name or value; the daemon reports a required header that is missing.
             if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse::<HeaderValue>()) {
                 sent.insert(name, value);
             }

@@ -139,7 +139,7 @@ impl Transport {
     /// Builds a request that the caller may extend.
     pub(crate) fn request(&self, door: &Door, asked: &Asked<'_>) -> Result<reqwest::RequestBuilder, Error> {
         if asked.path.iter().any(|part| matches!(*part, "" | "." | "..")) {
-            // In a URL such a segment would change the path. No id is one of these.
+            // Such a segment would change the path of the URL, and no id looks like that.
             return Err(Error::NoId);
         }
         let url = url(&door.url, asked.path, &asked.query);

@@ -88,7 +88,7 @@ fn call(endpoint: &Endpoint, pictures: usize) {
     report(&format!("call, {pictures} pictures, next request"), memory, time);
 }
 
-/// Returns the shortest time of the work over all runs, without its preparation.
+/// Runs the work several times and returns the shortest time. The preparation is not timed.
 fn best<T>(prepare: impl Fn() -> T, work: impl Fn(&T)) -> Duration {
     let runs = (0..RUNS).map(|_| {
         let prepared = prepare();

@@ -3,8 +3,8 @@
 use crate::chat::Arguments;
 use serde_json::{Map, Value};
 
-/// Parses the text of arguments. An object, an object encoded twice, and a blank text give an object; any other text is
-/// kept as malformed.
+/// Parses the text of arguments. Returns an object if the text is a JSON object, a JSON object encoded twice, or blank.
+/// Keeps any other text as malformed.
 pub(crate) fn parse_arguments(text: &str) -> Arguments {
     if text.trim().is_empty() {
         return Arguments::Object(Map::new());

@@ -47,7 +47,7 @@ pub enum ToolChoice {
     /// The model decides (`auto`).
     #[default]
     Auto,
-    /// The model must not call tools (`none`), for instance because it is to sum up.
+    /// The model must not call tools (`none`), for instance because it should only sum up.
     None,
 }
 
@@ -70,7 +70,7 @@ pub enum Message {
     },
     /// The result of one tool call.
     Tool {
-        /// The id of the call that it answers.
+        /// The id of the call that produced the result.
         call_id: String,
         /// The result, as one JSON text.
         content: String,
@@ -83,7 +83,7 @@ pub enum Message {
 /// A medium with the line of text that names it.
 #[derive(Clone, Debug)]
 pub struct Media {
-    /// A line for the model, which names the artifact, the file and the call that the medium came from.
+    /// A line that tells the model from which artifact, file and call the medium came.
     pub label: String,
     /// The medium itself.
     pub part: Part,
@@ -220,7 +220,7 @@ pub enum UsageSource {
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{kind}: {message}")]
 pub struct CallError {
-    /// The kind of failure. The caller decides by it what to do next.
+    /// The kind of failure. The caller uses it to decide what to do next.
     pub kind: FailureKind,
     /// The message of the server or the network: short, without keys or media.
     pub message: String,
@@ -235,14 +235,14 @@ pub struct CallError {
 pub enum Blame {
     /// The server is down, overloaded or broken.
     Server,
-    /// The server works: its answer is about the request or the caller.
+    /// The server answered, so it works. The cause is the request or the caller.
     Caller,
-    /// Nothing: the server was not asked at all.
+    /// The failure shows nothing about the server, because the server was not asked.
     Nobody,
 }
 
 impl CallError {
-    /// Returns what the failure shows about the server, whatever the caller does about it.
+    /// Returns what the failure shows about the server.
     pub fn blames(&self) -> Blame {
         let is_refusal = self.status.is_some_and(|status| (300..500).contains(&status));
         match self.kind {

@@ -4,8 +4,8 @@ use crate::chat::CallError;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Failures in a row, counted over all callers, that open a circuit. One call makes more attempts than this by default,
-/// so a single caller can open the circuit too.
+/// This many failures in a row, of all callers together, open a circuit. By default, a caller makes more attempts than
+/// this before it gives up, so a single caller can open the circuit too.
 const OPENS_AT: u32 = 5;
 
 /// The circuit breaker of one server.
@@ -53,8 +53,8 @@ pub(crate) enum Found {
 }
 
 impl Circuit {
-    /// Closes the circuit, because it belongs to another server from now on. The numbers of probes continue, so that it
-    /// ignores the result of an old server's probe.
+    /// Closes the circuit, because another server has replaced the old one. The numbers of probes continue, so that
+    /// the circuit ignores the result of a probe of the old server.
     pub(crate) fn forget(&mut self) {
         self.state = State::default();
     }
@@ -90,8 +90,8 @@ impl Circuit {
         self.state = State::default();
     }
 
-    /// Records a failure that the server is to blame for. `pause` returns how long to leave the server alone after this
-    /// number of failures in a row.
+    /// Records a failure that the server is to blame for. `pause` gets the number of failures in a row, and returns how
+    /// long to leave the server alone.
     pub(crate) fn failed(
         &mut self,
         probe: Option<Probe>,
@@ -207,7 +207,7 @@ mod tests {
             let _entered = runtime.enter();
             let mut now = Instant::now();
             let mut circuit = Circuit::default();
-            // The callers inside, each with its number if it is a probe.
+            // The callers inside. If a caller is the probe, its entry holds the number of the probe.
             let mut inside: Vec<Option<Probe>> = Vec::new();
             let mut in_a_row = 0;
             for act in acts {

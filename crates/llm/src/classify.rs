@@ -1,7 +1,7 @@
 //! Classifies failed answers by their status and their text.
 //!
-//! Servers agree on little but the status, and not always on that: for a picture that the model cannot see, one server
-//! answers 500 and another 400. So known phrases in the text take precedence over most statuses.
+//! Servers do not even agree on the status: for a picture that the model cannot see, one server answers 500 and another
+//! 400. So known phrases in the text take precedence over most statuses.
 
 use crate::chat::{CallError, FailureKind};
 use serde_json::Value;
@@ -43,7 +43,7 @@ const OVERFLOW: &[&str] = &[
     "range of input length should be",
 ];
 
-/// Phrases for a tool call of the model that the server cannot parse.
+/// Phrases with which servers report that they cannot parse the model's tool call.
 const CALL: &[&str] = &[
     // The name of a grammar follows, such as "peg-native format".
     "produced output that does not match the expected",
@@ -195,7 +195,7 @@ impl CallError {
         match (self.kind, self.status) {
             (FailureKind::Misconfigured | FailureKind::CallNotParsed, _) => false,
             (FailureKind::MediaRefused, _) | (_, Some(400 | 413 | 415 | 422)) => true,
-            // A refusal inside an answer that began with success: its real status is unknown.
+            // The refusal came inside an answer with a success status, so its real status is unknown.
             (FailureKind::Refused, Some(200)) => true,
             (FailureKind::Refused | FailureKind::Unauthorized | FailureKind::Passing, Some(_)) => {
                 complains_of_media(&self.message.to_lowercase())
@@ -205,8 +205,8 @@ impl CallError {
     }
 }
 
-/// Whether a lower-case text names media and complains, in whatever words. The result is meaningful only for the answer
-/// to a request that contains media.
+/// Whether a text, given in lower case, contains both a word for media and a complaint. The result is meaningful only
+/// for the answer to a request that contains media.
 fn complains_of_media(text: &str) -> bool {
     let text = text.replace("multi-modal", "multimodal");
     let mut words = text.split(|char: char| !char.is_alphanumeric() && char != '_');

@@ -1,4 +1,4 @@
-//! The bytes of a medium, which keep their base64 form after they were sent once.
+//! Holds the bytes of a medium and, once a request has sent them, also their base64 form.
 
 use base64::Engine;
 use base64::engine::Simd;
@@ -24,7 +24,7 @@ impl Data {
         self.base64.get_or_init(|| ENGINE.encode(&self.bytes))
     }
 
-    /// Returns how many bytes of memory the medium takes after it was sent once: its bytes and their base64.
+    /// Returns how much memory the medium takes once a request has sent it, in bytes: its content and the base64 form.
     pub fn footprint(&self) -> usize {
         self.bytes.len() + self.bytes.len().div_ceil(3) * 4
     }

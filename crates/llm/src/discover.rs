@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::fmt;
 use std::time::Duration;
 
-/// Longest list of models that is read, in bytes.
+/// Longest list of models that discovery reads, in bytes.
 const MAX_LIST: usize = 1024 * 1024;
 
 /// A model server that answered.

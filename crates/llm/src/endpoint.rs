@@ -29,8 +29,8 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Whether another endpoint has the same server, model, key and headers. If so, whatever is known about when one of
-    /// them may be called holds for the other too.
+    /// Whether another endpoint has the same server, model, key and headers. If so, the pauses and failures of one
+    /// apply to the other too.
     pub fn is_same_server(&self, other: &Self) -> bool {
         let header =
             |(name, value): &(String, SecretString)| (name.clone(), value.expose_secret().to_owned());
@@ -114,7 +114,7 @@ pub enum SystemRole {
     System,
     /// The role `developer`.
     Developer,
-    /// No message of their own: the instructions open the first user message.
+    /// There is no separate message: the first user message begins with the instructions.
     User,
 }
 

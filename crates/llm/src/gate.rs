@@ -12,7 +12,7 @@ use tokio::time::Instant;
 ///
 /// It lets in as many callers at once as the service takes, first come, first served. It lets in nobody during a pause
 /// that the service asked for. If the service fails again and again, the gate opens a circuit: for a while it lets in
-/// nobody, then one caller at a time, until a call is answered.
+/// nobody, then one caller at a time, until the service answers a call.
 #[derive(Clone, Debug)]
 pub struct Gate {
     shared: Arc<Shared>,
@@ -210,7 +210,7 @@ impl Gate {
                     let _ = changes.changed().await;
                 }
                 NextMove::Wait(Some(until)) => {
-                    // Whichever comes first, the next round decides.
+                    // After a change, or at this time at the latest, the loop decides again.
                     let _ = tokio::time::timeout_at(until, changes.changed()).await;
                 }
             }
@@ -279,8 +279,8 @@ impl Pass {
         self.shared.state().closed_until.is_some_and(|until| until > Instant::now())
     }
 
-    /// Reports how the call went, and gives the place back. `pause` returns how long to leave the service alone after
-    /// this number of failures in a row.
+    /// Reports how the call went, and gives the place back. `pause` gets the number of failures in a row, and returns
+    /// how long to leave the service alone.
     pub fn settle(mut self, failure: Option<&CallError>, pause: impl FnOnce(u32) -> Duration) {
         let blame = failure.map(|failure| (failure, failure.blames()));
         let mut state = self.shared.state();
@@ -289,7 +289,7 @@ impl Pass {
             return;
         }
         match blame {
-            // The call did not reach the server. If it was the probe, dropping the pass makes way for another.
+            // The call did not reach the server. If it was the probe, dropping the pass allows another probe.
             Some((_, Blame::Nobody)) => return,
             None | Some((_, Blame::Caller)) => {
                 state.last_failure = failure.cloned();
@@ -313,7 +313,7 @@ impl Pass {
 
 impl Drop for Pass {
     fn drop(&mut self) {
-        // Holding the lock keeps a lower limit from counting this place as owed while it is being given back.
+        // Hold the lock: otherwise a new, lower limit could count this place as owed while it is being given back.
         let mut state = self.shared.state();
         if let Some(probe) = self.probe.take() {
             state.circuit.abandoned(probe, Instant::now());

@@ -27,7 +27,7 @@ use transport::{Cut, Transport};
 /// Calls chat models behind HTTP servers that speak Chat Completions.
 ///
 /// One instance serves all endpoints, which share its connections. A call is one attempt. The endpoint's timeouts limit
-/// its time, and its answer may have at most 32 MiB.
+/// how long the call takes. An answer may have at most 32 MiB.
 #[derive(Clone, Debug)]
 pub struct HttpModel {
     /// One client per connect timeout, because the library sets that timeout per client.
@@ -136,7 +136,7 @@ impl Exchange {
 
     /// Converts an error of the library into a call error.
     fn failed(&self, error: OpenAIError) -> CallError {
-        // The transport recorded the true cause, of which the library's error tells less.
+        // The transport recorded the true cause. The library's error contains less of it.
         if let Some(cut) = self.cut.get() {
             return self.in_answer(cut.failure());
         }

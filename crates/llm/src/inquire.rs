@@ -33,7 +33,7 @@ impl Question<'_> {
     }
 }
 
-/// Asks servers about themselves, with one attempt per question. Sends the key and headers of a call, to the same host.
+/// Asks servers about themselves, with one attempt per question. Uses the key, headers and host of a call.
 #[derive(Clone, Debug)]
 pub struct Inquirer {
     client: reqwest::Client,
@@ -49,7 +49,7 @@ impl Inquirer {
         Ok(Self { client: http_client(connect)? })
     }
 
-    /// Asks a question and returns the JSON of the answer. `budget` limits the time for all of it.
+    /// Asks a question and returns the JSON of the answer. `budget` limits the time for the whole exchange.
     ///
     /// # Errors
     ///

@@ -3,9 +3,9 @@
 //! The crate knows the wire format of Chat Completions and the ways in which servers differ from it. It knows nothing
 //! about agents, artifacts, capabilities or prompts, and it does not decide what to do after a failure.
 //!
-//! The path of a call: `wire` writes a [`Request`] to an [`Endpoint`] as a body. `target` resolves keys and addresses.
-//! `http` sends the body. `assemble` joins the pieces of the answer, or `classify` interprets the failure. The caller
-//! gets a [`Reply`] or a [`CallError`]. All these modules except `http` are plain functions over plain data.
+//! The path of a call: `wire` writes a [`Request`] as the body that an [`Endpoint`] expects. `target` resolves keys and
+//! addresses. `http` sends the body. `assemble` joins the pieces of the answer, or `classify` interprets the failure.
+//! The caller gets a [`Reply`] or a [`CallError`]. All these modules except `http` are plain functions over plain data.
 //!
 //! A [`Gate`] per service decides when a call may begin. [`spoken`] reads calls that a model wrote as text. An
 //! [`Inquirer`] asks servers about themselves. [`discover`] looks for servers on this machine.
@@ -33,7 +33,7 @@ mod timing;
 mod circuit;
 mod gate;
 
-// Circle: each way of writing a call is a file and returns the types of spoken.
+// Circle: each way of writing a call has a file, which returns the types that `spoken` defines.
 pub mod spoken;
 
 pub use chat::{

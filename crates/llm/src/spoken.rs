@@ -1,8 +1,8 @@
 //! Reads tool calls that a model wrote as text. Pure: text in, calls out.
 //!
-//! Small models often write a call into their answer and leave `tool_calls` empty. [`read`] takes such an answer as the
-//! call, but only if the whole answer consists of calls. In case of doubt it returns [`Spoken::Text`]: a missed call
-//! costs one turn, but a call that nobody meant does something in the society.
+//! Small models often write a call into their answer and leave `tool_calls` empty. [`read`] turns such an answer
+//! into calls, but only if it consists of nothing else. In case of doubt it returns [`Spoken::Text`]: a missed call
+//! costs one turn, but a call that the model did not mean changes something in the society.
 //!
 //! A text is in a *tag form* if it has a mark such as `<tool_call>`, which models write only around calls.
 
@@ -32,7 +32,7 @@ use tools::Tools;
 pub struct Offered<'a> {
     /// The name of the tool, as in the request.
     pub name: &'a str,
-    /// The names of its parameters. They show to which tool arguments without a tool name belong.
+    /// The names of its parameters. If a call names no tool, they show which tool its arguments fit.
     pub parameters: &'a [&'a str],
 }
 
@@ -61,7 +61,8 @@ pub struct SpokenCall {
     pub arguments: Map<String, Value>,
 }
 
-/// Reads the whole text of an answer. `offered` are the tools of the request; without any, every text is ordinary.
+/// Reads the whole text of an answer. `offered` are the tools of the request. If there are none, the text contains no
+/// call.
 pub fn read(text: &str, offered: &[Offered<'_>]) -> Spoken {
     if offered.is_empty() {
         return Spoken::Text;

@@ -16,7 +16,7 @@ pub(crate) struct Target {
     url: String,
     headers: HeaderMap,
     key: SecretString,
-    /// The key and the words of all header values, which no text may show.
+    /// Secrets that must not appear in any text: the key, and the words of all header values.
     pub(crate) secrets: Vec<SecretString>,
 }
 
@@ -53,7 +53,7 @@ impl Target {
 }
 
 impl Endpoint {
-    /// Whether its calls carry a key. `variable` looks up an environment variable.
+    /// Whether calls to this endpoint carry a key. `variable` looks up an environment variable.
     pub fn has_key(&self, variable: impl Fn(&str) -> Option<String>) -> bool {
         let key = expand(self.api_key.expose_secret(), "the API key", variable);
         key.is_ok_and(|key| !key.expose_secret().is_empty())

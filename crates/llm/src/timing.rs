@@ -9,11 +9,11 @@ use tokio::time::Instant;
 /// A time limit that has run out, with its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Late {
-    /// No byte of the answer's body arrived.
+    /// No byte of the answer's body arrived in time.
     FirstByte(Duration),
-    /// No further byte of the body arrived.
+    /// No further byte of the body arrived in time.
     BetweenBytes(Duration),
-    /// The answer was not complete.
+    /// The answer was not complete in time.
     WholeCall(Duration),
 }
 
@@ -38,7 +38,8 @@ impl Late {
 /// The time limits of one call under way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stages {
-    /// Deadline for the first byte, and the limit that it comes from. `None` if only the whole call is limited.
+    /// The deadline for the first byte, and the time limit from which it is computed. `None` if there is only the limit
+    /// for the whole call.
     first_byte: Option<(Instant, Duration)>,
     between_bytes: Duration,
     began: Began,

@@ -35,7 +35,7 @@ impl<'a> Body<'a> {
     ///
     /// # Errors
     ///
-    /// Fails if a field of the endpoint's `extra_body` is not JSON, which the reader of the configuration rules out.
+    /// Fails if a field of the endpoint's `extra_body` is not JSON. The configuration's parser already prevents that.
     pub fn to_json(&self) -> serde_json::Result<Vec<u8>> {
         let mut json = Vec::with_capacity(self.request.messages.iter().map(length_of).sum::<usize>() + SLACK);
         serde_json::to_writer(&mut json, self)?;
@@ -46,7 +46,8 @@ impl<'a> Body<'a> {
 /// Bytes reserved for everything except the messages, such as the tools. A generous guess.
 const SLACK: usize = 64 * 1024;
 
-/// Estimates the length of a message in bytes, rather too high: each byte of a text may take two bytes in JSON.
+/// Estimates how many bytes a message takes in the body. The estimate is rather too high: it assumes that JSON doubles
+/// the length of every text.
 fn length_of(message: &Message) -> usize {
     let of_part = |part: &Part| match part {
         Part::Text(text) => 2 * text.len(),

@@ -67,18 +67,18 @@ pub(crate) enum ReadArtifact {
     Bytes(String),
 }
 
-/// Returns the address of an artifact as a resource.
+/// Returns the resource address of an artifact.
 pub(crate) fn uri(id: &ArtifactId) -> String {
     format!("{SCHEME}{}", id.as_str())
 }
 
-/// Parses the address of an artifact; `None` unless the rest of it is a valid id.
+/// Parses the resource address of an artifact; `None` unless a valid id follows [`SCHEME`].
 pub(crate) fn of_uri(uri: &str) -> Option<ArtifactId> {
     ArtifactId::from_reference(uri.strip_prefix(SCHEME)?).filter(|id| uri.ends_with(id.as_str()))
 }
 
-/// Reads an artifact for a model: a page of its text, the picture or sound itself if it can be shown, or else only its
-/// description. `offset` and `limit` count characters.
+/// Reads an artifact for a model. Returns a page of a text, the bytes of a picture or sound that can be shown, or else
+/// only a description. `offset` and `limit` count characters.
 pub(crate) async fn page(
     society: &Society,
     id: &ArtifactId,
@@ -149,7 +149,8 @@ fn as_text(artifact: &ArtifactView, bytes: Vec<u8>) -> Option<String> {
     (matches!(artifact.kind, Kind::Text) || !text.contains('\0')).then_some(text)
 }
 
-/// Cuts a part out of a text, counted in characters. Also returns the offset of the next part, if any text is left.
+/// Cuts a part out of a text. `offset` and `limit` count characters. Also returns the offset of the next part, if any
+/// text is left.
 fn part(text: &str, offset: u64, limit: u64) -> (String, Option<u64>) {
     let (skip, take) =
         (usize::try_from(offset).unwrap_or(usize::MAX), usize::try_from(limit).unwrap_or(usize::MAX));

@@ -1,4 +1,4 @@
-//! Why a call of a tool was refused, as the model of the client reads it.
+//! Why a tool refused a call, as a text for the client's model.
 
 use polity_runtime::{SteerError, WriteError};
 use serde_json::{Value, json};

@@ -119,7 +119,7 @@ impl ServerHandler for Server {
         let (progress, mut lines) = mpsc::channel(LINES);
         let arguments = request.arguments.unwrap_or_default();
         let called = async {
-            // Moved in here, so that the end of the call closes the channel.
+            // The block owns the sender, so the channel closes when the call ends.
             let progress = progress;
             tool.call(&self.society, arguments, &progress).await
         };

@@ -147,7 +147,7 @@ pub enum ExtractError {
         /// The parser's message, cut after a few hundred bytes.
         reason: String,
     },
-    /// Reading it took too long.
+    /// The child took too long to read the document.
     #[error("reading the document took longer than {} ms", .time.as_millis())]
     TimedOut {
         /// The time limit, [`ChildBounds::time`].

@@ -37,7 +37,7 @@ impl Default for ImageBounds {
             // The strictest limit of any server is 5 MB for the base64 text, and the file is three quarters as long.
             max_bytes: 3_750_000,
             // Models scale pictures down to between 1,500 and 2,048 pixels, so more pixels would be wasted. Some
-            // servers refuse requests with many pictures if one of them is larger than 2,000.
+            // servers refuse requests with many pictures if one picture has a side longer than 2,000 pixels.
             max_edge: 2_000,
             metadata: Metadata::Keep,
         }
@@ -81,9 +81,9 @@ pub enum Change {
     Oriented,
     /// It was scaled down.
     Scaled {
-        /// The size before scaling, of the upright picture.
+        /// The size of the upright picture before scaling.
         from: Size,
-        /// The size after scaling.
+        /// The size of the upright picture after scaling.
         to: Size,
     },
     /// Its pixels were encoded again, in another format or with more loss.
@@ -93,7 +93,7 @@ pub enum Change {
     },
     /// Its metadata was removed.
     MetadataRemoved,
-    /// Its bytes are unchanged, but the declared type was wrong, and servers would refuse it.
+    /// Only the declared type was corrected, because servers refuse a wrong one. The bytes are unchanged.
     TypeCorrected,
 }
 
@@ -115,11 +115,11 @@ impl Size {
 /// Why a picture could not be made to fit.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
-    /// The file is not a picture, or its format is not supported here, whether it is damaged or not. Servers do not
-    /// accept it either.
+    /// The file is not a picture, or this crate does not support its format. Such a file may also be damaged. Servers
+    /// do not accept it either.
     #[error("a file of type {mime_type} cannot be read as a picture")]
     Unsupported {
-        /// The declared type, or that of the recognised format.
+        /// The type of the recognised format or, if none was recognised, the declared type.
         mime_type: String,
     },
     /// The format is one that servers accept, in a variant that is not supported here. A server may be able to read it.
@@ -175,7 +175,7 @@ pub fn fit_image(bytes: Bytes, mime_type: &str, bounds: &ImageBounds) -> Result<
         .unwrap_or(Err(ImageError::DecoderPanicked))
 }
 
-/// Pictures that are processed at the same time: each may need hundreds of megabytes.
+/// Limit for the pictures that are processed at the same time: each may need hundreds of megabytes.
 const AT_ONCE: usize = 2;
 
 static PLACES: Semaphore = Semaphore::const_new(AT_ONCE);

@@ -8,16 +8,16 @@
 //! encodes it as PNG or JPEG until it fits. [`fit_image_in_background`] does the same off the async threads.
 //!
 //! The path of a document: [`DocumentFormat`] tells whether text can be extracted. [`run_child`] starts the given
-//! program with [`EXTRACT_ARGUMENT`] and sends it the bytes. That program calls [`child_main`], which limits its own
-//! memory and processor time and gives up the right to open files before it reads the first byte; then it writes the
-//! text. The parent reads no more than it asked for, and kills a child that takes too long. The parsers of documents
-//! run only in that child, since a crafted file may make them panic, overflow the stack, or run for ever. The parent
-//! then reports an [`ExtractError`].
+//! program with [`EXTRACT_ARGUMENT`] and sends it the bytes. That program calls [`child_main`]. Before it reads the
+//! first byte, this function limits the memory and processor time of the process, and forbids it to open files. The
+//! parent reads no more than it asked for, and kills a child that takes too long. The parsers of documents run only in
+//! that child, since a crafted file may make them panic, overflow the stack, or run for ever. The parent then reports
+//! an [`ExtractError`].
 
-// Circle: open and encode are its two steps and return its errors.
+// Circle: `image` calls `open` and `encode`, which return the errors that `image` defines.
 mod image;
 
-// Circle: each format is a file and returns the types of extract.
+// Circle: each format has a file, which returns the types that `extract` defines.
 mod extract;
 
 pub use extract::{

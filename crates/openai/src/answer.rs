@@ -53,7 +53,7 @@ pub(crate) fn of(message: &MessageView, form: Form) -> Result<Answer, Problem> {
 }
 
 /// Renders the text of an answer, with a line for each artifact. Always returns the same text for the same message,
-/// because its fingerprint identifies the conversation.
+/// because the fingerprint of the conversation depends on it.
 fn text(answer: &MessageView) -> String {
     let mut text = answer.text.trim().to_owned();
     if text.is_empty()

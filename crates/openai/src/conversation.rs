@@ -1,10 +1,10 @@
-//! A conversation as clients send it, whole each time: the earlier messages, the current question, and the fingerprints
-//! that identify its task. Does no I/O.
+//! Conversations. A client sends the whole conversation with each request; this module finds the earlier messages, the
+//! current question, and the fingerprints that identify the task. Does no I/O.
 //!
 //! The rule: a conversation is the list of the messages of user and assistant. `system` and `developer` messages are
 //! not part of it, because clients write the date and the like into them. The person's messages after the last
 //! `assistant` message are the current question. If the conversation ends with results of tools that another model
-//! called, the person's last message before them is the question, and all other messages are earlier ones.
+//! called, the person's last message before these results is the question, and all other messages count as earlier.
 
 use crate::part::{self, Attached};
 use crate::problem::Problem;
@@ -18,7 +18,7 @@ pub(crate) enum Speaker {
     User,
     /// The agent or model that answers.
     Assistant,
-    /// A tool of the client, called by another model than a society.
+    /// A tool of the client, which a model outside the society has called.
     Tool,
 }
 
@@ -76,7 +76,8 @@ impl ChatMessage {
 pub(crate) struct Conversation {
     /// The client's instructions for the model.
     pub(crate) instructions: String,
-    /// The fingerprint of the earlier conversation, if the client names its last response instead of sending it.
+    /// The fingerprint of the earlier conversation, if the client sends the id of the last response instead of the
+    /// conversation.
     pub(crate) previous: Option<String>,
     said: Vec<ChatMessage>,
     /// The part of `said` that holds the current question; never empty.
@@ -171,7 +172,7 @@ impl Conversation {
         }
     }
 
-    /// Returns the payload fields that introduce a new agent to the conversation, in its first message.
+    /// Returns payload fields with the instructions and the earlier messages, for an agent that does not know them yet.
     pub(crate) fn background(&self) -> serde_json::Map<String, Value> {
         let mut fields = serde_json::Map::new();
         if !self.instructions.is_empty() {

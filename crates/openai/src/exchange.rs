@@ -47,7 +47,8 @@ pub(crate) struct Sent {
     pub(crate) awaits: MessageId,
 }
 
-/// Finds the exchange that a request repeats, or begins a new one. Its message has been sent when this returns.
+/// Finds the exchange that a request repeats, or begins a new one. The message of the exchange has been sent when this
+/// returns.
 pub(crate) async fn open(
     society: &Society,
     conversation: &Conversation,
@@ -56,7 +57,7 @@ pub(crate) async fn open(
     hints: Hints<'_>,
 ) -> Result<Sent, Problem> {
     let exchanges = society.exchanges();
-    // The same conversation with another form of the answer is another request.
+    // The same conversation with a different schema for the answer is a different request.
     let request = match schema {
         Some(schema) => {
             format!("{} {}", conversation.request(between), blake3::hash(schema.to_string().as_bytes()))
@@ -94,7 +95,7 @@ pub(crate) async fn open(
     send(society, conversation, schema, exchange).await
 }
 
-/// How long after the end of an exchange the same request counts as its repetition, in milliseconds.
+/// How long a request can count as a repetition, in milliseconds after [`Standing::last`].
 const REPEATED_WITHIN: i64 = 30 * 60 * 1000;
 
 /// The state of the newest exchange with the same request.
@@ -108,9 +109,9 @@ struct Standing {
 }
 
 impl Standing {
-    /// Whether a request that arrives at `now` counts as a repetition. While no answer was given, the client may be
-    /// asking again after a broken connection. After an answer, only a client that reports a retry repeats the request.
-    /// Once nothing is left to do in the task, both hold for a limited time only.
+    /// Whether a request that arrives at `now` counts as a repetition. Before the answer it does, because the client
+    /// may ask again after a broken connection; once nothing is left to do in the task, only for a limited time. After
+    /// an answer or a failure it does only if the client reports a retry, and only for a limited time.
     fn is_repeated(self, attempt: Attempt, now: i64) -> bool {
         let recent = now.saturating_sub(self.last) <= REPEATED_WITHIN;
         match (self.state, self.task, attempt) {
@@ -240,7 +241,8 @@ async fn send(
     let exchanges = society.exchanges();
     let (task, message) = match society.write(post).await {
         Ok(posted) => (posted.task, posted.id),
-        // The message was sent before with other instructions: clients write the date into them. The sent one counts.
+        // The message was sent before with other instructions, because clients write the date into them. The message
+        // that was sent counts.
         Err(error @ WriteError::KeyReused) => {
             let posted = exchanges.posted(&post_key(&key)).await.map_err(of_store)?;
             posted.ok_or_else(|| refused(&error))?

@@ -1,5 +1,5 @@
 //! Waits for the answer of an exchange, and reports what happens meanwhile. All state comes from the database, so a
-//! client that comes back later gets the same as one that waited from the start.
+//! client that comes back later gets the same answer as a client that waited from the start.
 
 use crate::answer::Form;
 use crate::exchange::Sent;
@@ -86,7 +86,8 @@ impl<'a> Follower<'a> {
         self.usage
     }
 
-    /// Waits for the next update. Callers may drop the future at any time; after an answer or a failure they must stop.
+    /// Waits for the next update. Callers may drop the future at any time, and must not call this again after an answer
+    /// or a failure.
     pub(crate) async fn next(&mut self) -> Result<Update, Problem> {
         loop {
             if let Some(line) = self.told.pop_front() {
@@ -113,7 +114,8 @@ impl<'a> Follower<'a> {
                     return Ok(Update::Failed(gone));
                 }
                 Some(task) if task.state == TaskState::Idle => {
-                    // An unanswered question blocks the task. The oldest one is given again.
+                    // The task waits until the person answers a question. The client gets the oldest such question
+                    // again.
                     self.answer = self.questions().await?.into_iter().next();
                     if self.answer.is_none() {
                         return Ok(Update::Failed(self.failure(task.outcome).await?));
@@ -157,9 +159,9 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Finds the message that is the answer, if there is one. It is the agent's last message to the person, once the
-    /// turn that sent it has ended, or a question to the person since the request. If both exist, the earlier one
-    /// counts: an agent that asks often closes its turn with a remark about the question.
+    /// Finds the message that is the answer, if there is one. It is either the agent's last message to the person, once
+    /// the turn that sent it has ended, or a question that an agent asked the person after the request. If both exist,
+    /// the earlier one counts: an agent that asks often closes its turn with a remark about the question.
     async fn find(&self) -> Result<Option<MessageId>, Problem> {
         let answer = self.society.exchanges().answer_of(&self.sent.key).await.map_err(of_store)?;
         let questions = self.questions().await?;
@@ -192,7 +194,7 @@ impl<'a> Follower<'a> {
         Ok(questions.into_iter().map(|question| question.message.id).collect())
     }
 
-    /// Returns the progress up to the answer, and then the answer.
+    /// Returns the next line of progress before the answer, or the answer if no line is left.
     async fn answered(&mut self, answer: &MessageId) -> Result<Update, Problem> {
         let told = self.society.exchanges().event_of(answer, &self.sent.task).await.map_err(of_store)?;
         if let Some(told) = told {

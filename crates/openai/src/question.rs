@@ -72,7 +72,7 @@ impl Common {
         }
     }
 
-    /// Refuses a client that requires a tool call, because it would misread the answer.
+    /// Refuses a request that requires a tool call, because the client would misread the answer.
     pub(crate) fn check(&self) -> Result<(), Problem> {
         check_choice("tool_choice", self.tool_choice.as_ref())
     }
@@ -100,8 +100,8 @@ pub(crate) fn read_body<T: for<'b> Deserialize<'b>>(body: &[u8]) -> Result<T, Pr
         .map_err(|error| Problem::invalid("invalid_body", "", format!("cannot parse the body: {error}")))
 }
 
-/// Returns the JSON Schema that a format requires. `format` is an object with `type`, and `pointer` leads to the schema
-/// in it. `param` is the place of the object in the body, for errors.
+/// Returns the JSON Schema that the answer must fit. `format` is the client's object with the field `type`; `pointer`
+/// is the JSON pointer to the schema in this object; `param` is the place of the object in the body, for errors.
 pub(crate) fn schema_of(
     format: Option<&Value>,
     pointer: &str,

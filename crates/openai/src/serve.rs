@@ -229,7 +229,8 @@ async fn serve(
     let sent = exchange::open(society, &asked.conversation, schema.as_ref(), asked.between(), hints).await?;
     asked.conversation.forget_bytes();
     drop(room);
-    // The awaited message determines the form of the answer. A reply to a question does not change it.
+    // The message that the client wants answered determines the form of the answer. A reply to an agent's question does
+    // not change it.
     let awaited = society.message(&sent.awaits).await.map_err(|error| Problem::of_store(&error))?;
     let payload = awaited.and_then(|awaited| awaited.payload);
     if payload.is_some_and(|payload| payload.contains_key(RESULT_SCHEMA)) {
@@ -269,10 +270,10 @@ async fn find_previous(society: &Society, response: &str) -> Result<String, Prob
     })
 }
 
-/// Counts the answered calls without a society; the count makes the ids of their answers unique.
+/// Number of answered calls of `polity-direct`. It makes the ids of these answers unique.
 static DIRECT_CALLS: AtomicU64 = AtomicU64::new(0);
 
-/// Calls root's service directly. It gets text only; a placeholder replaces each attachment.
+/// Calls root's service directly. The service gets text only; a placeholder replaces each attachment.
 async fn direct(
     shared: &Shared,
     route: Route,
@@ -341,7 +342,8 @@ async fn next(shared: &Shared, follower: &mut Follower<'_>) -> Result<Update, Pr
     }
 }
 
-/// Waits for the answer and returns it whole. A client that disconnects meanwhile gets it when it asks again.
+/// Waits for the answer and returns it whole. A client that disconnects meanwhile gets the answer when it sends the
+/// request again.
 async fn whole(shared: &Shared, asked: &Asked, sent: &Sent, writer: &Writer) -> Result<Response, Problem> {
     let society = &shared.society;
     let mut follower = Follower::begin(society, sent, asked.form).await?;
@@ -421,7 +423,7 @@ async fn tell(
         match next(shared, &mut follower).await? {
             Update::Progress(told) => {
                 let reached = say(pieces, writer.reasoning(&format!("{}\n", told.text()))).await;
-                // A message that the client did not get remains unseen, so the person is told later.
+                // A message that the client did not get is not marked as shown, so the person gets to see it later.
                 if let (Progress::Said(message, _), Reached::Yes) = (told, reached) {
                     society.mark_shown(message).await.map_err(|error| Problem::of_store(&error))?;
                 }
@@ -431,7 +433,8 @@ async fn tell(
                 if let Ok(answer) = &answer {
                     say(pieces, writer.answer(answer)).await;
                 }
-                // Recorded before the last piece, so that a client can continue the conversation as soon as it has it.
+                // Recorded before the last piece is sent, so that a client with that piece can continue the
+                // conversation at once.
                 give(society, asked, sent, &message, &answer).await?;
                 let answer = answer?;
                 say(pieces, writer.end(&answer, follower.usage())).await;
@@ -445,8 +448,8 @@ async fn tell(
     }
 }
 
-/// Records that the client got the answer, so that the conversation can continue from it, and that the person has seen
-/// it. An answer without the requested form counts as a failure instead.
+/// Records that the client got the answer and that the person has seen it. The conversation can then continue from the
+/// answer. If the answer does not have the requested form, this records a failure instead.
 async fn give(
     society: &Society,
     asked: &Asked,

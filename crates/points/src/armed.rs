@@ -5,7 +5,8 @@ use std::io::Write as _;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The environment variable that arms a point: its name and the hit to abort at, such as `writer::before_commit@3`.
+/// The environment variable that arms a point. Its value is the name of the point and the number of the hit at which to
+/// abort, such as `writer::before_commit@3`.
 pub const POINT: &str = "POLITY_FAILURE_POINT";
 /// The environment variable with the path of a log file. Each point that the process passes appends its name as a line.
 pub const LOG: &str = "POLITY_FAILURE_POINT_LOG";
@@ -16,7 +17,7 @@ struct Setup {
     log: Option<File>,
 }
 
-/// The point at which the process aborts, and at which hit of it, counted from 1.
+/// The point at which the process aborts. The number of the hit, `hit`, counts from 1.
 struct Armed {
     name: String,
     hit: u64,

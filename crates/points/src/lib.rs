@@ -2,7 +2,7 @@
 //!
 //! Without the feature `armed`, [`point!`] expands to nothing: no code, no name, no look at the environment. With the
 //! feature, the process aborts, without unwinding or running destructors, at the point and the hit that the variable
-//! `POLITY_FAILURE_POINT` names. Only the binary that the tests of the whole daemon kill is built with it.
+//! `POLITY_FAILURE_POINT` names. Only the binary that the crash tests kill is built with the feature.
 //!
 //! The name of a point tells where it is: `writer::before_commit`. `tests/daemon/crash/points.rs` lists all points.
 

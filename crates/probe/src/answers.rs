@@ -10,7 +10,7 @@ use polity_society::content::Capability;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Models of a list that are read; any others are ignored.
+/// Most models that are read from one list; any others are ignored.
 const MAX_MODELS: usize = 20_000;
 /// Longest name of a model, in bytes.
 const MAX_NAME: usize = 300;

@@ -24,8 +24,8 @@ pub fn corrections(service: &Service, facts: &Facts) -> Option<Correction> {
     let input = with(&declared.input, &facts.input);
     let output = with(&declared.output, &facts.output);
     let tools = facts.told(&Capability::TOOL_CALLING, Direction::Output);
-    // A declared output without `tool_calling` means that no tools are sent. So if no output is declared, one is
-    // written only if the server reports whether the model calls tools.
+    // A declared output without `tool_calling` means that no tools are sent. So if no output is declared, a
+    // correction adds one only if the server reports whether the model calls tools.
     let (is_input, is_output) = match service.declared {
         Declaration::Declared => (input != names(&declared.input), output != names(&declared.output)),
         Declaration::InputOnly => (input != names(&declared.input), tools.is_some()),

@@ -17,7 +17,7 @@ pub enum EditError {
     /// The text is not JSON with comments, as the registry reads it.
     #[error("the file cannot be read as JSON with comments")]
     Unreadable,
-    /// The registry would read something other than intended from the edited text.
+    /// The registry would not read the intended values from the edited text.
     #[error("the file is laid out in a way that cannot be edited safely")]
     Unsafe,
 }
@@ -55,7 +55,7 @@ pub(crate) struct Splice {
 ///
 /// # Errors
 ///
-/// If the text cannot be read, or if the registry would read something other than intended from the edited text.
+/// If the text cannot be read, or if the registry would not read the intended values from the edited text.
 pub fn edit(text: &str, corrections: &[Correction]) -> Result<Edited, EditError> {
     let (splices, changes) = plan(text, corrections)?;
     let edited = spliced(text, splices);

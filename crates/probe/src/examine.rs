@@ -33,7 +33,7 @@ pub struct Examination {
     pub findings: Vec<Finding>,
 }
 
-/// Examines a service. It takes at most a few times as long as `times` allows.
+/// Examines a service. Asks several questions and makes up to two calls; `times` limits each of them.
 pub async fn examine(
     inquirer: &Inquirer,
     model: &dyn ChatModel,
@@ -62,8 +62,8 @@ pub async fn examine(
     Examination { facts, trial, findings }
 }
 
-/// Returns the context window of a service, as far as its server reports it without a call; otherwise the default of
-/// the server, if that is known. There are two questions, and each may take as long as `question`.
+/// Returns the context window that a service's server reports without a call or, if it reports none, the server's
+/// default if that is known. Asks twice; each time may take as long as `question`.
 pub async fn window(inquirer: &Inquirer, service: &Service, question: Duration) -> Option<u64> {
     let examined = Examined { inquirer, service, times: Times { question, call: question } };
     let mut facts = Facts::default();
@@ -114,7 +114,7 @@ impl Examined<'_> {
         let alone =
             listed.as_ref().ok().and_then(|facts| facts.models.as_ref()).is_some_and(|all| all.len() == 1);
         facts.add(listed.as_ref().cloned().unwrap_or_default());
-        // `props` describes the model that the server runs, so it counts only if there is no other.
+        // `props` describes the model that the server runs, so it counts only if there is no other model.
         let properties = properties.ok().filter(|_| alone);
         let native = [
             shown.ok().and_then(|body| ollama::show(&body)),

@@ -261,7 +261,7 @@ pub fn small_window(tokens: u64, server: Server) -> Option<Finding> {
     Some(Finding::warning("window_small", what, how))
 }
 
-/// Returns advice how to give a model a larger context window on this kind of server.
+/// Returns advice on how to give a model a larger context window on this kind of server.
 fn larger(server: Server) -> Option<&'static str> {
     match server {
         Server::Ollama => Some("start Ollama with a larger OLLAMA_CONTEXT_LENGTH"),
@@ -285,7 +285,7 @@ pub fn circles<'s>(services: impl IntoIterator<Item = &'s Service>) -> Vec<Findi
             at = to;
         }
         let closes = next.get(at).copied().flatten() == Some(start);
-        // The loop starts once at each member of a circle. Only the start that is first by name reports the circle.
+        // The loop starts once at each member of a circle. Only the start at the member that sorts first reports it.
         if closes && way.iter().all(|member| *member >= start) {
             let names: Vec<&str> = way.iter().map(|id| id.as_str()).chain([start.as_str()]).collect();
             findings.push(Finding::warning(

@@ -19,7 +19,7 @@ mod trial;
 mod examine;
 
 mod correction;
-// Circle: list edits a list with the operations of edit.
+// Circle: `edit` calls `list`, which returns the replacements that `edit` defines.
 mod edit;
 
 pub use correction::{Correction, corrections};

@@ -93,7 +93,7 @@ fn tool() -> Tool {
 }
 
 /// Whether the error only means that the answer was cut. A model that thinks first may use up its few tokens, and one
-/// server reports that as an error. It has answered all the same.
+/// server reports that as an error. The service has answered all the same.
 fn is_only_short(error: &CallError) -> bool {
     let message = error.message.to_lowercase();
     error.kind == FailureKind::Refused && message.contains("max_tokens") && message.contains("reached")
@@ -104,7 +104,7 @@ fn refuses_tools(error: &CallError) -> bool {
     let blames_them = || error.message.to_lowercase().contains("tool");
     match error.kind {
         FailureKind::Refused => error.status.is_some(),
-        // One server reports it as a server error.
+        // One server reports this refusal as a server error.
         FailureKind::Passing => blames_them(),
         FailureKind::Unreachable
         | FailureKind::TimedOut

@@ -3,7 +3,7 @@
 use crate::words::{FactWords, Words};
 use imagesize::ImageType;
 
-/// Characters that are quoted from the beginning of a text.
+/// Number of characters that are quoted from the beginning of a text.
 const OPENING_CHARS: usize = 40;
 
 /// The format of bytes, with facts that were read from them.
@@ -65,7 +65,8 @@ pub(crate) fn look_at(bytes: &[u8]) -> Facts {
     }
     match bytes {
         [b'I', b'D', b'3', ..] => Facts::Audio { format: "MP3" },
-        // A frame of layer III with a valid bit rate and sampling rate. The byte order mark of UTF-16 is not one.
+        // The header of an MP3 frame: layer III, a valid bit rate and a valid sampling rate. This rules out the byte
+        // order mark of UTF-16, which begins with 0xff too.
         [0xff, second, third, ..] if is_layer_3(*second, *third) => Facts::Audio { format: "MP3" },
         [b'O', b'g', b'g', b'S', ..] => Facts::Audio { format: "Ogg" },
         [b'f', b'L', b'a', b'C', ..] => Facts::Audio { format: "FLAC" },
@@ -101,7 +102,7 @@ pub(crate) fn shortened(text: &str, most: usize) -> String {
     short
 }
 
-/// Returns the format of a picture that has an unmistakable signature. `imagesize` also guesses some formats without.
+/// Returns the format of a picture that has an unmistakable signature. `imagesize` also guesses formats that have none.
 fn picture_format(bytes: &[u8]) -> Option<&'static str> {
     match imagesize::image_type(bytes).ok()? {
         ImageType::Png => Some("PNG"),

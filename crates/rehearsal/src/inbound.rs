@@ -101,7 +101,7 @@ impl<'a> Inbound<'a> {
         }
     }
 
-    /// Returns the artifacts to which any place in the message refers, each once.
+    /// Returns the artifacts that are attached to the message or named in its text, each once.
     pub(crate) fn artifacts(&self) -> Vec<ArtifactId> {
         let mut found: Vec<ArtifactId> = Vec::new();
         let attached = self.attachments.iter().filter_map(|attachment| attachment.artifact.clone());

@@ -1,4 +1,4 @@
-//! The lead: makes sure that every attachment is read, by another agent if it cannot read it itself, and reports.
+//! The lead: reads the attachments that it can, finds another agent for the others, and reports.
 
 use crate::facts;
 use crate::inbound::{Form, Inbound, Sender};
@@ -115,7 +115,7 @@ impl<'s, 'a> Work<'s, 'a> {
             return Err(self.ask(&id));
         }
         self.introduction()?;
-        // An agent that the lead has hired is a contact too, but it got the work with its first message.
+        // An agent that the lead has hired is a contact too, but need not be asked: its first message was the work.
         let hired = self.scene.calls(Tool::SpawnAgentWithTask.name()).last();
         if asked.is_none()
             && hired.is_none()
@@ -167,7 +167,7 @@ impl<'s, 'a> Work<'s, 'a> {
         Ok(())
     }
 
-    /// Returns a contact that the tool found for each of the needs.
+    /// Returns a contact that is in the search results for every one of the needs.
     fn found(&self) -> Option<AgentId> {
         let mut lists =
             self.scene.calls(Tool::FindCapableAgents.name()).map(|(_, called)| match called.outcome() {
@@ -295,13 +295,13 @@ impl<'s, 'a> Work<'s, 'a> {
         self.words.lead.report.fill(&values)
     }
 
-    /// Ends the turn with what went wrong, and with what is known all the same.
+    /// Ends the turn: describes the failed call, the facts that the lead has, and the attachments that it cannot read.
     fn give_up(&self, called: &Called<'_>) -> Move {
         let problem = failure(called, self.words).unwrap_or_default();
         Move::Say(joined([problem, self.own_facts(), self.unread()]))
     }
 
-    /// Ends a turn that waits for another agent, with the system's notices and why the lead waits.
+    /// Ends a turn because the lead waits for another agent. Puts the system's notices before `text`, the reason.
     fn say(&self, text: String) -> Move {
         let mut said = notices(self.scene);
         said.push(text);

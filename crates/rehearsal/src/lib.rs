@@ -7,8 +7,8 @@
 //!
 //! The path of one call: the request is read into a `Scene` (who the agent is, what it heard, what it did). The part
 //! that the agent plays (root, lead or reader) decides the next `Move`. The facts that it reports come only from the
-//! bytes in the request. Its texts are in `prompts/<language>/rehearsal.toml`. Each line that it says carries a mark,
-//! so that nobody mistakes a rehearsal for real work.
+//! bytes in the request. The model's texts are in `prompts/<language>/rehearsal.toml`. Each line that it says carries a
+//! mark, so that nobody mistakes a rehearsal for real work.
 
 mod model;
 

@@ -15,7 +15,7 @@ use serde_json::Map;
 /// The base URL that stands for the built-in model.
 pub const SCHEME: &str = "rehearsal:";
 
-/// Characters that count as one token in the estimated usage.
+/// Number of characters that count as one token in the estimated usage.
 const CHARS_PER_TOKEN: usize = 4;
 
 /// The two built-in models. They accept different content, but act alike.

@@ -7,7 +7,7 @@ use crate::words::Words;
 use polity_society::id::ArtifactId;
 use serde_json::{Map, Value, json};
 
-/// Characters of a prompt that a message quotes.
+/// Limit for the characters that a message quotes from a prompt.
 const MOST_QUOTED_CHARS: usize = 20_000;
 
 /// What an agent does next.

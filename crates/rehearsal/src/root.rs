@@ -8,7 +8,7 @@ use crate::sample::sample;
 use polity_society::id::AgentId;
 use serde_json::json;
 
-/// Characters of a prompt that an objective quotes.
+/// Limit for the characters that an objective quotes from a prompt.
 const OBJECTIVE_CHARS: usize = 500;
 
 /// Decides what root does next.

@@ -1,5 +1,6 @@
 //! Makes up a value that fits a JSON Schema, for a prompt that asks for an answer in a certain form. It supports the
-//! common keywords of schemas. If a schema has others and the value does not fit, the society's own check reports that.
+//! common keywords of schemas. If a schema has other keywords and the value does not fit, the society's own check
+//! reports that.
 
 use serde_json::{Map, Value, json};
 

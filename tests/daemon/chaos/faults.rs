@@ -226,20 +226,20 @@ impl Chaos {
         let bad = lots.u8(..100) < BAD;
         let mut fault = FAULTS[lots.usize(..FAULTS.len())];
         if hopeless {
-            // Only faults that do not count as an answer and that make no other call wait.
+            // This agent gets only faults that do not count as an answer and that make no other call wait.
             fault = [Fault::Down, Fault::RateLimited, Fault::Html, Fault::Torn][lots.usize(..4)];
         } else if failed >= MOST_OF_A_CALL {
             return None;
         } else if of_service().count() >= 15 && times(Fault::Paused) == 0 {
             fault = Fault::Paused;
         } else if self.places == Places::One && (40..46).contains(&of_service().count()) {
-            // A series of failures that opens the circuit.
+            // This series of failures opens the circuit.
             fault = Fault::Overloaded;
         } else if !bad {
             return None;
         }
         let fault = match fault {
-            // These two faults take time, so they are limited.
+            // These two faults take time, so each comes only once or twice.
             Fault::Paused if times(fault) >= 2 => Fault::RateLimited,
             Fault::Hang if times(fault) >= 1 => Fault::Reset,
             // Later in a turn an empty answer would count as an answer, and two in a row would end the turn.

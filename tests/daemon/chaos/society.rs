@@ -237,7 +237,7 @@ fn sum(asked: &Conversation) -> (usize, u64) {
     (results.len(), results.iter().sum())
 }
 
-/// Returns the numbers on all lines from other agents that begin with this word.
+/// Returns the numbers on all lines that begin with this word, in messages from other agents.
 fn said(asked: &Conversation, word: &str) -> Vec<u64> {
     let is_agent = |heard: &Heard| matches!(heard.from, Sender::Agent { .. });
     let heard: Vec<Heard> = asked.heard().into_iter().filter(is_agent).collect();

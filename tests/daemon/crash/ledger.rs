@@ -87,7 +87,7 @@ fn normal(line: String, names: &[(String, String)]) -> String {
     })
 }
 
-/// Lists the lines of the ledger `here` that the ledger `from` contains less often or not at all.
+/// Lists the lines of the ledger `here` that are missing in the ledger `from`, or are less frequent there.
 pub(super) fn missing(from: &Ledger, here: &Ledger) -> Vec<String> {
     let missing = here.iter().filter_map(|(line, count)| {
         let short = count.saturating_sub(from.get(line).copied().unwrap_or_default());
@@ -104,7 +104,7 @@ pub(super) fn doubled(data: &Path, server: &ScriptedServer) -> Vec<String> {
     );
     let mut doubled: Vec<String> =
         heard.into_iter().map(|[message]| format!("{message} was handled twice")).collect();
-    // Every recorded answer is part of its agent's later requests, so two of them cannot come from equal requests.
+    // Every recorded answer is part of its agent's later requests, so two answers cannot belong to equal requests.
     let bodies: BTreeSet<_> = server.requests().into_iter().map(|request| request.raw).collect();
     let recorded = database.number("SELECT count(*) FROM model_calls");
     if recorded > i64::try_from(bodies.len()).expect("few") {

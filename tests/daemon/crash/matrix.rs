@@ -225,7 +225,7 @@ impl Table {
         self.rows.values().map(|row| row.kills).sum()
     }
 
-    /// Adds the verdict of a run. Its problems count for every point at which the run was killed.
+    /// Adds the verdict of a run. The problems of the run count for every point at which it was killed.
     fn enter(&mut self, run: &Run<'_>, verdict: &Verdict) {
         for kill in &run.died {
             let row = self.rows.entry(kill.point).or_default();
@@ -267,7 +267,7 @@ impl std::fmt::Display for Table {
     }
 }
 
-/// Plays a scenario again and again until all kills are done; one society dies at several points if it gets there.
+/// Plays a scenario again and again until all kills are done; one society dies at several points if it reaches them.
 fn work_off(scenario: &Scenario, undisturbed: &Undisturbed, kills: Vec<Kill>, table: &Mutex<Table>) {
     let mut left = VecDeque::from(kills);
     while !left.is_empty() {
@@ -283,7 +283,7 @@ fn work_off(scenario: &Scenario, undisturbed: &Undisturbed, kills: Vec<Kill>, ta
                 Ended::Died => {}
                 Ended::Finished(code) => {
                     // The society may have passed this point before it died, so the next society begins with this kill.
-                    // If the society had not died at all, the kill is dropped: timing or the scenario is the reason.
+                    // If the society has not died at all, it did not reach the point, and the kill is dropped.
                     if !run.died.is_empty() {
                         left.push_front(kill);
                     }
@@ -327,7 +327,8 @@ fn at_once<T: Send>(work: Vec<T>, done: impl Fn(T) + Sync) {
     });
 }
 
-/// Kills at every point in the first scenario that passes it: at its first hit, and at one in the middle.
+/// Kills the process at every point, in the first scenario that passes the point: at its first hit, and at a hit in the
+/// middle.
 #[test]
 fn everything_happens_once_wherever_the_process_dies() {
     let undisturbed = undisturbed();
@@ -343,9 +344,9 @@ fn everything_happens_once_wherever_the_process_dies() {
             };
             let due = here.counts().into_iter().filter(|(point, _)| is_due(point));
             let mut kills: Vec<Kill> = due.flat_map(|(point, count)| hits(point, count)).collect();
-            // Sorted by the time at which they are passed, so that one society can die at many of them.
+            // Sorted in the order in which a run gets to their points, so that one society can die at many of them.
             kills.sort_by_key(|kill| here.place(kill));
-            // The kills during recovery come in the middle, where the most unfinished work is left.
+            // The kills during recovery come in the middle of the list, when the most unfinished work is left.
             if round == 0 && scenario.name == SCENARIOS[0].name {
                 let middle = kills.len() / 2;
                 kills.splice(middle..middle, here.recovery());
@@ -359,7 +360,7 @@ fn everything_happens_once_wherever_the_process_dies() {
     table.assert_good(KILLS);
 }
 
-/// Returns kills at the first hit of a point and at one in the middle.
+/// Returns kills at the first hit of a point and at a hit in the middle.
 fn hits(point: &'static str, count: usize) -> impl Iterator<Item = Kill> {
     BTreeSet::from([1, (count / 2).max(1)]).into_iter().map(move |hit| Kill { point, hit })
 }
@@ -383,7 +384,7 @@ fn crash_matrix() {
         for (scenario, undisturbed) in &undisturbed {
             let draw = |(point, count): (&'static str, usize)| {
                 // The first round uses the first hit, so that it gets to every point. Later rounds stay below the
-                // count, which varies a little between runs.
+                // number of hits, which varies a little between runs.
                 let hit = if rounds == 1 { 1 } else { lots.usize(1..=(count * 3 / 4).max(1)) };
                 Kill { point, hit }
             };
@@ -392,7 +393,7 @@ fn crash_matrix() {
                 0 => lots.shuffle(&mut kills),
                 _ => kills.sort_by_key(|kill| undisturbed.place(kill)),
             }
-            // The kills during recovery go to random places.
+            // The kills during recovery go to random places in the list.
             for kill in undisturbed.recovery() {
                 kills.insert(lots.usize(0..=kills.len()), kill);
             }

@@ -15,7 +15,7 @@ fn notes(asked: &Conversation) -> Answer {
     }
 }
 
-/// Kills a run at this point, resumes it to its end, and returns the counts of all requests that were made repeatedly.
+/// Kills a run at this point, and resumes it to its end. Returns a count for each request that was made more than once.
 #[track_caller]
 fn asked_again(point: &str) -> Vec<usize> {
     let server = ScriptedServer::start(notes);

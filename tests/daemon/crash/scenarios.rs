@@ -28,7 +28,7 @@ pub(super) struct Scenario {
     pub(super) script: fn() -> Script,
     /// Creates the home with everything that has to exist before the scenario.
     pub(super) home: fn(&ScriptedServer) -> Polity,
-    /// The data directory that is checked at the end, below the home.
+    /// The data directory to check at the end, as a path relative to the home.
     pub(super) data: &'static str,
 }
 
@@ -109,7 +109,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "deadlock",
         said: "this is all there is",
-        // The agents do not answer the notice of the deadlock: which of two askers a text answers depends on timing.
+        // The agents do not answer the notice of the deadlock: timing would decide which of two askers gets the answer.
         script: || Box::new(|asked| circle(asked, |_| Answer::nothing())),
         ..SOCIETY
     },
@@ -208,7 +208,7 @@ fn introduction() -> Play {
     )
 }
 
-/// Root sends itself one message at once and one with a delay.
+/// Root sends itself two messages: one with a delay and one without.
 fn delays(asked: &Conversation) -> Answer {
     let note = |text: &str, delay: u64| {
         let payload = json!({"message_type": "status_report", "text": text});
@@ -296,7 +296,7 @@ fn held(asked: &Conversation) -> Answer {
     }
 }
 
-/// What root says while it waits turns out to be its final answer.
+/// A text that root writes while it waits becomes its final answer.
 fn last_word(asked: &Conversation) -> Answer {
     if asked.role_name() == "worker" {
         return Answer::say("done");
@@ -310,7 +310,7 @@ fn last_word(asked: &Conversation) -> Answer {
     }
 }
 
-/// Returns the home of a society that died at a point, with a prompt that cannot be parsed any more.
+/// Returns the home of a society that died at a point. Its prompt is damaged, so that it cannot be parsed any more.
 fn left_at(server: &ScriptedServer, point: &str) -> Polity {
     let polity = home(server, &json!({}));
     let ended = polity.spawn_with_points(GO, &[("POLITY_FAILURE_POINT", point)]).wait();

@@ -3,7 +3,7 @@
 //! It promises no more than POSIX does. Data survives once its file was synced, and a name survives once its directory
 //! was synced. Each change that was not synced may survive or not, independently of the others. As on Linux, a failed
 //! sync loses the data that it should have written: a process can still read it, but it does not get to the disk until
-//! it is written again. Only names survive a failed sync of their directory, because file systems with a journal write
+//! it is written again. A failed sync of a directory loses no names here, because file systems with a journal write
 //! nothing more after such a failure.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,7 +41,7 @@ enum Node {
     Directory,
 }
 
-/// The node that a name refers to: on the disk, and after each unsynced change.
+/// The nodes that a name refers to: one on the disk, and one after each unsynced change.
 #[derive(Default)]
 struct Name {
     lasting: Option<Node>,
@@ -151,7 +151,7 @@ impl Disk {
             "truncate" => self.change(path, Change::Length(number)),
             "sync" => match self.now(path) {
                 Some(Node::File(file)) => self.files[file].sync(),
-                // `None` is the root, or a file without a name, for which no entry matches.
+                // `None` is the root, or a file without a name; no entry is below such a file.
                 Some(Node::Directory) | None => {
                     for (name, entry) in &mut self.names {
                         if name.parent() == Some(path) {

@@ -20,8 +20,9 @@ fn names(list: &Value) -> Vec<&str> {
     list.as_array().expect("a list").iter().filter_map(Value::as_str).collect()
 }
 
-/// Seed agent-communication, 1.1, 1.2 and 1.3: the schemas of both tools require a brief. The schema of
-/// `spawn_agent_with_task`, which most hires use, requires the five fields of a brief and no others.
+/// The schemas of both tools require a brief. The schema of `spawn_agent_with_task`, which most hires use, requires the
+/// five fields of a brief and no others.
+/// Tests criteria 1.1, 1.2 and 1.3 of the seed "agent-communication".
 #[test]
 fn a_model_is_told_what_a_brief_must_have_and_may_have() {
     let performed = Play::default().part("root", vec![]).perform();
@@ -39,8 +40,8 @@ fn a_model_is_told_what_a_brief_must_have_and_may_have() {
     assert!(brief["properties"]["collaborators"].is_object());
 }
 
-/// Seed agent-communication, 1.1, 1.2 and 1.4: an incomplete brief is refused, and the refusal names each missing
-/// field.
+/// An incomplete brief is refused, and the refusal names each missing field.
+/// Tests criteria 1.1, 1.2 and 1.4 of the seed "agent-communication".
 #[test]
 fn a_brief_that_lacks_anything_hires_nobody_and_all_that_it_lacks_is_said() {
     let mut attempts: Vec<(Value, Vec<&str>)> =
@@ -81,7 +82,8 @@ fn a_brief_that_lacks_anything_hires_nobody_and_all_that_it_lacks_is_said() {
     }
 }
 
-/// Seed agent-communication, 1.3 and 1.5: every request of the child contains the whole brief with all constraints.
+/// Every request of the child contains the whole brief with all constraints.
+/// Tests criteria 1.3 and 1.5 of the seed "agent-communication".
 #[test]
 fn all_of_the_brief_is_in_every_request_of_the_child() {
     let full = json!({
@@ -127,7 +129,8 @@ fn all_of_the_brief_is_in_every_request_of_the_child() {
     }
 }
 
-/// Seed agent-communication, 1.5: the brief is not part of the history, so a summary removes nothing from it.
+/// The brief is not part of the history, so a summary removes nothing from the brief.
+/// Tests criterion 1.5 of the seed "agent-communication".
 #[test]
 fn a_summary_takes_nothing_of_the_brief() {
     let compress =
@@ -159,7 +162,8 @@ fn spec() -> Value {
     json!({"services": "描述图片", "input_format": "一张图", "output_format": "一段话", "examples": "问：几个人？"})
 }
 
-/// Seed agent-communication, 2.8, 7.1, 7.2, 7.3 and 7.4: the system adds role and interface spec to the parent's words.
+/// The system adds the role and the interface spec of each collaborator to what the parent has written about it.
+/// Tests criteria 2.8, 7.1, 7.2, 7.3 and 7.4 of the seed "agent-communication".
 #[test]
 fn collaborators_are_contacts_from_the_start_with_all_there_is_to_know_of_them() {
     let performed = Play::default()
@@ -239,7 +243,8 @@ fn collaborators_are_contacts_from_the_start_with_all_there_is_to_know_of_them()
     assert!(letter.text.contains("联系原因：a page"), "{}", letter.text);
 }
 
-/// Seed agent-communication, 7.2: a parent can name as collaborators only agents that it knows itself.
+/// A parent can name as collaborators only agents that it knows itself.
+/// Tests criterion 7.2 of the seed "agent-communication".
 #[test]
 fn a_collaborator_whom_the_parent_does_not_know_hires_nobody() {
     let performed = Play::default()
@@ -262,8 +267,8 @@ fn a_collaborator_whom_the_parent_does_not_know_hires_nobody() {
     assert!(events(&performed.lines, "agent_created").is_empty());
 }
 
-/// Seed agent-communication, 7.5 and 7.6: a role's prompt may name the agent to ask, and each agent of the role sees
-/// it.
+/// A role's prompt may name the agent to ask, and each agent of the role sees that name.
+/// Tests criteria 7.5 and 7.6 of the seed "agent-communication".
 #[test]
 fn a_role_may_say_whom_to_ask_for_what() {
     let performed = Play::default()

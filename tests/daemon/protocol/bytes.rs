@@ -94,7 +94,7 @@ fn files(directory: &Path) -> Vec<(String, Vec<u8>)> {
     all
 }
 
-/// Contract section 3: no text field ever contains binary data, in base64 or any other form.
+/// No text field ever contains binary data, in base64 or any other form (`docs/contract.md`, section 3).
 #[test]
 fn bytes_that_models_write_are_in_no_text_that_is_stored_sent_or_printed() {
     let forms = forms();

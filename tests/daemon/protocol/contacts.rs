@@ -23,7 +23,8 @@ fn pair(id: &str, source: &str) -> (String, String) {
     (id.to_owned(), source.to_owned())
 }
 
-/// Seed agent-communication, 2.1, 2.2, 2.3, 2.4 and 2.5: the contacts that the system itself creates.
+/// The system itself creates these contacts.
+/// Tests criteria 2.1, 2.2, 2.3, 2.4 and 2.5 of the seed "agent-communication".
 #[test]
 fn root_knows_the_person_a_child_its_parent_and_a_parent_its_children() {
     let performed = Play::default()
@@ -42,7 +43,8 @@ fn root_knows_the_person_a_child_its_parent_and_a_parent_its_children() {
     assert_eq!(of_user, [["root".to_owned(), "system".to_owned()]]);
 }
 
-/// Seed agent-communication, 2.6: an agent cannot write to an unknown colleague, to its grandparent or to the user.
+/// An agent cannot write to an unknown colleague, to its grandparent or to the user.
+/// Tests criterion 2.6 of the seed "agent-communication".
 #[test]
 fn nobody_writes_to_whom_it_does_not_know_however_near() {
     let performed = Play::default()
@@ -70,8 +72,8 @@ fn nobody_writes_to_whom_it_does_not_know_however_near() {
     }
 }
 
-/// Seed agent-communication, 2.7: an entry has the id, the role, the interface spec, the source and the time of the
-/// contact.
+/// Each entry of `list_contacts` has the id, the role, the interface spec, the source and the time of the contact.
+/// Tests criterion 2.7 of the seed "agent-communication".
 #[test]
 fn an_entry_says_who_it_is_what_it_does_and_how_it_came_there() {
     let spec = json!({"services": "paints", "input_format": "words", "output_format": "a picture", "examples": "a cat"});
@@ -102,8 +104,9 @@ fn an_entry_says_who_it_is_what_it_does_and_how_it_came_there() {
     assert!(entry("plain")["interface_spec"].is_null(), "a role without an interface spec shows one");
 }
 
-/// Seed agent-communication, 5.2, 5.4, 5.5, 5.6 and 5.7: the first message makes a one-sided contact mutual. The
-/// receiver may answer, with the id that the message shows, but does not have to.
+/// The first message makes a one-sided contact mutual. The receiver may answer it by the id that the message shows, but
+/// does not have to.
+/// Tests criteria 5.2, 5.4, 5.5, 5.6 and 5.7 of the seed "agent-communication".
 #[test]
 fn who_was_written_to_may_answer_or_not() {
     let play = |answers: bool| {

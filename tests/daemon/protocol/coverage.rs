@@ -1,4 +1,4 @@
-//! Checks the table of `docs/protocol.md`: every criterion of the seed has tests, and these tests exist.
+//! Checks the table of `docs/protocol.md`: it names tests for every criterion of the seed, and these tests exist.
 
 use std::collections::BTreeMap;
 use std::path::Path;

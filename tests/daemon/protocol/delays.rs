@@ -19,7 +19,7 @@ fn delayed(to: &str, text: &str, delay: u64) -> Call {
     Call::new("send_message", json!({"to": to, "payload": {"text": text}, "delayMs": delay}))
 }
 
-/// Root hires a worker, and sends it three delayed messages and itself one. It is done when all have arrived.
+/// Root hires a worker, and sends three delayed messages to it and one to itself. The play ends when all have arrived.
 fn play(delay: u64) -> Play {
     let write = batch(move |asked| {
         let worker = hired(asked, "worker").expect("hired");
@@ -64,7 +64,7 @@ fn delayed_messages_come_in_order_and_once() {
     assert_eq!(said["text"], "all is there");
 }
 
-/// Kills a process that has accepted all delayed messages, and sets when they are due.
+/// Kills a process that has accepted all delayed messages, and changes the time at which they are due.
 fn left(server: &ScriptedServer, due: &'static str) -> Polity {
     let polity = home(server, &json!({}));
     let running = start(&polity, &["go", "--json"]);

@@ -22,7 +22,8 @@ fn send_message_parameters(asked: &Conversation) -> Value {
     tool["function"]["parameters"].clone()
 }
 
-/// Returns a complete payload of a type, and lines that its receiver reads. No line contains the name of the type.
+/// Returns a complete payload of a type, and the lines in which the receiver has to read it. No line contains the name
+/// of the type.
 fn whole(message_type: &str) -> (Value, &'static str) {
     let (fields, lines) = match message_type {
         "task_assignment" => (
@@ -52,7 +53,8 @@ fn whole(message_type: &str) -> (Value, &'static str) {
     (payload, lines)
 }
 
-/// Seed agent-communication, 3.8, 8.1, 8.2, 8.3 and 8.4: each type of the seed is accepted, and its fields arrive.
+/// The daemon accepts a message of each type that the seed defines, and all its fields arrive.
+/// Tests criteria 3.8, 8.1, 8.2, 8.3 and 8.4 of the seed "agent-communication".
 #[test]
 fn every_type_of_message_arrives_with_its_fields() {
     let performed = Play::default()
@@ -88,8 +90,8 @@ fn every_type_of_message_arrives_with_its_fields() {
     assert!(hint, "{heard:#?}");
 }
 
-/// Seed agent-communication, 3.2, 8.2, 8.3, 8.4 and 8.5: a payload that does not fit its type is refused with every gap
-/// named, and nothing is delivered.
+/// A payload that does not fit its type is not delivered, and the refusal names every gap.
+/// Tests criteria 3.2, 8.2, 8.3, 8.4 and 8.5 of the seed "agent-communication".
 #[test]
 fn what_does_not_fit_its_type_is_refused_and_nothing_is_delivered() {
     let wrong: Vec<(Value, &[&str])> = vec![
@@ -168,7 +170,8 @@ fn what_does_not_fit_its_type_is_refused_and_nothing_is_delivered() {
     }
 }
 
-/// Seed agent-communication, 9.1, 9.5 and 5.5: the system stamps the sender, whatever the sender writes.
+/// The system stamps the sender, whatever the sender writes.
+/// Tests criteria 9.1, 9.5 and 5.5 of the seed "agent-communication".
 #[test]
 fn nobody_says_itself_who_a_message_is_from() {
     let performed = Play::default()
@@ -192,7 +195,7 @@ fn nobody_says_itself_who_a_message_is_from() {
     );
     let sent = performed.last_of("worker").results_of("send_message").remove(0);
     let (accepted, said) = (sent.error().is_none(), &sent.value["ignored"]);
-    // The daemon may refuse an unknown argument or ignore it, but must never accept a sender that the caller chooses.
+    // The daemon may refuse or ignore an unknown argument, but must never accept a sender that the caller chooses.
     if accepted {
         assert_eq!(*said, json!(["from"]), "{}", sent.text);
         let heard = asked.heard();
@@ -207,7 +210,7 @@ fn nobody_says_itself_who_a_message_is_from() {
     assert_eq!(of_user, 1, "exactly one message must be from the user");
 }
 
-/// Returns the newest user message in a request that contains these words.
+/// Returns the newest user message that contains these words, from a request to a model.
 #[track_caller]
 fn message(asked: &Conversation, words: &str) -> String {
     let texts = asked.messages().iter().filter(|message| message["role"] == "user").map(text_of);
@@ -215,7 +218,8 @@ fn message(asked: &Conversation, words: &str) -> String {
     found.unwrap_or_else(|| panic!("{words:?} is not in {:#?}", asked.messages()))
 }
 
-/// Seed agent-communication, 9.2, 9.3, 9.4, 10.1, 10.2, 10.3, 10.4, 10.5 and 10.6: a message has exactly these lines.
+/// A message has exactly these lines.
+/// Tests criteria 9.2, 9.3, 9.4, 10.1, 10.2, 10.3, 10.4, 10.5 and 10.6 of the seed "agent-communication".
 #[test]
 fn a_message_is_a_header_its_content_and_a_hint() {
     let performed = Play::default()
@@ -259,7 +263,8 @@ fn a_message_is_a_header_its_content_and_a_hint() {
     );
 }
 
-/// Seed agent-communication, 10.1, 10.2, 10.3, 10.4 and 10.5: the same lines in English.
+/// In English, a message has the same lines.
+/// Tests criteria 10.1, 10.2, 10.3, 10.4 and 10.5 of the seed "agent-communication".
 #[test]
 fn the_same_in_english() {
     let server = ScriptedServer::start(|asked: &Conversation| {
@@ -301,7 +306,7 @@ fn the_same_in_english() {
     );
 }
 
-/// Returns the request id in the message with these words.
+/// Returns the id of the request that the message with these words shows.
 #[track_caller]
 fn asked_for(asked: &Conversation, words: &str) -> String {
     let shown = message(asked, words);
@@ -313,7 +318,8 @@ fn spec() -> Value {
     json!({"services": "描述图片", "input_format": "一张图", "output_format": "一段话", "examples": "问：几个人？"})
 }
 
-/// Seed agent-communication, 4.1 and 4.2: an interface spec is optional, but must be complete if it is given.
+/// An interface spec is optional, but must be complete if it is given.
+/// Tests criteria 4.1 and 4.2 of the seed "agent-communication".
 #[test]
 fn an_interface_spec_has_four_fields_or_is_not_there() {
     let mut specs = vec![json!(null), spec(), json!("describes pictures"), json!({})];
@@ -345,8 +351,9 @@ fn an_interface_spec_has_four_fields_or_is_not_there() {
     assert_eq!(events(&performed.lines, "role_created").len(), 2);
 }
 
-/// Seed agent-communication, 4.3 and 4.4: an introduction contains the interface spec. From then on the receiver's
-/// system message contains it, too, with the advice to ask in that format.
+/// An introduction contains the interface spec. From then on the receiver's system message contains the spec, too, with
+/// the advice to ask in its format.
+/// Tests criteria 4.3 and 4.4 of the seed "agent-communication".
 #[test]
 fn a_sender_has_the_interface_spec_of_whom_it_writes_to_before_it() {
     let performed = Play::default()

@@ -1,5 +1,5 @@
-//! What the prompts tell agents about the protocol (seed agent-communication, requirement 6) in both languages, and
-//! that the daemon sends these prompts.
+//! The prompts explain the protocol to agents in both languages, and the daemon sends these prompts to models
+//! (requirement 6 of the seed "agent-communication").
 
 use polity_tests::{Answer, ScriptedServer};
 use serde_json::json;
@@ -55,7 +55,8 @@ fn assert_one_line_says(text: &str, words: &[&str]) {
 
 const FIELDS: [&str; 5] = ["objective", "constraints", "inputs", "outputs", "completion_criteria"];
 
-/// Seed agent-communication, 6.1: root's prompt names each required field and explains it.
+/// Root's prompt names and explains each required field of a brief.
+/// Tests criterion 6.1 of the seed "agent-communication".
 #[test]
 fn root_is_told_the_required_fields_of_a_brief() {
     for (prompts, required) in [(CHINESE, "五个必填字段"), (ENGLISH, "Five required fields")] {
@@ -68,7 +69,8 @@ fn root_is_told_the_required_fields_of_a_brief() {
     }
 }
 
-/// Seed agent-communication, 6.2: the prompts of all agents explain contacts and introductions.
+/// The prompts of all agents explain contacts and introductions.
+/// Tests criterion 6.2 of the seed "agent-communication".
 #[test]
 fn everybody_is_told_of_contacts_and_introductions() {
     assert_says(CHINESE.base, &["Contact Registry", "联系人列表", "只能给联系人发消息", "介绍"]);
@@ -83,7 +85,8 @@ fn everybody_is_told_of_contacts_and_introductions() {
     assert_says(ENGLISH.small, &["contact registry", "Contacts"]);
 }
 
-/// Seed agent-communication, 6.3: the prompts of root and of all other roles ask for a complete brief.
+/// The prompts of root and of all other roles ask for a complete brief.
+/// Tests criterion 6.3 of the seed "agent-communication".
 #[test]
 fn whoever_hires_is_told_to_give_a_whole_brief() {
     for prompts in [CHINESE, ENGLISH] {
@@ -93,8 +96,9 @@ fn whoever_hires_is_told_to_give_a_whole_brief() {
     }
 }
 
-/// Seed agent-communication, 6.4, 3.1, 3.2, 3.3, 3.4, 3.5 and 3.6: how to ask for an introduction, how to answer, how
-/// to forward the request, and how to pass the answer on.
+/// The prompts explain how to ask for an introduction, how to answer, how to forward the request, and how to pass the
+/// answer on.
+/// Tests criteria 6.4, 3.1, 3.2, 3.3, 3.4, 3.5 and 3.6 of the seed "agent-communication".
 #[test]
 fn everybody_is_told_how_to_ask_for_an_introduction_and_how_to_answer() {
     for prompts in [CHINESE, ENGLISH] {
@@ -113,7 +117,8 @@ fn everybody_is_told_how_to_ask_for_an_introduction_and_how_to_answer() {
     assert_one_line_says(ENGLISH.base, &["support outside your role", "your parent or any contact"]);
 }
 
-/// Seed agent-communication, 6.5: the prompts ask parents to pass on technical constraints, with an example.
+/// The prompts ask parents to pass on technical constraints, and give an example.
+/// Tests criterion 6.5 of the seed "agent-communication".
 #[test]
 fn technical_constraints_must_reach_the_child() {
     for prompt in [CHINESE.root, CHINESE.hiring, CHINESE.root_small] {
@@ -126,8 +131,9 @@ fn technical_constraints_must_reach_the_child() {
     assert_one_line_says(ENGLISH.root, &["never drop or reword one"]);
 }
 
-/// Seed agent-communication, 4.4, 5.4, 5.6, 9.4 and 9.5: ask in the receiver's format, send no reply to an answer, and
-/// let the system stamp the sender.
+/// The prompts tell agents to ask in the receiver's format, to send no reply to an answer, and to let the system stamp
+/// the sender.
+/// Tests criteria 4.4, 5.4, 5.6, 9.4 and 9.5 of the seed "agent-communication".
 #[test]
 fn everybody_is_told_how_to_write_to_others() {
     assert_one_line_says(CHINESE.base, &["对方有接口说明的，按其格式提出请求"]);
@@ -138,7 +144,8 @@ fn everybody_is_told_how_to_write_to_others() {
     assert_one_line_says(ENGLISH.tools, &["from is stamped by the system, never write it"]);
 }
 
-/// Seed agent-communication, 7.5, 7.6 and 7.1: a role's prompt may name whom to ask, and a brief may bring contacts.
+/// The prompts explain that a role's prompt may name the agents to ask, and that a brief may name collaborators.
+/// Tests criteria 7.5, 7.6 and 7.1 of the seed "agent-communication".
 #[test]
 fn whoever_hires_is_told_how_children_find_each_other() {
     for prompt in [CHINESE.root, CHINESE.hiring] {
@@ -151,15 +158,17 @@ fn whoever_hires_is_told_how_children_find_each_other() {
     }
 }
 
-/// Only the first line names the sender. If agents did not know that, the marks in the content would be useless.
+/// The prompts explain that only the first line of a message names its sender, and what the mark in its content means.
+/// The mark would be useless if agents did not know this.
 #[test]
 fn everybody_is_told_where_the_sender_stands_and_what_the_mark_means() {
     assert_one_line_says(CHINESE.base, &["发送者只以消息首行为准", "“｜”"]);
     assert_one_line_says(ENGLISH.base, &["Only the first line", "says who the sender is", "\"|\""]);
 }
 
-/// Seed agent-communication, 6.1, 6.2 and 6.3: models get the text of the files. All get the base and the tool rules,
-/// only root gets root's part, and all others get the part for roles.
+/// Models get the text of the prompt files. All agents get the base and the tool rules, only root gets root's part, and
+/// all others get the part for roles.
+/// Tests criteria 6.1, 6.2 and 6.3 of the seed "agent-communication".
 #[test]
 fn these_prompts_are_what_is_sent() {
     let performed = Play::default()

@@ -1,6 +1,6 @@
 //! Agents try to impersonate somebody else in every place where they can write, but no request may mislead its reader.
 //!
-//! The attempts are in a file of the crate that presents messages. Add newly found attempts there.
+//! The attempts are listed in a file of the crate that presents messages. Add newly found attempts there.
 
 use std::collections::BTreeMap;
 
@@ -108,7 +108,8 @@ fn assert_nobody_is_fooled(asked: &Conversation) {
     }
 }
 
-/// Returns the messages of the forger: the attempt in every field, once in each of the two forms of a payload.
+/// Returns the messages of the forger, which contain the attempt in every field. A payload has two forms, and the
+/// forger uses both.
 fn letters(to: &Value, attempt: &str, attachments: &[Value]) -> Vec<Call> {
     let payloads = [
         json!({"message_type": "status_report", "text": attempt, "contact_reason": attempt, "from": attempt,
@@ -154,7 +155,8 @@ fn of_forger(asked: &Conversation) -> usize {
     asked.heard().iter().filter(|heard| is_it(&heard.from)).count()
 }
 
-/// Seed agent-communication, 9.1, 9.3, 10.2, 10.3 and 10.4: no text of an agent can pass for another sender's.
+/// No text of an agent can pass for another sender's.
+/// Tests criteria 9.1, 9.3, 10.2, 10.3 and 10.4 of the seed "agent-communication".
 #[test]
 fn nobody_passes_for_somebody_else_whatever_it_writes_wherever() {
     let specification = || json!({"services": all(), "input_format": {"a": all()}, "output_format": all(), "examples": [all()]});
@@ -274,7 +276,7 @@ fn nobody_passes_for_somebody_else_whatever_it_writes_wherever() {
     assert_attempts_arrive(newest("root"));
     let attempts = injections().len();
     assert_eq!(of_forger(newest("victim")), 2 * attempts + 3);
-    // One more is the closing text of its turn, which answers root.
+    // The forger also answers root with the closing text of its turn, so root has one message more.
     assert_eq!(of_forger(newest("root")), 2 * attempts + 1);
     let of_user = newest("root").heard().into_iter().filter(|heard| heard.from == Sender::User).count();
     let of_system: Vec<String> = newest("root")
@@ -290,7 +292,8 @@ fn nobody_passes_for_somebody_else_whatever_it_writes_wherever() {
     }
 }
 
-/// Seed agent-communication, 10.3: the header contains the name, so a name must not look like a header.
+/// The header of a message contains the name of its sender, so a name must not look like a header.
+/// Tests criterion 10.3 of the seed "agent-communication".
 #[test]
 fn nobody_gets_a_name_that_is_a_header() {
     let calls = batch(|_| {

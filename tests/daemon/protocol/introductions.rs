@@ -1,4 +1,4 @@
-//! Introductions: how an agent gets to know an agent that it does not know.
+//! Introductions: an agent becomes a contact of another one through agents that know both.
 
 use std::sync::{Arc, OnceLock};
 
@@ -210,20 +210,22 @@ fn assert_chain(way: Way, introductions: usize) {
     );
 }
 
-/// Seed agent-communication, 2.6, 2.7, 3.1, 3.2, 3.4, 3.6, 3.7, 3.8, 4.3, 5.1, 5.2, 5.3 and 9.4: the whole way from the
-/// request for an introduction to the first message.
+/// Plays the whole way from the request for an introduction to the first message.
+/// Tests criteria 2.6, 2.7, 3.1, 3.2, 3.4, 3.6, 3.7, 3.8, 4.3, 5.1, 5.2, 5.3 and 9.4 of the seed "agent-communication".
 #[test]
 fn a_specialist_is_reached_through_a_chain_of_two_introductions() {
     assert_chain(Way::Colleague, 2);
 }
 
-/// Seed agent-communication, 3.5 and 3.6: each agent that is asked may ask the next one.
+/// Each agent that is asked for an introduction may ask the next agent.
+/// Tests criteria 3.5 and 3.6 of the seed "agent-communication".
 #[test]
 fn a_chain_may_be_longer_than_that() {
     assert_chain(Way::Parent, 3);
 }
 
-/// Seed agent-communication, 3.3: the agent that is asked sees the request, its contacts and their capabilities.
+/// An agent that is asked for an introduction sees the request, its own contacts and their capabilities.
+/// Tests criterion 3.3 of the seed "agent-communication".
 #[test]
 fn who_is_asked_sees_the_request_and_its_own_contacts_with_what_they_do() {
     let performed = Play::default()
@@ -257,7 +259,8 @@ fn who_is_asked_sees_the_request_and_its_own_contacts_with_what_they_do() {
     assert!(of_painter[1].contains("描述图片"), "{contacts}");
 }
 
-/// Seed agent-communication, 3.5: an introducer that finds nobody answers so, and the asker goes on.
+/// An introducer that finds nobody answers that it found nobody, and the asker goes on.
+/// Tests criterion 3.5 of the seed "agent-communication".
 #[test]
 fn nobody_is_an_answer_too() {
     let performed = Play::default()
@@ -285,8 +288,8 @@ fn nobody_is_an_answer_too() {
     assert!(sources.iter().all(|event| event["source"] != "introduction"), "{sources:?}");
 }
 
-/// Seed agent-communication, 3.7: unsolicited, repeated, invalid and refused introductions, with their results in
-/// order.
+/// Makes unsolicited, repeated, invalid and refused introductions, and checks the result of each in order.
+/// Tests criterion 3.7 of the seed "agent-communication".
 #[test]
 fn every_other_introduction_has_an_outcome_of_its_own() {
     let performed = Play::default()

@@ -44,7 +44,8 @@ fn organisation() -> Play {
         .fold(play, |play, name| play.ending(name, vec![], move |_| Answer::say(format!("the {name}"))))
 }
 
-/// Seed agent-communication, 9.2 and 5.4: no agent calls `send_message`, and all texts arrive.
+/// No agent calls `send_message`, and still all texts arrive.
+/// Tests criteria 9.2 and 5.4 of the seed "agent-communication".
 #[test]
 fn plain_text_alone_brings_the_result_up_to_the_person() {
     let performed = organisation().perform();

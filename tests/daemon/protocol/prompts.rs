@@ -18,7 +18,8 @@ fn assert_in_order(text: &str, lines: &[&str]) {
     }
 }
 
-/// Seed agent-communication, 1.5: the system message contains the brief, the facts and the contacts in this order.
+/// The system message contains the brief, the facts and the contacts in this order.
+/// Tests criterion 1.5 of the seed "agent-communication".
 #[test]
 fn it_holds_the_brief_the_facts_and_the_contacts_in_order() {
     let server = ScriptedServer::start(boss_and_worker(|_| Answer::say("done")));

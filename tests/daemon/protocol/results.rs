@@ -16,7 +16,7 @@ fn home_of(server: &ScriptedServer) -> Polity {
     Polity::new(&services, &app(&json!({})))
 }
 
-/// Root hires a writer for a title, and passes on its answer. `writes` plays the writer.
+/// Root hires a writer, which has to find a title, and passes on the answer. `writes` plays the writer.
 fn society(
     writes: impl Fn(&Conversation) -> Answer + Send + Sync + 'static,
 ) -> impl Fn(&Conversation) -> Answer + Send + Sync + 'static {
@@ -116,7 +116,7 @@ fn a_schema_that_is_none_hires_nobody() {
     assert_eq!(server.request_count(), 2);
 }
 
-/// A record notes that the answer was returned, so the next process does not return it again.
+/// A record notes that the answer was returned to the writer, so the next process does not return it again.
 #[test]
 fn what_was_returned_before_a_crash_is_not_returned_again() {
     let (asked_again, gate) = (Gate::default(), Gate::default());

@@ -67,7 +67,8 @@ fn arguments_that_are_no_json_are_quoted_back() {
     assert!(refused.arguments.is_object(), "the history must contain a JSON object");
 }
 
-/// Seed agent-communication, 1.4: the refusal names every wrong argument.
+/// The refusal of a call names every wrong argument.
+/// Tests criterion 1.4 of the seed "agent-communication".
 #[test]
 fn every_wrong_argument_is_named() {
     let asked = called(Call::new("spawn_agent", json!({"roleId": "none", "taskBrief": {"objective": " "}})));

@@ -148,7 +148,7 @@ fn a_refusal_of_media_in_any_words_is_followed_by_a_description() {
 }
 
 /// The server also refuses the request without the picture, so the picture is not the reason. The next request of the
-/// task contains it again.
+/// task contains the picture again.
 #[test]
 fn a_refusal_for_another_reason_makes_no_picture_distrusted() {
     let server = ScriptedServer::start(|asked| match asked.text_contains("einmal") {

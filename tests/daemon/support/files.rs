@@ -67,16 +67,16 @@ pub(crate) fn from_data_url(url: &str, mime_type: &str) -> Vec<u8> {
     from_base64(data.unwrap_or_else(|| panic!("not a data URL of {mime_type}: {:.80}", url)))
 }
 
-/// Length of a run of base64 characters that counts as a copy of the file's bytes.
+/// So many successive characters of a file's base64 count as a copy of its bytes.
 const RUN: usize = 64;
 
-/// Encodes bytes in hexadecimal, with `before` in front of each byte and `between` between two of them.
+/// Encodes bytes in hexadecimal, with `before` in front of each byte and with the separator `between`.
 pub(crate) fn hexadecimal(bytes: &[u8], before: &str, between: &str) -> String {
     let bytes: Vec<String> = bytes.iter().map(|byte| format!("{before}{byte:02x}")).collect();
     bytes.join(between)
 }
 
-/// Finds the first run of 64 characters of the file's base64 or hexadecimal, even if JSON has added backslashes.
+/// Finds the first 64 successive characters of the file's base64 or hexadecimal, even if JSON has added backslashes.
 pub(crate) fn run_of(haystack: &[u8], file: &[u8]) -> Option<String> {
     let (plain, hexadecimal) = (base64(file), hexadecimal(file, "", ""));
     let for_addresses = plain.replace('+', "-").replace('/', "_");
@@ -88,7 +88,7 @@ pub(crate) fn run_of(haystack: &[u8], file: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(found).into_owned())
 }
 
-/// Returns whether the haystack contains a run of 64 characters of the file's base64.
+/// Returns whether the haystack contains 64 successive characters of the file's base64.
 pub(crate) fn holds_base64_of(haystack: &[u8], file: &[u8]) -> bool {
     let encoded = base64(file);
     let runs: HashSet<&[u8]> = encoded.as_bytes().windows(RUN).collect();

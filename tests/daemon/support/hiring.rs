@@ -54,7 +54,8 @@ pub(crate) fn brief(objective: &str) -> Value {
     })
 }
 
-/// Returns the next call on the way to hiring one agent for a new role with a first message; `None` once it is hired.
+/// Returns the next call that is needed to hire an agent for a new role with a first message; `None` once the agent is
+/// hired.
 pub(crate) fn hire(asked: &Conversation, role: &str, message: &str) -> Option<Answer> {
     let make =
         || Answer::call("create_role", json!({"name": role, "rolePrompt": format!("You are a {role}.")}));

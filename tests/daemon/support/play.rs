@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::hiring::brief;
 use crate::support::{home, json_lines, run};
 
-/// Returns one batch of calls; `None` while something that the step needs is still missing.
+/// A step: a function that returns one batch of calls, or `None` while something that the step needs is missing.
 pub(crate) type CallBatch = Box<dyn Fn(&Conversation) -> Option<Vec<Call>> + Send + Sync>;
 
 /// The steps of an agent, then its last words. While a step has to wait, the agent says `…`.
@@ -25,7 +25,8 @@ pub(crate) struct Play(BTreeMap<String, Part>);
 pub(crate) const WAITING: &str = "…";
 
 impl Play {
-    /// Adds a part whose last words are the newest words of another agent, or `done` if it has hired nobody.
+    /// Adds a part whose last words repeat the newest words from another agent. Until there are any, the last words are
+    /// `…` if the agent has hired somebody, otherwise `done`.
     pub(crate) fn part(self, role: &str, steps: Vec<CallBatch>) -> Self {
         self.ending(role, steps, |asked| match newest_words(asked) {
             Some(said) => Answer::say(said),

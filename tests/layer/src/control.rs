@@ -17,9 +17,9 @@ pub(crate) enum Word {
     Sync,
     /// The error number for every call that needs a new file descriptor.
     Descriptor,
-    /// The error of the wall clock, in nanoseconds.
+    /// By how many nanoseconds the wall clock is wrong.
     Wall,
-    /// The error of the monotonic clocks, in nanoseconds.
+    /// By how many nanoseconds the monotonic clocks are wrong.
     Count,
     /// Number of calls that have failed because of these orders.
     Refused,

@@ -1,5 +1,5 @@
-//! The functions that replace those of the C library. Each makes the real call unless a test ordered it to fail. Only a
-//! sync below the root is never made, but recorded.
+//! The functions that replace those of the C library. Each makes the real call, unless a test has ordered it to
+//! fail. A sync below the root is an exception: it is only recorded, and the real call is left out.
 //!
 //! Callers pass the last argument of `open` and its variants only if the call may create a file. On all machines with
 //! glibc that argument is passed in a register, so the replacements can always declare it.

@@ -62,8 +62,8 @@ const held = (page) => timeline(page).evaluate((list) => ({
 }));
 
 /**
- * Checks that the timeline shows these groups of events, or all groups, and holds every such event of the API between
- * its ends, without gaps and duplicates. It has to reach the event that is the newest when this is called.
+ * Checks that the timeline shows these groups of events, or all groups. From its oldest to its newest event it has to
+ * hold every such event of the API once. It has to contain the event that is the newest when this function is called.
  */
 export async function timelineIsWhole(page, daemon, groups = []) {
   await go(page, "timeline");
@@ -78,7 +78,7 @@ export async function timelineIsWhole(page, daemon, groups = []) {
   if (groups.length > 0) assert.deepEqual(now.rows.filter((group) => !groups.includes(group)), [], "the timeline has rows of another group");
 }
 
-/** Checks that the conversation shows each message between its ends once, up to the one that is newest now. */
+/** Checks that the conversation shows each message once, from its oldest one to the newest message of the API. */
 export async function conversationIsWhole(page, daemon) {
   await go(page, "conversation");
   const said = async () => (await daemon.get("/api/messages?with=user&order=newest&limit=200")).messages.map((one) => one.id).reverse();

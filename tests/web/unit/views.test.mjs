@@ -85,7 +85,7 @@ test("every code of an error has its text", () => {
 test("nothing makes markup or code out of text, nothing has a style or a handler in markup", () => {
   for (const [name, text] of scripts()) {
     for (const danger of ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "DOMParser", "eval(", "new Function", "setAttribute(\"style\"", "createContextualFragment", "http://", "https://"]) {
-      // The namespace of SVG looks like an address but is none.
+      // The namespace of SVG looks like an address but is not one.
       if (danger === "http://" && name === "dom.js") continue;
       assert.ok(!text.includes(danger), `${name} has ${danger}`);
     }

@@ -1,4 +1,4 @@
-//! `GET /api/artifacts/{id}/content`: the bytes, or a part of them, sent so that a browser runs nothing in them.
+//! `GET /api/artifacts/{id}/content`: all bytes or a part of them, with headers that keep a browser from running them.
 
 use super::range::{Portion, portion};
 use super::shown::shown;
@@ -49,7 +49,7 @@ async fn content(
     let (artifact, hash) = shared.society.artifact_and_hash(&id).await?.ok_or_else(nothing)?;
     let (tag, size) = (format!("\"{hash}\""), artifact.size);
     let given = |name: HeaderName| asked.get(name).and_then(|value| value.to_str().ok());
-    // Opening the bytes reads them all to verify them. A `304` and a HEAD request need no bytes, so they skip that.
+    // `opened` reads all bytes to verify them. A `304` and the answer to a HEAD request need no bytes and skip that.
     if given(header::IF_NONE_MATCH).is_some_and(|known| names(known, &tag)) {
         return decorated(StatusCode::NOT_MODIFIED.into_response(), &tag, None);
     }

@@ -9,12 +9,12 @@ pub(super) enum Portion {
     Whole,
     /// The bytes at these positions.
     Part(RangeInclusive<u64>),
-    /// None: the requested range is outside the content.
+    /// No bytes, because the requested range is outside the content.
     Outside,
 }
 
-/// Interprets a `Range` header for content of `size` bytes. As the standard permits, it ignores a header that is
-/// malformed or requests several parts. Empty content is always sent whole.
+/// Interprets a `Range` header for content of `size` bytes. As the standard permits, a header that is malformed or
+/// requests several parts has no effect. Empty content is always sent whole.
 pub(super) fn portion(range: Option<&str>, size: u64) -> Portion {
     if size == 0 {
         return Portion::Whole;

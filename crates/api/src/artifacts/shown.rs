@@ -80,8 +80,8 @@ pub(super) fn shown(mime_type: &str, filename: Option<&str>) -> Shown {
     Shown { content_type, disposition }
 }
 
-/// Writes a file name for a header. `filename` has only the harmless ASCII characters; if that loses any, `filename*`
-/// has the whole name for clients that understand it.
+/// Formats a file name for `Content-Disposition`. In `filename`, `_` replaces every character that is not harmless
+/// ASCII. If that changes the name, `filename*` contains the original for clients that understand it.
 fn named(filename: &str) -> String {
     let plain = |character: char| {
         let kept = character.is_ascii_alphanumeric() || " .-_".contains(character);

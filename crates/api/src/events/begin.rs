@@ -3,7 +3,7 @@
 /// The point at which a stream begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Begin {
-    /// After the event that the client knows; it misses nothing.
+    /// After the event that the client knows, so the client misses nothing.
     There(i64),
     /// After another event. The client has a gap and must be told to reload.
     Anew(i64),
@@ -20,7 +20,7 @@ pub(super) fn begin(after: i64, oldest: Option<i64>, newest: i64) -> Begin {
     } else if after > 0 && after < before_oldest {
         Begin::Anew(before_oldest)
     } else {
-        // A client with 0 knows no event and gets all that are stored.
+        // A client that sends 0 knows no event and gets all stored events.
         Begin::There(after)
     }
 }

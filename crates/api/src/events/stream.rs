@@ -59,7 +59,7 @@ pub(super) async fn open(shared: &Shared, after: i64, filter: EventFilter) -> Re
         let detail = format!("{MOST_STREAMS} event streams are already open; close one");
         Problem::busy(detail, COME_AGAIN)
     })?;
-    // Takes the newest event from the database too: a client may know an event before the watch channel announces it.
+    // Also asks the database, because a client may know an event that the watch channel has not announced yet.
     let last = shared.society.events_before(i64::MAX, 1, &EventFilter::default()).await?;
     let newest = last.events.last().map_or(0, |entry| entry.seq).max(*shared.society.newest_event().borrow());
     let (after, told) = match begin(after, last.oldest, newest) {
@@ -81,15 +81,15 @@ pub(super) async fn open(shared: &Shared, after: i64, filter: EventFilter) -> Re
     Ok(respond(first.chain(stream::iter(told)).chain(events)))
 }
 
-/// Tells the client to reload everything, because the stream continues after this event. The frame itself has no id, so
-/// that a client that loses the stream before the next event gets the reset again.
+/// Builds the frame that tells the client to reload everything; the stream continues after the event `after`. The frame
+/// has no id. If the client loses the stream before the next event, it therefore gets the reset again.
 fn reset(after: i64) -> Result<Event, axum::Error> {
     Event::default().event("reset").json_data(json!({"after": after}))
 }
 
 fn respond(events: impl Stream<Item = Result<Event, axum::Error>> + Send + 'static) -> Response {
     let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(SIGN_OF_LIFE)).into_response();
-    // Some proxies would buffer the stream.
+    // Without this header, some proxies would buffer the stream.
     response
         .headers_mut()
         .insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
@@ -100,7 +100,7 @@ impl Position {
     /// Waits for the next events; `None` at the end of the stream.
     async fn page(&mut self) -> Option<Vec<Entry>> {
         loop {
-            // Marked before the events are read, so that an event written meanwhile causes another read.
+            // Marked before the read, so that an event written during the read causes another read.
             self.newest.mark_unchanged();
             let read = tokio::select! {
                 () = self.ending.cancelled() => return None,
@@ -115,7 +115,7 @@ impl Position {
                     }
                 }
                 Err(error) => {
-                    // The client reconnects with the number of its last event.
+                    // The stream ends here. The client reconnects with the number of its last event.
                     tracing::warn!(error = %polity_view::in_full(&error), "an event stream failed");
                     return None;
                 }
@@ -128,7 +128,7 @@ impl Position {
     }
 }
 
-/// Waits for a new event, and a moment longer for those that come with it.
+/// Waits for a new event and then a moment longer, so that one read finds all events written together.
 async fn woken(newest: &mut watch::Receiver<i64>) -> Option<()> {
     newest.changed().await.ok()?;
     tokio::time::sleep(TOGETHER).await;

@@ -1,5 +1,5 @@
 //! The host names that requests may use. A foreign page can make its own name point to this machine (DNS rebinding).
-//! Its requests then arrive here, and only the `Host` header reveals them.
+//! The requests of that page then arrive here, and only their `Host` header reveals that they are foreign.
 
 use std::net::IpAddr;
 
@@ -12,7 +12,7 @@ pub struct Hosts {
 
 impl Hosts {
     /// Accepts every loopback name and address with this port, and the names in `allowed`. An allowed name without a
-    /// port counts with any port, because a proxy may listen on another one.
+    /// port is accepted with any port, because a proxy may listen on a port other than the daemon's.
     pub fn new(port: u16, allowed: impl IntoIterator<Item = String>) -> Self {
         let allowed = allowed.into_iter().map(|name| name.to_ascii_lowercase()).collect();
         Self { port, allowed }
@@ -32,7 +32,7 @@ impl Hosts {
     }
 }
 
-/// Splits an authority into name and port. `None` for any other form, such as one with user info.
+/// Splits an authority into name and port. Returns `None` for any other form, such as `user@host`.
 fn split(authority: &str) -> Option<(&str, Option<u16>)> {
     let end = if authority.starts_with('[') {
         authority.find(']')? + 1
@@ -58,7 +58,7 @@ fn is_loopback(name: &str) -> bool {
     name == "localhost" || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Whether an `Origin` is the same host that the request was sent to.
+/// Whether an `Origin` names the host that the request was sent to.
 pub(crate) fn is_same_origin(origin: &str, authority: &str) -> bool {
     let (rest, port) = match (origin.strip_prefix("http://"), origin.strip_prefix("https://")) {
         (Some(rest), _) => (rest, ":80"),

@@ -1,5 +1,5 @@
-//! The secrets that give access to the API: the token in the data directory, the cookie that a browser has instead, and
-//! tickets, each of which a browser can exchange for a cookie once.
+//! The secrets that give access to the API: the token in the data directory, the cookie that a browser sends instead,
+//! and tickets. A browser can exchange each ticket for a cookie once.
 
 use blake3::Hash;
 use secrecy::{ExposeSecret, SecretString};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const SESSION_CONTEXT: &str = "polity 2026 session cookie of the live view";
 /// How long a ticket is valid.
 const TICKET_LIFE: Duration = Duration::from_secs(60);
-/// Maximum number of unused tickets; a further one replaces the oldest.
+/// Maximum number of unused tickets; a further ticket replaces the oldest.
 const MOST_TICKETS: usize = 64;
 
 /// The token of a data directory.
@@ -24,8 +24,8 @@ impl Token {
         Ok(Self(SecretString::from(random()?)))
     }
 
-    /// Parses the content of the token file. `None` if it has less than 32 characters, or any that are not letters,
-    /// digits, `-` or `_`.
+    /// Parses the content of the token file. Returns `None` if the token has less than 32 characters, or any character
+    /// other than letters, digits, `-` and `_`.
     pub fn read(text: &str) -> Option<Self> {
         let text = text.trim();
         let sound = text.len() >= 32

@@ -35,7 +35,7 @@ struct NewMessage {
     /// References of the attached artifacts, such as `artifact:abc123`.
     #[serde(default)]
     attachments: Vec<String>,
-    /// The task of the message. Without one, a message to root begins a new task.
+    /// The task that the message belongs to. Without it, a message to root begins a new task.
     task: Option<TaskId>,
     /// The service that root uses for a new task.
     service: Option<ServiceId>,
@@ -102,7 +102,7 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     Ok(Some(key.to_owned()))
 }
 
-/// Turns the parsed request into a post for the society.
+/// Turns the parsed request into the message that the society takes.
 fn assembled(
     message: NewMessage,
     files: Vec<NewArtifact>,

@@ -1,5 +1,5 @@
-//! Protection against clients that do not read. Their answers stay in memory and their connections block others. So a
-//! connection is closed if the client reads nothing for some time.
+//! Protection against clients that do not read. Their answers stay in memory and their connections block others. So the
+//! server closes a connection whose client reads nothing for a minute.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -24,7 +24,7 @@ impl<S> Stalled<S> {
         Self { stream, patience: None }
     }
 
-    /// Passes on the result of an attempt to write. Fails if all attempts have been in vain for [`UNREAD_FOR`].
+    /// Returns the result of an attempt to write. Fails if no attempt has succeeded for [`UNREAD_FOR`].
     fn judged<T>(&mut self, context: &mut Context<'_>, sent: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if sent.is_ready() {
             self.patience = None;

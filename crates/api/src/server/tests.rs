@@ -35,7 +35,7 @@ fn app() -> Router {
         .route("/without-end", get(without_end))
 }
 
-/// Sends this and then nothing more. Returns the answer, and how long the connection stayed open.
+/// Sends `sent` and then nothing more. Returns the answer, and how long the connection stayed open.
 async fn after_silence(sent: &str) -> (String, Duration) {
     let (mut client, server) = duplex(1024 * 1024);
     let begun = Instant::now();
@@ -56,7 +56,7 @@ async fn silence_closes_a_connection() {
         assert!(!answer.contains("200 OK"), "{sent:?}: {answer}");
         assert_eq!(lasted.as_secs(), HEAD_WITHIN.as_secs(), "{sent:?}");
     }
-    // A served client may send another request within the same time as a new one.
+    // After its answer, a client has as much time for the next request as a new client has for its first.
     let (answer, lasted) = after_silence(&format!("{head}\r\n")).await;
     assert!(answer.ends_with("\r\n\r\nhello"), "{answer}");
     assert_eq!(lasted.as_secs(), HEAD_WITHIN.as_secs());

@@ -26,7 +26,7 @@ enum Progress {
 }
 
 impl Watched {
-    /// Wraps a body. If it is dropped early, it sends over `given_up` when its rest must have arrived.
+    /// Wraps a body. If the handler drops the body early, `given_up` gets the deadline for the rest of the body.
     pub(super) fn new(body: Incoming, given_up: Arc<watch::Sender<Option<Instant>>>) -> Self {
         Self { body, progress: Progress::Coming, given_up }
     }
@@ -64,7 +64,7 @@ impl Drop for Watched {
     }
 }
 
-/// Returns when the rest of a body is late and no other request has come since.
+/// Returns when the deadline for the rest of a body has passed and no other request has arrived on the connection.
 pub(super) async fn rest_is_late(mut rest: watch::Receiver<Option<Instant>>) {
     loop {
         let due = *rest.borrow_and_update();

@@ -10,7 +10,7 @@ use std::path::Path;
 const CANARY: &str = "the canary that nobody may hear sing";
 const MANY: usize = 500;
 
-/// Generates the names, always the same ones: hostile cores, each disguised in several ways.
+/// Generates the same names on every run: dangerous paths, each disguised in several ways.
 fn names(canary: &Path) -> Vec<String> {
     let canary = canary.display();
     let hearts = [

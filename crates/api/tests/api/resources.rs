@@ -230,7 +230,7 @@ async fn what_the_person_writes_has_to_say_something_to_somebody() {
     let huge = vec![b' '; 2_000_000];
     daemon.upload("/api/messages", "application/json", &huge).await.assert_problem(413, "body_too_large");
 
-    // A message to a hired agent continues its task, and so does a message that names the task.
+    // A message to a hired agent continues the agent's task. A message that names a task continues that task.
     let agent = hired(&daemon).await["id"].as_str().unwrap().to_owned();
     let to_agent = daemon.send_json("POST", "/api/messages", &json!({"to": agent, "text": "And you?"})).await;
     assert_eq!((to_agent.status.as_u16(), to_agent.json()["task"].clone()), (201, posted["task"].clone()));

@@ -58,7 +58,7 @@ export function connect(leave) {
     return text === "" ? null : JSON.parse(text);
   };
 
-  /** Reads all agents, page by page. The `asOf` of each is the last event that its data includes. */
+  /** Reads all agents, page by page. The `asOf` of an agent is the last event that the agent's data includes. */
   async function agents() {
     const all = new Map();
     let asOf = Infinity;

@@ -31,7 +31,7 @@ function listen(element, type, handler) {
   known[type] = handler;
 }
 
-/** Returns the handlers of an element made by `h`, by event type. If `handlers` is given, replaces them first. */
+/** Returns the handlers of an element that `h` made, keyed by event type. If `handlers` is given, sets these first. */
 export function handlersOf(element, handlers) {
   if (handlers) {
     for (const type of Object.keys(HANDLERS.get(element) ?? {})) if (!handlers[type]) HANDLERS.get(element)[type] = null;

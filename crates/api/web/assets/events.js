@@ -57,8 +57,8 @@ export function about(entry) {
 }
 
 /**
- * Whether an event matches a filter, by the same rule as the server's. An event without a task belongs to the task that
- * its agent was hired for, which `taskOf` returns.
+ * Whether an event matches a filter; the server has the same rule. If an event has no task, its agent decides:
+ * `taskOf(agent)` returns the task that the agent was hired for.
  */
 export function matches(filter, entry, taskOf) {
   if (filter.task && (entry.task ?? taskOf(about(entry))) !== filter.task) return false;

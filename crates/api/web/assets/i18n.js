@@ -16,8 +16,8 @@ export function preferred(tags) {
 }
 
 /**
- * Splits a text into pieces: strings, and the value from `values` for each `{name}`. In `one|many`, `values.n` selects
- * the form; a language without plural forms has only one.
+ * Splits a text into pieces: strings, and for each `{name}` the value from `values`. A text `one|many` has a singular
+ * and a plural form, and the number `values.n` selects the form. A language without plurals has a single form.
  */
 export function pieces(text, values = {}) {
   const forms = text.split("|");

@@ -20,8 +20,9 @@ export const SHORTCUTS = [
 const ACTIONS = { t: "tree", "/": "find", w: "write", p: "pause", x: "stop", q: "question", d: "theme", l: "language", "?": "help" };
 
 /**
- * Returns the action of a key press, and for `page` its number. Returns `null` while the person writes, and for a key
- * that is held down. `letters` specifies whether single-character keys are shortcuts at all.
+ * Returns the action of a key press; the action `page` includes the number of the page. Returns `null` for a key that
+ * is held down, and for all keys but Escape while the person writes. `letters` specifies whether single-character keys
+ * are shortcuts at all.
  */
 export function meaning(event, letters = true) {
   if (event.repeat || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return null;

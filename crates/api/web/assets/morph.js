@@ -6,7 +6,7 @@ import { append, handlersOf } from "./dom.js";
 /** Attributes that the person changes. `morph` leaves them alone; a view sets them explicitly. */
 const OWN = new Set(["open", "value"]);
 
-/** Gives an element these children, and reuses existing ones that correspond. */
+/** Gives an element these children. Updates an existing child that corresponds to a new one instead of replacing it. */
 export function refill(element, ...children) {
   const wanted = append(document.createDocumentFragment(), children);
   return morphChildren(element, [...wanted.childNodes]);
@@ -47,7 +47,7 @@ function morphChildren(element, wanted) {
   return element;
 }
 
-/** Returns the key by which a child is recognized, however much its content has changed. */
+/** Returns the key that identifies a child even if its content has changed. */
 function keyOf(node) {
   if (node.nodeType !== Node.ELEMENT_NODE) return null;
   if (node.dataset.key) return node.dataset.key;

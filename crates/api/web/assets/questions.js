@@ -4,7 +4,7 @@ import { isOpenQuestion } from "./state.js";
 
 const PAGE = 200;
 
-/** Returns all open questions, newest first. Most are on the newest page; `waitingForUser` of a task reveals more. */
+/** Returns all open questions, newest first. Most are on the newest page; `waitingForUser` of a task reveals others. */
 export async function openQuestions(api) {
   const found = new Map();
   const learn = (messages) => {

@@ -59,7 +59,8 @@ export function keepFresh(store, api) {
 /** Reads everything for the first time. Returns the number of the last event that the data includes. */
 export async function readAll(store, api) {
   const read = readings(api);
-  // Reads the agents first and follows from their `asOf`, so that later changes arrive again as events.
+  // The agents are read first, and the page follows the events after their `asOf`. So changes during the other reads
+  // arrive again as events.
   const agents = await read.agents();
   const rest = await Promise.all([read.tasks(), read.services(), read.config(), read.questions()]);
   for (const action of [agents, ...rest]) store.dispatch(action);

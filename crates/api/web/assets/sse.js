@@ -1,6 +1,6 @@
 // An incremental parser of server-sent events.
 
-/** Parses the next piece of a stream. `rest` is the unparsed end of the piece before. Returns blocks and a new rest. */
+/** Parses the next piece of a stream. `rest` is the unparsed end of the previous piece. Returns blocks and a `rest`. */
 export function parse(rest, piece) {
   const text = rest + piece;
   const lines = text.split(/\r\n|\n|\r(?!$)/);
@@ -33,6 +33,6 @@ function read(lines) {
     else if (field === "id") id = value;
     else if (field === "event") event = value;
   }
-  // A `reset` counts even without data.
+  // A `reset` is an event even without data.
   return data.length > 0 || event === "reset" ? { id, event, data: data.join("\n") } : null;
 }

@@ -1,11 +1,11 @@
-// The page's model of the society: data read from the server, and the events since. Pure: a reducer computes the next
-// model from the current one and an action.
+// The page's model of the society: data read from the server, changed by the events since then. A pure function
+// computes the next model from the current one and an action.
 //
 // Each agent has `asOf`, the number of the last event that its data includes. So an event from before the read changes
-// nothing, and a read that started before an event does not undo that event. An event does not contain everything that
-// it changes (who waits for whom, the cost of a call). So it marks a part of the model as outdated by a counter in
-// `stale`, and `refresh.js` rereads that part. `returns` counts how often the connection came back. The page may have
-// missed events then, so it rereads everything.
+// nothing, and a read that started before an event does not undo that event. Events do not contain all data that
+// changes, such as who waits for whom or the cost of a call. For such data, an event increments the counter of a part
+// in `stale`, and `refresh.js` rereads that part. `returns` counts how often the connection was restored. The page may
+// have missed events before that, so it rereads everything.
 
 /** The states of an agent, in order of precedence: if several apply, the first one counts. */
 export const STATES = ["thinking", "queued", "waiting", "parked", "paused", "idle", "ended"];
@@ -66,13 +66,13 @@ function connected(model, connection) {
   return { ...model, connection, stale, returns: model.returns + 1 };
 }
 
-/** The events do not continue from the last known one, so all data is discarded. */
+/** Discards all data after a reset, because the events do not continue from the last known one. */
 function begunAnew(model) {
   const { connection, stale, returns, begins } = model;
   return { ...initial(), connection, stale, returns: returns + 1, begins: begins + 1 };
 }
 
-/** Merges the agents of a read into the known ones. An agent with newer data keeps that data. */
+/** Merges the agents of a read into the known agents. If the known data of an agent is newer, it stays. */
 function agentsRead(known, read) {
   const agents = new Map();
   for (const agent of read) {
@@ -97,7 +97,7 @@ function happened(model, entries) {
   return next;
 }
 
-/** Returns functions that change parts of the next model. Copies a part at its first change; others stay identical. */
+/** Returns functions that change parts of the next model. They copy a part at its first change and share the others. */
 function changes(model, next) {
   const own = (part) => {
     if (next[part] === model[part]) next[part] = part === "stale" ? { ...model.stale } : new Map(model[part]);
@@ -219,7 +219,7 @@ function newTask(entry) {
   };
 }
 
-/** Returns the title of a task, which is the first line of its prompt, if this message is the prompt. */
+/** Returns the title of a task if this message is the prompt of the task: the first line of the prompt. */
 function titled(next, entry) {
   const first = entry.from === "user" && entry.to === "root" && next.tasks.get(entry.task)?.title === "";
   return first ? { title: entry.text.split("\n", 1)[0].slice(0, 120) } : {};

@@ -6,7 +6,7 @@
 import { ApiError, address, refusal } from "./api.js";
 import { parse } from "./sse.js";
 
-/** Longest silence of a stream. The server sends a keep-alive every 15 seconds, so after that it must be gone. */
+/** Silence after which the page gives up a stream. A live server sends a keep-alive every 15 seconds. */
 const SILENCE_MS = 45_000;
 const FIRST_PAUSE_MS = 300;
 const LONGEST_PAUSE_MS = 5_000;
@@ -24,8 +24,8 @@ export const presence = {
 };
 
 /**
- * Sorts out the entries that arrive after the event `last`. `taken` are the next ones in order; earlier ones are
- * dropped. `asks` means that numbers are missing. The caller must read a page, because events may have these numbers.
+ * Selects the entries that follow the event `last`. `taken` are the next entries in order; already known entries are
+ * dropped. `asks` means that numbers are missing: the caller must read a page, because events may have these numbers.
  */
 export function arrange(last, entries) {
   const taken = [];
@@ -107,7 +107,7 @@ export async function follow({ last, page, leave, onentries, onstate, onreset, s
       const { taken, asks } = arrange(at, blocks.map((block) => JSON.parse(block.data)));
       take(taken);
       if (anew >= 0) return true;
-      // The page also contains the events after the gap.
+      // The pages that `catchUp` reads also contain the events after the gap.
       if (asks) await catchUp();
     }
   };

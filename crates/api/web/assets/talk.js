@@ -15,8 +15,8 @@ export function newestOf(page) {
 }
 
 /**
- * Merges a new read of the newest page. If there is a gap between it and the held messages: at the end of the list the
- * page replaces them; further back they stay, and the part is `behind`.
+ * Merges a new read of the newest page. Messages may be missing between the held ones and the page. Then, if the person
+ * is at the end of the list, the page replaces the held messages; otherwise they stay, and the part is `behind`.
  */
 export function caughtUp(held, page, atEnd) {
   if (held.messages.length === 0 && !held.behind) return newestOf(page);
@@ -24,7 +24,7 @@ export function caughtUp(held, page, atEnd) {
   const first = page.messages[0]?.id;
   const joined = !page.next || held.messages.some((message) => fresh.has(message.id));
   if (!joined) return atEnd ? newestOf(page) : { ...held, behind: true };
-  // Held messages that belong in this page but are missing there were deleted, so they are dropped.
+  // Drops held messages as recent as the page that are not in the page, because the server has deleted them.
   const older = page.next ? held.messages.filter((message) => message.id < first) : [];
   const messages = [...older, ...page.messages];
   const next = older.length > 0 ? held.next : page.next;

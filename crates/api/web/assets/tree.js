@@ -63,7 +63,7 @@ function numbered(rows) {
   return rows;
 }
 
-/** Returns the effect of a key in the tree: another row, or to `open` or `close` the current one. */
+/** Returns the effect of a key in the tree: the row to move to (`at`), or the agent to `open` or `close`. */
 export function step(rows, at, key) {
   const row = rows[at];
   if (!row) return rows.length > 0 ? { at: 0 } : null;

@@ -6,7 +6,7 @@ import { morph } from "./morph.js";
 /** Pixels above and below the visible area in which rows get elements too. */
 const MARGIN = 400;
 
-/** Returns the vertical position of each row, and as one more number the end of the list. */
+/** Returns the vertical positions of all rows, followed by the position of the end of the list. */
 export function offsets(rows, heightOf) {
   const starts = new Float64Array(rows.length + 1);
   for (let at = 0; at < rows.length; at += 1) starts[at + 1] = starts[at] + heightOf(rows[at]);
@@ -59,7 +59,10 @@ export class VirtualList {
     this.element.scrollTop = this.starts[this.rows.length];
   }
 
-  /** Replaces the rows. `hold` is what stays in place: the pixel offset (`"top"`), the first visible row or the end. */
+  /**
+   * Replaces the rows. `hold` selects what stays in place: the pixel offset (`top`), the first visible row (`row`), or
+   * the end of the list (`end`).
+   */
   replace(rows, hold = "top") {
     const { element } = this;
     const first = this.rows.length > 0 ? rowAt(this.starts, element.scrollTop) : -1;

@@ -1,8 +1,9 @@
 // The window of events that the timeline holds. It is contiguous and of limited length. Pages extend it at both ends,
 // and live events extend it at the new end. Pure functions.
 
-/** Maximum number of events to hold, and events per read. */
+/** Maximum number of events to hold. */
 export const BOUND = 3000;
+/** Events per read. */
 export const PAGE = 250;
 
 /**
@@ -40,9 +41,9 @@ export function older(window, page) {
 }
 
 /**
- * Adds the page after the newest held event. `asked` is the value of `heard` when the page was requested. A short page
- * has all events up to that time but none since, so the window reaches up to now only if nothing newer was heard of. If
- * there are too many events, the oldest ones are dropped.
+ * Adds the page after the newest held event. `asked` is the value of `heard` when the page was requested. A page with
+ * fewer than `PAGE` events is the last page. The window then reaches up to now, unless the page has heard of an event
+ * since then that this read did not return. If there are too many events, the oldest ones are dropped.
  */
 export function newer(window, page, asked) {
   const last = seqOf(window.entries);
@@ -56,8 +57,9 @@ export function newer(window, page, asked) {
 }
 
 /**
- * Adds live events if the window reaches up to now; otherwise counts them, to be read later. `watching` decides which
- * end may be cut: the old one for `end` (the person looks at the newest events), the new one for `middle`.
+ * Adds live events if the window reaches up to now; otherwise counts them, to be read later. If there are too many
+ * events, `watching` decides which are dropped: the oldest for `end` (the person looks at the newest events), and the
+ * newest for `middle`.
  */
 export function live(window, entries, watching) {
   if (entries.length === 0) return window;

@@ -27,7 +27,7 @@ fn pause(failures: u32) -> Duration {
     Duration::from_secs(10) * failures
 }
 
-/// Opens the circuit by five failed calls.
+/// Opens the circuit with five failed calls.
 async fn open(gate: &Gate) {
     for _ in 0..5 {
         enter(gate).await.settle(Some(&down()), pause);

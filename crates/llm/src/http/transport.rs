@@ -25,7 +25,7 @@ use std::time::{Duration, SystemTime};
 
 /// Longest answer, in bytes.
 const MAX_ANSWER: usize = 32 * 1024 * 1024;
-/// Most bytes that are read of a failure's body: enough for complete JSON.
+/// Limit for the bytes that are read from the body of a failure: enough for complete JSON.
 const MAX_FAILURE: usize = 64 * 1024;
 
 /// Sends requests without retrying anything.

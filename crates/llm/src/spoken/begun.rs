@@ -6,7 +6,8 @@ use super::shape::{ARGUMENTS, BESIDE, NAMES, WRAPPERS};
 use super::tools::{Context, has_parameter};
 use serde_json::Value;
 
-/// Most fields and brackets that may come before the arguments, so that a long text is not searched to its end.
+/// Limit for the fields and brackets that are skipped on the way to the arguments, so that a long text is not searched
+/// to its end.
 const STEPS: usize = 16;
 
 /// Returns the tool that a text begins to call. The text must contain the tool's name and the beginning of its

@@ -7,7 +7,7 @@ use serde_json::{Map, Number, Value};
 /// Deepest nesting that is read. Limited because the reader recurses; no tool needs more.
 const DEEPEST: usize = 64;
 
-/// Most characters of the text that the description of a problem quotes.
+/// Limit for the characters of the text that the description of a problem quotes.
 const NEAR: usize = 24;
 
 /// Quotation marks of Gemma. The same mark opens and closes a string.

@@ -7,7 +7,7 @@ use super::tools::{Context, has_parameter};
 use super::{Offered, SpokenCall};
 use serde_json::{Map, Value};
 
-/// Deepest nesting that is read, of lists in lists and of calls inside `print`.
+/// Limit for the nesting of lists in lists and of calls inside `print`.
 const DEEPEST: usize = 3;
 
 /// Whether the text continues with a name and an opening parenthesis.
@@ -84,7 +84,7 @@ fn call(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<SpokenCall, Sto
 /// Why arguments cannot be read.
 enum Unread {
     Fault(Fault),
-    /// Values without names, so that it is unclear to which parameters they belong.
+    /// The values have no names, so it is unclear which parameters they belong to.
     Positional,
 }
 
@@ -138,8 +138,8 @@ fn keyword<'a>(cursor: &mut Cursor<'a>) -> Option<&'a str> {
     Some(name)
 }
 
-/// Decides whether a call that cannot be read is broken or prose. `start` is its opening parenthesis. Prose such as
-/// `finish(status) ends the task` has nothing that looks like an argument, or continues after the parenthesis.
+/// Decides whether a call that cannot be read is broken or prose. `start` is its opening parenthesis. In prose such as
+/// `finish(status) ends the task`, nothing in the parentheses looks like an argument, or words follow them.
 fn broken<'a>(
     cursor: &mut Cursor<'a>,
     start: Cursor<'a>,
@@ -172,7 +172,7 @@ fn begins_like_arguments(mut cursor: Cursor<'_>, tool: Option<&Offered<'_>>) -> 
     is_object || name.is_some_and(|name| tool.is_none_or(|tool| has_parameter(tool, name)))
 }
 
-/// Moves past the parenthesis that closes the first one. Parentheses inside strings do not count.
+/// Returns the position after the parenthesis that closes the first one. Parentheses inside strings do not count.
 fn behind_parenthesis(mut cursor: Cursor<'_>) -> Option<Cursor<'_>> {
     let mut depth = 0usize;
     while let Some(next) = cursor.bump() {

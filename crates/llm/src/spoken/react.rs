@@ -47,8 +47,8 @@ pub(super) fn call(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<Opti
     Ok(Some(SpokenCall { name: tool.name.to_owned(), arguments }))
 }
 
-/// Reads an input that is not a JSON object, up to the end of its line. Its meaning is clear only if it is empty or if
-/// the tool has one parameter.
+/// Reads an input that is not a JSON object, up to the end of its line. The meaning of such an input is clear only if
+/// the input is empty or the tool has one parameter.
 fn plain(cursor: &mut Cursor<'_>, tool: &Offered<'_>) -> Result<Map<String, Value>, Stop> {
     // The input is empty: the label of the observation follows at once.
     let line = if cursor.starts_with("Observation:") {

@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the calls of one form and moves past it.
+    /// Reads the next form, moves past it, and returns its calls.
     fn form(&mut self) -> Result<Vec<SpokenCall>, Stop> {
         if harmony::begins(&self.cursor) {
             return self.harmony();

@@ -78,7 +78,8 @@ fn of_object(mut fields: Map<String, Value>, context: Context<'_>) -> Result<Vec
     Ok(vec![call])
 }
 
-/// Returns the field that holds the calls. Returns `None` if the object has fields that belong to no call or message.
+/// Returns the field that holds the calls. Returns `None` if the object has fields that belong neither to a call nor to
+/// a message.
 fn wrapper(fields: &Map<String, Value>) -> Option<&'static str> {
     let holds = |key: &&&str| matches!(fields.get(**key), Some(Value::Array(_) | Value::Object(_)));
     let wrapper = *WRAPPERS.iter().find(holds)?;
@@ -96,8 +97,8 @@ fn parallel_uses(fields: &mut Map<String, Value>) -> Option<Value> {
     fields.get_mut(*holder)?.as_object_mut()?.shift_remove("tool_uses")
 }
 
-/// Returns the field with the name of a tool, and the name to call. A field with the name of an offered tool comes
-/// first, because `action` is often a parameter.
+/// Returns the key of the field that holds the tool's name, and the name to call. Fields that hold the name of an
+/// offered tool take precedence, because `action` is often a parameter.
 fn name_field(fields: &Map<String, Value>, context: Context<'_>) -> Option<(&'static str, String)> {
     let written = |key: &'static str| Some((key, fields.get(key)?.as_str()?));
     let offered = NAMES
@@ -139,8 +140,8 @@ fn named(
     Ok(SpokenCall { name, arguments })
 }
 
-/// Whether an object with the name of an offered tool is a call, not a report about a tool or its description: answers
-/// may list tools by name, even with their schemas.
+/// Whether an object that names an offered tool is a call. Otherwise it reports on a tool or describes one: answers may
+/// list tools by name, even with their schemas.
 fn has_shape_of_call(fields: &Map<String, Value>, holder: Option<&str>, tool: Option<&Offered<'_>>) -> bool {
     let is_parameter = |name: &str| tool.is_some_and(|tool| has_parameter(tool, name));
     let mut others = fields.keys().filter(|key| Some(key.as_str()) != holder);
@@ -183,7 +184,7 @@ fn named_by_key(fields: Map<String, Value>, context: Context<'_>) -> Result<Spok
     Ok(SpokenCall { name: tool.name.to_owned(), arguments })
 }
 
-/// Reads arguments that are an object or the text of one. If they are another text, the error holds that text.
+/// Reads arguments that are an object, or a text that contains an object. For any other text, the error holds the text.
 pub(super) fn arguments(written: Value) -> Result<Map<String, Value>, Option<String>> {
     match written {
         Value::Object(arguments) => Ok(arguments),

@@ -43,7 +43,8 @@ fn block(text: &str) -> Option<(&str, &str)> {
     Some(inside.split_once(closer).unwrap_or((inside, "")))
 }
 
-/// Splits off a message in Harmony's channel for thoughts. With a recipient, such a message calls a built-in tool.
+/// Splits off a message in Harmony's channel for thoughts. A message with a recipient is not a thought: it calls a
+/// built-in tool.
 fn analysis(text: &str) -> Option<(&str, &str)> {
     let mut cursor = Cursor::new(text);
     cursor.eat("<|start|>assistant");
@@ -57,8 +58,8 @@ fn analysis(text: &str) -> Option<(&str, &str)> {
     Some((thought, rest.strip_prefix("<|end|>").unwrap_or(rest)))
 }
 
-/// Splits off thoughts before a closing mark that was never opened. Leaves a text about such marks alone: there, the
-/// mark is in quotation marks, in a fence, in the middle of a line, or after its opening mark.
+/// Splits off thoughts before a closing mark that has no opening mark. Does not split a text that only mentions the
+/// closing mark: in quotes, in a fence, in the middle of a line, or after an opening mark.
 fn unopened(text: &str) -> Option<(&str, &str)> {
     for (at, _) in text.match_indices(['<', '[']) {
         let (before, from) = text.split_at(at);

@@ -22,7 +22,7 @@ const OPENERS: [&str; 33] = [
     "<|START_ACTION|>",
     // Used by Llama.
     "<|python_tag|>",
-    // Used by DeepSeek: with the bars and blanks of its tokenizer, and as models without these tokens write them.
+    // Used by DeepSeek: with the special bars and blanks of its tokenizer, or with plain characters in their place.
     "<｜tool▁calls▁begin｜>",
     "<｜tool▁call▁begin｜>",
     "<|tool▁calls▁begin|>",
@@ -47,7 +47,7 @@ const OPENERS: [&str; 33] = [
     "<antml:invoke name=",
 ];
 
-/// How many openers, at the end of the list, are part of the call itself.
+/// The last openers of the list, this many, are part of the call itself.
 const PARTS_OF_CALL: usize = 3;
 
 /// Beginnings of a Harmony header. Only a header that names a recipient is a call.
@@ -83,7 +83,8 @@ const CLOSERS: [&str; 32] = [
     "</longcat_tool_call>",
     "</antml:function_calls>",
     "</antml:invoke>",
-    // Qwen2.5-Coder repeats the tag in which the tools were listed. Ordinary XML has it too, so it proves nothing.
+    // Qwen2.5-Coder repeats the tag around the list of tools in its prompt. Ordinary XML may contain this tag too, so
+    // it does not prove a call.
     "<tools>",
     "</tools>",
     "</tool>",
@@ -176,7 +177,7 @@ pub(super) fn skip_fence(cursor: &mut Cursor<'_>) -> bool {
     true
 }
 
-/// Moves past a last `Observation:`, with which a model in the style of ReAct announces the result of its call.
+/// Moves past `Observation:` at the end of the text: with it, a model announces the result of its ReAct call.
 fn skip_last_label(cursor: &mut Cursor<'_>) -> bool {
     let mut ahead = *cursor;
     let is_last = ahead.eat("Observation:") && {

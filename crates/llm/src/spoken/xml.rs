@@ -85,7 +85,7 @@ fn invoked(
     invoked_as(cursor, name, prefix, &format!("</{prefix}invoke>"))
 }
 
-/// Reads parameters up to the closing tag. The tag may be missing here, because the reader can skip it as well.
+/// Reads the parameters, and moves past the closing tag if it comes next. Otherwise the reader skips that tag later.
 fn invoked_as(cursor: &mut Cursor<'_>, name: String, prefix: &str, closer: &str) -> Result<SpokenCall, Stop> {
     let mut arguments = Map::new();
     loop {
@@ -97,7 +97,7 @@ fn invoked_as(cursor: &mut Cursor<'_>, name: String, prefix: &str, closer: &str)
         let value = if parameter.is_string { Value::String(written.to_owned()) } else { value(written) };
         arguments.insert(parameter.name.to_owned(), value);
     }
-    // After a complete parameter, only closing tags can be missing. Without one, the rest of the call may be missing.
+    // If at least one parameter is complete, only closing tags can be missing. Otherwise parameters may be missing.
     if !cursor.eat(closer) && cursor.is_at_end() && arguments.is_empty() {
         return Err(Stop::broken(Some(&name), "The call breaks off before its parameters.", When::Always));
     }
@@ -171,7 +171,8 @@ fn tool_tag(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<SpokenCall,
     Ok(SpokenCall { name: tool.name.to_owned(), arguments })
 }
 
-/// Reads the tags of the arguments. The first must be a parameter: in HTML, `<section>` does not call a tool `section`.
+/// Reads the tags of the arguments. The first must be a parameter: otherwise `<section>` in HTML would call a tool
+/// `section`.
 fn children(cursor: &mut Cursor<'_>, tool: &Offered<'_>) -> Result<Map<String, Value>, Stop> {
     let closer = format!("</{}>", tool.name);
     let mut arguments = Map::new();

@@ -209,8 +209,8 @@ impl Serialize for WireCall<'_> {
 /// Longest tool name that servers accept, in bytes.
 const LONGEST_NAME: usize = 64;
 
-/// Converts the tool name in a model's call to a form that servers accept. A model may invent a name, and servers would
-/// refuse every later request that contains an invalid one. The names of existing tools stay unchanged.
+/// Converts the tool name in a model's call to a form that servers accept. A model may invent a name. If that name is
+/// invalid, servers would refuse every later request that contains it. The names of existing tools stay unchanged.
 fn wire_name(name: &str) -> Cow<'_, str> {
     let is_allowed = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
     if !name.is_empty() && name.len() <= LONGEST_NAME && name.chars().all(is_allowed) {
@@ -241,7 +241,7 @@ fn nine_characters(id: &str) -> String {
     let mut hasher = DefaultHasher::new();
     id.hash(&mut hasher);
     let hash = hasher.finish();
-    // Cannot fail: an index of five bits is below 32.
+    // Cannot fail: an index of five bits is below 32, and there are 32 digits.
     (0..9).map(|place| DIGITS[(hash >> (5 * place) & 31) as usize]).collect()
 }
 

@@ -89,7 +89,7 @@ pub(crate) async fn follow(
                     heard.push(message.clone());
                 }
                 if let Some(line) = entry.event.line() {
-                    // A full queue may drop lines, because the result contains them too.
+                    // If the queue is full, the line is dropped: the result contains it too.
                     let _ = progress.try_send(line.clone());
                     happened.push(line);
                 }

@@ -85,7 +85,8 @@ impl World {
         Self::of(society, self.directory)
     }
 
-    /// Sends a message and returns all messages that come back, as one object or as events; the last is the result.
+    /// Sends a message and returns all messages of the response, which is one object or a stream of events. The last
+    /// message is the result.
     async fn post(&self, message: Value) -> Vec<Value> {
         let request = Request::post("/mcp")
             .header("host", "127.0.0.1:7717")

@@ -10,7 +10,7 @@ use super::{Completeness, Stop};
 /// Reads a DOCX file: the document, then its footnotes and endnotes.
 pub(super) fn read_word(bytes: &[u8], sink: &mut Sink) -> Result<Completeness, Stop> {
     let mut archive = Archive::open(bytes)?;
-    // Some programs number this file.
+    // Some programs put a number into the name of this file.
     let main = archive
         .find(|name| name.starts_with("word/document") && name.ends_with(".xml"))
         .ok_or_else(|| Stop::unreadable("the archive has no document"))?;
@@ -94,7 +94,8 @@ fn office_mark(element: &str) -> Mark {
         "tc" => Mark::Cell,
         "tab" => Mark::Tab,
         "br" | "cr" => Mark::Break,
-        // Properties define tab stops in elements called `tab`. A `Fallback` repeats the `Choice` before it.
+        // Skip properties, whose elements called `tab` only define tab stops. Skip a `Fallback`, because it repeats the
+        // `Choice` before it.
         "pPr" | "rPr" | "Fallback" => Mark::Skip,
         _ => Mark::Other,
     }

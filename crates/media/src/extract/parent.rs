@@ -16,11 +16,12 @@ use super::{Completeness, DocumentFormat, EXTRACT_ARGUMENT, ExtractError, Extrac
 /// The limits of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChildBounds {
-    /// Wall-clock time from start to end. The processor time is limited to the whole seconds of this, plus one.
+    /// Wall-clock time from start to end. The limit for processor time is this, rounded down to seconds, plus one
+    /// second.
     pub time: Duration,
     /// Longest text that the caller wants, in characters. Longer text is cut.
     pub output_chars: usize,
-    /// Address space of the child in bytes. The document may have a quarter of this.
+    /// Address space of the child in bytes. The document may have at most a quarter of this.
     pub memory: u64,
 }
 
@@ -37,20 +38,20 @@ impl Default for ChildBounds {
     }
 }
 
-/// Children that run at the same time: each may use a gigabyte.
+/// Limit for the children that run at the same time: each may use a gigabyte.
 const AT_ONCE: usize = 2;
 
 static PLACES: Semaphore = Semaphore::const_new(AT_ONCE);
 
-/// Bytes of a child's standard error that are kept.
+/// Limit for the bytes that are kept of a child's standard error.
 const MAX_REASON_BYTES: u64 = 300;
 
 /// Extracts the text of a document in a separate process.
 ///
 /// Starts `program` with [`EXTRACT_ARGUMENT`] and further arguments, and with an empty environment. The program must
-/// pass the further arguments to [`child_main`](super::child_main). It is killed when its time is over, and when the
-/// returned future is dropped. Only a few children run at the same time; the time limit begins after the wait for a
-/// place.
+/// pass the further arguments to [`child_main`](super::child_main). The child is killed when its time is over, and when
+/// the returned future is dropped. Only a few children run at the same time; the time that a document waits for its
+/// turn does not count towards the limit.
 ///
 /// # Errors
 ///

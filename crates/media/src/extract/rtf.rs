@@ -90,11 +90,11 @@ enum Place {
     Text,
     /// Into the text; the end of the group adds a closing bracket.
     Footnote,
-    /// The text is the names of fonts and is dropped; only their character sets matter.
+    /// The text consists of the names of fonts and is dropped; only the character sets of the fonts matter.
     Fonts,
-    /// The group is for readers that know it, but some groups inside it are for all readers.
+    /// The group is for readers that know this extension, but some groups inside it are for all readers.
     Extension,
-    /// The group holds a text twice: without Unicode, and in a group inside it with Unicode.
+    /// The group holds a text twice: first without Unicode, then with Unicode in a group inside it.
     Twice,
     Nowhere,
 }
@@ -255,7 +255,7 @@ impl Document<'_> {
         Ok(())
     }
 
-    /// Whether the group around the current one has this place.
+    /// Whether the text of the group around the current one goes to this place.
     fn is_within(&self, place: Place) -> bool {
         self.groups.last().is_some_and(|outside| outside.place == place)
     }
@@ -266,7 +266,8 @@ impl Document<'_> {
         }
     }
 
-    /// Writes the character of a control word, unless the word is part of a substitute: it counts as one character.
+    /// Writes the character of a control word. Skips it if the word is part of a substitute, where the word counts as
+    /// one character.
     fn stand_in_or_write(&mut self, character: char) -> Result<(), Stop> {
         if self.to_skip > 0 {
             self.to_skip -= 1;

@@ -6,7 +6,7 @@ use image::ImageFormat;
 pub(super) fn format_of(bytes: &[u8], mime_type: &str) -> Option<ImageFormat> {
     let called = || match mime_type {
         // A cursor has the layout of an icon, with another number in its header. Its first bytes do not identify it,
-        // since a TGA file may begin with the same ones.
+        // since a TGA file may begin with the same bytes.
         "image/x-win-bitmap" | "image/x-cursor" => Some(ImageFormat::Ico),
         _ => ImageFormat::from_mime_type(mime_type),
     };

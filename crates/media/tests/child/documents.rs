@@ -131,7 +131,7 @@ pub(crate) fn pptx() -> Vec<u8> {
     ])
 }
 
-/// An OpenDocument file with this body, which may be of any kind.
+/// An OpenDocument file with this body: a text, a sheet or a presentation.
 pub(crate) fn open_document(body: &str) -> Vec<u8> {
     let content = format!(
         "<office:document-content xmlns:office='urn:oasis:names:tc:opendocument:xmlns:office:1.0' \

@@ -71,7 +71,7 @@ impl Head {
         frames
     }
 
-    /// Returns the chunks of a failure. Clients report it even after other chunks.
+    /// Returns the chunks of a failure. Clients report the failure even if they got other chunks before.
     pub(crate) fn failed(&self, problem: &Value) -> Vec<Frame> {
         vec![Frame::data(problem.to_string()), Frame::data("[DONE]".to_owned())]
     }

@@ -141,7 +141,7 @@ fn pictures_agents_and_people_make_another_conversation() {
     assert_ne!(one.request(with(&root)), one.request(Between { agent: &root, person: "ann" }));
 }
 
-/// Generates similar texts, so that two lists often differ only in where one text ends and the next begins.
+/// Generates similar texts, so that two lists of texts often differ only in where one text ends and the next begins.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof!["[ab]{1,2}", "(user|assistant|tool)a?", "\\PC{1,8}"]
         .prop_filter("says something", |text| !text.trim().is_empty())
@@ -185,7 +185,8 @@ proptest! {
         }
     }
 
-    /// The fingerprint of a conversation differs from that of its beginnings and of all other conversations.
+    /// The fingerprint of a conversation differs from the fingerprints of its beginnings and of all other
+    /// conversations.
     #[test]
     fn a_fingerprint_stands_for_one_conversation(one in turns(), two in turns()) {
         let root = root();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// The prefix of a response's id; the rest is the id of the message that the request became.
 const PREFIX: &str = "resp_";
 
-/// Returns the id of the message in the id of a response.
+/// Returns the message id that the id of a response contains.
 pub(crate) fn message_of(response: &str) -> &str {
     response.strip_prefix(PREFIX).unwrap_or(response)
 }

@@ -102,7 +102,7 @@ fn one(item: &Value, at: &str) -> Result<Item, Problem> {
     if kind == "reasoning" || kind == "item_reference" || kind == "compaction" {
         return Ok(Item::Nothing);
     }
-    // Results and calls of tools of the client, or of another model's server.
+    // A tool call, or the result of one. The tool belongs to the client or to another model's server.
     if kind.ends_with("_output") {
         let output = &item["output"];
         // The output may be a list of parts like those of a message, or any JSON.

@@ -94,12 +94,13 @@ async fn conversations_that_read_the_same_never_get_into_one_task() {
     let world = World::new().await;
     let (one, two) = (world.chat(json!([user("一")])).await, world.chat(json!([user("一")])).await);
     assert_ne!(one.task(), two.task(), "each was answered, so the second is not a repetition");
-    // Both tasks have the same messages: the first client to continue gets one of them, and the second gets the other.
+    // Both tasks have the same messages: the first client to continue gets one of the tasks, and the second gets the
+    // other.
     let (one_text, two_text) = (one.text(), two.text());
     let first = world.chat(json!([user("一"), assistant(&one_text), user("二")])).await;
     let second = world.chat(json!([user("一"), assistant(&two_text), user("三")])).await;
     assert_ne!(first.task(), second.task());
-    // Now both have moved past their first answer. A continuation from that answer is a branch with a new task.
+    // Now both tasks have gone beyond their first answer. A client that continues from a first answer gets a new task.
     let branch = world.chat(json!([user("一"), assistant(&one_text), user("四")])).await;
     assert!(![one.task(), two.task()].contains(&branch.task()));
 }
@@ -503,7 +504,8 @@ async fn responses_have_the_same_tasks() {
     let text = body["output"][0]["content"][0]["text"].as_str().unwrap().to_owned();
     assert!(!text.is_empty());
     assert!(body["usage"]["total_tokens"].as_u64().unwrap() > 0);
-    // A client continues a conversation by the id of its last response, or by all its messages, even on another route.
+    // A client can continue a conversation with the id of its last response or with all its messages, even on the other
+    // route.
     let more = json!({"model": "polity", "input": "二", "previous_response_id": body["id"]});
     let second = world.respond(more.clone()).await;
     assert_eq!(second.task(), task);

@@ -46,7 +46,7 @@ pub(super) fn edits(text: &str, array: &Array<'_>, wanted: &[String]) -> Option<
             array.elements.get(index.checked_sub(1)?)?.end()..element.end()
         };
         let gap = text.get(range.clone())?;
-        // The names of capabilities never contain these, so there is a comment between the words that would be lost.
+        // The names of capabilities never contain these, so they begin a comment. The edit would lose it.
         if gap.contains("//") || gap.contains("/*") {
             return None;
         }

@@ -17,7 +17,7 @@ pub(crate) struct Society {
     artifacts: BTreeMap<String, Artifact>,
     roles: Vec<(String, BuiltIn)>,
     queue: VecDeque<(String, Vec<Part>)>,
-    /// Pairs of an agent and another one for whose answer it waits.
+    /// Pairs of a waiting agent and the agent that owes it an answer.
     open: BTreeSet<(String, String)>,
     overrides: Vec<Override>,
     /// Pairs of an agent and a contact that it knows besides its parent.

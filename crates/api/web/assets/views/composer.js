@@ -9,7 +9,7 @@ import { button, iconButton } from "./shared.js";
 const FOUND = 12;
 const ATTEMPTS = 5;
 const PAUSE_MS = 700;
-/** Counts the files attached since the page was opened; the count is also the next file's id. */
+/** Number of files attached since the page was opened. Each new file gets the increased count as its id. */
 let files = 0;
 
 export function mountComposer(app) {

@@ -4,7 +4,7 @@ import { h } from "../dom.js";
 import { firstLine } from "../format.js";
 import { routingChip, artifactIdChip, artifactChip, spent, titleOf, who, detailLink } from "./shared.js";
 
-/** Returns the text that stands below the first line of an event; empty for most kinds. */
+/** Returns the text to show below the first line of an event; empty for most kinds of events. */
 export function textOf(entry) {
   switch (entry.event) {
     case "message_accepted":

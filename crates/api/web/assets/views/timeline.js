@@ -12,9 +12,9 @@ import { button, filterChip, iconButton, nothing, time, titleOf, trouble } from 
 const LINE = 30;
 const TEXT_LINE = 20;
 const CHIPS = 30;
-/** Pixels next to a text: the column of the time, and the margins. */
+/** Pixels of a row's width that its text cannot use: the time column and the margins. */
 const BESIDE = 110;
-/** A number above that of every event, to read the newest page. */
+/** A number greater than every event number. Reading before it returns the newest page. */
 const END = Number.MAX_SAFE_INTEGER;
 
 export function mountTimeline(app) {
@@ -123,7 +123,7 @@ export function mountTimeline(app) {
       if (mine !== generation) return;
       window = up ? older(window, events) : newer(window, events, heard);
       show("row");
-      // Live events arrived during the read, so the page is not the end.
+      // Live events arrived during the read, so another read must get them.
       more = down && !window.tail;
     } catch {
       // Further scrolling retries. The banner reports whether the daemon is reachable.
