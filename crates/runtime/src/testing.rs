@@ -1,5 +1,7 @@
 //! The world in which tests of this crate run: a real database and files in a temporary directory, a configuration, and
-//! a task. Tool calls run as the driver runs them.
+//! a task. Tool calls run as the driver runs them. The models of these tests are in [`model`].
+
+pub(crate) mod model;
 
 use crate::handles::{Gates, Handles};
 use crate::tools::outside::OutsideTool;

@@ -447,7 +447,7 @@ async fn a_preview_is_the_request_that_would_be_sent_and_changes_nothing() {
     assert!(request["tools"].as_array().is_some_and(|tools| !tools.is_empty()));
     assert!(preview.estimated_tokens > 0);
     assert_eq!(world.dump().await, before);
-    assert_eq!(model.asked.load(Ordering::SeqCst), 0);
+    assert_eq!(model.asked(), 0);
     // A change of the role shows in the next request.
     let id = RoleId::new(&world.query("SELECT id FROM roles").await[0]);
     let patch = RolePatch {
