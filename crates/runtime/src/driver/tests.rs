@@ -8,6 +8,7 @@ use polity_llm::{Arguments, Message as Wire, Tool, ToolCall};
 use polity_society::id::{AgentId, CallId};
 use polity_society::message::{Finality, Payload};
 use polity_society::rules::{Answering, Draft, LastWord};
+use polity_store::keep;
 use polity_store::record::{Replied, ToolResult};
 use polity_store::tasks;
 use serde_json::{Map, Value, json};
@@ -133,7 +134,7 @@ async fn a_question_that_comes_meanwhile_keeps_its_own_answer() {
                         answering: Answering::AsWritten,
                         due_at: None,
                     };
-                    crate::door::send(tx, &snapshot, &user, draft, LastWord::UnlessWaiting).await
+                    keep(crate::door::send(tx, &snapshot, &user, draft, LastWord::UnlessWaiting).await)
                 })
             });
             write.await.unwrap().unwrap();

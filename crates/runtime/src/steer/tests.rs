@@ -282,10 +282,11 @@ async fn what_came_in_the_same_commit_as_a_stop_is_heard() {
                     due_at: None,
                 };
                 let last_word = polity_society::rules::LastWord::UnlessWaiting;
-                Ok(crate::door::send(tx, &snapshot, &user, draft, last_word).await?.is_ok())
+                polity_store::keep(crate::door::send(tx, &snapshot, &user, draft, last_word).await)
             })
         })
-        .await;
+        .await
+        .unwrap();
     assert_eq!(society.idle().await, Outcome::Answered);
     assert_eq!(cast.asked_as("root"), 2);
     society.end().await;

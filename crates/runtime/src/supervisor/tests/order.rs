@@ -96,7 +96,9 @@ async fn send(
                 due_at: None,
             };
             tx.ring(Bell::Mailbox(Conversation { agent: AgentId::root(), task: sender.task.clone() }));
-            crate::door::send(tx, &snapshot, &sender, draft, LastWord::UnlessWaiting).await
+            polity_store::keep(
+                crate::door::send(tx, &snapshot, &sender, draft, LastWord::UnlessWaiting).await,
+            )
         })
     });
     write.await.unwrap().unwrap();
