@@ -4,7 +4,7 @@ use super::{Error, Tx, damaged};
 use polity_registry::Catalogue;
 use polity_society::agent::{Agent, Party, Standing};
 use polity_society::brief::TaskBrief;
-use polity_society::id::{AgentId, RoleId, ServiceId, TaskId};
+use polity_society::id::{AgentId, RoleId, ServiceId, TaskId, TurnId};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
 use std::collections::HashMap;
@@ -193,10 +193,12 @@ pub async fn end(tx: &mut Tx, id: &AgentId) -> Result<bool, Error> {
 pub async fn unwritten_children(
     connection: &mut SqliteConnection,
     conversation: &super::Conversation,
-    turn: i64,
+    turn: TurnId,
 ) -> Result<Vec<AgentId>, Error> {
-    let query =
-        sqlx::query(UNWRITTEN).bind(conversation.agent.as_str()).bind(conversation.task.as_str()).bind(turn);
+    let query = sqlx::query(UNWRITTEN)
+        .bind(conversation.agent.as_str())
+        .bind(conversation.task.as_str())
+        .bind(turn.number());
     let rows = query.fetch_all(connection).await?;
     Ok(rows.iter().map(|row| AgentId::new(row.get::<String, _>(0))).collect())
 }

@@ -1,7 +1,7 @@
 //! Table `messages`: the mailboxes of all parties, and everything that they were ever sent.
 
 use super::{Conversation, Error, Tx, damaged};
-use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
+use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId, TurnId};
 use polity_society::message::{
     Body, Expects, Finality, Message, MessageState, MessageType, Payload, RESULT, SCHEMA_ERRORS, Sender,
 };
@@ -315,8 +315,8 @@ pub async fn queued(
 }
 
 /// Moves one queued message into a turn.
-pub async fn take(tx: &mut Tx, id: &MessageId, turn: i64) -> Result<(), Error> {
-    let done = sqlx::query(TAKE).bind(id.as_str()).bind(turn).execute(&mut tx.connection).await?;
+pub async fn take(tx: &mut Tx, id: &MessageId, turn: TurnId) -> Result<(), Error> {
+    let done = sqlx::query(TAKE).bind(id.as_str()).bind(turn.number()).execute(&mut tx.connection).await?;
     polity_points::point!("messages::taken");
     let hit = done.rows_affected();
     if hit != 1 {
@@ -352,13 +352,14 @@ pub struct Mail {
 pub async fn mail(
     connection: &mut SqliteConnection,
     mailbox: &Conversation,
-    turn: i64,
+    turn: TurnId,
     unseen: u64,
     at_most: usize,
     inline_text_chars: u64,
 ) -> Result<Mail, Error> {
     let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-    let query = sqlx::query(MAIL).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str()).bind(turn);
+    let query =
+        sqlx::query(MAIL).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str()).bind(turn.number());
     let query = query.bind(number(unseen)).bind(number(at_most as u64)).bind(number(inline_text_chars));
     let mut mail = Mail { unseen: Vec::new(), waiting: Vec::new() };
     for row in query.fetch_all(connection).await? {
@@ -375,11 +376,11 @@ pub async fn mail(
 pub async fn take_through(
     tx: &mut Tx,
     mailbox: &Conversation,
-    turn: i64,
+    turn: TurnId,
     last: i64,
 ) -> Result<Vec<MessageId>, Error> {
     let query = sqlx::query(TAKE_THROUGH).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
-    let query = query.bind(turn).bind(last);
+    let query = query.bind(turn.number()).bind(last);
     let rows = query.fetch_all(&mut tx.connection).await?;
     polity_points::point!("messages::all_taken");
     let mut taken: Vec<(i64, String)> = rows.iter().map(|row| (row.get("seq"), row.get("id"))).collect();
@@ -396,12 +397,12 @@ pub enum Settled {
 }
 
 /// Sets the final state of the messages of a turn, and returns how many there were.
-pub async fn settle(tx: &mut Tx, turn: i64, settled: Settled) -> Result<u64, Error> {
+pub async fn settle(tx: &mut Tx, turn: TurnId, settled: Settled) -> Result<u64, Error> {
     let state = match settled {
         Settled::Done => "done",
         Settled::Failed => "failed",
     };
-    let done = sqlx::query(SETTLE).bind(turn).bind(state).execute(&mut tx.connection).await?;
+    let done = sqlx::query(SETTLE).bind(turn.number()).bind(state).execute(&mut tx.connection).await?;
     polity_points::point!("messages::settled");
     Ok(done.rows_affected())
 }
@@ -422,8 +423,8 @@ pub async fn fail(tx: &mut Tx, id: &MessageId) -> Result<(), Error> {
 
 /// Notes that a turn has ended, so nobody waits any longer for what was answered in it. Returns the conversations that
 /// were still waiting.
-pub async fn release(tx: &mut Tx, turn: i64) -> Result<Vec<Conversation>, Error> {
-    let rows = sqlx::query(RELEASE).bind(turn).fetch_all(&mut tx.connection).await?;
+pub async fn release(tx: &mut Tx, turn: TurnId) -> Result<Vec<Conversation>, Error> {
+    let rows = sqlx::query(RELEASE).bind(turn.number()).fetch_all(&mut tx.connection).await?;
     polity_points::point!("messages::released");
     let read = |row: &SqliteRow| Conversation {
         agent: AgentId::new(row.get::<String, _>("sender")),
@@ -555,10 +556,13 @@ pub async fn first_between(
 pub async fn sent_to_person(
     connection: &mut SqliteConnection,
     sender: &Conversation,
-    turn: i64,
+    turn: TurnId,
     payload: &Payload,
 ) -> Result<Option<MessageId>, Error> {
-    let query = sqlx::query(SENT_TO_PERSON).bind(sender.agent.as_str()).bind(sender.task.as_str()).bind(turn);
+    let query = sqlx::query(SENT_TO_PERSON)
+        .bind(sender.agent.as_str())
+        .bind(sender.task.as_str())
+        .bind(turn.number());
     for row in &query.fetch_all(connection).await? {
         let message = read(row)?;
         let Body::Payload(mut said) = message.body else { continue };

@@ -71,7 +71,8 @@ async fn a_conversation_whose_records_cannot_be_read_is_parked_and_another_task_
     world
         .write(move |tx| {
             Box::pin(async move {
-                let query = sqlx::query("UPDATE records SET body = '{}' WHERE turn = ?1").bind(turn);
+                let query = sqlx::query("UPDATE records SET body = '{}' WHERE turn = ?1");
+                let query = query.bind(turn.number());
                 query.execute(&mut tx.connection).await?;
                 Ok(())
             })

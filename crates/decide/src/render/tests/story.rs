@@ -7,7 +7,7 @@ use polity_registry::{Service, Snapshot};
 use polity_society::agent::{Party, Standing};
 use polity_society::contact::Source;
 use polity_society::content::Kind;
-use polity_society::id::{AgentId, MessageId, TaskId};
+use polity_society::id::{AgentId, MessageId, TaskId, TurnId};
 use polity_society::message::{Expects, Finality, Payload, Sender};
 use serde_json::{Map, json};
 use std::sync::{Arc, LazyLock};
@@ -54,7 +54,7 @@ impl Story {
     }
 
     pub(super) fn write(&mut self, record: Record) {
-        self.history.records.push((self.turn, record));
+        self.history.records.push((TurnId::new(self.turn), record));
     }
 
     pub(super) fn hear(&mut self, from: &str, text: &str, attachments: Vec<ArtifactId>) {

@@ -384,7 +384,7 @@ impl Play {
         let open = turns::begin(tx, of, &first.id, rules::works_on(&first, &subjects)).await?;
         messages::take(tx, &first.id, open.id).await?;
         society.begin_turn(of, &expected);
-        let said = json!({"message": first.id, "turn": open.id});
+        let said = json!({"message": first.id, "turn": open.id.number()});
         Ok((said, json!({"message": expected, "turn": society.turns})))
     }
 
