@@ -98,7 +98,7 @@ pub async fn insert(tx: &mut Tx, agent: &Agent) -> Result<(), Error> {
         .bind(agent.name.as_ref().map(polity_society::name::Name::as_str))
         .bind(sqlx::types::Json(&agent.brief))
         .bind(agent.depth)
-        .bind(tx.now)
+        .bind(tx.now.as_millis())
         .execute(&mut tx.connection)
         .await?;
     polity_points::point!("agents::inserted");
@@ -158,7 +158,8 @@ pub async fn live_subtree(connection: &mut SqliteConnection, top: &AgentId) -> R
 
 /// Notes that the person paused an agent. Returns whether it was not paused before.
 pub async fn pause(tx: &mut Tx, id: &AgentId) -> Result<bool, Error> {
-    let done = sqlx::query(PAUSE).bind(id.as_str()).bind(tx.now).execute(&mut tx.connection).await?;
+    let done =
+        sqlx::query(PAUSE).bind(id.as_str()).bind(tx.now.as_millis()).execute(&mut tx.connection).await?;
     polity_points::point!("agents::paused");
     Ok(done.rows_affected() == 1)
 }
@@ -184,7 +185,8 @@ pub async fn parents(
 
 /// Notes that an agent has ended. Returns whether it had not ended before.
 pub async fn end(tx: &mut Tx, id: &AgentId) -> Result<bool, Error> {
-    let done = sqlx::query(END).bind(id.as_str()).bind(tx.now).execute(&mut tx.connection).await?;
+    let done =
+        sqlx::query(END).bind(id.as_str()).bind(tx.now.as_millis()).execute(&mut tx.connection).await?;
     polity_points::point!("agents::ended");
     Ok(done.rows_affected() == 1)
 }

@@ -9,6 +9,7 @@ use polity_society::notice::Notice;
 use polity_society::rules::{
     Earlier, OpenRequest, Owed, Pending, Provisional, Reminded, RequestRow, Wait, subjects,
 };
+use polity_society::time::Timestamp;
 use sqlx::sqlite::SqliteRow;
 use sqlx::types::Json;
 use sqlx::{Row, SqliteConnection};
@@ -253,9 +254,9 @@ pub async fn insert(tx: &mut Tx, message: &Message) -> Result<(), Error> {
         })
         .bind(message.introduction.as_ref().map(Json))
         .bind(message.introduced.as_ref().map(Json))
-        .bind(due_at)
+        .bind(due_at.map(Timestamp::as_millis))
         .bind(if due_at.is_some() { "delayed" } else { "queued" })
-        .bind(tx.now)
+        .bind(tx.now.as_millis())
         .execute(&mut tx.connection)
         .await?;
     polity_points::point!("messages::inserted");
@@ -604,15 +605,16 @@ pub async fn last_told_user(
 
 /// Moves due messages into the mailboxes, and returns these. Restarts delays if the clock was set back.
 pub async fn deliver_due(tx: &mut Tx) -> Result<Vec<Conversation>, Error> {
-    sqlx::query(REDATE).bind(tx.now).execute(&mut tx.connection).await?;
-    let rows = sqlx::query(DUE).bind(tx.now).fetch_all(&mut tx.connection).await?;
+    sqlx::query(REDATE).bind(tx.now.as_millis()).execute(&mut tx.connection).await?;
+    let rows = sqlx::query(DUE).bind(tx.now.as_millis()).fetch_all(&mut tx.connection).await?;
     polity_points::point!("messages::delivered");
     Ok(rows.iter().map(mailbox).collect())
 }
 
-/// Returns when the next delayed message is due, in milliseconds since 1970.
-pub async fn next_due(connection: &mut SqliteConnection) -> Result<Option<i64>, Error> {
-    Ok(sqlx::query_scalar(NEXT_DUE).fetch_one(connection).await?)
+/// Returns when the next delayed message is due.
+pub async fn next_due(connection: &mut SqliteConnection) -> Result<Option<Timestamp>, Error> {
+    let due: Option<i64> = sqlx::query_scalar(NEXT_DUE).fetch_one(connection).await?;
+    Ok(due.map(Timestamp::from_millis))
 }
 
 /// Returns the mailboxes of agents that contain queued messages.
@@ -668,7 +670,7 @@ pub async fn streak(
             after = after.max(newest(connection, statement, pair, task).await?);
         }
         let query = sqlx::query_scalar(OTHER_WORK).bind(pair[0].as_str()).bind(task.as_str());
-        let newest: i64 = query.bind(crate::clock::now()).fetch_one(&mut *connection).await?;
+        let newest: i64 = query.bind(crate::clock::now().as_millis()).fetch_one(&mut *connection).await?;
         since = since.max(newest);
     }
     let query = sqlx::query_scalar(BETWEEN).bind(sender.as_str()).bind(receiver.as_str()).bind(task.as_str());
@@ -787,7 +789,7 @@ pub(crate) fn read(row: &SqliteRow) -> Result<Message, Error> {
             .map(|text| serde_json::from_str(&text))
             .transpose()
             .map_err(bad)?,
-        due_at: row.get("due_at"),
+        due_at: row.get::<Option<i64>, _>("due_at").map(Timestamp::from_millis),
         id: MessageId::new(id),
     })
 }

@@ -67,7 +67,7 @@ pub async fn append(
         .bind(turn.number())
         .bind(message)
         .bind(body)
-        .bind(tx.now)
+        .bind(tx.now.as_millis())
         .execute(&mut tx.connection)
         .await?;
     polity_points::point!("records::appended");

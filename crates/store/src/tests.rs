@@ -1,6 +1,7 @@
 use super::*;
 use crate::testing::{Scratch, conversation, events_after};
 use polity_society::id::{AgentId, TaskId};
+use polity_society::time::Timestamp;
 use sqlx::{Connection as _, Executor as _, SqlSafeStr as _};
 
 /// The statements of all tables.
@@ -387,7 +388,7 @@ async fn a_delay_begins_anew_where_the_clock_was_set_back_and_ends_once() {
         let delivered = scratch
             .write(move |tx| {
                 Box::pin(async move {
-                    tx.now = now;
+                    tx.now = Timestamp::from_millis(now);
                     Ok(messages::deliver_due(tx).await?.len())
                 })
             })

@@ -49,7 +49,7 @@ pub async fn begin(
         .bind(conversation.task.as_str())
         .bind(message.as_str())
         .bind(works_on.as_ref().map(MessageId::as_str))
-        .bind(tx.now);
+        .bind(tx.now.as_millis());
     let id = TurnId::new(query.fetch_one(&mut tx.connection).await?.get("id"));
     polity_points::point!("turns::begun");
     Ok(OpenTurn { id, began_by: message.clone(), works_on })

@@ -81,7 +81,7 @@ pub async fn insert(tx: &mut Tx, caller: &Conversation, turn: TurnId, served: &S
         .bind(served.usage.completion_tokens.cast_signed())
         .bind(source)
         .bind(served.cost)
-        .bind(tx.now)
+        .bind(tx.now.as_millis())
         .execute(&mut tx.connection)
         .await?;
     polity_points::point!("usage::inserted");

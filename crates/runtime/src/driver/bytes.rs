@@ -277,7 +277,7 @@ pub(super) async fn put_on_disk(
     id: ArtifactId,
     artifact: NewArtifact,
 ) -> Result<Prepared, Error> {
-    let prepared = prepare(&handles.blobs, artifact, id, polity_store::now()).await;
+    let prepared = prepare(&handles.blobs, artifact, id, polity_store::now().as_millis()).await;
     polity_points::point!("bytes::on_disk");
     prepared.map_err(Error::Blob)
 }

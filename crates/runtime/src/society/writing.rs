@@ -312,7 +312,7 @@ async fn prepare_bounded(
     }
     // Blobs are written before their rows, so a read-only society must refuse here.
     handles.store.check_writable()?;
-    let prepared = prepare(&handles.blobs, new, id, polity_store::now()).await;
+    let prepared = prepare(&handles.blobs, new, id, polity_store::now().as_millis()).await;
     prepared.map_err(|error| WriteError::Store(Error::Blob(error)))
 }
 

@@ -9,10 +9,12 @@ use polity_society::content::Direction;
 use polity_society::id::{AgentId, MessageId};
 use polity_society::message::Payload;
 use polity_society::rules::{Answering, Draft};
+use polity_society::time::Timestamp;
 use polity_store::record::{Keeps, Record};
 use polity_store::{Conversation, Error, Tx, agents, keep, messages, turns};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// How many entries `compress_context` keeps by default.
 const KEEP_RECENT: u64 = 6;
@@ -20,7 +22,7 @@ const KEEP_RECENT: u64 = 6;
 pub(super) async fn send_message(tx: &mut Tx, context: &Context<'_>, arguments: SendMessage) -> Ran {
     let payload = arguments.payload;
     let mut ignored: Vec<String> = Vec::new();
-    let due_at = arguments.delay_ms.map(|delay| tx.now.saturating_add_unsigned(delay));
+    let due_at = arguments.delay_ms.map(|delay| tx.now.saturating_add(Duration::from_millis(delay)));
     let contacts =
         door::known_parties(&mut tx.connection, &context.snapshot.catalogue, context.caller).await?;
     let mut receivers = BTreeSet::new();
@@ -97,8 +99,8 @@ fn show(contact: &KnownParty) -> Value {
         "source": contact.source,
     });
     // Contacts that exist from the beginning have the time 0, which would mean nothing to a model.
-    if contact.since > 0
-        && let Ok(since) = jiff::Timestamp::from_millisecond(contact.since)
+    if contact.since > Timestamp::default()
+        && let Ok(since) = jiff::Timestamp::from_millisecond(contact.since.as_millis())
     {
         shown["since"] = json!(since.to_string());
     }

@@ -9,6 +9,7 @@ use polity_society::contact::Source;
 use polity_society::content::Kind;
 use polity_society::id::{AgentId, MessageId, TaskId, TurnId};
 use polity_society::message::{Expects, Finality, Payload, Sender};
+use polity_society::time::Timestamp;
 use serde_json::{Map, json};
 use std::sync::{Arc, LazyLock};
 
@@ -173,7 +174,7 @@ pub(super) fn contact(id: &str, role: &str, capabilities: Capabilities) -> Known
         },
         source: Source::Preset,
         introduced_by: None,
-        since: 0,
+        since: Timestamp::default(),
     }
 }
 

@@ -12,6 +12,7 @@ use polity_society::contact::{KnownParty, Source};
 use polity_society::content::Capabilities;
 use polity_society::id::AgentId;
 use polity_society::role::ToolGroup;
+use polity_society::time::Timestamp;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tiktoken_rs::{CoreBPE, o200k_base};
@@ -37,7 +38,7 @@ fn contact(id: &str) -> KnownParty {
         },
         source: Source::Preset,
         introduced_by: None,
-        since: 0,
+        since: Timestamp::default(),
     }
 }
 
