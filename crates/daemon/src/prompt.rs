@@ -4,6 +4,7 @@ use crate::cli::RunArguments;
 use crate::failure::Failure;
 use polity_registry::Snapshot;
 use polity_runtime::Prompt;
+use polity_society::limits::{Limits, TooLarge};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -15,9 +16,8 @@ pub(crate) fn check(arguments: &RunArguments, snapshot: &Snapshot) -> Result<Opt
     let text = read_text(argument)?;
     let prompt = Prompt { text, attachments: Vec::new(), service: arguments.service.clone() };
     prompt.check(snapshot)?;
-    let limit = snapshot.settings.limits.max_artifact_bytes;
     for path in arguments.attach.iter().filter(|path| !is_reference(path)) {
-        check_attachment(path, limit)?;
+        check_attachment(path, &snapshot.settings.limits)?;
     }
     Ok(Some(prompt.text))
 }
@@ -38,15 +38,16 @@ pub(crate) fn is_reference(attachment: &Path) -> bool {
     attachment.to_str().is_some_and(|name| name.starts_with("artifact:"))
 }
 
-fn check_attachment(path: &Path, limit: u64) -> Result<(), Failure> {
+fn check_attachment(path: &Path, limits: &Limits) -> Result<(), Failure> {
     let unreadable = |source| Failure::Attachment { path: path.to_owned(), source };
     // Check the type before opening: opening a pipe would block until somebody writes to it.
     if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
         return Err(Failure::NotAFile(path.to_owned()));
     }
     let size = File::open(path).and_then(|file| file.metadata()).map_err(unreadable)?.len();
-    if size > limit {
-        return Err(Failure::AttachmentTooLarge { path: path.to_owned(), size, limit });
-    }
-    Ok(())
+    limits.check_artifact(size).map_err(|TooLarge { size, limit }| Failure::AttachmentTooLarge {
+        path: path.to_owned(),
+        size,
+        limit,
+    })
 }

@@ -12,6 +12,7 @@ use polity_decide::inline;
 use polity_registry::Snapshot;
 use polity_society::contact;
 use polity_society::id::{AgentId, ArtifactId, RoleId, ServiceId, TaskId};
+use polity_society::limits::{ARTIFACT_LIMIT, TooLarge};
 use polity_society::message::{MessageState, Payload};
 use polity_society::problem::{Fault, FieldProblem};
 use polity_society::refusal::{ContactLine, Refusal};
@@ -148,7 +149,7 @@ impl WriteError {
         match self {
             Self::Refused { details, .. } => details.clone(),
             Self::Invalid(problem) => Some(json!([problem])),
-            Self::TooLarge { limit, .. } => Some(json!({"limit": "maxArtifactBytes", "value": limit})),
+            Self::TooLarge { limit, .. } => Some(json!({"limit": ARTIFACT_LIMIT, "value": limit})),
             Self::Stopped { limit, value } => Some(json!({"limit": limit, "value": value})),
             Self::UnknownService { .. }
             | Self::NoTask(_)
@@ -306,8 +307,7 @@ async fn prepare_bounded(
     new: NewArtifact,
     id: ArtifactId,
 ) -> Result<Prepared, WriteError> {
-    let (size, limit) = (new.bytes.len() as u64, snapshot.settings.limits.max_artifact_bytes);
-    if size > limit {
+    if let Err(TooLarge { size, limit }) = snapshot.settings.limits.check_artifact(new.bytes.len() as u64) {
         return Err(WriteError::TooLarge { filename: new.filename.unwrap_or_default(), size, limit });
     }
     // Blobs are written before their rows, so a read-only society must refuse here.

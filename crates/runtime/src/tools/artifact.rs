@@ -83,9 +83,7 @@ fn read(arguments: PutArtifact, limits: &Limits) -> Result<Incoming, Refusal> {
             structured.to_string().into_bytes()
         }
     };
-    if bytes.len() as u64 > limits.max_artifact_bytes {
-        return Err(Refusal::LimitReached { limit: "maxArtifactBytes", value: limits.max_artifact_bytes });
-    }
+    limits.check_artifact(bytes.len() as u64)?;
     let artifact = NewArtifact {
         bytes: Bytes::from(bytes),
         declared_mime,
