@@ -216,7 +216,7 @@ async function steers(page, daemon, { lead, reader }) {
   await detail.getByRole("button", { name: "Resume" }).click();
   await page.locator("dialog[open] button.primary").click();
   await page.locator(`#tree-${lead.id}:not(.is-paused)`).waitFor();
-  await toast(page, "on.");
+  await toast(page, "resumed");
   assert.notEqual(await stateOf(reader.id), "paused");
   await detail.getByRole("button", { name: "Stop" }).click();
   await page.locator("dialog[open] button.danger.primary").click();

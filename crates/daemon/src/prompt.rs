@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use polity_registry::Snapshot;
 use polity_runtime::Prompt;
 use polity_society::id::ServiceId;
+use polity_society::limits::{Limits, TooLarge};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -20,9 +21,8 @@ pub(crate) fn check(
     let text = read_text(argument)?;
     let prompt = Prompt { text, attachments: Vec::new(), service: service.cloned() };
     prompt.check(snapshot)?;
-    let limit = snapshot.settings.limits.max_artifact_bytes;
     for path in attach.iter().filter(|path| !is_reference(path)) {
-        check_attachment(path, limit)?;
+        check_attachment(path, &snapshot.settings.limits)?;
     }
     Ok(Some(prompt.text))
 }
@@ -43,12 +43,13 @@ pub(crate) fn is_reference(attachment: &Path) -> bool {
     attachment.to_str().is_some_and(|name| name.starts_with("artifact:"))
 }
 
-fn check_attachment(path: &Path, limit: u64) -> Result<(), Failure> {
+fn check_attachment(path: &Path, limits: &Limits) -> Result<(), Failure> {
     let size = size_of_file(path)?;
-    if size > limit {
-        return Err(Failure::AttachmentTooLarge { path: path.to_owned(), size, limit });
-    }
-    Ok(())
+    limits.check_artifact(size).map_err(|TooLarge { size, limit }| Failure::AttachmentTooLarge {
+        path: path.to_owned(),
+        size,
+        limit,
+    })
 }
 
 /// Returns the size of a file that can be read.

@@ -1,6 +1,7 @@
 //! Decides which part of a conversation a model is still shown, and which part a summary replaces. Pure.
 
 use polity_llm::{Arguments, estimate_tokens};
+use polity_society::id::TurnId;
 use polity_society::message::{Body, Message};
 use polity_society::notice::Notice;
 use polity_society::present::FirstWords;
@@ -13,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 #[derive(Clone, Debug, Default)]
 pub struct History {
     /// Records in order, each with the id of its turn. Records that were summed up long ago may be missing.
-    pub records: Vec<(i64, Record)>,
+    pub records: Vec<(TurnId, Record)>,
     /// The messages that the agent has heard, by id.
     pub messages: HashMap<String, Message>,
     /// The first words of the requests that these messages answer or are about.
@@ -74,7 +75,7 @@ pub struct VisibleHistory<'h> {
     /// The messages before the cut that are not answered yet.
     pub pinned: Vec<&'h Record>,
     /// The records after the cut, shown in full.
-    pub records: &'h [(i64, Record)],
+    pub records: &'h [(TurnId, Record)],
 }
 
 impl<'h> VisibleHistory<'h> {
@@ -86,7 +87,7 @@ impl<'h> VisibleHistory<'h> {
 
 /// Returns the newest summary, and the index of the first record that it does not replace. Records that an earlier
 /// summary replaced stay replaced.
-fn cut(records: &[(i64, Record)]) -> (Option<&str>, usize) {
+fn cut(records: &[(TurnId, Record)]) -> (Option<&str>, usize) {
     let mut newest = (None, 0);
     for (index, (turn, record)) in records.iter().enumerate() {
         if let Record::Compacted { summary, keep_recent, keeps } = record {
@@ -98,7 +99,13 @@ fn cut(records: &[(i64, Record)]) -> (Option<&str>, usize) {
 }
 
 /// Returns the index of the first record that one summary does not replace.
-fn start_after(records: &[(i64, Record)], index: usize, turn: i64, keep_recent: u64, keeps: Keeps) -> usize {
+fn start_after(
+    records: &[(TurnId, Record)],
+    index: usize,
+    turn: TurnId,
+    keep_recent: u64,
+    keeps: Keeps,
+) -> usize {
     let kept = index.saturating_sub(usize::try_from(keep_recent).unwrap_or(usize::MAX));
     let mut start = match keeps {
         Keeps::Turn => records.iter().position(|(of, _)| *of == turn).unwrap_or(index).min(kept),
@@ -122,7 +129,7 @@ fn begins_something(record: &Record) -> bool {
 
 /// Returns how many of the newest records fit into `room` tokens; `None` if no record would be dropped. The cut never
 /// separates results from their calls, and the newest batch always stays. `costs` has the tokens of each record.
-pub fn fitting(records: &[(i64, Record)], costs: &[u64], room: u64) -> Option<usize> {
+pub fn fitting(records: &[(TurnId, Record)], costs: &[u64], room: u64) -> Option<usize> {
     let mut taken = 0u64;
     let mut kept = None;
     for (index, (_, record)) in records.iter().enumerate().rev() {

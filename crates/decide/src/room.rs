@@ -3,6 +3,7 @@
 use crate::history::{History, end, fitting, transcript};
 use crate::policy::Room;
 use polity_registry::{Service, Snapshot};
+use polity_society::id::TurnId;
 use polity_society::limits::Limits;
 use polity_society::text::TextKey;
 use polity_store::record::Record;
@@ -82,7 +83,7 @@ pub fn compaction(
 }
 
 /// Returns how many of the newest records belong to the newest turn.
-fn current_turn(records: &[(i64, Record)]) -> usize {
+fn current_turn(records: &[(TurnId, Record)]) -> usize {
     let Some((newest, _)) = records.last() else { return 0 };
     records.iter().rev().take_while(|(turn, _)| turn == newest).count()
 }

@@ -5,7 +5,7 @@
 
 use crate::result::Misfit;
 use polity_llm::ToolCall;
-use polity_society::id::{ArtifactId, CallId, MessageId};
+use polity_society::id::{ArtifactId, CallId, MessageId, TurnId};
 use polity_society::message::Expects;
 use polity_society::notice::Notice;
 use polity_store::record::{Record, Replied, Taken, ToolResult};
@@ -397,7 +397,7 @@ impl Turn {
 pub fn with_unique_ids(
     mut calls: Vec<ToolCall>,
     taken: &HashSet<&str>,
-    turn: i64,
+    turn: TurnId,
     round: u64,
 ) -> Vec<ToolCall> {
     let mut used: Vec<String> = Vec::with_capacity(calls.len());

@@ -146,7 +146,8 @@ async fn repeated(
             task.map_or(TaskState::Idle, |task| task.state)
         }
     };
-    let last = answer.map_or(newest.created_at, |answer| answer.created_at.max(newest.created_at));
+    let begun = newest.created_at.as_millis();
+    let last = answer.map_or(begun, |answer| answer.created_at.max(begun));
     let standing = Standing { state: newest.state, task, last };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);

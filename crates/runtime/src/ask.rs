@@ -21,7 +21,7 @@ use polity_decide::room::{self, Compaction};
 use polity_decide::turn::{Tools, with_unique_ids};
 use polity_llm::{CallError, FailureKind, Pass, Reply, Shut, estimate_prompt_tokens};
 use polity_registry::{Service, Snapshot};
-use polity_society::id::{ArtifactId, ServiceId};
+use polity_society::id::{ArtifactId, ServiceId, TurnId};
 use polity_store::contacts::ContactRow;
 use polity_store::record::Replied;
 use polity_store::usage::Served;
@@ -71,7 +71,7 @@ pub(crate) struct Answer {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Round {
     /// The id of the turn.
-    pub(crate) turn: i64,
+    pub(crate) turn: TurnId,
     /// How many answers with tool calls the turn has had.
     pub(crate) number: u64,
     pub(crate) tools: Tools,

@@ -18,7 +18,7 @@ use polity_store::Connection;
 use polity_store::contacts::ContactRow;
 use polity_store::messages::Streak;
 use polity_store::{
-    Conversation, Error, Tx, agents, apply, artifacts, contacts, events, messages, notes, turns,
+    Conversation, Error, Stopped, Tx, agents, apply, artifacts, contacts, events, messages, notes, turns,
 };
 use polity_view::Event;
 use serde_json::Value;
@@ -84,14 +84,14 @@ pub(crate) async fn worked_on(
     }
 }
 
-/// Sends a draft, or returns the refusal. A refusal writes nothing, except notices to both agents at the pair limit.
+/// Sends a draft. A refusal writes nothing, except notices to both agents at the pair limit.
 pub(crate) async fn send(
     tx: &mut Tx,
     snapshot: &Snapshot,
     sender: &Conversation,
     draft: Draft,
     last_word: LastWord,
-) -> Result<Result<Sent, Refusal>, Error> {
+) -> Result<Sent, Stopped> {
     send_fitting(tx, snapshot, sender, draft, last_word, Misfit::Marked).await
 }
 
@@ -103,18 +103,17 @@ pub(crate) async fn send_fitting(
     draft: Draft,
     last_word: LastWord,
     misfit: Misfit,
-) -> Result<Result<Sent, Refusal>, Error> {
+) -> Result<Sent, Stopped> {
     if let Some(problem) = unreadable_schema(&draft.payload) {
-        return Ok(Err(Refusal::InvalidMessage(vec![problem])));
+        return Err(Refusal::InvalidMessage(vec![problem]).into());
     }
     let Some(row) = agents::get(&mut tx.connection, &sender.agent).await? else {
-        return Err(Error::Damaged { table: "agents", what: format!("{} is missing", sender.agent) });
+        let what = format!("{} is missing", sender.agent);
+        return Err(Error::Damaged { table: "agents", what }.into());
     };
     let contacts = known_parties(&mut tx.connection, &snapshot.catalogue, sender).await?;
-    let receiver = match contact::find(&contacts, &draft.to) {
-        Ok(known) => known.map_or(&sender.agent, |known| &known.party.id).clone(),
-        Err(refusal) => return Ok(Err(refusal)),
-    };
+    let known = contact::find(&contacts, &draft.to)?;
+    let receiver = known.map_or(&sender.agent, |known| &known.party.id).clone();
     let acquaintance = if contacts::knows(&mut tx.connection, &receiver, &sender.agent).await? {
         Acquaintance::Known
     } else {
@@ -145,22 +144,15 @@ pub(crate) async fn send_fitting(
         contacts,
     };
     let id = messages::next_id(tx).await?;
-    match rules::admit(draft, &facts, id.clone(), &snapshot.settings.limits) {
-        Ok(Admitted { mut changes, ignored }) => {
-            if let Some(refusal) = check_result(tx, sender, &mut changes, misfit).await? {
-                return Ok(Err(refusal));
-            }
-            apply::apply(tx, snapshot, changes).await?;
-            notes::named(tx, sender, &receiver, &facts.openable).await?;
-            Ok(Ok(Sent { id, ignored }))
-        }
-        Err(refusal) => {
-            if let Refusal::LimitReached { limit: PAIR_LIMIT, value } = refusal {
-                tell_pair(tx, snapshot, sender, &receiver, streak.after, value).await?;
-            }
-            Ok(Err(refusal))
-        }
+    let admitted = rules::admit(draft, &facts, id.clone(), &snapshot.settings.limits);
+    if let Err(Refusal::LimitReached { limit: PAIR_LIMIT, value }) = admitted {
+        tell_pair(tx, snapshot, sender, &receiver, streak.after, value).await?;
     }
+    let Admitted { mut changes, ignored } = admitted?;
+    check_result(tx, sender, &mut changes, misfit).await?;
+    apply::apply(tx, snapshot, changes).await?;
+    notes::named(tx, sender, &receiver, &facts.openable).await?;
+    Ok(Sent { id, ignored })
 }
 
 /// Returns what is wrong with the schema in a draft.
@@ -206,7 +198,7 @@ async fn check_result(
     sender: &Conversation,
     changes: &mut [Change],
     misfit: Misfit,
-) -> Result<Option<Refusal>, Error> {
+) -> Result<(), Stopped> {
     let answered = |change: &Change| match change {
         Change::RequestAnswered { request, .. } => Some(request.clone()),
         _ => None,
@@ -216,21 +208,21 @@ async fn check_result(
         Change::MessageAccepted(message) => Some(message),
         _ => None,
     });
-    let Some(message) = accepted else { return Ok(None) };
+    let Some(message) = accepted else { return Ok(()) };
     let is_interim = message.finality == Finality::Interim;
     let requests = if is_interim { message.in_reply_to.clone() } else { answered };
     let schemas = schemas(tx, sender, &requests).await?;
-    let Body::Payload(payload) = &mut message.body else { return Ok(None) };
+    let Body::Payload(payload) = &mut message.body else { return Ok(()) };
     if schemas.is_empty() {
-        return Ok(None);
+        return Ok(());
     }
     match result::fit(payload, &schemas) {
         Ok(value) => payload.fields.insert(RESULT.to_owned(), value),
         Err(_) if is_interim => None,
-        Err(errors) if misfit == Misfit::Refused => return Ok(Some(Refusal::ResultDoesNotFit { errors })),
+        Err(errors) if misfit == Misfit::Refused => return Err(Refusal::ResultDoesNotFit { errors }.into()),
         Err(errors) => payload.fields.insert(SCHEMA_ERRORS.to_owned(), errors.into()),
     };
-    Ok(None)
+    Ok(())
 }
 
 /// Tells two agents that no more messages are delivered between them, once for each series of exchanges.

@@ -22,7 +22,7 @@ use polity_decide::room;
 use polity_decide::turn::{Step, Turn};
 use polity_registry::{Service, Snapshot};
 use polity_society::agent::Standing;
-use polity_society::id::TaskId;
+use polity_society::id::{TaskId, TurnId};
 use polity_society::message::Expects;
 use polity_society::rules;
 use polity_store::record::Record;
@@ -238,7 +238,7 @@ async fn note_status(
     tx: &mut Tx,
     snapshot: &Snapshot,
     conversation: &Conversation,
-    turn: i64,
+    turn: TurnId,
 ) -> Result<(), Error> {
     let Some(window) = service_of(tx, snapshot, conversation).await?.context_window else {
         return Ok(());

@@ -13,7 +13,7 @@ use polity_society::rules::{
     self, Answering, Cause, Draft, Due, Held, LastWord, Owed, Provisional, RestFacts, Subject, Unnamed,
 };
 use polity_store::notes::{self, Left};
-use polity_store::{Conversation, Error, Tx, agents, apply, artifacts, events, messages, turns};
+use polity_store::{Conversation, Error, Tx, agents, apply, artifacts, events, keep, messages, turns};
 use polity_view::Event;
 use std::collections::BTreeSet;
 
@@ -132,7 +132,7 @@ async fn deliver(
         answering: Answering::Closing(subject),
         due_at: None,
     };
-    if let Err(refusal) = door::send(tx, snapshot, from, draft, LastWord::UnlessWaiting).await? {
+    if let Err(refusal) = keep(door::send(tx, snapshot, from, draft, LastWord::UnlessWaiting).await)? {
         // The door has refused the text: the asker is told, so that it does not wait for ever.
         let reason = refusal.message(&snapshot.prompts.texts);
         for request in &open {

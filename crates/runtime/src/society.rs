@@ -388,8 +388,7 @@ async fn keep_bounded(handles: Arc<Handles>, stop: CancellationToken) {
             _ = hours.tick() => {}
         }
         let retention = handles.registry.current().settings.retention;
-        let passed = i64::try_from(begun.elapsed().as_millis()).unwrap_or(i64::MAX);
-        let now = polity_store::now().min(begun_at.saturating_add(passed));
+        let now = polity_store::now().min(begun_at.saturating_add(begun.elapsed()));
         if let Err(error) = maintenance::remove_expired(&handles.store, retention, now).await {
             tracing::warn!(%error, "failed to remove old events");
         }

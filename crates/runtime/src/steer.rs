@@ -11,7 +11,7 @@ use polity_society::message::{Message, Sender};
 use polity_society::notice::Notice;
 use polity_store::Bell;
 use polity_store::{
-    Conversation, Error, Store, Tx, agents, apply, events, holds, messages, tasks, turns, work,
+    Conversation, Error, Stopped, Store, Tx, agents, apply, events, holds, messages, tasks, turns, work,
 };
 use polity_view::Event;
 use std::collections::BTreeSet;
@@ -51,12 +51,9 @@ pub enum SteerError {
 /// Pauses agents, even in the middle of a model call. Once resumed, they repeat what they have not recorded. Returns
 /// the agents that were not paused before.
 pub(crate) async fn pause(store: &Store, target: Target) -> Result<Vec<AgentId>, SteerError> {
-    let write = store.write(move |tx| {
+    let write = store.write_unless_refused(move |tx| {
         Box::pin(async move {
-            let meant = match meant(tx, target).await? {
-                Ok(meant) => meant,
-                Err(error) => return Ok(Err(error)),
-            };
+            let meant = meant(tx, target).await?;
             let mut paused = Vec::new();
             for agent in meant {
                 if agents::pause(tx, &agent).await? {
@@ -65,20 +62,17 @@ pub(crate) async fn pause(store: &Store, target: Target) -> Result<Vec<AgentId>,
                     paused.push(agent);
                 }
             }
-            Ok(Ok(paused))
+            Ok(paused)
         })
     });
-    write.await?
+    write.await
 }
 
 /// Resumes paused and parked agents. Returns the agents that were paused or parked.
 pub(crate) async fn resume(store: &Store, target: Target) -> Result<Vec<AgentId>, SteerError> {
-    let write = store.write(move |tx| {
+    let write = store.write_unless_refused(move |tx| {
         Box::pin(async move {
-            let meant = match meant(tx, target).await? {
-                Ok(meant) => meant,
-                Err(error) => return Ok(Err(error)),
-            };
+            let meant = meant(tx, target).await?;
             let mut resumed = Vec::new();
             for agent in meant {
                 let was_paused = agents::unpause(tx, &agent).await?;
@@ -98,10 +92,10 @@ pub(crate) async fn resume(store: &Store, target: Target) -> Result<Vec<AgentId>
                 events::append(tx, &Event::AgentResumed { agent: agent.clone() }).await?;
                 resumed.push(agent);
             }
-            Ok(Ok(resumed))
+            Ok(resumed)
         })
     });
-    write.await?
+    write.await
 }
 
 /// Stops the work of agents: their turns stop, the requests to them fail, and askers that were not stopped themselves
@@ -111,13 +105,10 @@ pub(crate) async fn stop(
     snapshot: Arc<Snapshot>,
     target: Target,
 ) -> Result<Vec<AgentId>, SteerError> {
-    let write = store.write(move |tx| {
+    let write = store.write_unless_refused(move |tx| {
         Box::pin(async move {
             let alone = matches!(target, Target::Agent(_));
-            let meant = match meant(tx, target).await? {
-                Ok(meant) => meant,
-                Err(error) => return Ok(Err(error)),
-            };
+            let meant = meant(tx, target).await?;
             let mut touched = BTreeSet::new();
             let mut stopped = Vec::new();
             for agent in &meant {
@@ -147,10 +138,10 @@ pub(crate) async fn stop(
                 // Makes the supervisor check whether the task is over now.
                 tx.ring(Bell::Mailbox(Conversation { agent: AgentId::user(), task }));
             }
-            Ok(Ok(stopped))
+            Ok(stopped)
         })
     });
-    write.await?
+    write.await
 }
 
 /// Stops a task: the work of its agents in it, and the requests to them. Their work in other tasks continues. Returns
@@ -160,10 +151,10 @@ pub(crate) async fn stop_task(
     snapshot: Arc<Snapshot>,
     task: TaskId,
 ) -> Result<Vec<AgentId>, SteerError> {
-    let write = store.write(move |tx| {
+    let write = store.write_unless_refused(move |tx| {
         Box::pin(async move {
             if !tasks::exists(&mut tx.connection, &task).await? {
-                return Ok(Err(SteerError::NoTask(task)));
+                return Err(Stopped::Refused(SteerError::NoTask(task)));
             }
             let all = agents::live_subtree(&mut tx.connection, &AgentId::root()).await?;
             let mut stopped = Vec::new();
@@ -183,31 +174,31 @@ pub(crate) async fn stop_task(
                 // Makes the supervisor notice that the task is over.
                 tx.ring(Bell::Mailbox(to_user));
             }
-            Ok(Ok(stopped))
+            Ok(stopped)
         })
     });
-    write.await?
+    write.await
 }
 
 /// Returns the live agents that a target means, parents before children.
-async fn meant(tx: &mut Tx, target: Target) -> Result<Result<Vec<AgentId>, SteerError>, Error> {
+async fn meant(tx: &mut Tx, target: Target) -> Result<Vec<AgentId>, Stopped<SteerError>> {
     let (top, all) = match target {
         Target::Agent(agent) => (agent, false),
         Target::Subtree(agent) => (agent, true),
         Target::Everybody => (AgentId::root(), true),
     };
     if top.is_user() {
-        return Ok(Err(SteerError::User));
+        return Err(Stopped::Refused(SteerError::User));
     }
     match agents::get(&mut tx.connection, &top).await?.map(|row| row.standing) {
-        None => return Ok(Err(SteerError::Unknown(top))),
-        Some(Standing::Ended) => return Ok(Err(SteerError::Ended(top))),
+        None => return Err(Stopped::Refused(SteerError::Unknown(top))),
+        Some(Standing::Ended) => return Err(Stopped::Refused(SteerError::Ended(top))),
         Some(Standing::Active) => {}
     }
     if !all {
-        return Ok(Ok(vec![top]));
+        return Ok(vec![top]);
     }
-    Ok(Ok(agents::live_subtree(&mut tx.connection, &top).await?))
+    Ok(agents::live_subtree(&mut tx.connection, &top).await?)
 }
 
 /// Stops the work of one agent in one task.

@@ -10,6 +10,7 @@ use polity_decide::idle::{Verdict, interim_is_final, verdict};
 use polity_society::id::TaskId;
 use polity_society::notice::Notice;
 use polity_society::rules::{self, Deadlock};
+use polity_society::time::Timestamp;
 use polity_store::{Bell, Conversation, Error, apply, events, messages, tasks, turns};
 use polity_view::Event;
 use polity_view::in_full;
@@ -60,8 +61,8 @@ pub(crate) struct Supervisor {
     failures: HashMap<Conversation, u32>,
     passing: HashMap<Conversation, u32>,
     tasks: JoinSet<Result<(), Error>>,
-    /// When the next delayed message is due, in milliseconds since 1970.
-    due: Option<i64>,
+    /// When the next delayed message is due.
+    due: Option<Timestamp>,
     /// The tasks that could not be checked; they are checked again at `look_again`.
     unsettled: BTreeSet<TaskId>,
     look_again: Instant,
@@ -391,12 +392,12 @@ impl Supervisor {
             Ok(due) => due,
             Err(error) => {
                 tracing::error!(error = %in_full(&error), "failed to read when the next delayed message is due; trying again");
-                Some(polity_store::now().saturating_add(1000))
+                Some(polity_store::now().saturating_add(AGAIN))
             }
         };
     }
 
-    async fn next_due(&self) -> Result<Option<i64>, Error> {
+    async fn next_due(&self) -> Result<Option<Timestamp>, Error> {
         let mut reader = self.handles.store.reader().await?;
         messages::next_due(&mut reader).await
     }
@@ -418,16 +419,16 @@ impl Supervisor {
             Ok(()) => self.look_for_due().await,
             Err(error) => {
                 tracing::error!(error = %in_full(&error), "failed to deliver delayed messages; trying again");
-                self.due = Some(polity_store::now().saturating_add(1000));
+                self.due = Some(polity_store::now().saturating_add(AGAIN));
             }
         }
     }
 }
 
 /// Sleeps until a time, but at most [`LONGEST_SLEEP`]: the clock may be set meanwhile.
-async fn sleep_until(due: Option<i64>) {
-    let left = due.unwrap_or_default().saturating_sub(polity_store::now()).max(0).unsigned_abs();
-    tokio::time::sleep(Duration::from_millis(left).min(LONGEST_SLEEP)).await;
+async fn sleep_until(due: Option<Timestamp>) {
+    let left = due.unwrap_or_default().saturating_duration_since(polity_store::now());
+    tokio::time::sleep(left.min(LONGEST_SLEEP)).await;
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! The world in which tests of this crate run: a real database and files in a temporary directory, a configuration, and
-//! a task. Tool calls run as the driver runs them.
+//! a task. Tool calls run as the driver runs them. The models of these tests are in [`model`].
+
+pub(crate) mod model;
 
 use crate::handles::{Gates, Handles};
 use crate::tools::outside::OutsideTool;
@@ -8,7 +10,7 @@ use futures::future::BoxFuture;
 use polity_artifacts::{BlobStore, prepare};
 use polity_llm::{Arguments, ChatModel, ToolCall};
 use polity_registry::{Environment, Registry, Snapshot};
-use polity_society::id::{AgentId, MessageId, TaskId};
+use polity_society::id::{AgentId, MessageId, TaskId, TurnId};
 use polity_society::message::Message;
 use polity_society::rules;
 use polity_store::record::ToolResult;
@@ -224,7 +226,7 @@ impl World {
     }
 
     /// Makes an agent read its mail: its queued messages are taken into a turn, which stays open.
-    pub(crate) async fn begin_turn(&self, agent: &str) -> i64 {
+    pub(crate) async fn begin_turn(&self, agent: &str) -> TurnId {
         let conversation = self.of(agent);
         self.write(move |tx| {
             Box::pin(async move {

@@ -21,7 +21,7 @@ use polity_registry::Snapshot;
 use polity_society::refusal::Refusal;
 use polity_society::rules::{LastWord, Rights, Verdict};
 use polity_store::record::{Record, ToolResult};
-use polity_store::{Conversation, Error, Tx, agents};
+use polity_store::{Conversation, Error, Stopped, Tx, agents, keep};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
@@ -101,10 +101,10 @@ impl Done {
     }
 }
 
-/// The result of a tool, or the refusal of the society.
-type Ran = Result<Done, Refusal>;
+/// The result of a tool, the refusal of the society, or an error of the database.
+type Ran = Result<Done, Stopped>;
 
-/// Runs a society tool within a transaction.
+/// Runs a society tool within a transaction. A refusal becomes the result of the tool.
 pub(crate) async fn run(tx: &mut Tx, context: &Context<'_>, call: &ToolCall) -> Result<Done, Error> {
     let Parsed { call: parsed, ignored, understood } = Call::parse(call, Some(&context.snapshot.catalogue));
     let rights = rights(tx, context).await?;
@@ -115,7 +115,7 @@ pub(crate) async fn run(tx: &mut Tx, context: &Context<'_>, call: &ToolCall) -> 
             groups: group.into_iter().collect(),
             allowed: rights.groups(),
         }),
-        (Verdict::Allow, Ok(parsed)) => dispatch(tx, context, &call.id, parsed).await?,
+        (Verdict::Allow, Ok(parsed)) => keep(dispatch(tx, context, &call.id, parsed).await)?,
         (Verdict::Allow, Err(refusal)) => Err(refusal),
     };
     let done = ran.unwrap_or_else(|refusal| Done::refused(&refusal, context.snapshot));
@@ -128,26 +128,26 @@ async fn rights(tx: &mut Tx, context: &Context<'_>) -> Result<Rights, Error> {
     Ok(Rights::of(&context.snapshot.settings.root_tools, &chain))
 }
 
-async fn dispatch(tx: &mut Tx, context: &Context<'_>, id: &str, call: Call) -> Result<Ran, Error> {
-    Ok(match call {
-        Call::CreateRole(arguments) => organization::create_role(tx, context, arguments).await?,
-        Call::FindRoleByName(arguments) => organization::find_role(tx, context, &arguments).await?,
-        Call::SpawnAgent(arguments) => organization::spawn(tx, context, arguments).await?,
+async fn dispatch(tx: &mut Tx, context: &Context<'_>, id: &str, call: Call) -> Ran {
+    match call {
+        Call::CreateRole(arguments) => organization::create_role(tx, context, arguments).await,
+        Call::FindRoleByName(arguments) => organization::find_role(tx, context, &arguments).await,
+        Call::SpawnAgent(arguments) => organization::spawn(tx, context, arguments).await,
         Call::SpawnAgentWithTask(arguments) => {
             // The future is by far the largest one here. Without a box, the future of every tool call would be as
             // large.
-            Box::pin(organization::spawn_with_task(tx, context, arguments)).await?
+            Box::pin(organization::spawn_with_task(tx, context, arguments)).await
         }
-        Call::TerminateAgent(arguments) => organization::terminate(tx, context, &arguments).await?,
-        Call::GetOrgStructure(_) => organization::structure(tx, context).await?,
-        Call::SendMessage(arguments) => communication::send_message(tx, context, arguments).await?,
-        Call::ListContacts(_) => communication::list_contacts(tx, context).await?,
-        Call::FindCapableAgents(arguments) => communication::find_capable(tx, context, arguments).await?,
-        Call::PutArtifact(arguments) => artifact::put(tx, context, id, &arguments).await?,
-        Call::GetArtifact(arguments) => artifact::get(tx, context, &arguments).await?,
-        Call::ListArtifacts(_) => artifact::list(tx, context).await?,
+        Call::TerminateAgent(arguments) => organization::terminate(tx, context, &arguments).await,
+        Call::GetOrgStructure(_) => organization::structure(tx, context).await,
+        Call::SendMessage(arguments) => communication::send_message(tx, context, arguments).await,
+        Call::ListContacts(_) => communication::list_contacts(tx, context).await,
+        Call::FindCapableAgents(arguments) => communication::find_capable(tx, context, arguments).await,
+        Call::PutArtifact(arguments) => artifact::put(tx, context, id, &arguments).await,
+        Call::GetArtifact(arguments) => artifact::get(tx, context, &arguments).await,
+        Call::ListArtifacts(_) => artifact::list(tx, context).await,
         Call::CompressContext(arguments) => Ok(communication::compress(arguments)),
-    })
+    }
 }
 
 /// Returns whether there is a society tool with this name.

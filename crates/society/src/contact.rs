@@ -3,6 +3,7 @@
 use crate::agent::Party;
 use crate::id::AgentId;
 use crate::refusal::{ContactLine, Refusal};
+use crate::time::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -70,8 +71,8 @@ pub struct KnownParty {
     pub source: Source,
     /// The party that brought the two together; set for presets and introductions.
     pub introduced_by: Option<AgentId>,
-    /// When the entry was made, in milliseconds since 1970.
-    pub since: i64,
+    /// When the entry was made.
+    pub since: Timestamp,
 }
 
 impl From<&KnownParty> for ContactLine {
@@ -127,7 +128,7 @@ mod tests {
             depth: 1,
             capabilities: Capabilities::default(),
         };
-        KnownParty { party, source: Source::Child, introduced_by: None, since: 0 }
+        KnownParty { party, source: Source::Child, introduced_by: None, since: Timestamp::default() }
     }
 
     fn contacts() -> Vec<KnownParty> {

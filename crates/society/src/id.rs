@@ -67,6 +67,28 @@ id!(
     ServiceId
 );
 
+/// A turn. The database numbers them, so a later turn has a higher number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TurnId(i64);
+
+impl TurnId {
+    /// Wraps the number that the database gave to a turn.
+    pub fn new(number: i64) -> Self {
+        Self(number)
+    }
+
+    /// Returns the number, as it is in rows.
+    pub fn number(self) -> i64 {
+        self.0
+    }
+}
+
+impl fmt::Display for TurnId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 impl AgentId {
     /// Returns the id of the person who uses the society.
     pub fn user() -> Self {

@@ -9,6 +9,7 @@
 //! Callers pass ids and times as arguments.
 
 pub mod id;
+pub mod time;
 
 mod glyph;
 

@@ -1,6 +1,7 @@
 //! Limits that keep a society from running away, named as in `limits` of `app.json`.
 //! The rules and the runtime refuse or cut what would exceed one.
 
+use crate::refusal::Refusal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +43,33 @@ pub struct Limits {
     pub max_request_bytes: u64,
 }
 
+/// The name in `app.json` of the limit on the size of an artifact.
+pub const ARTIFACT_LIMIT: &str = "maxArtifactBytes";
+
+/// An artifact has more bytes than [`ARTIFACT_LIMIT`] allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLarge {
+    /// The size of the artifact, in bytes.
+    pub size: u64,
+    /// The value of the limit.
+    pub limit: u64,
+}
+
+impl From<TooLarge> for Refusal {
+    fn from(TooLarge { size: _, limit }: TooLarge) -> Self {
+        Self::LimitReached { limit: ARTIFACT_LIMIT, value: limit }
+    }
+}
+
+impl Limits {
+    /// Refuses an artifact that is too large. The system's own artifacts, such as a tool result that is too long for a
+    /// model, are not checked.
+    pub fn check_artifact(&self, size: u64) -> Result<(), TooLarge> {
+        let limit = self.max_artifact_bytes;
+        if size > limit { Err(TooLarge { size, limit }) } else { Ok(()) }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
@@ -68,6 +96,16 @@ impl Default for Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_artifact_may_be_as_large_as_the_limit() {
+        let limits = Limits { max_artifact_bytes: 4, ..Limits::default() };
+        assert_eq!(limits.check_artifact(4), Ok(()));
+        let too_large = TooLarge { size: 5, limit: 4 };
+        assert_eq!(limits.check_artifact(5), Err(too_large));
+        let refusal = Refusal::LimitReached { limit: "maxArtifactBytes", value: 4 };
+        assert_eq!(Refusal::from(too_large), refusal);
+    }
 
     #[test]
     fn names_and_defaults_are_those_of_the_contract() {

@@ -7,6 +7,7 @@ use crate::id::{AgentId, ArtifactId, MessageId, TaskId};
 use crate::notice::Notice;
 use crate::problem::{Fault, FieldProblem, Fields, path};
 use crate::role::InterfaceSpec;
+use crate::time::Timestamp;
 use crate::written::{self, is_blank, says_something};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -523,8 +524,8 @@ pub struct Message {
     pub introduction: Option<SelfIntroduction>,
     /// For an introduction: the agent that is introduced.
     pub introduced: Option<Introduced>,
-    /// For a delayed message: when it is due, in milliseconds since 1970.
-    pub due_at: Option<i64>,
+    /// For a delayed message: when it is due.
+    pub due_at: Option<Timestamp>,
 }
 
 /// Whether a message asks for an answer.

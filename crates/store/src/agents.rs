@@ -4,7 +4,7 @@ use super::{Error, Tx, damaged};
 use polity_registry::Catalogue;
 use polity_society::agent::{Agent, Party, Standing};
 use polity_society::brief::TaskBrief;
-use polity_society::id::{AgentId, RoleId, ServiceId, TaskId};
+use polity_society::id::{AgentId, RoleId, ServiceId, TaskId, TurnId};
 use polity_society::rules::Link;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
@@ -108,7 +108,7 @@ pub async fn insert(tx: &mut Tx, agent: &Agent) -> Result<(), Error> {
         .bind(agent.name.as_ref().map(polity_society::name::Name::as_str))
         .bind(sqlx::types::Json(&agent.brief))
         .bind(agent.depth)
-        .bind(tx.now)
+        .bind(tx.now.as_millis())
         .execute(&mut tx.connection)
         .await?;
     polity_points::point!("agents::inserted");
@@ -180,7 +180,8 @@ pub async fn live_subtree(connection: &mut SqliteConnection, top: &AgentId) -> R
 
 /// Notes that the person paused an agent. Returns whether it was not paused before.
 pub async fn pause(tx: &mut Tx, id: &AgentId) -> Result<bool, Error> {
-    let done = sqlx::query(PAUSE).bind(id.as_str()).bind(tx.now).execute(&mut tx.connection).await?;
+    let done =
+        sqlx::query(PAUSE).bind(id.as_str()).bind(tx.now.as_millis()).execute(&mut tx.connection).await?;
     polity_points::point!("agents::paused");
     Ok(done.rows_affected() == 1)
 }
@@ -206,7 +207,8 @@ pub async fn parents(
 
 /// Notes that an agent has ended. Returns whether it had not ended before.
 pub async fn end(tx: &mut Tx, id: &AgentId) -> Result<bool, Error> {
-    let done = sqlx::query(END).bind(id.as_str()).bind(tx.now).execute(&mut tx.connection).await?;
+    let done =
+        sqlx::query(END).bind(id.as_str()).bind(tx.now.as_millis()).execute(&mut tx.connection).await?;
     polity_points::point!("agents::ended");
     Ok(done.rows_affected() == 1)
 }
@@ -215,10 +217,12 @@ pub async fn end(tx: &mut Tx, id: &AgentId) -> Result<bool, Error> {
 pub async fn unwritten_children(
     connection: &mut SqliteConnection,
     conversation: &super::Conversation,
-    turn: i64,
+    turn: TurnId,
 ) -> Result<Vec<AgentId>, Error> {
-    let query =
-        sqlx::query(UNWRITTEN).bind(conversation.agent.as_str()).bind(conversation.task.as_str()).bind(turn);
+    let query = sqlx::query(UNWRITTEN)
+        .bind(conversation.agent.as_str())
+        .bind(conversation.task.as_str())
+        .bind(turn.number());
     let rows = query.fetch_all(connection).await?;
     Ok(rows.iter().map(|row| AgentId::new(row.get::<String, _>(0))).collect())
 }

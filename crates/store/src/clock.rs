@@ -1,6 +1,8 @@
 //! The clock. Only this module asks for the time.
 
-/// Returns the current time in milliseconds since 1970.
-pub fn now() -> i64 {
-    jiff::Timestamp::now().as_millisecond()
+use polity_society::time::Timestamp;
+
+/// Returns the current time.
+pub fn now() -> Timestamp {
+    Timestamp::from_millis(jiff::Timestamp::now().as_millisecond())
 }

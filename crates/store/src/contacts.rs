@@ -4,6 +4,7 @@ use super::agents::{self, AgentRow};
 use super::{Error, Tx};
 use polity_society::contact::{Contact, Source};
 use polity_society::id::{AgentId, TaskId};
+use polity_society::time::Timestamp;
 use sqlx::{Row, SqliteConnection};
 
 const INSERT: &str =
@@ -27,7 +28,7 @@ pub struct ContactRow {
     pub agent: AgentRow,
     pub source: Source,
     pub introduced_by: Option<AgentId>,
-    pub since: i64,
+    pub since: Timestamp,
 }
 
 /// Stores a contact, and returns whether it is new.
@@ -37,7 +38,7 @@ pub async fn insert(tx: &mut Tx, contact: &Contact) -> Result<bool, Error> {
         .bind(contact.agent.as_str())
         .bind(contact.source.as_str())
         .bind(contact.introduced_by.as_ref().map(AgentId::as_str))
-        .bind(tx.now)
+        .bind(tx.now.as_millis())
         .execute(&mut tx.connection)
         .await?;
     polity_points::point!("contacts::inserted");
@@ -57,7 +58,7 @@ pub async fn of(
                 agent: agents::read(row)?,
                 source: Source::from_name(&row.get::<String, _>("source")),
                 introduced_by: row.get::<Option<String>, _>("introduced_by").map(AgentId::new),
-                since: row.get("since"),
+                since: Timestamp::from_millis(row.get("since")),
             })
         })
         .collect()

@@ -25,7 +25,7 @@ pub async fn append(tx: &mut Tx, event: &Event) -> Result<(), Error> {
         .bind(event.agent().map(AgentId::as_str))
         .bind(kind)
         .bind(value.to_string())
-        .bind(tx.now)
+        .bind(tx.now.as_millis())
         .fetch_one(&mut tx.connection)
         .await?;
     polity_points::point!("events::appended");

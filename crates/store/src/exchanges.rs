@@ -2,6 +2,7 @@
 
 use super::{Error, Tx, damaged};
 use polity_society::id::{AgentId, MessageId, TaskId};
+use polity_society::time::Timestamp;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
 
@@ -83,8 +84,8 @@ pub struct Exchange {
     pub state: State,
     /// The message that was given as the answer.
     pub answer: Option<MessageId>,
-    /// When the request was stored, in milliseconds since 1970.
-    pub created_at: i64,
+    /// When the request was stored.
+    pub created_at: Timestamp,
 }
 
 /// The state of an exchange.
@@ -111,7 +112,7 @@ pub struct GivenAnswer {
 pub async fn insert(tx: &mut Tx, new: &NewExchange) -> Result<Option<Exchange>, Error> {
     let query = sqlx::query(INSERT).bind(&new.key).bind(&new.request).bind(new.agent.as_str());
     let query = query.bind(new.receiver.as_str()).bind(new.task.as_ref().map(TaskId::as_str));
-    let query = query.bind(new.awaits.as_ref().map(MessageId::as_str)).bind(tx.now);
+    let query = query.bind(new.awaits.as_ref().map(MessageId::as_str)).bind(tx.now.as_millis());
     query.execute(&mut tx.connection).await?;
     polity_points::point!("exchanges::inserted");
     by_key(&mut tx.connection, &new.key).await
@@ -206,7 +207,7 @@ pub(super) fn read(row: &SqliteRow) -> Result<Exchange, Error> {
             other => return Err(damaged("exchanges", &key, format!("unknown state {other}"))),
         },
         answer: message("answer"),
-        created_at: row.get("created_at"),
+        created_at: Timestamp::from_millis(row.get("created_at")),
         key,
     })
 }

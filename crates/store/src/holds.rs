@@ -20,7 +20,7 @@ pub(super) const STATEMENTS: &[&str] = &[INSERT, HELD, RELEASE, RELEASED];
 /// Parks a conversation. Returns whether it was not parked before.
 pub async fn insert(tx: &mut Tx, conversation: &Conversation, reason: &str) -> Result<bool, Error> {
     let query = sqlx::query(INSERT).bind(conversation.agent.as_str()).bind(conversation.task.as_str());
-    let done = query.bind(reason).bind(tx.now).execute(&mut tx.connection).await?;
+    let done = query.bind(reason).bind(tx.now.as_millis()).execute(&mut tx.connection).await?;
     polity_points::point!("holds::inserted");
     Ok(done.rows_affected() == 1)
 }

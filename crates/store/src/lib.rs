@@ -16,6 +16,7 @@ mod bell;
 mod clock;
 mod exchange;
 mod said;
+mod stopped;
 mod trouble;
 mod writer;
 
@@ -53,6 +54,7 @@ pub use exchange::Exchanges;
 pub use polity_artifacts::index as artifacts;
 pub use said::said;
 pub use sqlx::SqliteConnection as Connection;
+pub use stopped::{Stopped, keep};
 pub use writer::{Savepoint, Tx};
 
 use futures::future::BoxFuture;
@@ -292,6 +294,16 @@ impl Store {
         F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, Error>> + Send + 'static,
     {
         self.writer.run(job).await
+    }
+
+    /// Runs a job like [`Store::write`], but the job may be refused. A refused job keeps what it has written.
+    pub async fn write_unless_refused<T, R, F>(&self, job: F) -> Result<T, R>
+    where
+        T: Send + 'static,
+        R: From<Error> + Send + 'static,
+        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, Stopped<R>>> + Send + 'static,
+    {
+        self.write(move |tx| Box::pin(async move { keep(job(tx).await) })).await?
     }
 
     /// Fails if the database was opened read-only.

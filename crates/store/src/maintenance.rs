@@ -11,6 +11,7 @@ use crate::{Durability, Error, Store, clock};
 use polity_artifacts::{Blob, BlobError, BlobHash, BlobStore};
 use polity_registry::Retention;
 use polity_society::id::ArtifactId;
+use polity_society::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -341,10 +342,7 @@ async fn free_in(
     }
     let mut reader = store.reader().await?;
     let going = match unwanted.idle_for {
-        Some(age) => {
-            let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
-            unneeded::find(&mut reader, now.saturating_sub(age)).await?
-        }
+        Some(age) => unneeded::find(&mut reader, now.saturating_sub(age)).await?,
         None => BTreeSet::new(),
     };
     let mut needed = check::blobs(&mut reader).await?;
@@ -373,8 +371,8 @@ async fn free_in(
 }
 
 /// Removes expired events, in one transaction after another, and returns how many. A society may be running. `now` is
-/// the time to which their age is counted, in milliseconds since 1970.
-pub async fn remove_expired(store: &Store, retention: Retention, now: i64) -> Result<u64, Error> {
+/// the time to which their age is counted.
+pub async fn remove_expired(store: &Store, retention: Retention, now: Timestamp) -> Result<u64, Error> {
     let mut removed = 0;
     loop {
         let write =
@@ -388,12 +386,12 @@ pub async fn remove_expired(store: &Store, retention: Retention, now: i64) -> Re
     }
 }
 
-/// How long an artifact of the person may remain unsent, in milliseconds: a day.
-const UNSENT_FOR: i64 = 24 * 60 * 60 * 1000;
+/// How long an artifact of the person may remain unsent: a day.
+const UNSENT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Removes the artifacts that the person stored more than a day ago and sent to nobody, and returns how many. A society
 /// may be running. The blobs stay until [`free`] finds that nothing needs them.
-pub async fn remove_unsent(store: &Store, now: i64) -> Result<u64, Error> {
+pub async fn remove_unsent(store: &Store, now: Timestamp) -> Result<u64, Error> {
     let since = now.saturating_sub(UNSENT_FOR);
     store.write(move |tx| Box::pin(async move { unneeded::remove_strays(tx, since).await })).await
 }

@@ -1,7 +1,7 @@
 //! Table `messages`: the mailboxes of all parties, and everything that they were ever sent.
 
 use super::{Conversation, Error, Tx, damaged};
-use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
+use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId, TurnId};
 use polity_society::message::{
     Body, Expects, Finality, Message, MessageState, MessageType, Payload, RESULT, SCHEMA_ERRORS, Sender,
 };
@@ -9,6 +9,7 @@ use polity_society::notice::Notice;
 use polity_society::rules::{
     Earlier, OpenRequest, Owed, Pending, Provisional, Reminded, RequestRow, Wait, subjects,
 };
+use polity_society::time::Timestamp;
 use sqlx::sqlite::SqliteRow;
 use sqlx::types::Json;
 use sqlx::{Row, SqliteConnection};
@@ -253,9 +254,9 @@ pub async fn insert(tx: &mut Tx, message: &Message) -> Result<(), Error> {
         })
         .bind(message.introduction.as_ref().map(Json))
         .bind(message.introduced.as_ref().map(Json))
-        .bind(due_at)
+        .bind(due_at.map(Timestamp::as_millis))
         .bind(if due_at.is_some() { "delayed" } else { "queued" })
-        .bind(tx.now)
+        .bind(tx.now.as_millis())
         .execute(&mut tx.connection)
         .await?;
     polity_points::point!("messages::inserted");
@@ -315,8 +316,8 @@ pub async fn queued(
 }
 
 /// Moves one queued message into a turn.
-pub async fn take(tx: &mut Tx, id: &MessageId, turn: i64) -> Result<(), Error> {
-    let done = sqlx::query(TAKE).bind(id.as_str()).bind(turn).execute(&mut tx.connection).await?;
+pub async fn take(tx: &mut Tx, id: &MessageId, turn: TurnId) -> Result<(), Error> {
+    let done = sqlx::query(TAKE).bind(id.as_str()).bind(turn.number()).execute(&mut tx.connection).await?;
     polity_points::point!("messages::taken");
     let hit = done.rows_affected();
     if hit != 1 {
@@ -352,13 +353,14 @@ pub struct Mail {
 pub async fn mail(
     connection: &mut SqliteConnection,
     mailbox: &Conversation,
-    turn: i64,
+    turn: TurnId,
     unseen: u64,
     at_most: usize,
     inline_text_chars: u64,
 ) -> Result<Mail, Error> {
     let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-    let query = sqlx::query(MAIL).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str()).bind(turn);
+    let query =
+        sqlx::query(MAIL).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str()).bind(turn.number());
     let query = query.bind(number(unseen)).bind(number(at_most as u64)).bind(number(inline_text_chars));
     let mut mail = Mail { unseen: Vec::new(), waiting: Vec::new() };
     for row in query.fetch_all(connection).await? {
@@ -375,11 +377,11 @@ pub async fn mail(
 pub async fn take_through(
     tx: &mut Tx,
     mailbox: &Conversation,
-    turn: i64,
+    turn: TurnId,
     last: i64,
 ) -> Result<Vec<MessageId>, Error> {
     let query = sqlx::query(TAKE_THROUGH).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
-    let query = query.bind(turn).bind(last);
+    let query = query.bind(turn.number()).bind(last);
     let rows = query.fetch_all(&mut tx.connection).await?;
     polity_points::point!("messages::all_taken");
     let mut taken: Vec<(i64, String)> = rows.iter().map(|row| (row.get("seq"), row.get("id"))).collect();
@@ -396,12 +398,12 @@ pub enum Settled {
 }
 
 /// Sets the final state of the messages of a turn, and returns how many there were.
-pub async fn settle(tx: &mut Tx, turn: i64, settled: Settled) -> Result<u64, Error> {
+pub async fn settle(tx: &mut Tx, turn: TurnId, settled: Settled) -> Result<u64, Error> {
     let state = match settled {
         Settled::Done => "done",
         Settled::Failed => "failed",
     };
-    let done = sqlx::query(SETTLE).bind(turn).bind(state).execute(&mut tx.connection).await?;
+    let done = sqlx::query(SETTLE).bind(turn.number()).bind(state).execute(&mut tx.connection).await?;
     polity_points::point!("messages::settled");
     Ok(done.rows_affected())
 }
@@ -422,8 +424,8 @@ pub async fn fail(tx: &mut Tx, id: &MessageId) -> Result<(), Error> {
 
 /// Notes that a turn has ended, so nobody waits any longer for what was answered in it. Returns the conversations that
 /// were still waiting.
-pub async fn release(tx: &mut Tx, turn: i64) -> Result<Vec<Conversation>, Error> {
-    let rows = sqlx::query(RELEASE).bind(turn).fetch_all(&mut tx.connection).await?;
+pub async fn release(tx: &mut Tx, turn: TurnId) -> Result<Vec<Conversation>, Error> {
+    let rows = sqlx::query(RELEASE).bind(turn.number()).fetch_all(&mut tx.connection).await?;
     polity_points::point!("messages::released");
     let read = |row: &SqliteRow| Conversation {
         agent: AgentId::new(row.get::<String, _>("sender")),
@@ -555,10 +557,13 @@ pub async fn first_between(
 pub async fn sent_to_person(
     connection: &mut SqliteConnection,
     sender: &Conversation,
-    turn: i64,
+    turn: TurnId,
     payload: &Payload,
 ) -> Result<Option<MessageId>, Error> {
-    let query = sqlx::query(SENT_TO_PERSON).bind(sender.agent.as_str()).bind(sender.task.as_str()).bind(turn);
+    let query = sqlx::query(SENT_TO_PERSON)
+        .bind(sender.agent.as_str())
+        .bind(sender.task.as_str())
+        .bind(turn.number());
     for row in &query.fetch_all(connection).await? {
         let message = read(row)?;
         let Body::Payload(mut said) = message.body else { continue };
@@ -600,15 +605,16 @@ pub async fn last_told_user(
 
 /// Moves due messages into the mailboxes, and returns these. Restarts delays if the clock was set back.
 pub async fn deliver_due(tx: &mut Tx) -> Result<Vec<Conversation>, Error> {
-    sqlx::query(REDATE).bind(tx.now).execute(&mut tx.connection).await?;
-    let rows = sqlx::query(DUE).bind(tx.now).fetch_all(&mut tx.connection).await?;
+    sqlx::query(REDATE).bind(tx.now.as_millis()).execute(&mut tx.connection).await?;
+    let rows = sqlx::query(DUE).bind(tx.now.as_millis()).fetch_all(&mut tx.connection).await?;
     polity_points::point!("messages::delivered");
     Ok(rows.iter().map(mailbox).collect())
 }
 
-/// Returns when the next delayed message is due, in milliseconds since 1970.
-pub async fn next_due(connection: &mut SqliteConnection) -> Result<Option<i64>, Error> {
-    Ok(sqlx::query_scalar(NEXT_DUE).fetch_one(connection).await?)
+/// Returns when the next delayed message is due.
+pub async fn next_due(connection: &mut SqliteConnection) -> Result<Option<Timestamp>, Error> {
+    let due: Option<i64> = sqlx::query_scalar(NEXT_DUE).fetch_one(connection).await?;
+    Ok(due.map(Timestamp::from_millis))
 }
 
 /// Returns the mailboxes of agents that contain queued messages.
@@ -664,7 +670,7 @@ pub async fn streak(
             after = after.max(newest(connection, statement, pair, task).await?);
         }
         let query = sqlx::query_scalar(OTHER_WORK).bind(pair[0].as_str()).bind(task.as_str());
-        let newest: i64 = query.bind(crate::clock::now()).fetch_one(&mut *connection).await?;
+        let newest: i64 = query.bind(crate::clock::now().as_millis()).fetch_one(&mut *connection).await?;
         since = since.max(newest);
     }
     let query = sqlx::query_scalar(BETWEEN).bind(sender.as_str()).bind(receiver.as_str()).bind(task.as_str());
@@ -783,7 +789,7 @@ pub(crate) fn read(row: &SqliteRow) -> Result<Message, Error> {
             .map(|text| serde_json::from_str(&text))
             .transpose()
             .map_err(bad)?,
-        due_at: row.get("due_at"),
+        due_at: row.get::<Option<i64>, _>("due_at").map(Timestamp::from_millis),
         id: MessageId::new(id),
     })
 }

@@ -57,7 +57,7 @@ pub async fn hold(
         .bind(request.as_str())
         .bind(Json(answers))
         .bind(text)
-        .bind(tx.now)
+        .bind(tx.now.as_millis())
         .execute(&mut tx.connection)
         .await?;
     polity_points::point!("notes::held");

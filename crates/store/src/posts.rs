@@ -27,7 +27,7 @@ pub async fn insert(tx: &mut Tx, key: &str, post: &KeyedMessage, task: &TaskId) 
         .bind(&post.content)
         .bind(post.message.as_str())
         .bind(task.as_str())
-        .bind(tx.now)
+        .bind(tx.now.as_millis())
         .execute(&mut tx.connection)
         .await?;
     polity_points::point!("posts::inserted");

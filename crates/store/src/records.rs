@@ -2,7 +2,7 @@
 
 use super::{Conversation, Error, Tx, damaged, messages};
 use crate::record::{Keeps, Record};
-use polity_society::id::MessageId;
+use polity_society::id::{MessageId, TurnId};
 use polity_society::message::Message;
 use polity_society::present::{FirstWords, first_words};
 use polity_society::rules::subjects;
@@ -53,7 +53,7 @@ pub(super) const STATEMENTS: &[&str] = &[
 pub async fn append(
     tx: &mut Tx,
     conversation: &Conversation,
-    turn: i64,
+    turn: TurnId,
     record: &Record,
 ) -> Result<(), Error> {
     let body = serde_json::to_string(record).map_err(|error| damaged("records", "new", error))?;
@@ -64,10 +64,10 @@ pub async fn append(
     sqlx::query(INSERT)
         .bind(conversation.agent.as_str())
         .bind(conversation.task.as_str())
-        .bind(turn)
+        .bind(turn.number())
         .bind(message)
         .bind(body)
-        .bind(tx.now)
+        .bind(tx.now.as_millis())
         .execute(&mut tx.connection)
         .await?;
     polity_points::point!("records::appended");
@@ -75,8 +75,8 @@ pub async fn append(
 }
 
 /// Returns the records of one turn, in order.
-pub async fn of_turn(connection: &mut SqliteConnection, turn: i64) -> Result<Vec<Record>, Error> {
-    let rows = sqlx::query(OF_TURN).bind(turn).fetch_all(connection).await?;
+pub async fn of_turn(connection: &mut SqliteConnection, turn: TurnId) -> Result<Vec<Record>, Error> {
+    let rows = sqlx::query(OF_TURN).bind(turn.number()).fetch_all(connection).await?;
     rows.iter().map(read).collect()
 }
 
@@ -87,7 +87,7 @@ const OPEN_REQUESTS: i64 = 1_000;
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
     /// Records in order, each with its turn. Records that a summary covers may be missing.
-    pub records: Vec<(i64, Record)>,
+    pub records: Vec<(TurnId, Record)>,
     /// The messages that the records name, by id.
     pub messages: HashMap<String, Message>,
     /// The first words of the requests that these messages answer or are about.
@@ -104,7 +104,7 @@ pub async fn history(
 ) -> Result<Recorded, Error> {
     let (agent, task) = (conversation.agent.as_str(), conversation.task.as_str());
     let first = first_told(connection, conversation).await?;
-    let with_turn = |row: &SqliteRow| Ok::<_, Error>((row.get::<i64, _>("turn"), read(row)?));
+    let with_turn = |row: &SqliteRow| Ok::<_, Error>((TurnId::new(row.get("turn")), read(row)?));
     let mut history = Recorded::default();
     let query = sqlx::query(OPEN).bind(agent).bind(task).bind(OPEN_REQUESTS);
     for row in &query.fetch_all(&mut *connection).await? {

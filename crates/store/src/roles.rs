@@ -38,7 +38,7 @@ pub async fn insert(tx: &mut Tx, role: &Role) -> Result<(), Error> {
         .bind(role.service.as_str())
         .bind(sqlx::types::Json(&role.required_capabilities))
         .bind(sqlx::types::Json(&role.tool_groups))
-        .bind(tx.now)
+        .bind(tx.now.as_millis())
         .execute(&mut tx.connection)
         .await?;
     polity_points::point!("roles::inserted");

@@ -106,7 +106,8 @@ impl Standing {
 }
 
 pub async fn insert(tx: &mut Tx, id: &TaskId, service: Option<&ServiceId>) -> Result<(), Error> {
-    let query = sqlx::query(INSERT).bind(id.as_str()).bind(service.map(ServiceId::as_str)).bind(tx.now);
+    let query =
+        sqlx::query(INSERT).bind(id.as_str()).bind(service.map(ServiceId::as_str)).bind(tx.now.as_millis());
     query.execute(&mut tx.connection).await?;
     polity_points::point!("tasks::inserted");
     Ok(())

@@ -1,6 +1,7 @@
 use super::*;
 use crate::testing::{Scratch, conversation, events_after};
 use polity_society::id::{AgentId, TaskId};
+use polity_society::time::Timestamp;
 use sqlx::{Connection as _, Executor as _, SqlSafeStr as _};
 
 /// The statements of all tables.
@@ -196,6 +197,36 @@ async fn a_job_that_fails_or_panics_leaves_nothing_and_takes_nobody_with_it() {
 }
 
 #[tokio::test]
+async fn a_refused_job_keeps_what_it_wrote_and_a_broken_one_does_not() {
+    /// What a caller of the store gets.
+    #[derive(Debug)]
+    enum Refused {
+        ByTheRules,
+        Store(Error),
+    }
+    impl From<Error> for Refused {
+        fn from(error: Error) -> Self {
+            Self::Store(error)
+        }
+    }
+    let scratch = Scratch::new().await;
+    let begin = async |task: &'static str, stopped: Stopped<Refused>| {
+        let write = scratch.store.write_unless_refused(move |tx| {
+            Box::pin(async move {
+                tasks::insert(tx, &TaskId::new(task), None).await?;
+                Err::<(), _>(stopped)
+            })
+        });
+        write.await.unwrap_err()
+    };
+    let refused = begin("t-refused", Stopped::Refused(Refused::ByTheRules)).await;
+    assert!(matches!(refused, Refused::ByTheRules), "{refused:?}");
+    let broken = begin("t-broken", Stopped::Broken(Error::Closed)).await;
+    assert!(matches!(broken, Refused::Store(Error::Closed)), "{broken:?}");
+    assert_eq!(task_ids(&scratch.store).await, ["t-1", "t-refused"]);
+}
+
+#[tokio::test]
 async fn a_transaction_that_breaks_tells_every_caller_and_the_next_one_is_whole() {
     let scratch = Scratch::new().await;
     let store = scratch.store.clone();
@@ -357,7 +388,7 @@ async fn a_delay_begins_anew_where_the_clock_was_set_back_and_ends_once() {
         let delivered = scratch
             .write(move |tx| {
                 Box::pin(async move {
-                    tx.now = now;
+                    tx.now = Timestamp::from_millis(now);
                     Ok(messages::deliver_due(tx).await?.len())
                 })
             })

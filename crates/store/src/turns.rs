@@ -1,7 +1,7 @@
 //! Table `turns`.
 
 use super::{Conversation, Error, Tx, messages};
-use polity_society::id::{AgentId, MessageId, TaskId};
+use polity_society::id::{AgentId, MessageId, TaskId, TurnId};
 use sqlx::{Row, SqliteConnection};
 
 const INSERT: &str =
@@ -25,7 +25,7 @@ pub(super) const STATEMENTS: &[&str] = &[INSERT, OPEN, ALL_OPEN, END, OPEN_OF, F
 /// A turn that has not ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenTurn {
-    pub id: i64,
+    pub id: TurnId,
     pub began_by: MessageId,
     /// The request that the turn works on.
     pub works_on: Option<MessageId>,
@@ -49,8 +49,8 @@ pub async fn begin(
         .bind(conversation.task.as_str())
         .bind(message.as_str())
         .bind(works_on.as_ref().map(MessageId::as_str))
-        .bind(tx.now);
-    let id = query.fetch_one(&mut tx.connection).await?.get("id");
+        .bind(tx.now.as_millis());
+    let id = TurnId::new(query.fetch_one(&mut tx.connection).await?.get("id"));
     polity_points::point!("turns::begun");
     Ok(OpenTurn { id, began_by: message.clone(), works_on })
 }
@@ -62,7 +62,7 @@ pub async fn open(
     let query = sqlx::query(OPEN).bind(conversation.agent.as_str()).bind(conversation.task.as_str());
     let row = query.fetch_optional(connection).await?;
     Ok(row.map(|row| OpenTurn {
-        id: row.get("id"),
+        id: TurnId::new(row.get("id")),
         began_by: MessageId::new(row.get::<String, _>("began_by")),
         works_on: row.get::<Option<String>, _>("works_on").map(MessageId::new),
     }))
@@ -78,13 +78,14 @@ pub async fn all_open(connection: &mut SqliteConnection) -> Result<Vec<Conversat
     Ok(rows.iter().map(read).collect())
 }
 
-pub async fn end(tx: &mut Tx, turn: i64, ended: Ended) -> Result<(), Error> {
+pub async fn end(tx: &mut Tx, turn: TurnId, ended: Ended) -> Result<(), Error> {
     let state = match ended {
         Ended::Done => "done",
         Ended::Failed => "failed",
         Ended::Stopped => "stopped",
     };
-    let hit = sqlx::query(END).bind(turn).bind(state).execute(&mut tx.connection).await?.rows_affected();
+    let hit =
+        sqlx::query(END).bind(turn.number()).bind(state).execute(&mut tx.connection).await?.rows_affected();
     polity_points::point!("turns::ended");
     if hit != 1 {
         return Err(Error::WrongRows { what: "ending a turn", expected: 1, hit });
@@ -96,8 +97,9 @@ pub async fn end(tx: &mut Tx, turn: i64, ended: Ended) -> Result<(), Error> {
 }
 
 /// Returns the open turn of an agent. Not for root, which can have one in each task.
-pub async fn open_of(connection: &mut SqliteConnection, agent: &AgentId) -> Result<Option<i64>, Error> {
-    Ok(sqlx::query_scalar(OPEN_OF).bind(agent.as_str()).fetch_optional(connection).await?)
+pub async fn open_of(connection: &mut SqliteConnection, agent: &AgentId) -> Result<Option<TurnId>, Error> {
+    let id = sqlx::query_scalar(OPEN_OF).bind(agent.as_str()).fetch_optional(connection).await?;
+    Ok(id.map(TurnId::new))
 }
 
 /// Returns how many turns of a conversation have failed in a row.

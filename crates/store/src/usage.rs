@@ -2,7 +2,7 @@
 
 use super::{Conversation, Error, Tx};
 use polity_llm::{Usage, UsageSource};
-use polity_society::id::{AgentId, ServiceId, TaskId};
+use polity_society::id::{AgentId, ServiceId, TaskId, TurnId};
 use sqlx::{Row, SqliteConnection};
 
 const INSERT: &str =
@@ -64,7 +64,7 @@ pub struct Served {
     pub cost: Option<f64>,
 }
 
-pub async fn insert(tx: &mut Tx, caller: &Conversation, turn: i64, served: &Served) -> Result<(), Error> {
+pub async fn insert(tx: &mut Tx, caller: &Conversation, turn: TurnId, served: &Served) -> Result<(), Error> {
     let source = match served.usage.source {
         UsageSource::Reported => "reported",
         UsageSource::Estimated => "estimated",
@@ -72,7 +72,7 @@ pub async fn insert(tx: &mut Tx, caller: &Conversation, turn: i64, served: &Serv
     sqlx::query(INSERT)
         .bind(caller.task.as_str())
         .bind(caller.agent.as_str())
-        .bind(turn)
+        .bind(turn.number())
         .bind(served.service.as_str())
         .bind(&served.model)
         .bind(served.revision.cast_signed())
@@ -81,7 +81,7 @@ pub async fn insert(tx: &mut Tx, caller: &Conversation, turn: i64, served: &Serv
         .bind(served.usage.completion_tokens.cast_signed())
         .bind(source)
         .bind(served.cost)
-        .bind(tx.now)
+        .bind(tx.now.as_millis())
         .execute(&mut tx.connection)
         .await?;
     polity_points::point!("usage::inserted");

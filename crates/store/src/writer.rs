@@ -6,6 +6,7 @@ use super::{Conversation, Error};
 use crate::Bell;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use polity_society::time::Timestamp;
 use sqlx::{AssertSqlSafe, SqliteConnection};
 use std::panic::AssertUnwindSafe;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -16,8 +17,8 @@ const QUEUE: usize = 256;
 /// A write transaction, as a job sees it.
 pub struct Tx {
     pub connection: SqliteConnection,
-    /// The time of the transaction in milliseconds since 1970. All its rows get this time.
-    pub now: i64,
+    /// The time of the transaction. All its rows get this time.
+    pub now: Timestamp,
     /// The conversations that waited for a turn which has ended in this job. `rest` looks at them before the job ends.
     pub released: Vec<Conversation>,
     bells: Vec<Bell>,
@@ -174,7 +175,8 @@ pub(super) fn start(connection: SqliteConnection, newest_event: i64) -> (Handle,
     let (orders, waiting) = mpsc::channel(QUEUE);
     let (bells, rung) = mpsc::unbounded_channel();
     let (events, seen) = watch::channel(newest_event);
-    let tx = Tx { connection, now: 0, released: Vec::new(), bells: Vec::new(), newest_event };
+    let tx =
+        Tx { connection, now: Timestamp::default(), released: Vec::new(), bells: Vec::new(), newest_event };
     tokio::spawn(Writer { tx, waiting, bells, events, failed: 0 }.run());
     (Handle { orders: Some(orders) }, super::Signals { bells: rung, events: seen })
 }

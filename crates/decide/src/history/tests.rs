@@ -1,7 +1,7 @@
 use super::*;
 use crate::testing::snapshot;
 use polity_llm::ToolCall;
-use polity_society::id::{AgentId, CallId, MessageId, TaskId};
+use polity_society::id::{AgentId, CallId, MessageId, TaskId, TurnId};
 use polity_society::message::{Expects, Finality, Payload, Sender};
 use polity_society::notice::Notice;
 use polity_store::record::Replied;
@@ -48,7 +48,7 @@ fn heard(number: usize) -> Record {
 }
 
 /// Conversations as a driver writes them: each record with its turn, and the tokens of each record.
-fn conversations() -> impl Strategy<Value = (Vec<(i64, Record)>, Vec<u64>)> {
+fn conversations() -> impl Strategy<Value = (Vec<(TurnId, Record)>, Vec<u64>)> {
     let pieces = proptest::collection::vec((0usize..5, 0u64..50), 1..30);
     pieces.prop_map(|pieces| {
         let (mut records, mut costs) = (Vec::new(), Vec::new());
@@ -56,12 +56,12 @@ fn conversations() -> impl Strategy<Value = (Vec<(i64, Record)>, Vec<u64>)> {
         for (number, (kind, cost)) in pieces.into_iter().enumerate() {
             if kind == 0 || records.is_empty() {
                 turn += 1;
-                records.push((turn, heard(number)));
+                records.push((TurnId::new(turn), heard(number)));
                 costs.push(cost);
                 continue;
             }
             for record in batch(number, kind) {
-                records.push((turn, record));
+                records.push((TurnId::new(turn), record));
                 costs.push(cost);
             }
         }
@@ -105,8 +105,9 @@ proptest! {
         history.messages = open.iter().map(|number| (id(number), message(*number))).collect();
         let summary = "in short".to_owned();
         let compacted = Record::Compacted { summary, keep_recent: kept as u64, keeps: Keeps::Newest };
-        history.records.push((99, compacted));
-        let newer: Vec<(i64, Record)> = (0..later).flat_map(|number| batch(100 + number, 2)).map(|record| (99, record)).collect();
+        let turn = TurnId::new(99);
+        history.records.push((turn, compacted));
+        let newer: Vec<(TurnId, Record)> = (0..later).flat_map(|number| batch(100 + number, 2)).map(|record| (turn, record)).collect();
         history.records.extend(newer.clone());
         let told = history.told();
         prop_assert_eq!(told.summary, Some("in short"));
@@ -123,10 +124,10 @@ proptest! {
 async fn a_transcript_is_as_long_as_it_may_be() {
     let snapshot = snapshot(&json!({"language": "en"})).await;
     let texts = &snapshot.prompts.texts;
-    let mut records = vec![(1, Record::Noticed { notice: Notice::Nudge })];
-    records.extend(batch(1, 2).into_iter().map(|record| (1, record)));
+    let mut records = vec![(TurnId::new(1), Record::Noticed { notice: Notice::Nudge })];
+    records.extend(batch(1, 2).into_iter().map(|record| (TurnId::new(1), record)));
     let said = Replied { text: Some("word ".repeat(3_000)), ..Replied::default() };
-    records.push((1, Record::Replied(said)));
+    records.push((TurnId::new(1), Record::Replied(said)));
     let history = History { records, ..History::default() };
     let check = |tokens: u64| {
         let text = transcript(&history.told(), 5, &history.messages, texts, tokens);
@@ -156,12 +157,14 @@ fn summaries_are_bounded() {
 fn open_requests_are_told_oldest_first_as_far_as_there_is_room() {
     let mut history = History::default();
     for number in 1..=5 {
-        history.records.push((1, heard(number)));
+        history.records.push((TurnId::new(1), heard(number)));
         history.messages.insert(message(number).id.to_string(), message(number));
         history.open.insert(message(number).id.to_string());
     }
     let summary = "in short".to_owned();
-    history.records.push((1, Record::Compacted { summary, keep_recent: 1, keeps: Keeps::Newest }));
+    history
+        .records
+        .push((TurnId::new(1), Record::Compacted { summary, keep_recent: 1, keeps: Keeps::Newest }));
     let pinned = |history: &History| history.told().pinned.into_iter().cloned().collect::<Vec<_>>();
     assert_eq!(pinned(&history), [heard(1), heard(2), heard(3), heard(4)]);
     let one = estimate_tokens(&Payload::text("do this").to_json_text());

@@ -9,7 +9,7 @@ use polity_llm::Arguments;
 use polity_registry::{Declaration, Service};
 use polity_society::brief::TaskBrief;
 use polity_society::content::Kind;
-use polity_society::id::AgentId;
+use polity_society::id::{AgentId, TurnId};
 use polity_society::notice::Notice;
 use polity_store::record::Keeps;
 use proptest::prelude::*;
@@ -360,7 +360,7 @@ proptest! {
             prop_assert_eq!(kept_before as u64, *keep_recent);
             return Ok(());
         }
-        let of_turn = |records: &[(i64, Record)]| records.iter().filter(|(turn, _)| *turn == story.history.records[newest].0).count();
+        let of_turn = |records: &[(TurnId, Record)]| records.iter().filter(|(turn, _)| *turn == story.history.records[newest].0).count();
         prop_assert_eq!(of_turn(kept), of_turn(records));
         let begins_with_heard = matches!(kept[0].1, Record::Heard { .. });
         prop_assert!(begins_with_heard);

@@ -2,7 +2,7 @@
 
 use super::*;
 use polity_llm::Arguments;
-use polity_society::id::{AgentId, MessageId};
+use polity_society::id::{AgentId, MessageId, TurnId};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -115,7 +115,7 @@ impl World {
         let taken = earlier.iter().map(String::as_str).collect();
         Record::Replied(Replied {
             text: answer.text,
-            calls: with_unique_ids(answer.calls, &taken, TURN, turn.rounds()),
+            calls: with_unique_ids(answer.calls, &taken, TurnId::new(TURN), turn.rounds()),
             ..Replied::default()
         })
     }
@@ -408,7 +408,7 @@ fn ids_of_calls_stay_where_they_can() {
             arguments: Arguments::Object(Map::new()),
             extra: Map::new(),
         });
-        let made = with_unique_ids(calls.collect(), &HashSet::from(["old"]), 7, 2);
+        let made = with_unique_ids(calls.collect(), &HashSet::from(["old"]), TurnId::new(7), 2);
         let ids: Vec<&str> = made.iter().map(|call| call.id.as_str()).collect();
         assert_eq!(ids, expect);
         assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len());

@@ -6,6 +6,7 @@ use crate::handles::Handles;
 use polity_decide::turn::{Tools, Turn};
 use polity_llm::{Body, estimate_prompt_tokens};
 use polity_registry::Snapshot;
+use polity_society::id::TurnId;
 use polity_society::message::Expects;
 use polity_store::{Conversation, Error, damaged, messages, records, turns};
 use polity_view::RequestPreview;
@@ -31,7 +32,7 @@ pub(crate) async fn preview(
     let service = snapshot.catalogue.service_for(scene.wanted.as_ref());
     scene.history.pin_tokens = service.context_window.map(|window| window / 4);
     let (tools, queued) = standing(handles, conversation, &snapshot).await?;
-    let next = Wanted::Answer(Round { turn: 0, number: 0, tools });
+    let next = Wanted::Answer(Round { turn: TurnId::new(0), number: 0, tools });
     let made = make(handles, &scene, &snapshot, service, Manner::FIRST, next).await;
     let body = Body::new(&made.request, &service.endpoint).to_json();
     let request = body.and_then(|body| serde_json::from_slice(&body));

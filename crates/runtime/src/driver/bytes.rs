@@ -247,9 +247,7 @@ fn leave_fragments_out(replied: &mut Replied, known: &Fragments, limits: &Limits
 /// Returns a function that collects bytes and returns references to them. It returns none for bytes that are too large.
 fn keeper<'f>(found: &'f mut Found, limits: &'f Limits) -> impl FnMut(Written) -> Option<String> + 'f {
     move |written| {
-        if written.bytes.len() as u64 > limits.max_artifact_bytes {
-            return None;
-        }
+        limits.check_artifact(written.bytes.len() as u64).ok()?;
         let id = mint::artifact();
         let reference = id.reference();
         found.push((id, written.into()));
@@ -277,7 +275,7 @@ pub(super) async fn put_on_disk(
     id: ArtifactId,
     artifact: NewArtifact,
 ) -> Result<Prepared, Error> {
-    let prepared = prepare(&handles.blobs, artifact, id, polity_store::now()).await;
+    let prepared = prepare(&handles.blobs, artifact, id, polity_store::now().as_millis()).await;
     polity_points::point!("bytes::on_disk");
     prepared.map_err(Error::Blob)
 }

@@ -25,7 +25,7 @@ use polity_store::messages::{self, Settled};
 use polity_store::mint;
 use polity_store::record::Record;
 use polity_store::turns::{self, OpenTurn};
-use polity_store::{Conversation, Error, Tx, agents, apply, events, holds, notes, records, usage};
+use polity_store::{Conversation, Error, Tx, agents, apply, events, holds, keep, notes, records, usage};
 use polity_view::Event;
 use std::collections::BTreeSet;
 
@@ -147,7 +147,7 @@ async fn say(
         answering: Answering::Closing(subject.clone()),
         due_at: None,
     };
-    let sent = door::send_fitting(tx, snapshot, conversation, draft(text), last_word, misfit).await?;
+    let sent = keep(door::send_fitting(tx, snapshot, conversation, draft(text), last_word, misfit).await)?;
     if let Err(Refusal::ResultDoesNotFit { errors }) = sent {
         return Ok(ClosingText::Returned(errors));
     }
@@ -165,7 +165,7 @@ async fn say(
             shown /= 2;
             let characters = usize::try_from(shown).unwrap_or(usize::MAX);
             let beginning = inline_text(text, &whole, characters, &snapshot.prompts.texts);
-            match door::send(tx, snapshot, conversation, draft(&beginning), last_word).await? {
+            match keep(door::send(tx, snapshot, conversation, draft(&beginning), last_word).await)? {
                 Ok(_) => return Ok(ClosingText::Done),
                 Err(again) => refusal = again,
             }

@@ -1,128 +1,26 @@
 use super::*;
 use crate::testing::World;
+use crate::testing::model::{Say, ScriptedModel};
 use crate::tools::outside::{Invocation, OutsideTool, Repeat};
 use base64::Engine as _;
 use futures::FutureExt;
-use futures::future::BoxFuture;
-use polity_llm::{
-    Arguments, CallError, ChatModel, Endpoint, FailureKind, Message as Wire, Reply, Request, Tool, ToolCall,
-};
+use polity_llm::{Arguments, Message as Wire, Tool, ToolCall};
 use polity_society::id::{AgentId, CallId};
 use polity_society::message::{Finality, Payload};
 use polity_society::rules::{Answering, Draft, LastWord};
+use polity_store::keep;
 use polity_store::record::{Replied, ToolResult};
 use polity_store::tasks;
 use serde_json::{Map, Value, json};
-use std::collections::{BTreeSet, VecDeque};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use tokio::sync::Notify;
 
-/// What the scripted model does when it is asked.
-enum Say {
-    /// The model closes the turn with this text.
-    Text(&'static str),
-    /// The model calls one tool.
-    Call(&'static str, Value),
-    /// The model calls several tools.
-    Calls(Vec<(&'static str, Value)>),
-    /// One party writes to another while the model thinks; then the model closes the turn.
-    Meanwhile { from: &'static str, to: &'static str, text: &'static str },
-    /// The server refuses the request for good.
-    Fail,
-}
-
-/// A model that follows a script, and keeps the requests that it got.
-struct Script {
-    says: Mutex<VecDeque<Say>>,
-    asked: Mutex<Vec<Request>>,
-    door: Box<dyn Fn(&'static str, &'static str, &'static str) -> BoxFuture<'static, ()> + Send + Sync>,
-}
-
-impl ChatModel for Script {
-    fn call<'a>(&'a self, _: &'a Endpoint, request: &'a Request) -> BoxFuture<'a, Result<Reply, CallError>> {
-        Box::pin(async move {
-            check_history(request);
-            self.asked.lock().unwrap().push(request.clone());
-            let say = self.says.lock().unwrap().pop_front().expect("the script has no answer left");
-            let text = |text: &str| Ok(Reply { text: Some(text.to_owned()), ..Reply::default() });
-            match say {
-                Say::Text(said) => text(said),
-                Say::Call(name, arguments) => {
-                    Ok(Reply { tool_calls: vec![tool_call(name, &arguments)], ..Reply::default() })
-                }
-                Say::Calls(calls) => {
-                    let calls = calls.iter().map(|(name, arguments)| tool_call(name, arguments));
-                    Ok(Reply { tool_calls: calls.collect(), ..Reply::default() })
-                }
-                Say::Meanwhile { from, to, text: said } => {
-                    (self.door)(from, to, said).await;
-                    text("so far")
-                }
-                Say::Fail => Err(CallError {
-                    kind: FailureKind::Refused,
-                    message: "no".to_owned(),
-                    status: Some(400),
-                    retry_after: None,
-                }),
-            }
-        })
-    }
-}
-
-fn tool_call(name: &str, arguments: &Value) -> ToolCall {
-    let arguments = Arguments::Object(arguments.as_object().unwrap().clone());
-    ToolCall { id: String::new(), name: name.to_owned(), arguments, extra: Map::new() }
-}
-
-/// Checks that every call has its result before any other message follows.
-fn check_history(request: &Request) {
-    let mut pending: BTreeSet<&str> = BTreeSet::new();
-    for message in &request.messages {
-        match message {
-            Wire::Tool { call_id, .. } => {
-                assert!(pending.remove(call_id.as_str()), "{call_id} answers nothing")
-            }
-            other => {
-                assert!(pending.is_empty(), "{pending:?} are not answered before {other:?}");
-                if let Wire::Assistant { tool_calls, .. } = other {
-                    pending = tool_calls.iter().map(|call| call.id.as_str()).collect();
-                }
-            }
-        }
-    }
-    assert!(pending.is_empty());
-}
-
-fn script(world: &World, says: Vec<Say>) -> Arc<Script> {
-    let (store, snapshot, task) = (world.store.clone(), Arc::clone(&world.snapshot), world.task.clone());
-    let door = move |from: &'static str, to: &'static str, text: &'static str| -> BoxFuture<'static, ()> {
-        let (store, snapshot, task) = (store.clone(), Arc::clone(&snapshot), task.clone());
-        Box::pin(async move {
-            let write = store.write(move |tx| {
-                Box::pin(async move {
-                    let sender = Conversation { agent: AgentId::new(from), task };
-                    let draft = Draft {
-                        to: to.to_owned(),
-                        payload: Payload::text(text),
-                        answering: Answering::AsWritten,
-                        due_at: None,
-                    };
-                    let last_word = LastWord::UnlessWaiting;
-                    crate::door::send(tx, &snapshot, &sender, draft, last_word).await
-                })
-            });
-            write.await.unwrap().unwrap();
-        })
-    };
-    Arc::new(Script { says: Mutex::new(says.into()), asked: Mutex::default(), door: Box::new(door) })
-}
-
 /// Drives root until it has nothing left to do.
-async fn drive_root(world: &World, says: Vec<Say>, outside: Vec<OutsideTool>) -> Arc<Script> {
-    let script = script(world, says);
+async fn drive_root(world: &World, says: Vec<Say>, outside: Vec<OutsideTool>) -> Arc<ScriptedModel> {
+    let script = ScriptedModel::in_order(says);
     run(&world.handles(script.clone(), outside), &world.of("root"), &CancellationToken::new()).await.unwrap();
-    assert!(script.says.lock().unwrap().is_empty(), "the script has answers left");
+    assert!(script.is_finished(), "the script has answers left");
     script
 }
 
@@ -151,7 +49,7 @@ async fn bytes_that_a_model_writes_are_never_written_down() {
         world.query("SELECT body FROM records").await.join("\n"),
         world.query("SELECT body FROM events").await.join("\n"),
         format!("{:?}", world.dump().await),
-        format!("{:?}", script.asked.lock().unwrap()),
+        format!("{:?}", script.requests()),
     ];
     for place in &everything {
         for start in 0..encoded.len() - 64 {
@@ -187,7 +85,7 @@ async fn a_turn_that_is_given_up_leaves_no_call_unanswered() {
             })
         })
         .await;
-    let handles = world.handles(script(&world, Vec::new()), Vec::new());
+    let handles = world.handles(ScriptedModel::in_order(Vec::new()), Vec::new());
     abandon(&handles, &world.of("root"), "a defect".to_owned()).await.unwrap();
     assert_eq!(world.query("SELECT state FROM turns").await, ["failed"]);
     let said: Vec<Value> = results(&world).await.iter().map(|result| result["error"].clone()).collect();
@@ -219,8 +117,33 @@ async fn a_question_that_comes_meanwhile_keeps_its_own_answer() {
     let world = World::new().await;
     let reader = world.hire("root", "reader", json!({})).await;
     world.say(&reader, "root", json!({"message_type": "status_report", "text": "found it"})).await;
-    let meanwhile = Say::Meanwhile { from: "user", to: "root", text: "what time is it?" };
-    drive_root(&world, vec![meanwhile, Say::Text("three")], Vec::new()).await;
+    let (store, snapshot, user) = (world.store.clone(), Arc::clone(&world.snapshot), world.of("user"));
+    let first = AtomicBool::new(true);
+    let script = ScriptedModel::function(move |_| {
+        let (store, snapshot, user) = (store.clone(), Arc::clone(&snapshot), user.clone());
+        let is_first = first.swap(false, Ordering::SeqCst);
+        Box::pin(async move {
+            if !is_first {
+                return Say::Text("three");
+            }
+            let write = store.write(move |tx| {
+                Box::pin(async move {
+                    let draft = Draft {
+                        to: "root".to_owned(),
+                        payload: Payload::text("what time is it?"),
+                        answering: Answering::AsWritten,
+                        due_at: None,
+                    };
+                    keep(crate::door::send(tx, &snapshot, &user, draft, LastWord::UnlessWaiting).await)
+                })
+            });
+            write.await.unwrap().unwrap();
+            Say::Text("so far")
+        })
+    });
+    let handles = world.handles(script.clone(), Vec::new());
+    run(&handles, &world.of("root"), &CancellationToken::new()).await.unwrap();
+    assert_eq!(script.asked(), 2);
     let said: Vec<String> = world.query("SELECT body FROM messages WHERE receiver = 'user'").await;
     assert_eq!(said, [r#"{"text":"three"}"#]);
     assert_eq!(world.query("SELECT count(*) || '' FROM turns WHERE state = 'done'").await, ["2"]);
@@ -233,7 +156,7 @@ async fn what_comes_meanwhile_is_taken_into_the_turn_once() {
     let turn = world.begin_turn("root").await;
     world.say("user", "root", json!("two")).await;
     let script = drive_root(&world, vec![Say::Text("both")], Vec::new()).await;
-    let heard = format!("{:?}", script.asked.lock().unwrap()[0].messages);
+    let heard = format!("{:?}", script.requests()[0].messages);
     assert_eq!((heard.matches("one").count(), heard.matches("two").count()), (1, 1), "{heard}");
     let states = world.query("SELECT state || turn FROM messages WHERE receiver = 'root'").await;
     assert_eq!(states, [format!("done{turn}"), format!("done{turn}")]);
@@ -268,7 +191,8 @@ async fn interrupted(repeat: Repeat) -> (Vec<Value>, Vec<String>) {
     let world = World::new().await;
     let (tool, keys, reached) = stuck_once(repeat);
     world.say("user", "root", json!("pay")).await;
-    let handles = world.handles(script(&world, vec![Say::Call("pay", json!({}))]), vec![tool.clone()]);
+    let handles =
+        world.handles(ScriptedModel::in_order(vec![Say::Call("pay", json!({}))]), vec![tool.clone()]);
     let (root, never) = (world.of("root"), CancellationToken::new());
     tokio::select! {
         ended = run(&handles, &root, &never) => panic!("the tool never ends: {ended:?}"),
@@ -377,7 +301,7 @@ async fn a_call_that_is_refused_leaves_no_bytes_behind() {
     assert_eq!((&refused["error"], &refused["limit"]), (&json!("limit_reached"), &json!("maxArtifactBytes")));
     let everything =
         world.query("SELECT body FROM records UNION ALL SELECT body FROM events").await.join("\n")
-            + &format!("{:?}{:?}", world.dump().await, script.asked.lock().unwrap());
+            + &format!("{:?}{:?}", world.dump().await, script.requests());
     assert!(!everything.contains(&encoded[..64]));
 }
 
@@ -465,7 +389,7 @@ async fn a_refusal_that_waits_for_a_tool_before_it_survives_a_new_start() {
     let (mut calls, mut codes) = batch_with_refusals();
     calls.insert(0, ("pay", json!({})));
     codes.insert(0, Value::Null);
-    let handles = world.handles(script(&world, vec![Say::Calls(calls)]), vec![tool.clone()]);
+    let handles = world.handles(ScriptedModel::in_order(vec![Say::Calls(calls)]), vec![tool.clone()]);
     let (root, never) = (world.of("root"), CancellationToken::new());
     tokio::select! {
         ended = run(&handles, &root, &never) => panic!("the tool never ends: {ended:?}"),
@@ -500,7 +424,7 @@ async fn bytes_in_the_result_of_an_outside_tool_become_an_artifact() {
         vec![tool("show", Ok(shown)), tool("print", Ok(printed)), tool("fail", Err(format!("no: {base64}")))];
     let calls = ["show", "print", "fail"].map(|name| (name, json!({})));
     let script = drive_root(&world, vec![Say::Calls(calls.into()), Say::Text("done")], tools).await;
-    let everything = format!("{:?}{:?}", world.dump().await, script.asked.lock().unwrap());
+    let everything = format!("{:?}{:?}", world.dump().await, script.requests());
     assert_eq!(polity_decide::inline::forms::run_left(&everything, &bytes), None);
     let results = results(&world).await;
     let image = results[0]["content"][0]["data"].as_str().unwrap();
@@ -539,7 +463,7 @@ async fn asked_reader(limits: &Value) -> (World, String) {
 }
 
 async fn drive_agent(world: &World, agent: &str, says: Vec<Say>) {
-    let script = script(world, says);
+    let script = ScriptedModel::in_order(says);
     run(&world.handles(script.clone(), Vec::new()), &world.of(agent), &CancellationToken::new())
         .await
         .unwrap();
@@ -598,7 +522,7 @@ async fn an_answer_to_a_full_mailbox_fails_and_the_asker_is_told() {
 async fn a_parked_agent_does_nothing_until_it_is_released() {
     let world = World::new().await;
     world.say("user", "root", json!("go")).await;
-    let handles = world.handles(script(&world, Vec::new()), Vec::new());
+    let handles = world.handles(ScriptedModel::in_order(Vec::new()), Vec::new());
     park(&handles, &world.of("root"), "a defect".to_owned()).await.unwrap();
     drive_root(&world, Vec::new(), Vec::new()).await;
     let released =
@@ -629,7 +553,7 @@ async fn a_failed_turn_fails_what_was_asked_before_it_too() {
 /// Returns how many of the long messages each request shows for the first time.
 async fn new_in_each(world: &World, says: Vec<Say>) -> Vec<usize> {
     let script = drive_root(world, says, Vec::new()).await;
-    let asked = script.asked.lock().unwrap();
+    let asked = script.requests();
     let shown = asked.iter().map(|request| {
         let is_older = |message: &Wire| matches!(message, Wire::Assistant { .. } | Wire::Tool { .. });
         let new = request.messages.iter().rev().take_while(|message| !is_older(message));

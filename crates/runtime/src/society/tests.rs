@@ -6,29 +6,11 @@ mod writing;
 
 use super::*;
 use crate::testing::World;
-use polity_llm::{CallError, Endpoint, Reply, Request};
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// A model that counts its calls and never answers.
-#[derive(Default)]
-struct Silent {
-    asked: AtomicUsize,
-}
-
-impl ChatModel for Silent {
-    fn call<'a>(
-        &'a self,
-        _: &'a Endpoint,
-        _: &'a Request,
-    ) -> futures::future::BoxFuture<'a, Result<Reply, CallError>> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
-        Box::pin(std::future::pending())
-    }
-}
+use crate::testing::model::{Say, ScriptedModel};
 
 /// Returns a society on the database of a world. No agent works in it, so what the test writes stays as it is.
-fn society(world: &World) -> (Society, Arc<Silent>) {
-    let model = Arc::new(Silent::default());
+fn society(world: &World) -> (Society, Arc<ScriptedModel>) {
+    let model = ScriptedModel::always(Say::Hang);
     let handles = world.handles(model.clone(), Vec::new());
     let society = Society {
         handles,

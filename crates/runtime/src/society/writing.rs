@@ -12,6 +12,7 @@ use polity_decide::inline;
 use polity_registry::Snapshot;
 use polity_society::contact;
 use polity_society::id::{AgentId, ArtifactId, RoleId, ServiceId, TaskId};
+use polity_society::limits::{ARTIFACT_LIMIT, TooLarge};
 use polity_society::message::{MessageState, Payload};
 use polity_society::problem::{Fault, FieldProblem};
 use polity_society::refusal::{ContactLine, Refusal};
@@ -22,7 +23,7 @@ use polity_store::mint;
 use polity_store::posts::{self, KeyedMessage};
 use polity_store::view::artifacts::shown;
 use polity_store::{
-    Conversation, Error, Tx, agents, apply, artifacts, events, messages, roles, tasks, usage,
+    Conversation, Error, Stopped, Tx, agents, apply, artifacts, events, keep, messages, roles, tasks, usage,
 };
 use polity_view::Event;
 use polity_view::{ArtifactView, Posted, RolePatch, RoleView};
@@ -148,7 +149,7 @@ impl WriteError {
         match self {
             Self::Refused { details, .. } => details.clone(),
             Self::Invalid(problem) => Some(json!([problem])),
-            Self::TooLarge { limit, .. } => Some(json!({"limit": "maxArtifactBytes", "value": limit})),
+            Self::TooLarge { limit, .. } => Some(json!({"limit": ARTIFACT_LIMIT, "value": limit})),
             Self::Stopped { limit, value } => Some(json!({"limit": limit, "value": value})),
             Self::UnknownService { .. }
             | Self::NoTask(_)
@@ -176,8 +177,8 @@ impl WriteError {
     }
 }
 
-/// The result of a job in a transaction: the outer error is the database's, the inner one refuses the request.
-type Verdict<T> = Result<Result<T, WriteError>, Error>;
+/// The result of a job in a transaction.
+type Verdict<T> = Result<T, Stopped<WriteError>>;
 
 impl Society {
     /// Begins a task with a prompt of the person. Once this returns, the prompt is stored durably.
@@ -246,8 +247,8 @@ async fn write(handles: &Arc<Handles>, post: UserMessage) -> Result<Posted, Writ
     if let Some(key) = &key {
         // A retry returns the accepted message, even if the service has been removed or a limit lowered since.
         let mut moment = handles.store.moment().await?;
-        if let Some(before) = written_before(&mut moment, key).await? {
-            return before;
+        if let Some(before) = keep(written_before(&mut moment, key).await)?? {
+            return Ok(before);
         }
     }
     if let Some(id) = &post.service {
@@ -273,7 +274,7 @@ async fn write(handles: &Arc<Handles>, post: UserMessage) -> Result<Posted, Writ
     polity_points::point!("society::attachments_stored");
     let handles_of_job = Arc::clone(handles);
     let writing = Writing { handles: handles_of_job, snapshot, payload, prepared, begins, key, post };
-    let written = handles.store.write(move |tx| Box::pin(writing.run(tx))).await?;
+    let written = handles.store.write_unless_refused(move |tx| Box::pin(writing.run(tx))).await;
     polity_points::point!("society::prompted");
     written
 }
@@ -306,13 +307,12 @@ async fn prepare_bounded(
     new: NewArtifact,
     id: ArtifactId,
 ) -> Result<Prepared, WriteError> {
-    let (size, limit) = (new.bytes.len() as u64, snapshot.settings.limits.max_artifact_bytes);
-    if size > limit {
+    if let Err(TooLarge { size, limit }) = snapshot.settings.limits.check_artifact(new.bytes.len() as u64) {
         return Err(WriteError::TooLarge { filename: new.filename.unwrap_or_default(), size, limit });
     }
     // Blobs are written before their rows, so a read-only society must refuse here.
     handles.store.check_writable()?;
-    let prepared = prepare(&handles.blobs, new, id, polity_store::now()).await;
+    let prepared = prepare(&handles.blobs, new, id, polity_store::now().as_millis()).await;
     prepared.map_err(|error| WriteError::Store(Error::Blob(error)))
 }
 
@@ -375,20 +375,17 @@ impl Writing {
             return Ok(before);
         }
         let savepoint = tx.savepoint("post").await?;
-        let posted = self.post(tx).await?;
+        let posted = keep(self.post(tx).await)?;
         if posted.is_err() {
             // A refused post begins no task, and adds no contact.
             tx.undo(&savepoint).await?;
         }
         tx.release(savepoint).await?;
-        Ok(posted)
+        posted.map_err(Stopped::Refused)
     }
 
     async fn post(&mut self, tx: &mut Tx) -> Verdict<Posted> {
-        let (task, agent) = match self.destination(tx).await? {
-            Ok(destination) => destination,
-            Err(error) => return Ok(Err(error)),
-        };
+        let (task, agent) = self.destination(tx).await?;
         let user = Conversation { agent: AgentId::user(), task: task.clone() };
         for stored in self.prepared.drain(..) {
             tools::store(tx, &user, stored).await?;
@@ -406,18 +403,16 @@ impl Writing {
         let to = agent.map_or_else(|| self.post.to.clone(), |agent| agent.to_string());
         let payload = self.payload.clone();
         let draft = Draft { to, payload, answering: Answering::AsWritten, due_at: None };
-        let sent = door::send(tx, &self.snapshot, &user, draft, LastWord::UnlessWaiting).await?;
-        let id = match sent {
-            Ok(sent) => sent.id,
-            Err(refusal) => return Ok(Err(WriteError::refused(refusal, &self.snapshot))),
-        };
+        let sent = keep(door::send(tx, &self.snapshot, &user, draft, LastWord::UnlessWaiting).await)?;
+        let refused = |refusal| Stopped::Refused(WriteError::refused(refusal, &self.snapshot));
+        let id = sent.map_err(refused)?.id;
         if let Some((key, content)) = &self.key {
             let kept = KeyedMessage { content: content.clone(), message: id.clone() };
             posts::insert(tx, key, &kept, &task).await?;
         }
         let message = messages::get(&mut tx.connection, &id).await?;
         let to = message.map_or_else(|| AgentId::new(self.post.to.clone()), |message| message.to);
-        Ok(Ok(Posted { id, task, state: MessageState::Queued, to, duplicate: false }))
+        Ok(Posted { id, task, state: MessageState::Queued, to, duplicate: false })
     }
 
     /// Determines the task, and the receiver if it is known before the door looks.
@@ -426,7 +421,7 @@ impl Writing {
             let task = mint::task();
             tasks::insert(tx, &task, self.post.service.as_ref()).await?;
             events::append(tx, &Event::TaskStarted { task: task.clone() }).await?;
-            return Ok(Ok((task, Some(AgentId::root()))));
+            return Ok((task, Some(AgentId::root())));
         }
         let meant = AgentId::new(self.post.to.trim());
         let row = agents::get(&mut tx.connection, &meant).await?;
@@ -434,19 +429,19 @@ impl Writing {
         let task = match (own, self.post.task.clone()) {
             (Some(own), Some(task)) if own != task => {
                 let rule = format!("the agent `{meant}` was hired for the task `{own}`");
-                return Ok(Err(WriteError::invalid("task", &rule)));
+                return Err(Stopped::Refused(WriteError::invalid("task", &rule)));
             }
             (Some(own), _) => own,
             (None, Some(task)) => task,
-            (None, None) => return self.unknown(tx, &meant).await.map(Err),
+            (None, None) => return Err(Stopped::Refused(self.unknown(tx, &meant).await?)),
         };
         if !tasks::is_remembered(&mut tx.connection, &task).await? {
-            return Ok(Err(WriteError::NoTask(task)));
+            return Err(Stopped::Refused(WriteError::NoTask(task)));
         }
         if let Some(Reached { limit, value }) = self.still_stopped(tx, &task).await? {
-            return Ok(Err(WriteError::Stopped { limit, value }));
+            return Err(Stopped::Refused(WriteError::Stopped { limit, value }));
         }
-        Ok(Ok((task, row.map(|row| row.id))))
+        Ok((task, row.map(|row| row.id)))
     }
 
     /// Builds the error for a receiver that does not exist.
@@ -478,18 +473,18 @@ impl Writing {
     }
 }
 
-/// Returns the message that a post with this key became, or an error if the post was different; `None` for a new key.
-/// The argument is the key and the hash of the content.
+/// Returns the message that a post with this key became; `None` for a new key. Refuses the key if the post was
+/// different. The argument is the key and the hash of the content.
 async fn written_before(
     connection: &mut Connection,
     (key, content): &(String, String),
-) -> Result<Option<Result<Posted, WriteError>>, Error> {
+) -> Verdict<Option<Posted>> {
     let Some(kept) = posts::get(connection, key).await? else { return Ok(None) };
     if kept.content != *content {
-        return Ok(Some(Err(WriteError::KeyReused)));
+        return Err(Stopped::Refused(WriteError::KeyReused));
     }
     let (message, state) = messages::with_state(connection, &kept.message).await?;
-    Ok(Some(Ok(Posted { id: message.id, task: message.task, state, to: message.to, duplicate: true })))
+    Ok(Some(Posted { id: message.id, task: message.task, state, to: message.to, duplicate: true }))
 }
 
 async fn put_artifact(
@@ -499,12 +494,12 @@ async fn put_artifact(
 ) -> Result<ArtifactView, WriteError> {
     let snapshot = handles.registry.current();
     let prepared = prepare_bounded(handles, &snapshot, artifact, mint::artifact()).await?;
-    let stored = handles.store.write(move |tx| {
+    let stored = handles.store.write_unless_refused(move |tx| {
         Box::pin(async move {
             if let Some(task) = &task
                 && !tasks::is_remembered(&mut tx.connection, task).await?
             {
-                return Ok(Err(WriteError::NoTask(task.clone())));
+                return Err(Stopped::Refused(WriteError::NoTask(task.clone())));
             }
             let task = task.unwrap_or_else(|| TaskId::new(NO_TASK));
             let owner = Conversation { agent: AgentId::user(), task };
@@ -516,19 +511,19 @@ async fn put_artifact(
                 damage: None,
             };
             tools::store(tx, &owner, prepared).await?;
-            Ok(Ok(shown(stored)))
+            Ok(shown(stored))
         })
     });
-    stored.await?
+    stored.await
 }
 
 async fn patch_role(handles: &Handles, id: RoleId, patch: RolePatch) -> Result<RoleView, WriteError> {
     let snapshot = handles.registry.current();
     check_patch(&patch, &snapshot)?;
-    let patched = handles.store.write(move |tx| {
+    let patched = handles.store.write_unless_refused(move |tx| {
         Box::pin(async move {
             let Some(mut role) = roles::get(&mut tx.connection, &id).await? else {
-                return Ok(Err(WriteError::NoRole(id)));
+                return Err(Stopped::Refused(WriteError::NoRole(id)));
             };
             let mut fields = Vec::new();
             let mut changed = |name: &str, differs| {
@@ -555,10 +550,10 @@ async fn patch_role(handles: &Handles, id: RoleId, patch: RolePatch) -> Result<R
                 };
                 events::append(tx, &event).await?;
             }
-            role_view(&mut tx.connection, role).await.map(Ok)
+            Ok(role_view(&mut tx.connection, role).await?)
         })
     });
-    patched.await?
+    patched.await
 }
 
 /// Replaces a value if a new one is given. Returns whether it differs.

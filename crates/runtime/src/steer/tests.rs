@@ -1,145 +1,17 @@
 use super::*;
 use crate::handles::Handles;
 use crate::supervisor::Supervisor;
+use crate::testing::model::{Say, ScriptedModel};
 use crate::testing::{World, brief};
 use crate::tools::outside::{Invocation, OutsideTool, Repeat};
-use futures::future::BoxFuture;
-use polity_llm::{
-    Arguments, CallError, ChatModel, Endpoint, Message as Wire, Reply, Request, Tool, ToolCall,
-};
+use polity_llm::Tool;
 use polity_view::Outcome;
 use proptest::prelude::*;
-use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use serde_json::json;
 use std::time::Duration;
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-
-/// What an agent's model does when it is called. The last entry is repeated.
-#[derive(Clone, Debug)]
-enum Say {
-    /// It closes the turn with this text; if it is empty, without a text.
-    Text(&'static str),
-    /// It calls a tool.
-    Call(&'static str, Value),
-    /// It never answers, and waits until the call is dropped.
-    Hang,
-    /// It panics.
-    Panic,
-}
-
-/// A model that plays all agents, by role name.
-#[derive(Default)]
-struct Cast {
-    says: Mutex<BTreeMap<String, Vec<Say>>>,
-    asked: Mutex<Vec<String>>,
-    hanging: AtomicUsize,
-    changed: Notify,
-}
-
-impl Cast {
-    fn of(roles: &[(&str, &[Say])]) -> Arc<Self> {
-        let cast = Self::default();
-        for (role, says) in roles {
-            cast.says.lock().unwrap().insert((*role).to_owned(), says.to_vec());
-        }
-        Arc::new(cast)
-    }
-
-    fn play(&self, role: &str, says: &[Say]) {
-        self.says.lock().unwrap().insert(role.to_owned(), says.to_vec());
-    }
-
-    /// Waits until this many calls hang.
-    async fn hang(&self, calls: usize) {
-        self.until(|| self.hanging.load(Ordering::SeqCst) == calls).await;
-    }
-
-    async fn until(&self, condition: impl Fn() -> bool) {
-        loop {
-            let changed = self.changed.notified();
-            if condition() {
-                return;
-            }
-            // Only a defect reaches this limit: nothing in these tests takes seconds.
-            tokio::time::timeout(Duration::from_secs(60), changed).await.expect("the state changes");
-        }
-    }
-
-    fn times_asked(&self, role: &str) -> usize {
-        self.asked.lock().unwrap().iter().filter(|asked| *asked == role).count()
-    }
-}
-
-/// Counts down when a hanging call is dropped.
-struct Hanging<'a>(&'a Cast);
-
-impl Drop for Hanging<'_> {
-    fn drop(&mut self) {
-        self.0.hanging.fetch_sub(1, Ordering::SeqCst);
-        self.0.changed.notify_waiters();
-    }
-}
-
-impl ChatModel for Cast {
-    fn call<'a>(&'a self, _: &'a Endpoint, request: &'a Request) -> BoxFuture<'a, Result<Reply, CallError>> {
-        Box::pin(async move {
-            check_calls(request);
-            let Some(Wire::System(system)) = request.messages.first() else { panic!("no system message") };
-            let role = system.lines().find_map(|line| line.strip_prefix("roleName=")).unwrap();
-            let role = if role == "根智能体" { "root" } else { role }.to_owned();
-            let say = {
-                let mut says = self.says.lock().unwrap();
-                let says = says.get_mut(&role).unwrap_or_else(|| panic!("{role} has nothing to say"));
-                if says.len() > 1 { says.remove(0) } else { says[0].clone() }
-            };
-            self.asked.lock().unwrap().push(role);
-            self.changed.notify_waiters();
-            match say {
-                Say::Text(text) => {
-                    let text = Some(text.to_owned()).filter(|text| !text.is_empty());
-                    Ok(Reply { text, ..Reply::default() })
-                }
-                Say::Call(name, arguments) => {
-                    let Value::Object(arguments) = arguments else { panic!("no object") };
-                    let arguments = Arguments::Object(arguments);
-                    let (id, name, extra) = (String::new(), name.to_owned(), Map::new());
-                    Ok(Reply {
-                        tool_calls: vec![ToolCall { id, name, arguments, extra }],
-                        ..Reply::default()
-                    })
-                }
-                Say::Panic => panic!("a defect"),
-                Say::Hang => {
-                    self.hanging.fetch_add(1, Ordering::SeqCst);
-                    let _hanging = Hanging(self);
-                    self.changed.notify_waiters();
-                    std::future::pending().await
-                }
-            }
-        })
-    }
-}
-
-/// Checks that all tool calls are answered before the next message.
-fn check_calls(request: &Request) {
-    let mut pending: BTreeSet<&str> = BTreeSet::new();
-    for message in &request.messages {
-        match message {
-            Wire::Tool { call_id, .. } => assert!(pending.remove(call_id.as_str()), "{call_id}"),
-            other => {
-                assert!(pending.is_empty(), "{pending:?} are not answered before {other:?}");
-                if let Wire::Assistant { tool_calls, .. } = other {
-                    pending = tool_calls.iter().map(|call| call.id.as_str()).collect();
-                }
-            }
-        }
-    }
-    assert!(pending.is_empty());
-}
 
 /// A running society.
 struct Running {
@@ -151,7 +23,7 @@ struct Running {
     supervisor: JoinHandle<()>,
 }
 
-fn start(mut world: World, cast: &Arc<Cast>, outside: Vec<OutsideTool>) -> Running {
+fn start(mut world: World, cast: &Arc<ScriptedModel>, outside: Vec<OutsideTool>) -> Running {
     let handles = world.handles(cast.clone(), outside);
     let stop = CancellationToken::new();
     let (broken, _) = watch::channel(None);
@@ -226,15 +98,15 @@ async fn with_reader() -> (World, String) {
 async fn a_pause_drops_a_model_call_and_what_was_dropped_is_done_again() {
     let world = World::new().await;
     world.say("user", "root", json!("go")).await;
-    let cast = Cast::of(&[("root", &[Say::Hang, Say::Text("done")])]);
+    let cast = ScriptedModel::by_role(&[("root", &[Say::Hang, Say::Text("done")])]);
     let mut society = start(world, &cast, Vec::new());
-    cast.hang(1).await;
+    cast.until_hanging(1).await;
     assert_eq!(society.pause(Target::Everybody).await, [AgentId::root()]);
-    cast.hang(0).await;
+    cast.until_hanging(0).await;
     assert_eq!(society.pause(Target::Everybody).await, []);
     // A message that comes meanwhile waits.
     society.world.say("user", "root", json!("more")).await;
-    assert_eq!(cast.times_asked("root"), 1);
+    assert_eq!(cast.asked_as("root"), 1);
     assert_eq!(society.world.query("SELECT state FROM tasks").await, ["open"]);
     assert_eq!(society.resume(Target::Agent(AgentId::root())).await, [AgentId::root()]);
     assert_eq!(society.idle().await, Outcome::Answered);
@@ -245,21 +117,21 @@ async fn a_pause_drops_a_model_call_and_what_was_dropped_is_done_again() {
 #[tokio::test]
 async fn who_is_paused_stays_so_after_a_new_start() {
     let (world, reader) = with_reader().await;
-    let cast = Cast::of(&[("root", &[Say::Hang]), ("reader", &[Say::Hang])]);
+    let cast = ScriptedModel::by_role(&[("root", &[Say::Hang]), ("reader", &[Say::Hang])]);
     let society = start(world, &cast, Vec::new());
-    cast.hang(2).await;
+    cast.until_hanging(2).await;
     society.pause(Target::Subtree(AgentId::new(reader.as_str()))).await;
-    cast.hang(1).await;
+    cast.until_hanging(1).await;
     let society = start(society.end().await, &cast, Vec::new());
-    cast.until(|| cast.times_asked("root") == 2).await;
+    cast.until(|| cast.asked_as("root") == 2).await;
     let world = society.end().await;
-    assert_eq!(cast.times_asked("reader"), 1);
+    assert_eq!(cast.asked_as("reader"), 1);
     resume(&world.store, Target::Everybody).await.unwrap();
     cast.play("root", &[Say::Text("done")]);
     cast.play("reader", &[Say::Text("read")]);
     let mut society = start(world, &cast, Vec::new());
     assert_eq!(society.idle().await, Outcome::Answered);
-    assert_eq!(cast.times_asked("reader"), 2);
+    assert_eq!(cast.asked_as("reader"), 2);
     society.end().await;
 }
 
@@ -272,17 +144,17 @@ async fn a_subtree_is_paused_with_all_below_it_and_the_others_go_on() {
         world.say(from, to, json!("work")).await;
     }
     let text = &[Say::Text("done")][..];
-    let cast = Cast::of(&[
+    let cast = ScriptedModel::by_role(&[
         ("root", text),
         ("reader", &[Say::Hang]),
         ("helper", &[Say::Hang]),
         ("writer", &[Say::Hang]),
     ]);
     let society = start(world, &cast, Vec::new());
-    cast.hang(3).await;
+    cast.until_hanging(3).await;
     let paused = society.pause(Target::Subtree(AgentId::new(reader.as_str()))).await;
     assert_eq!(paused, [reader.as_str(), &helper].map(AgentId::new));
-    cast.hang(1).await;
+    cast.until_hanging(1).await;
     society.end().await;
 }
 
@@ -299,11 +171,11 @@ async fn spawner() -> (World, Say) {
 async fn children_that_are_hired_meanwhile_are_caught() {
     for _ in 0..20 {
         let (world, hire) = spawner().await;
-        let cast = Cast::of(&[("root", &[hire]), ("child", &[Say::Hang])]);
+        let cast = ScriptedModel::by_role(&[("root", &[hire]), ("child", &[Say::Hang])]);
         let society = start(world, &cast, Vec::new());
-        cast.until(|| cast.times_asked("root") > 2).await;
+        cast.until(|| cast.asked_as("root") > 2).await;
         society.pause(Target::Everybody).await;
-        cast.hang(0).await;
+        cast.until_hanging(0).await;
         let at_work = "SELECT id FROM agents WHERE id <> 'user' AND paused_at IS NULL AND ended_at IS NULL";
         assert_eq!(society.world.query(at_work).await, [""; 0]);
         let world = society.end().await;
@@ -315,7 +187,7 @@ async fn children_that_are_hired_meanwhile_are_caught() {
 async fn whoever_asked_one_that_is_stopped_is_told_and_it_can_be_asked_again() {
     let (world, reader) = with_reader().await;
     let again = json!({"to": reader, "payload": "again"});
-    let cast = Cast::of(&[
+    let cast = ScriptedModel::by_role(&[
         (
             "root",
             &[Say::Text("wait"), Say::Call("send_message", again), Say::Text("waiting"), Say::Text("answer")],
@@ -323,7 +195,7 @@ async fn whoever_asked_one_that_is_stopped_is_told_and_it_can_be_asked_again() {
         ("reader", &[Say::Hang, Say::Text("read")]),
     ]);
     let mut society = start(world, &cast, Vec::new());
-    cast.hang(1).await;
+    cast.until_hanging(1).await;
     let target = AgentId::new(reader.as_str());
     assert_eq!(society.stop_work(Target::Agent(target.clone())).await, [target]);
     assert_eq!(society.idle().await, Outcome::Answered);
@@ -339,16 +211,16 @@ async fn whoever_asked_one_that_is_stopped_is_told_and_it_can_be_asked_again() {
 #[tokio::test]
 async fn when_everything_is_stopped_the_task_is_over_and_nobody_is_nudged() {
     let (world, _) = with_reader().await;
-    let cast = Cast::of(&[("root", &[Say::Hang]), ("reader", &[Say::Hang])]);
+    let cast = ScriptedModel::by_role(&[("root", &[Say::Hang]), ("reader", &[Say::Hang])]);
     let mut society = start(world, &cast, Vec::new());
-    cast.hang(2).await;
+    cast.until_hanging(2).await;
     assert_eq!(society.stop_work(Target::Everybody).await.len(), 2);
-    cast.hang(0).await;
+    cast.until_hanging(0).await;
     assert_eq!(society.idle().await, Outcome::Unanswered);
     // A new message of the person starts the work again, and every call in the history has an answer.
     cast.play("root", &[Say::Text("here I am")]);
     society.world.say("user", "root", json!("go on")).await;
-    cast.until(|| cast.times_asked("root") == 2).await;
+    cast.until(|| cast.asked_as("root") == 2).await;
     let world = society.end().await;
     assert_eq!(world.query("SELECT id FROM messages WHERE sender = 'system'").await, [""; 0]);
 }
@@ -357,19 +229,19 @@ async fn when_everything_is_stopped_the_task_is_over_and_nobody_is_nudged() {
 async fn root_that_is_stopped_alone_is_not_reminded() {
     let world = World::new().await;
     world.say("user", "root", json!("go")).await;
-    let cast = Cast::of(&[("root", &[Say::Hang])]);
+    let cast = ScriptedModel::by_role(&[("root", &[Say::Hang])]);
     let mut society = start(world, &cast, Vec::new());
-    cast.hang(1).await;
+    cast.until_hanging(1).await;
     society.stop_work(Target::Agent(AgentId::root())).await;
     assert_eq!(society.idle().await, Outcome::Unanswered);
-    assert_eq!(cast.times_asked("root"), 1);
+    assert_eq!(cast.asked_as("root"), 1);
     society.end().await;
 }
 
 #[tokio::test]
 async fn what_was_stopped_is_not_answered_by_what_is_said_later() {
     let world = World::new().await;
-    let cast = Cast::of(&[("root", &[Say::Text("this is about the second")])]);
+    let cast = ScriptedModel::by_role(&[("root", &[Say::Text("this is about the second")])]);
     let mut society = start(world, &cast, Vec::new());
     society.pause(Target::Everybody).await;
     society.world.say("user", "root", json!("first")).await;
@@ -379,7 +251,7 @@ async fn what_was_stopped_is_not_answered_by_what_is_said_later() {
     society.resume(Target::Everybody).await;
     society.world.say("user", "root", json!("second")).await;
     assert_eq!(society.idle().await, Outcome::Answered);
-    assert_eq!(cast.times_asked("root"), 1, "root is not reminded of the first request");
+    assert_eq!(cast.asked_as("root"), 1, "root is not reminded of the first request");
     let world = society.end().await;
     let answered = "SELECT id FROM messages WHERE answered_by IS NOT NULL";
     assert_eq!(world.query(answered).await, ["m000000002"]);
@@ -388,7 +260,7 @@ async fn what_was_stopped_is_not_answered_by_what_is_said_later() {
 #[tokio::test]
 async fn what_came_in_the_same_commit_as_a_stop_is_heard() {
     let world = World::new().await;
-    let cast = Cast::of(&[("root", &[Say::Text("done")])]);
+    let cast = ScriptedModel::by_role(&[("root", &[Say::Text("done")])]);
     let mut society = start(world, &cast, Vec::new());
     // These are the bells if one commit contains a message, a stop of root, and a second message: the second message
     // rings no bell of its own.
@@ -410,12 +282,13 @@ async fn what_came_in_the_same_commit_as_a_stop_is_heard() {
                     due_at: None,
                 };
                 let last_word = polity_society::rules::LastWord::UnlessWaiting;
-                Ok(crate::door::send(tx, &snapshot, &user, draft, last_word).await?.is_ok())
+                polity_store::keep(crate::door::send(tx, &snapshot, &user, draft, last_word).await)
             })
         })
-        .await;
+        .await
+        .unwrap();
     assert_eq!(society.idle().await, Outcome::Answered);
-    assert_eq!(cast.times_asked("root"), 2);
+    assert_eq!(cast.asked_as("root"), 2);
     society.end().await;
 }
 
@@ -437,7 +310,7 @@ async fn a_limit_counts_though_the_person_has_stopped_root() {
     assert_eq!(world.query("SELECT stopped_by FROM tasks").await, ["maxCostPerTask"]);
 }
 
-fn hanging_tool(cast: &Arc<Cast>) -> OutsideTool {
+fn hanging_tool(cast: &Arc<ScriptedModel>) -> OutsideTool {
     let cast = cast.clone();
     OutsideTool {
         tool: Tool {
@@ -448,12 +321,7 @@ fn hanging_tool(cast: &Arc<Cast>) -> OutsideTool {
         repeat: Repeat::Unsafe,
         run: Arc::new(move |_: Invocation| {
             let cast = cast.clone();
-            Box::pin(async move {
-                cast.hanging.fetch_add(1, Ordering::SeqCst);
-                let _hanging = Hanging(&cast);
-                cast.changed.notify_waiters();
-                std::future::pending().await
-            })
+            Box::pin(async move { cast.hang().await })
         }),
     }
 }
@@ -462,11 +330,11 @@ fn hanging_tool(cast: &Arc<Cast>) -> OutsideTool {
 async fn a_tool_is_dropped_and_its_outcome_is_unknown() {
     let world = World::new().await;
     world.say("user", "root", json!("go")).await;
-    let cast = Cast::of(&[("root", &[Say::Call("order", json!({})), Say::Text("done")])]);
+    let cast = ScriptedModel::by_role(&[("root", &[Say::Call("order", json!({})), Say::Text("done")])]);
     let mut society = start(world, &cast, vec![hanging_tool(&cast)]);
-    cast.hang(1).await;
+    cast.until_hanging(1).await;
     society.pause(Target::Agent(AgentId::root())).await;
-    cast.hang(0).await;
+    cast.until_hanging(0).await;
     society.resume(Target::Agent(AgentId::root())).await;
     assert_eq!(society.idle().await, Outcome::Answered);
     let world = society.end().await;
@@ -478,15 +346,15 @@ async fn a_tool_is_dropped_and_its_outcome_is_unknown() {
 async fn a_turn_that_is_stopped_says_what_was_run_and_what_was_not() {
     let world = World::new().await;
     world.say("user", "root", json!("go")).await;
-    let cast = Cast::of(&[("root", &[Say::Call("order", json!({}))])]);
+    let cast = ScriptedModel::by_role(&[("root", &[Say::Call("order", json!({}))])]);
     let mut society = start(world, &cast, vec![hanging_tool(&cast)]);
-    cast.hang(1).await;
+    cast.until_hanging(1).await;
     society.stop_work(Target::Everybody).await;
-    cast.hang(0).await;
+    cast.until_hanging(0).await;
     assert_eq!(society.idle().await, Outcome::Unanswered);
     cast.play("root", &[Say::Text("again")]);
     society.world.say("user", "root", json!("go on")).await;
-    cast.until(|| cast.times_asked("root") == 2).await;
+    cast.until(|| cast.asked_as("root") == 2).await;
     let world = society.end().await;
     assert_eq!(world.query("SELECT body FROM records WHERE body LIKE '%outcome_unknown%'").await.len(), 1);
 }
@@ -507,7 +375,7 @@ async fn who_is_not_there_cannot_be_stopped() {
 #[tokio::test]
 async fn an_agent_whose_turns_fail_again_and_again_is_parked_until_it_is_resumed() {
     let world = World::new().await;
-    let cast = Cast::of(&[("root", &[Say::Text("")])]);
+    let cast = ScriptedModel::by_role(&[("root", &[Say::Text("")])]);
     let mut society = start(world, &cast, Vec::new());
     for turn in 1..=5 {
         assert_eq!(society.world.query("SELECT agent FROM holds").await, [""; 0], "before turn {turn}");
@@ -519,10 +387,10 @@ async fn an_agent_whose_turns_fail_again_and_again_is_parked_until_it_is_resumed
     let parked = told.iter().filter(|body| body.contains("\"parked\"")).count();
     assert_eq!((told.len(), parked), (5, 1));
     // A message that comes now waits and costs nothing.
-    let asked = cast.times_asked("root");
+    let asked = cast.asked_as("root");
     society.world.say("user", "root", json!("and now?")).await;
     society.idle().await;
-    assert_eq!(cast.times_asked("root"), asked);
+    assert_eq!(cast.asked_as("root"), asked);
     cast.play("root", &[Say::Text(""), Say::Text(""), Say::Text("now")]);
     society.resume(Target::Everybody).await;
     society.idle().await;
@@ -538,7 +406,7 @@ async fn a_panic_in_one_agent_touches_no_other() {
     let (world, reader) = with_reader().await;
     let writer = world.hire("root", "writer", json!({})).await;
     world.say("root", &writer, json!("write")).await;
-    let cast = Cast::of(&[
+    let cast = ScriptedModel::by_role(&[
         ("root", &[Say::Text("the reader has failed, the writer has written")]),
         ("reader", &[Say::Panic]),
         ("writer", &[Say::Text("written")]),
@@ -551,7 +419,7 @@ async fn a_panic_in_one_agent_touches_no_other() {
     assert_eq!(world.query(&turns).await, [format!("{reader} failed"), format!("{writer} done")]);
     let told = world.query("SELECT body FROM messages WHERE receiver = 'root' AND sender = 'system'").await;
     assert!(told.len() == 1 && told[0].contains("a defect of polity"), "{told:?}");
-    assert_eq!(cast.times_asked("reader"), 3, "two retries, then the turn failed");
+    assert_eq!(cast.asked_as("reader"), 3, "two retries, then the turn failed");
 }
 
 /// An action from outside.
@@ -592,7 +460,7 @@ proptest! {
         runtime.block_on(async {
             let (world, reader) = with_reader().await;
             let look = Say::Call("list_contacts", json!({}));
-            let cast = Cast::of(&[
+            let cast = ScriptedModel::by_role(&[
                 ("root", &[look.clone(), Say::Text("waiting"), look.clone(), Say::Text("answer")]),
                 ("reader", &[look, Say::Text("read")]),
             ]);

@@ -1,31 +1,13 @@
 use super::*;
 use crate::testing::World;
-use polity_llm::{CallError, ChatModel, Endpoint, Reply, Request};
+use crate::testing::model::{Say, ScriptedModel};
 use polity_society::id::AgentId;
 use polity_view::Outcome;
 use serde_json::json;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// A model that answers in text, and counts its calls.
-#[derive(Default)]
-struct Answers {
-    asked: AtomicUsize,
-}
-
-impl ChatModel for Answers {
-    fn call<'a>(
-        &'a self,
-        _: &'a Endpoint,
-        _: &'a Request,
-    ) -> futures::future::BoxFuture<'a, Result<Reply, CallError>> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
-        Box::pin(async { Ok(Reply { text: Some("done".to_owned()), ..Reply::default() }) })
-    }
-}
 
 /// Runs a world's society until its tasks are idle. Returns their outcomes, and how often the model was asked.
 async fn run_until_idle(mut world: World, tasks: &[&str]) -> (World, Vec<Outcome>, usize) {
-    let model = Arc::new(Answers::default());
+    let model = ScriptedModel::always(Say::Text("done"));
     let handles = world.handles(model.clone(), Vec::new());
     let stop = CancellationToken::new();
     let (broken, _) = watch::channel(None);
@@ -50,8 +32,7 @@ async fn run_until_idle(mut world: World, tasks: &[&str]) -> (World, Vec<Outcome
     };
     stop.cancel();
     running.await.unwrap();
-    let asked = model.asked.load(Ordering::SeqCst);
-    (world, outcomes, asked)
+    (world, outcomes, model.asked())
 }
 
 #[tokio::test]
@@ -90,7 +71,8 @@ async fn a_conversation_whose_records_cannot_be_read_is_parked_and_another_task_
     world
         .write(move |tx| {
             Box::pin(async move {
-                let query = sqlx::query("UPDATE records SET body = '{}' WHERE turn = ?1").bind(turn);
+                let query = sqlx::query("UPDATE records SET body = '{}' WHERE turn = ?1");
+                let query = query.bind(turn.number());
                 query.execute(&mut tx.connection).await?;
                 Ok(())
             })

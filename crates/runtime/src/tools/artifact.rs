@@ -16,7 +16,7 @@ use polity_society::limits::Limits;
 use polity_society::problem::{Fault, FieldProblem};
 use polity_society::refusal::Refusal;
 use polity_store::record::ToolResult;
-use polity_store::{Conversation, Error, Tx, agents, artifacts, events, notes};
+use polity_store::{Conversation, Error, Stopped, Tx, agents, artifacts, events, notes};
 use polity_view::Event;
 use serde_json::{Map, Value, json};
 
@@ -83,9 +83,7 @@ fn read(arguments: PutArtifact, limits: &Limits) -> Result<Incoming, Refusal> {
             structured.to_string().into_bytes()
         }
     };
-    if bytes.len() as u64 > limits.max_artifact_bytes {
-        return Err(Refusal::LimitReached { limit: "maxArtifactBytes", value: limits.max_artifact_bytes });
-    }
+    limits.check_artifact(bytes.len() as u64)?;
     let artifact = NewArtifact {
         bytes: Bytes::from(bytes),
         declared_mime,
@@ -130,67 +128,52 @@ pub(crate) async fn store(tx: &mut Tx, owner: &Conversation, prepared: Prepared)
     events::append(tx, &event).await
 }
 
-pub(super) async fn put(
-    tx: &mut Tx,
-    context: &Context<'_>,
-    call: &str,
-    arguments: &PutArtifact,
-) -> Result<Ran, Error> {
+pub(super) async fn put(tx: &mut Tx, context: &Context<'_>, call: &str, arguments: &PutArtifact) -> Ran {
     if let Some(prepared) = context.prepared.get(call) {
-        let prepared = match prepared {
-            Ok(prepared) => prepared.clone(),
-            Err(refusal) => return Ok(Err(refusal.clone())),
-        };
+        let prepared = prepared.clone()?;
         let shown = show(&prepared.artifact);
         let artifact = prepared.artifact.id.clone();
         store(tx, context.caller, prepared).await?;
         if let Some(request) = door::worked_on(&mut tx.connection, context.caller).await? {
             notes::made(tx, context.caller, &request, &artifact).await?;
         }
-        return Ok(Ok(Done::json(shown)));
+        return Ok(Done::json(shown));
     }
     // No bytes were stored for this call, so its content is a reference.
     let reference = arguments.content.0.as_str().unwrap_or_default();
-    Ok(open(tx, context, reference).await?.map(|artifact| Done::json(show(&artifact))))
+    Ok(Done::json(show(&open(tx, context, reference).await?)))
 }
 
-pub(super) async fn get(tx: &mut Tx, context: &Context<'_>, arguments: &GetArtifact) -> Result<Ran, Error> {
-    let artifact = match open(tx, context, &arguments.reference).await? {
-        Ok(artifact) => artifact.id,
-        Err(refusal) => return Ok(Err(refusal)),
-    };
+pub(super) async fn get(tx: &mut Tx, context: &Context<'_>, arguments: &GetArtifact) -> Ran {
+    let artifact = open(tx, context, &arguments.reference).await?.id;
     let offset = arguments.offset.unwrap_or_default();
     let result = ToolResult::Artifact { artifact, offset, limit: arguments.limit, ignored: Vec::new() };
-    Ok(Ok(Done { result, refused: None, record: None }))
+    Ok(Done { result, refused: None, record: None })
 }
 
 /// Returns the artifact with this reference. One that the caller may not open is reported as not found.
-async fn open(
-    tx: &mut Tx,
-    context: &Context<'_>,
-    reference: &str,
-) -> Result<Result<Artifact, Refusal>, Error> {
+async fn open(tx: &mut Tx, context: &Context<'_>, reference: &str) -> Result<Artifact, Stopped> {
     let Some(id) = ArtifactId::from_reference(reference) else {
-        return Ok(Err(not_found(reference)));
+        return Err(not_found(reference).into());
     };
     let allowed =
         artifacts::may_open(&mut tx.connection, &context.caller.agent, std::slice::from_ref(&id)).await?;
     if !allowed.contains(&id) {
-        return Ok(Err(not_found(reference)));
+        return Err(not_found(reference).into());
     }
     let stored = artifacts::get(&mut tx.connection, &id).await?;
-    Ok(stored.map(|stored| stored.artifact).ok_or_else(|| not_found(reference)))
+    Ok(stored.map(|stored| stored.artifact).ok_or_else(|| not_found(reference))?)
 }
 
 fn not_found(reference: &str) -> Refusal {
     Refusal::ArtifactNotFound { reference: reference.to_owned() }
 }
 
-pub(super) async fn list(tx: &mut Tx, context: &Context<'_>) -> Result<Ran, Error> {
+pub(super) async fn list(tx: &mut Tx, context: &Context<'_>) -> Ran {
     let caller = context.caller;
     let stored = artifacts::list(&mut tx.connection, &caller.agent, &caller.task, LIST_LIMIT).await?;
     let shown: Vec<Value> = stored.iter().map(|stored| show(&stored.artifact)).collect();
-    Ok(Ok(Done::json(json!({"artifacts": shown}))))
+    Ok(Done::json(json!({"artifacts": shown})))
 }
 
 fn show(artifact: &Artifact) -> Value {

@@ -9,22 +9,20 @@ use polity_society::content::Direction;
 use polity_society::id::{AgentId, MessageId};
 use polity_society::message::Payload;
 use polity_society::rules::{Answering, Draft};
+use polity_society::time::Timestamp;
 use polity_store::record::{Keeps, Record};
-use polity_store::{Conversation, Error, Tx, agents, messages, turns};
+use polity_store::{Conversation, Error, Tx, agents, keep, messages, turns};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// How many entries `compress_context` keeps by default.
 const KEEP_RECENT: u64 = 6;
 
-pub(super) async fn send_message(
-    tx: &mut Tx,
-    context: &Context<'_>,
-    arguments: SendMessage,
-) -> Result<Ran, Error> {
+pub(super) async fn send_message(tx: &mut Tx, context: &Context<'_>, arguments: SendMessage) -> Ran {
     let payload = arguments.payload;
     let mut ignored: Vec<String> = Vec::new();
-    let due_at = arguments.delay_ms.map(|delay| tx.now.saturating_add_unsigned(delay));
+    let due_at = arguments.delay_ms.map(|delay| tx.now.saturating_add(Duration::from_millis(delay)));
     let contacts =
         door::known_parties(&mut tx.connection, &context.snapshot.catalogue, context.caller).await?;
     let mut receivers = BTreeSet::new();
@@ -47,7 +45,7 @@ pub(super) async fn send_message(
         let draft =
             Draft { to: to.clone(), payload: payload.clone(), answering: Answering::AsWritten, due_at };
         let Context { snapshot, caller, last_word, misfit, .. } = *context;
-        match door::send_fitting(tx, snapshot, caller, draft, last_word, misfit).await? {
+        match keep(door::send_fitting(tx, snapshot, caller, draft, last_word, misfit).await)? {
             Ok(accepted) => {
                 sent.push(json!({"to": to, "id": accepted.id}));
                 ignored.extend(accepted.ignored.iter().map(|id| format!("payload.request_id: {id}")));
@@ -58,7 +56,7 @@ pub(super) async fn send_message(
     // If every receiver was refused, the call is refused, for the first receiver's reason.
     if sent.is_empty() && !refused.is_empty() {
         let (_, first) = refused.swap_remove(0);
-        return Ok(Err(first));
+        return Err(first.into());
     }
     let mut result = json!({"messageIds": sent});
     if !refused.is_empty() {
@@ -70,7 +68,7 @@ pub(super) async fn send_message(
         });
         result["refused"] = each.collect();
     }
-    Ok(Ok(Done::json(result).naming(ignored)))
+    Ok(Done::json(result).naming(ignored))
 }
 
 /// Returns the message with the same payload that the caller has sent to the person in this turn, if there is one. The
@@ -86,11 +84,11 @@ async fn said_in_this_turn(
     }
 }
 
-pub(super) async fn list_contacts(tx: &mut Tx, context: &Context<'_>) -> Result<Ran, Error> {
+pub(super) async fn list_contacts(tx: &mut Tx, context: &Context<'_>) -> Ran {
     let contacts =
         door::known_parties(&mut tx.connection, &context.snapshot.catalogue, context.caller).await?;
     let shown: Vec<Value> = contacts.iter().map(show).collect();
-    Ok(Ok(Done::json(json!({"contacts": shown}))))
+    Ok(Done::json(json!({"contacts": shown})))
 }
 
 fn show(contact: &KnownParty) -> Value {
@@ -101,8 +99,8 @@ fn show(contact: &KnownParty) -> Value {
         "source": contact.source,
     });
     // Contacts that exist from the beginning have the time 0, which would mean nothing to a model.
-    if contact.since > 0
-        && let Ok(since) = jiff::Timestamp::from_millisecond(contact.since)
+    if contact.since > Timestamp::default()
+        && let Ok(since) = jiff::Timestamp::from_millisecond(contact.since.as_millis())
     {
         shown["since"] = json!(since.to_string());
     }
@@ -123,11 +121,7 @@ fn show(contact: &KnownParty) -> Value {
 
 /// Returns the contacts of the caller that have a capability. Also returns whether others have it, and which contacts
 /// know one of those.
-pub(super) async fn find_capable(
-    tx: &mut Tx,
-    context: &Context<'_>,
-    arguments: FindCapableAgents,
-) -> Result<Ran, Error> {
+pub(super) async fn find_capable(tx: &mut Tx, context: &Context<'_>, arguments: FindCapableAgents) -> Ran {
     let FindCapableAgents { capability, direction } = arguments;
     let direction = direction.unwrap_or(Direction::Input);
     let catalogue = &context.snapshot.catalogue;
@@ -161,9 +155,7 @@ pub(super) async fn find_capable(
     }
     let services: Vec<Value> =
         catalogue.services_with(&capability, direction).iter().map(|service| json!(service.id)).collect();
-    Ok(Ok(Done::json(
-        json!({"agents": capable, "othersExist": others_exist, "ask": ask, "services": services}),
-    )))
+    Ok(Done::json(json!({"agents": capable, "othersExist": others_exist, "ask": ask, "services": services})))
 }
 
 /// Builds the record of a summary. It determines from which entry on the history stays unchanged.

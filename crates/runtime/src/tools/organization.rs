@@ -12,22 +12,19 @@ use polity_decide::result;
 use polity_registry::{Catalogue, ServiceWish};
 use polity_society::agent::Standing;
 use polity_society::id::{AgentId, ArtifactId};
-use polity_society::message::{Payload, RESULT_SCHEMA};
+use polity_society::message::RESULT_SCHEMA;
 use polity_society::problem::{Fault, FieldProblem};
 use polity_society::refusal::Refusal;
 use polity_society::role::Role;
 use polity_society::rules::{self, Answering, Descendant, Draft, HireFacts, HireWish, LastWord, RoleWish};
 use polity_society::text::TextKey;
 use polity_store::mint;
-use polity_store::{Error, Tx, agents, apply, contacts, roles};
+use polity_store::{Error, Stopped, Tx, agents, apply, contacts, keep, roles};
 use serde_json::{Value, json};
 
-pub(super) async fn create_role(
-    tx: &mut Tx,
-    context: &Context<'_>,
-    arguments: CreateRole,
-) -> Result<Ran, Error> {
-    Ok(make_role(tx, context, arguments).await?.map(|(_, shown)| Done::json(shown)))
+pub(super) async fn create_role(tx: &mut Tx, context: &Context<'_>, arguments: CreateRole) -> Ran {
+    let (_, shown) = make_role(tx, context, arguments).await?;
+    Ok(Done::json(shown))
 }
 
 /// Creates a role, or finds the caller's role with that name. Also returns what the caller is told about it.
@@ -35,12 +32,12 @@ async fn make_role(
     tx: &mut Tx,
     context: &Context<'_>,
     arguments: CreateRole,
-) -> Result<Result<(Role, Value), Refusal>, Error> {
+) -> Result<(Role, Value), Stopped> {
     let rights = super::rights(tx, context).await?;
     let lacking = rights.lacking(&arguments.tool_groups);
     if !lacking.is_empty() {
         let tool = "create_role".to_owned();
-        return Ok(Err(Refusal::ToolNotPermitted { tool, groups: lacking, allowed: rights.groups() }));
+        return Err(Refusal::ToolNotPermitted { tool, groups: lacking, allowed: rights.groups() }.into());
     }
     let catalogue = &context.snapshot.catalogue;
     let CreateRole { name, role_prompt, interface_spec, service_id, required_capabilities, tool_groups } =
@@ -65,7 +62,7 @@ async fn make_role(
         shown["existing"] = json!(true);
     }
     show_unmet(&mut shown, &role, &required, context);
-    Ok(Ok((role, shown)))
+    Ok((role, shown))
 }
 
 /// Adds the required capabilities that the service of a role lacks, and those that other services offer.
@@ -96,28 +93,17 @@ fn show_role(role: &Role, catalogue: &Catalogue) -> Value {
     shown
 }
 
-pub(super) async fn find_role(
-    tx: &mut Tx,
-    context: &Context<'_>,
-    arguments: &FindRoleByName,
-) -> Result<Ran, Error> {
-    let role = match role_of(tx, context, &arguments.name).await? {
-        Ok(role) => role,
-        Err(refusal) => return Ok(Err(refusal)),
-    };
+pub(super) async fn find_role(tx: &mut Tx, context: &Context<'_>, arguments: &FindRoleByName) -> Ran {
+    let role = role_of(tx, context, &arguments.name).await?;
     let shown = role.map_or(Value::Null, |role| show_role(&role, &context.snapshot.catalogue));
-    Ok(Ok(Done::json(shown)))
+    Ok(Done::json(shown))
 }
 
 /// Returns the role with this id or name, if the caller may hire into it.
-async fn role_of(
-    tx: &mut Tx,
-    context: &Context<'_>,
-    meant: &str,
-) -> Result<Result<Option<Role>, Refusal>, Error> {
+async fn role_of(tx: &mut Tx, context: &Context<'_>, meant: &str) -> Result<Option<Role>, Stopped> {
     let caller = context.caller;
     let usable = roles::usable(&mut tx.connection, &caller.agent, &caller.task, meant).await?;
-    Ok(rules::find_role(usable, &caller.agent, meant))
+    Ok(rules::find_role(usable, &caller.agent, meant)?)
 }
 
 /// A hired agent, and what the caller is told about it.
@@ -126,14 +112,11 @@ struct Hired {
     shown: Value,
 }
 
-async fn hire(tx: &mut Tx, context: &Context<'_>, wish: HireWish) -> Result<Result<Hired, Refusal>, Error> {
+async fn hire(tx: &mut Tx, context: &Context<'_>, wish: HireWish) -> Result<Hired, Stopped> {
     let caller = context.caller;
-    let role = match role_of(tx, context, &wish.role).await? {
-        Ok(role) => role,
-        Err(refusal) => return Ok(Err(refusal)),
-    };
+    let role = role_of(tx, context, &wish.role).await?;
     let Some(parent) = agents::get(&mut tx.connection, &caller.agent).await? else {
-        return Err(Error::Damaged { table: "agents", what: format!("{} is missing", caller.agent) });
+        return Err(missing(&caller.agent).into());
     };
     let mentioned = ArtifactId::all_in(&json!(wish.brief).to_string());
     let facts = HireFacts {
@@ -147,21 +130,16 @@ async fn hire(tx: &mut Tx, context: &Context<'_>, wish: HireWish) -> Result<Resu
     };
     if let Some(Err(error)) = wish.brief.result_schema().map(|schema| result::read(&schema)) {
         let problem = FieldProblem::new(RESULT_SCHEMA, Fault::Rule(error));
-        return Ok(Err(Refusal::InvalidTaskBrief(vec![problem])));
+        return Err(Refusal::InvalidTaskBrief(vec![problem]).into());
     }
     let limits = &context.snapshot.settings.limits;
-    if let Err(refusal) = rules::check_hire(&wish, &facts, limits) {
-        return Ok(Err(refusal));
-    }
+    rules::check_hire(&wish, &facts, limits)?;
     let called = wish.name.as_ref().or(facts.role.as_ref().map(|role| &role.name));
     let id = match called {
         Some(name) => mint::agent(&mut tx.connection, name).await?,
-        None => return Ok(Err(Refusal::NotChildRole { role: wish.role })),
+        None => return Err(Refusal::NotChildRole { role: wish.role }.into()),
     };
-    let changes = match rules::hire(wish, &facts, id.clone(), limits) {
-        Ok(changes) => changes,
-        Err(refusal) => return Ok(Err(refusal)),
-    };
+    let changes = rules::hire(wish, &facts, id.clone(), limits)?;
     apply::apply(tx, context.snapshot, changes).await?;
     let role = facts.role.as_ref();
     let shown = json!({
@@ -169,13 +147,13 @@ async fn hire(tx: &mut Tx, context: &Context<'_>, wish: HireWish) -> Result<Resu
         "roleId": role.map(|role| &role.id),
         "roleName": role.map(|role| &role.name),
     });
-    Ok(Ok(Hired { id, shown }))
+    Ok(Hired { id, shown })
 }
 
-pub(super) async fn spawn(tx: &mut Tx, context: &Context<'_>, arguments: SpawnAgent) -> Result<Ran, Error> {
+pub(super) async fn spawn(tx: &mut Tx, context: &Context<'_>, arguments: SpawnAgent) -> Ran {
     let SpawnAgent { role_id, task_brief: ShortBrief(task_brief), name } = arguments;
     let hired = hire(tx, context, HireWish { role: role_id, brief: task_brief, name }).await?;
-    Ok(hired.map(|hired| Done::json(hired.shown)))
+    Ok(Done::json(hired.shown))
 }
 
 /// Hires an agent and sends it a message in one step: if the message is refused, nobody is hired.
@@ -183,65 +161,43 @@ pub(super) async fn spawn_with_task(
     tx: &mut Tx,
     context: &Context<'_>,
     arguments: SpawnAgentWithTask,
-) -> Result<Ran, Error> {
+) -> Ran {
+    let savepoint = tx.savepoint("hire").await?;
+    let ran = keep(hire_and_write(tx, context, arguments).await)?;
+    if ran.is_err() {
+        tx.undo(&savepoint).await?;
+    }
+    tx.release(savepoint).await?;
+    Ok(ran?)
+}
+
+async fn hire_and_write(tx: &mut Tx, context: &Context<'_>, arguments: SpawnAgentWithTask) -> Ran {
     let SpawnAgentWithTask { role_id, role, task_brief, initial_message: FirstMessage(message), name } =
         arguments;
-    let savepoint = tx.savepoint("hire").await?;
     let (role, made, ignored) = match (role_id, role) {
         (Some(id), None) => (id, Value::Null, Vec::new()),
         // The role exists already, so its description is ignored.
         (Some(id), Some(_)) => (id, Value::Null, vec!["role".to_owned()]),
         (None, Some(NewRole(role))) => {
-            let (role, shown) = match make_role(tx, context, *role).await? {
-                Ok(made) => made,
-                Err(refusal) => {
-                    tx.release(savepoint).await?;
-                    return Ok(Err(refusal));
-                }
-            };
+            let (role, shown) = make_role(tx, context, *role).await?;
             (role.id.to_string(), shown, Vec::new())
         }
         (None, None) => {
-            tx.release(savepoint).await?;
             let missing = FieldProblem::new("roleId", Fault::Missing);
-            return Ok(Err(Refusal::InvalidArguments(vec![missing])));
+            return Err(Refusal::InvalidArguments(vec![missing]).into());
         }
     };
-    let wish = HireWish { role, brief: task_brief, name };
-    let ran = hire_and_write(tx, context, wish, message).await?;
-    let ran = ran.map(|done| done.with(made, &["unmet", "available", "message"]).naming(ignored));
-    if ran.is_err() {
-        tx.undo(&savepoint).await?;
-    }
-    tx.release(savepoint).await?;
-    Ok(ran)
-}
-
-async fn hire_and_write(
-    tx: &mut Tx,
-    context: &Context<'_>,
-    wish: HireWish,
-    payload: Payload,
-) -> Result<Ran, Error> {
-    let hired = match hire(tx, context, wish).await? {
-        Ok(hired) => hired,
-        Err(refusal) => return Ok(Err(refusal)),
-    };
-    let draft = Draft { to: hired.id.to_string(), payload, answering: Answering::AsWritten, due_at: None };
+    let mut hired = hire(tx, context, HireWish { role, brief: task_brief, name }).await?;
+    let draft =
+        Draft { to: hired.id.to_string(), payload: message, answering: Answering::AsWritten, due_at: None };
     let sent = door::send(tx, context.snapshot, context.caller, draft, LastWord::UnlessWaiting).await?;
-    Ok(sent.map(|sent| {
-        let mut shown = hired.shown;
-        shown["messageId"] = json!(sent.id);
-        let ignored = sent.ignored.iter().map(|id| format!("initialMessage.request_id: {id}"));
-        Done::json(shown).naming(ignored.collect())
-    }))
+    hired.shown["messageId"] = json!(sent.id);
+    let not_open = sent.ignored.iter().map(|id| format!("initialMessage.request_id: {id}"));
+    let done = Done::json(hired.shown).naming(not_open.collect());
+    Ok(done.with(made, &["unmet", "available", "message"]).naming(ignored))
 }
 
-pub(super) async fn terminate(
-    tx: &mut Tx,
-    context: &Context<'_>,
-    arguments: &TerminateAgent,
-) -> Result<Ran, Error> {
+pub(super) async fn terminate(tx: &mut Tx, context: &Context<'_>, arguments: &TerminateAgent) -> Ran {
     let caller = context.caller;
     let below = agents::below(&mut tx.connection, &caller.agent, &caller.task).await?;
     let descendants: Vec<Descendant> = below
@@ -254,22 +210,18 @@ pub(super) async fn terminate(
         })
         .collect();
     let reason = arguments.reason.as_deref().unwrap_or_default();
-    match rules::end_subtree(&caller.agent, &arguments.agent_id, reason, &descendants) {
-        Ok((id, changes)) => {
-            let ended = changes.len();
-            apply::apply(tx, context.snapshot, changes).await?;
-            rest::after_waits(tx, context.snapshot).await?;
-            Ok(Ok(Done::json(json!({"status": "success", "id": id, "ended": ended}))))
-        }
-        Err(refusal) => Ok(Err(refusal)),
-    }
+    let (id, changes) = rules::end_subtree(&caller.agent, &arguments.agent_id, reason, &descendants)?;
+    let ended = changes.len();
+    apply::apply(tx, context.snapshot, changes).await?;
+    rest::after_waits(tx, context.snapshot).await?;
+    Ok(Done::json(json!({"status": "success", "id": id, "ended": ended})))
 }
 
 /// Shows the caller, its descendants and its other contacts. The caller learns of no other agents.
-pub(super) async fn structure(tx: &mut Tx, context: &Context<'_>) -> Result<Ran, Error> {
+pub(super) async fn structure(tx: &mut Tx, context: &Context<'_>) -> Ran {
     let caller = context.caller;
     let Some(me) = agents::get(&mut tx.connection, &caller.agent).await? else {
-        return Err(Error::Damaged { table: "agents", what: format!("{} is missing", caller.agent) });
+        return Err(missing(&caller.agent).into());
     };
     let below = agents::below(&mut tx.connection, &caller.agent, &caller.task).await?;
     let others = contacts::of(&mut tx.connection, &caller.agent, &caller.task).await?;
@@ -293,5 +245,10 @@ pub(super) async fn structure(tx: &mut Tx, context: &Context<'_>) -> Result<Ran,
         .filter(|contact| !is_below(&contact.agent.id))
         .map(|contact| json!({"id": contact.agent.id, "roleName": contact.agent.role_name}))
         .collect();
-    Ok(Ok(Done::json(json!({"self": show(&me), "descendants": descendants, "contacts": contacts}))))
+    Ok(Done::json(json!({"self": show(&me), "descendants": descendants, "contacts": contacts})))
+}
+
+/// Builds the error for a caller without a row.
+fn missing(caller: &AgentId) -> Error {
+    Error::Damaged { table: "agents", what: format!("{caller} is missing") }
 }

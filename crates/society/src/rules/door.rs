@@ -13,6 +13,7 @@ use crate::notice::Notice;
 use crate::problem::{Fault, FieldProblem};
 use crate::refusal::{ContactLine, Refusal};
 use crate::rules::{LastWord, OpenRequest, Pending, Subject, named};
+use crate::time::Timestamp;
 use std::collections::BTreeSet;
 
 /// A message that somebody wants to send.
@@ -24,8 +25,8 @@ pub struct Draft {
     pub payload: Payload,
     /// How the door finds the requests that the message answers.
     pub answering: Answering,
-    /// When the message is due, in milliseconds since 1970; `None` for at once.
-    pub due_at: Option<i64>,
+    /// When the message is due; `None` for at once.
+    pub due_at: Option<Timestamp>,
 }
 
 /// How the door finds the requests that a draft answers.

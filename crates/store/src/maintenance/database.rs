@@ -3,6 +3,7 @@
 
 use crate::{Error, Tx, create_private};
 use polity_registry::Retention;
+use polity_society::time::Timestamp;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions, Connection};
 use std::path::Path;
@@ -169,20 +170,20 @@ pub(crate) async fn shrink(file: &Path) -> Result<(), Error> {
 async fn first_kept(
     connection: &mut SqliteConnection,
     retention: &Retention,
-    now: i64,
+    now: Timestamp,
 ) -> Result<i64, Error> {
-    const DAY: i64 = 24 * 60 * 60 * 1000;
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
     // Without a bound in days every event is young enough; without a bound in number there is room for all.
-    let youngest = retention.events_days.map_or(i64::MIN, |days| now.saturating_sub(DAY * i64::from(days)));
+    let youngest = retention.events_days.map_or(Timestamp::MIN, |days| now.saturating_sub(DAY * days));
     let most = retention.max_events.map_or(i64::from(u32::MAX), i64::from);
-    Ok(sqlx::query_scalar(FIRST_KEPT).bind(youngest).bind(most).fetch_one(connection).await?)
+    Ok(sqlx::query_scalar(FIRST_KEPT).bind(youngest.as_millis()).bind(most).fetch_one(connection).await?)
 }
 
 /// Counts the expired events.
 pub(crate) async fn count_expired(
     connection: &mut SqliteConnection,
     retention: &Retention,
-    now: i64,
+    now: Timestamp,
 ) -> Result<u64, Error> {
     let first = first_kept(connection, retention, now).await?;
     let count: i64 = sqlx::query_scalar(COUNT_EXPIRED).bind(first).fetch_one(connection).await?;
@@ -190,7 +191,7 @@ pub(crate) async fn count_expired(
 }
 
 /// Removes expired events, at most [`BATCH`] of them, and returns how many. It changes nothing else.
-pub(crate) async fn maintain(tx: &mut Tx, retention: &Retention, now: i64) -> Result<u64, Error> {
+pub(crate) async fn maintain(tx: &mut Tx, retention: &Retention, now: Timestamp) -> Result<u64, Error> {
     let first = first_kept(&mut tx.connection, retention, now).await?;
     let query = sqlx::query(REMOVE_EXPIRED).bind(first).bind(BATCH);
     Ok(query.execute(&mut tx.connection).await?.rows_affected())

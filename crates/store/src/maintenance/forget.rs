@@ -4,6 +4,7 @@
 use super::unneeded;
 use crate::{Error, Tx, events};
 use polity_society::id::{ArtifactId, TaskId};
+use polity_society::time::Timestamp;
 use polity_view::Event;
 use sqlx::sqlite::SqliteConnection;
 use std::collections::BTreeSet;
@@ -55,7 +56,7 @@ pub(crate) async fn oldest(connection: &mut SqliteConnection, most: u64) -> Resu
     if used(connection).await? <= most {
         return Ok(None);
     }
-    let over = unneeded::over(connection, i64::MAX).await?;
+    let over = unneeded::over(connection, Timestamp::MAX).await?;
     let candidates = serde_json::json!(over).to_string();
     let oldest: Option<String> =
         sqlx::query_scalar(OLDEST).bind(candidates).fetch_optional(&mut *connection).await?;
@@ -78,7 +79,7 @@ pub(crate) async fn forget(tx: &mut Tx, oldest: Oldest) -> Result<bool, Error> {
         sqlx::query(statement).bind(&task).execute(&mut tx.connection).await?;
         polity_points::point!("forget::removed");
     }
-    sqlx::query(FORGOTTEN).bind(&task).bind(tx.now).execute(&mut tx.connection).await?;
+    sqlx::query(FORGOTTEN).bind(&task).bind(tx.now.as_millis()).execute(&mut tx.connection).await?;
     events::append(tx, &Event::TaskForgotten { task: TaskId::new(task) }).await?;
     Ok(true)
 }

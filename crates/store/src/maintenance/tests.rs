@@ -95,7 +95,7 @@ async fn with_events(events: &[(i64, Option<&'static str>)]) -> Scratch {
                 Box::pin(async move {
                     let insert =
                         "INSERT INTO events (task, kind, body, created_at) VALUES (?1, 'x', '{}', ?2)";
-                    let at = tx.now - age * DAY;
+                    let at = tx.now.as_millis() - age * DAY;
                     sqlx::query(insert).bind(task).bind(at).execute(&mut tx.connection).await?;
                     Ok(())
                 })
@@ -184,7 +184,9 @@ async fn unneeded(statements: &'static str) -> Vec<String> {
         )
         .await;
     scratch.execute(statements).await;
-    let found = unneeded::find(&mut scratch.store.reader().await.unwrap(), 2000).await.unwrap();
+    let found = unneeded::find(&mut scratch.store.reader().await.unwrap(), Timestamp::from_millis(2000))
+        .await
+        .unwrap();
     found.iter().map(|id| id.as_str().to_owned()).collect()
 }
 

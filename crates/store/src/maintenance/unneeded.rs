@@ -4,6 +4,7 @@
 use crate::{Error, Tx};
 use futures::TryStreamExt;
 use polity_society::id::ArtifactId;
+use polity_society::time::Timestamp;
 use serde_json::json;
 use sqlx::Row;
 use sqlx::sqlite::SqliteConnection;
@@ -42,23 +43,26 @@ const REMOVE: &str = "DELETE FROM artifacts WHERE id IN (SELECT value FROM json_
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[&str] = &[OVER, OF_TASKS, OTHER_TEXTS, STRAY, REMOVE_GRANTS, REMOVE];
 
-/// Returns the artifacts of tasks in which nothing has happened since that time (milliseconds since 1970), if nothing
+/// Returns the artifacts of tasks in which nothing has happened since that time, if nothing
 /// outside such tasks names them, and the artifacts that the person stored before that time and sent to nobody.
-pub async fn find(connection: &mut SqliteConnection, since: i64) -> Result<BTreeSet<ArtifactId>, Error> {
+pub async fn find(
+    connection: &mut SqliteConnection,
+    since: Timestamp,
+) -> Result<BTreeSet<ArtifactId>, Error> {
     let over = over(connection, since).await?;
     let mut found = of_tasks(connection, &over).await?;
     found.extend(strays(connection, since).await?);
     Ok(found)
 }
 
-async fn strays(connection: &mut SqliteConnection, since: i64) -> Result<BTreeSet<ArtifactId>, Error> {
-    let ids: Vec<String> = sqlx::query_scalar(STRAY).bind(since).fetch_all(connection).await?;
+async fn strays(connection: &mut SqliteConnection, since: Timestamp) -> Result<BTreeSet<ArtifactId>, Error> {
+    let ids: Vec<String> = sqlx::query_scalar(STRAY).bind(since.as_millis()).fetch_all(connection).await?;
     Ok(ids.into_iter().map(ArtifactId::new).collect())
 }
 
 /// Removes the artifacts that the person stored before that time and sent to nobody, and returns how many. A concurrent
 /// message that names one was either accepted before, or finds the artifact gone.
-pub(crate) async fn remove_strays(tx: &mut Tx, since: i64) -> Result<u64, Error> {
+pub(crate) async fn remove_strays(tx: &mut Tx, since: Timestamp) -> Result<u64, Error> {
     let strays = strays(&mut tx.connection, since).await?;
     if !strays.is_empty() {
         remove(tx, &strays).await?;
@@ -67,8 +71,8 @@ pub(crate) async fn remove_strays(tx: &mut Tx, since: i64) -> Result<u64, Error>
 }
 
 /// Returns the ended tasks in which nothing has happened since that time.
-pub(super) async fn over(connection: &mut SqliteConnection, since: i64) -> Result<Vec<String>, Error> {
-    Ok(sqlx::query_scalar(OVER).bind(since).fetch_all(connection).await?)
+pub(super) async fn over(connection: &mut SqliteConnection, since: Timestamp) -> Result<Vec<String>, Error> {
+    Ok(sqlx::query_scalar(OVER).bind(since.as_millis()).fetch_all(connection).await?)
 }
 
 /// Returns the artifacts of these tasks that nothing outside the tasks names.

@@ -6,6 +6,7 @@ use crate::{Error, messages};
 use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
 use polity_society::message::{Body, Expects, Finality, Message, MessageState};
 use polity_society::text::Texts;
+use polity_society::time::Timestamp;
 use polity_view::{ArtifactView, MessageFilter, MessageView, Order, page};
 use serde_json::{Value, json};
 use sqlx::sqlite::SqliteRow;
@@ -273,7 +274,7 @@ fn show(
         finality: message.finality,
         state: messages::state(row),
         answered_by,
-        due_at: message.due_at,
+        due_at: message.due_at.map(Timestamp::as_millis),
         created_at: row.get("created_at"),
         introduced_agent: message.introduced.map(|introduced| introduced.id),
         damage: None,

@@ -7,8 +7,9 @@ use polity_registry::{Service, Snapshot};
 use polity_society::agent::{Party, Standing};
 use polity_society::contact::Source;
 use polity_society::content::Kind;
-use polity_society::id::{AgentId, MessageId, TaskId};
+use polity_society::id::{AgentId, MessageId, TaskId, TurnId};
 use polity_society::message::{Expects, Finality, Payload, Sender};
+use polity_society::time::Timestamp;
 use serde_json::{Map, json};
 use std::sync::{Arc, LazyLock};
 
@@ -54,7 +55,7 @@ impl Story {
     }
 
     pub(super) fn write(&mut self, record: Record) {
-        self.history.records.push((self.turn, record));
+        self.history.records.push((TurnId::new(self.turn), record));
     }
 
     pub(super) fn hear(&mut self, from: &str, text: &str, attachments: Vec<ArtifactId>) {
@@ -173,7 +174,7 @@ pub(super) fn contact(id: &str, role: &str, capabilities: Capabilities) -> Known
         },
         source: Source::Preset,
         introduced_by: None,
-        since: 0,
+        since: Timestamp::default(),
     }
 }
 

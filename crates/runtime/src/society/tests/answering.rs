@@ -52,7 +52,7 @@ impl Play {
     async fn start(&self) -> Society {
         let parts = Parts {
             registry: Arc::clone(&self.registry),
-            model: self.script.clone(),
+            model: script::model(self.script.clone()),
             outside_tools: Vec::new(),
             extractor: None,
         };

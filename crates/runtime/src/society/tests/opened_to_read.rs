@@ -4,8 +4,8 @@ use polity_view::{AgentFilter, MessageFilter, TaskFilter};
 use serde_json::json;
 
 /// Opens the society of a world read-only, while the world's own society is open too.
-async fn opened(world: &World) -> (Result<Society, Error>, Arc<Silent>) {
-    let model = Arc::new(Silent::default());
+async fn opened(world: &World) -> (Result<Society, Error>, Arc<ScriptedModel>) {
+    let model = ScriptedModel::always(Say::Hang);
     let parts = Parts {
         registry: Arc::clone(&world.registry),
         model: model.clone(),
@@ -34,7 +34,7 @@ async fn what_is_written_is_read_by_whoever_only_reads() {
     assert_eq!(society.services().await.unwrap(), running.services().await.unwrap());
     // No agent works: queued messages stay queued.
     assert_eq!(society.open_tasks().await.unwrap(), std::slice::from_ref(&world.task));
-    assert_eq!(model.asked.load(Ordering::SeqCst), 0);
+    assert_eq!(model.asked(), 0);
     society.drain().await;
     society.stop().await;
     assert!(world.store.check_writable().is_ok(), "the other society can still write");
@@ -86,7 +86,7 @@ async fn where_nothing_is_nothing_is_made() {
     let directory = tempfile::tempdir().unwrap();
     let parts = Parts {
         registry: Arc::clone(&world.registry),
-        model: Arc::new(Silent::default()),
+        model: ScriptedModel::always(Say::Hang),
         outside_tools: Vec::new(),
         extractor: None,
     };

@@ -405,7 +405,9 @@ async fn a_conversation_is_read_backwards_part_by_part() {
     let root = AgentId::root();
     let whole = society.conversation(&root, None, None, None).await.unwrap().unwrap();
     assert_eq!((whole.task.as_str(), whole.entries.len(), whole.next), ("t-1", 5, None));
-    assert!(whole.entries.iter().all(|entry| entry.turn == turn && entry.record["record"] == "heard"));
+    assert!(
+        whole.entries.iter().all(|entry| entry.turn == turn.number() && entry.record["record"] == "heard")
+    );
     assert_eq!(whole.entries[4].record["message"]["text"], "message 4");
     let mut joined = Vec::new();
     let mut before = None;

@@ -1,5 +1,5 @@
 use super::*;
-use polity_llm::{FailureKind, Patience, WhileOpen};
+use polity_llm::{CallError, FailureKind, Patience, WhileOpen};
 use polity_view::Circuit;
 
 #[tokio::test]

@@ -2,6 +2,7 @@ use super::*;
 use polity_llm::{Arguments, ToolCall};
 use polity_society::id::{ArtifactId, CallId, RoleId};
 use polity_society::message::MessageState;
+use polity_society::time::Timestamp;
 use polity_store::record::{Record, Replied, ToolResult};
 use polity_store::records;
 use polity_view::Event;
@@ -320,9 +321,10 @@ async fn what_nobody_was_sent_is_removed_when_room_is_made() {
     let (society, _) = society(&world);
     let stored = society.put_artifact(file("notes"), None).await.unwrap();
     let mut reader = world.store.reader().await.unwrap();
-    let find = polity_store::maintenance::unneeded::find(&mut reader, i64::MAX).await.unwrap();
+    let find = polity_store::maintenance::unneeded::find(&mut reader, Timestamp::MAX).await.unwrap();
     assert!(find.contains(&stored.id));
-    let find = polity_store::maintenance::unneeded::find(&mut reader, stored.created_at).await.unwrap();
+    let then = Timestamp::from_millis(stored.created_at);
+    let find = polity_store::maintenance::unneeded::find(&mut reader, then).await.unwrap();
     assert!(!find.contains(&stored.id));
 }
 
@@ -339,7 +341,10 @@ async fn what_was_stored_and_never_sent_goes_after_a_day() {
     };
     society.write(post).await.unwrap();
     let day = 24 * 60 * 60 * 1000;
-    let remove = async |now: i64| polity_store::maintenance::remove_unsent(&world.store, now).await.unwrap();
+    let remove = async |now: i64| {
+        let now = Timestamp::from_millis(now);
+        polity_store::maintenance::remove_unsent(&world.store, now).await.unwrap()
+    };
     assert_eq!(remove(unsent.created_at + day).await, 0);
     assert_eq!(remove(unsent.created_at + day + 1000).await, 1);
     assert_eq!(society.artifact(&unsent.id).await.unwrap(), None);
@@ -447,7 +452,7 @@ async fn a_preview_is_the_request_that_would_be_sent_and_changes_nothing() {
     assert!(request["tools"].as_array().is_some_and(|tools| !tools.is_empty()));
     assert!(preview.estimated_tokens > 0);
     assert_eq!(world.dump().await, before);
-    assert_eq!(model.asked.load(Ordering::SeqCst), 0);
+    assert_eq!(model.asked(), 0);
     // A change of the role shows in the next request.
     let id = RoleId::new(&world.query("SELECT id FROM roles").await[0]);
     let patch = RolePatch {

@@ -1,24 +1,24 @@
 //! In which order agents hear what others write to them while they work.
 
 use super::*;
-use polity_llm::{Arguments, Message, Part, ToolCall};
+use polity_llm::{Message, Part, Request};
 use polity_society::id::AgentId;
 use polity_society::message::Payload;
 use polity_society::rules::{Answering, Draft, LastWord};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::cell::RefCell;
 use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::sync::Barrier;
 
 /// How often one answer yields to the scheduler, and whether it calls a tool.
 type Thought = (u8, bool);
 
-/// A model that thinks as it was told to, and notes what each request of root shows for the first time.
+/// How a model works, and what each request of root shows for the first time.
 #[derive(Default)]
-struct Noting {
+struct Notes {
     thoughts: Mutex<Vec<Thought>>,
     asked: AtomicUsize,
     busy: AtomicBool,
@@ -26,41 +26,40 @@ struct Noting {
     shown: Mutex<Vec<(usize, usize)>>,
 }
 
-impl ChatModel for Noting {
-    fn call<'a>(
-        &'a self,
-        _: &'a Endpoint,
-        request: &'a Request,
-    ) -> futures::future::BoxFuture<'a, Result<Reply, CallError>> {
-        Box::pin(async move {
-            let number = self.asked.fetch_add(1, Ordering::SeqCst);
-            if self.busy.swap(true, Ordering::SeqCst) {
-                self.overlapped.store(true, Ordering::SeqCst);
-            }
-            self.shown.lock().unwrap().extend(new_entries(request));
-            let (pauses, calls) = {
-                let thoughts = self.thoughts.lock().unwrap();
-                thoughts[number % thoughts.len()]
-            };
-            for _ in 0..pauses {
-                tokio::task::yield_now().await;
-            }
-            self.busy.store(false, Ordering::SeqCst);
+impl Notes {
+    /// Thinks as it was told to, and answers.
+    async fn answer(&self, request: &Request) -> Say {
+        let number = self.asked.fetch_add(1, Ordering::SeqCst);
+        if self.busy.swap(true, Ordering::SeqCst) {
+            self.overlapped.store(true, Ordering::SeqCst);
+        }
+        self.shown.lock().unwrap().extend(new_entries(request));
+        let (pauses, calls) = {
+            let thoughts = self.thoughts.lock().unwrap();
+            thoughts[number % thoughts.len()]
+        };
+        for _ in 0..pauses {
+            tokio::task::yield_now().await;
+        }
+        self.busy.store(false, Ordering::SeqCst);
+        if calls {
             // Each call has another name, because a turn that repeats a call with the same result is ended.
-            let arguments = Map::from_iter([("name".to_owned(), json!(format!("role {number}")))]);
-            let call = || ToolCall {
-                id: String::new(),
-                name: "find_role_by_name".to_owned(),
-                arguments: Arguments::Object(arguments),
-                extra: Map::new(),
-            };
-            Ok(if calls {
-                Reply { tool_calls: vec![call()], ..Reply::default() }
-            } else {
-                Reply { text: Some("noted".to_owned()), ..Reply::default() }
-            })
-        })
+            Say::Call("find_role_by_name", json!({"name": format!("role {number}")}))
+        } else {
+            Say::Text("noted")
+        }
     }
+}
+
+/// Returns a model that thinks as it was told to, and what it notes.
+fn noting() -> (Arc<ScriptedModel>, Arc<Notes>) {
+    let notes = Arc::new(Notes::default());
+    let noted = Arc::clone(&notes);
+    let model = ScriptedModel::function(move |request| {
+        let notes = Arc::clone(&notes);
+        Box::pin(async move { notes.answer(request).await })
+    });
+    (model, noted)
 }
 
 /// Returns the entries that a request shows after the last answer and its results, as sender and number.
@@ -97,7 +96,9 @@ async fn send(
                 due_at: None,
             };
             tx.ring(Bell::Mailbox(Conversation { agent: AgentId::root(), task: sender.task.clone() }));
-            crate::door::send(tx, &snapshot, &sender, draft, LastWord::UnlessWaiting).await
+            polity_store::keep(
+                crate::door::send(tx, &snapshot, &sender, draft, LastWord::UnlessWaiting).await,
+            )
         })
     });
     write.await.unwrap().unwrap();
@@ -107,7 +108,7 @@ async fn send(
 struct Stage {
     world: World,
     handles: Arc<Handles>,
-    model: Arc<Noting>,
+    notes: Arc<Notes>,
     senders: Vec<Conversation>,
 }
 
@@ -118,17 +119,17 @@ impl Stage {
         for role in ["one", "two", "three"] {
             senders.push(world.of(&world.hire("root", role, json!({})).await));
         }
-        let model = Arc::new(Noting::default());
-        let handles = world.handles(model.clone(), Vec::new());
+        let (model, notes) = noting();
+        let handles = world.handles(model, Vec::new());
         // The supervisor works until the runtime ends.
         let _ = supervise(&mut world, &handles);
-        Self { world, handles, model, senders }
+        Self { world, handles, notes, senders }
     }
 
     /// Lets each agent write its entries, with pauses before them, while root works as it was told to. Returns what
     /// root was shown, in order.
     async fn play(&mut self, thoughts: Vec<Thought>, pauses: &[Vec<u8>]) -> Vec<(usize, usize)> {
-        *self.model.thoughts.lock().unwrap() = thoughts;
+        *self.notes.thoughts.lock().unwrap() = thoughts;
         let (handles, snapshot) = (&self.handles, &self.world.snapshot);
         let writing =
             self.senders.iter().zip(pauses).enumerate().map(|(sender, (from, pauses))| async move {
@@ -148,7 +149,7 @@ impl Stage {
         {
             self.world.signals.events.changed().await.unwrap();
         }
-        std::mem::take(&mut *self.model.shown.lock().unwrap())
+        std::mem::take(&mut *self.notes.shown.lock().unwrap())
     }
 }
 
@@ -174,7 +175,7 @@ fn what_comes_while_an_agent_works_is_heard_once_and_in_order() {
         // One answer in text, so that every turn ends.
         thoughts.push((1, false));
         let shown = runtime.block_on(stage.borrow_mut().play(thoughts, &pauses));
-        let overlapped = stage.borrow().model.overlapped.load(Ordering::SeqCst);
+        let overlapped = stage.borrow().notes.overlapped.load(Ordering::SeqCst);
         prop_assert!(!overlapped, "two calls of one conversation at the same time");
         for (sender, pauses) in pauses.iter().enumerate() {
             let of_sender = shown.iter().filter(|(of, _)| *of == sender).map(|(_, number)| *number);
@@ -191,20 +192,16 @@ fn what_comes_while_an_agent_works_is_heard_once_and_in_order() {
     );
 }
 
-/// A model that answers two agents as soon as both have asked.
-struct Together(Barrier);
-
-impl ChatModel for Together {
-    fn call<'a>(
-        &'a self,
-        _: &'a Endpoint,
-        _: &'a Request,
-    ) -> futures::future::BoxFuture<'a, Result<Reply, CallError>> {
-        Box::pin(async {
-            self.0.wait().await;
-            Ok(Reply { text: Some("done".to_owned()), ..Reply::default() })
+/// Returns a model that answers two agents as soon as both have asked.
+fn together() -> Arc<ScriptedModel> {
+    let both = Arc::new(Barrier::new(2));
+    ScriptedModel::function(move |_| {
+        let both = Arc::clone(&both);
+        Box::pin(async move {
+            both.wait().await;
+            Say::Text("done")
         })
-    }
+    })
 }
 
 #[tokio::test]
@@ -215,7 +212,7 @@ async fn conversations_do_not_wait_for_each_other() {
         let report: Value = json!({"message_type": "status_report", "text": "go"});
         world.say("root", &hired, report).await;
     }
-    let handles = world.handles(Arc::new(Together(Barrier::new(2))), Vec::new());
+    let handles = world.handles(together(), Vec::new());
     let stop = supervise(&mut world, &handles);
     let both_are_done = async {
         while world.query("SELECT agent FROM turns WHERE state = 'done'").await.len() < 2 {

@@ -13,6 +13,7 @@ use polity_society::content::Capabilities;
 use polity_society::id::AgentId;
 use polity_society::role::ToolGroup;
 use polity_society::rules::{Link, Rights};
+use polity_society::time::Timestamp;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tiktoken_rs::{CoreBPE, o200k_base};
@@ -38,7 +39,7 @@ fn contact(id: &str) -> KnownParty {
         },
         source: Source::Preset,
         introduced_by: None,
-        since: 0,
+        since: Timestamp::default(),
     }
 }
 

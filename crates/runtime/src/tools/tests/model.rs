@@ -34,12 +34,11 @@ mod rows;
 mod society;
 
 use crate::testing::World;
+use crate::testing::model::ScriptedModel;
 use choice::{MAX_MESSAGE_CHARS, TASKS};
-use futures::future::BoxFuture;
 use operation::{Operation, Sequences};
 use play::{BY_THE_WAY, Outcomes, Play, Tracing};
 use polity_artifacts::{NewArtifact, prepare};
-use polity_llm::{CallError, ChatModel, Endpoint, Reply, Request};
 use polity_society::id::ArtifactId;
 use polity_store::{Durability, Store};
 use proptest::prelude::*;
@@ -133,15 +132,6 @@ const REACHED: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// A model that must not be asked: turns end with texts that were drawn.
-struct Nobody;
-
-impl ChatModel for Nobody {
-    fn call<'a>(&'a self, _: &'a Endpoint, _: &'a Request) -> BoxFuture<'a, Result<Reply, CallError>> {
-        unreachable!("no model is asked")
-    }
-}
-
 /// The place where sequences are played. It creates a database once, and copies it for each sequence.
 struct Stage {
     runtime: Runtime,
@@ -180,7 +170,8 @@ impl Stage {
         std::fs::copy(&self.template, &file).unwrap();
         let Self { runtime, world, artifact, .. } = self;
         let played = runtime.block_on(async {
-            let handles = world.handles(Arc::new(Nobody), Vec::new());
+            // No model is asked: turns end with texts that were drawn.
+            let handles = world.handles(ScriptedModel::in_order(Vec::new()), Vec::new());
             let mut play = Play::new(Arc::clone(&world.snapshot), handles, artifact.clone(), tracing);
             // A restart ends a part. Before the next part, the database is closed and opened again.
             for part in operations.split_inclusive(|operation| matches!(operation, Operation::Restart)) {

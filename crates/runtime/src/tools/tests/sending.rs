@@ -228,3 +228,23 @@ async fn a_note_to_oneself_asks_for_nothing_and_what_is_said_before_it_is_due_is
     world.say("root", "user", json!("this is it")).await;
     assert_eq!(finality().await, ["interim", "final"]);
 }
+
+#[tokio::test]
+async fn at_the_pair_limit_a_message_is_refused_and_both_are_told_once() {
+    let world = World::with(&json!({"maxPairExchanges": 2})).await;
+    let reader = world.hire("root", "reader", json!({})).await;
+    assert_eq!(code(&world.say("root", &reader, json!("one")).await), "ok");
+    assert_eq!(code(&world.say(&reader, "root", json!("two")).await), "ok");
+    for _ in 0..2 {
+        let refused = world.say("root", &reader, json!("three")).await;
+        assert_eq!((code(&refused), &refused["limit"]), ("limit_reached", &json!("maxPairExchanges")));
+    }
+    let told =
+        "SELECT receiver || ' ' || (body ->> 'notice') FROM messages WHERE sender = 'system' ORDER BY seq";
+    assert_eq!(world.query(told).await, [format!("{reader} pair_limit"), "root pair_limit".to_owned()]);
+    let sent = world.query("SELECT body FROM messages WHERE sender <> 'system' ORDER BY seq").await;
+    assert_eq!(sent, [r#"{"text":"one"}"#, r#"{"text":"two"}"#]);
+    let events =
+        world.query("SELECT body ->> 'agent' FROM events WHERE body ->> 'limit' = 'maxPairExchanges'").await;
+    assert_eq!(events, [reader, "root".to_owned()]);
+}

@@ -39,7 +39,7 @@ fn facts() -> DoorFacts {
         party: party(id),
         source: Source::Introduction,
         introduced_by: Some(AgentId::root()),
-        since: 0,
+        since: Timestamp::default(),
     };
     DoorFacts {
         task: TaskId::new("t-1"),

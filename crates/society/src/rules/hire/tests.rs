@@ -2,6 +2,7 @@ use super::*;
 use crate::brief::Collaborator;
 use crate::content::Capabilities;
 use crate::id::{RoleId, ServiceId};
+use crate::time::Timestamp;
 use serde_json::json;
 
 fn party(id: &str, role_name: &str) -> Party {
@@ -18,7 +19,12 @@ fn party(id: &str, role_name: &str) -> Party {
 }
 
 fn known(id: &str, role_name: &str) -> KnownParty {
-    KnownParty { party: party(id, role_name), source: Source::Child, introduced_by: None, since: 0 }
+    KnownParty {
+        party: party(id, role_name),
+        source: Source::Child,
+        introduced_by: None,
+        since: Timestamp::default(),
+    }
 }
 
 fn brief(collaborators: &[&str]) -> TaskBrief {

@@ -1,11 +1,11 @@
 //! The scripted models of the societies that are played.
 
-use futures::future::BoxFuture;
-use polity_llm::{Arguments, CallError, ChatModel, Endpoint, Message, Part, Reply, Request, ToolCall, Usage};
+use crate::testing::model::{Say, ScriptedModel, tool_call};
+use polity_llm::{Message, Part, Reply, Request, ToolCall, Usage};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 
 /// After this many answers, a model only ends its turns.
@@ -114,19 +114,21 @@ impl Script {
     }
 }
 
-impl ChatModel for Script {
-    fn call<'a>(&'a self, _: &'a Endpoint, request: &'a Request) -> BoxFuture<'a, Result<Reply, CallError>> {
+/// Returns the model that follows a script.
+pub(super) fn model(script: Arc<Script>) -> Arc<ScriptedModel> {
+    ScriptedModel::function(move |request| {
+        let script = Arc::clone(&script);
         Box::pin(async move {
-            if self.dies() {
-                self.count("crash");
-                self.crash.notify_one();
-                return std::future::pending().await;
+            if script.dies() {
+                script.count("crash");
+                script.crash.notify_one();
+                return Say::Hang;
             }
             // Lets other tasks run, so that the order of agents varies.
             tokio::task::yield_now().await;
-            Ok(self.answer(&Sight::of(request)))
+            Say::Reply(script.answer(&Sight::of(request)))
         })
-    }
+    })
 }
 
 /// What a model sees in a request.
@@ -218,18 +220,8 @@ impl<'a> Sight<'a> {
     }
 }
 
-fn call(name: &str, arguments: Value) -> ToolCall {
-    let Value::Object(arguments) = arguments else { unreachable!("arguments are an object") };
-    ToolCall {
-        id: String::new(),
-        name: name.to_owned(),
-        arguments: Arguments::Object(arguments),
-        extra: Map::new(),
-    }
-}
-
 fn send(to: &str, payload: Value) -> ToolCall {
-    call("send_message", json!({"to": to, "payload": payload}))
+    tool_call("send_message", json!({"to": to, "payload": payload}))
 }
 
 impl Script {
@@ -330,8 +322,8 @@ impl Script {
         let brief = json!({"objective": "work", "constraints": [], "inputs": "none", "outputs": "text", "completion_criteria": "done"});
         let work = Self::words(sight, random);
         let mut calls = vec![
-            call("create_role", json!({"name": role, "rolePrompt": "work"})),
-            call(
+            tool_call("create_role", json!({"name": role, "rolePrompt": "work"})),
+            tool_call(
                 "spawn_agent_with_task",
                 json!({"roleId": role, "taskBrief": brief, "initialMessage": {"text": work}}),
             ),
@@ -374,7 +366,7 @@ impl Script {
         match random.u8(0..10) {
             0..3 => {
                 self.count("artifact");
-                Some(call(
+                Some(tool_call(
                     "put_artifact",
                     json!({"type": "result", "content": format!("file of {}", sight.agent)}),
                 ))
@@ -391,7 +383,7 @@ impl Script {
                 self.count("note to oneself");
                 let own = if sight.agent == 0 { "root".to_owned() } else { format!("R{}", sight.agent) };
                 let me = self.own_id(sight).unwrap_or(own);
-                Some(call("send_message", json!({"to": me, "payload": {"text": "later"}, "delayMs": 1})))
+                Some(tool_call("send_message", json!({"to": me, "payload": {"text": "later"}, "delayMs": 1})))
             }
             _ => {
                 let mut children = sight.contacts.iter().filter(|(_, role)| {
@@ -399,7 +391,7 @@ impl Script {
                 });
                 let child = children.next().filter(|_| random.u8(0..3) == 0)?;
                 self.count("ended");
-                Some(call("terminate_agent", json!({"agentId": child.0})))
+                Some(tool_call("terminate_agent", json!({"agentId": child.0})))
             }
         }
     }

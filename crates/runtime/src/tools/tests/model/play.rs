@@ -18,6 +18,7 @@ use polity_society::id::{AgentId, ArtifactId, RoleId, ServiceId, TaskId};
 use polity_society::message::{MessageState, MessageType};
 use polity_society::notice::Notice;
 use polity_society::rules::{self, LastWord};
+use polity_society::time::Timestamp;
 use polity_store::record::ToolResult;
 use polity_store::{Conversation, Error, Tx, apply, messages, turns};
 use serde_json::{Map, Value, json};
@@ -100,7 +101,7 @@ impl Play {
         for operation in operations {
             self.society.touched.clear();
             self.society.now += 1;
-            tx.now = self.society.now;
+            tx.now = Timestamp::from_millis(self.society.now);
             let played = self.perform(tx, operation).await.map_err(failed)?;
             let changes = self.observed.look(tx).await.map_err(failed)?;
             self.check(&played, &changes)?;
@@ -286,7 +287,7 @@ impl Play {
             }
             Operation::Wait { milliseconds } => {
                 self.society.now += milliseconds;
-                tx.now = self.society.now;
+                tx.now = Timestamp::from_millis(self.society.now);
                 messages::deliver_due(tx).await?;
                 self.society.deliver_due();
                 Ok(Played::silent("wait", format!("wait {milliseconds} ms")))
@@ -384,7 +385,7 @@ impl Play {
         let open = turns::begin(tx, of, &first.id, rules::works_on(&first, &subjects)).await?;
         messages::take(tx, &first.id, open.id).await?;
         society.begin_turn(of, &expected);
-        let said = json!({"message": first.id, "turn": open.id});
+        let said = json!({"message": first.id, "turn": open.id.number()});
         Ok((said, json!({"message": expected, "turn": society.turns})))
     }
 

@@ -1,0 +1,44 @@
+//! Why a job in a transaction stopped: its request was refused, or the database failed.
+//!
+//! Functions within a transaction pass both on with `?`. [`keep`] separates them at the edge where a refusal becomes a
+//! value: a tool result, a notice, or the error of a caller outside the society.
+
+use crate::Error;
+use polity_society::refusal::Refusal;
+
+/// Why a job in a transaction stopped before its end.
+#[derive(Debug)]
+pub enum Stopped<R = Refusal> {
+    /// The request was refused. What the transaction has written stays, such as the notices at the pair limit, unless
+    /// the caller undoes it.
+    Refused(R),
+    /// The database failed. The writer undoes the whole job.
+    Broken(Error),
+}
+
+impl From<Refusal> for Stopped {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl<R> From<Error> for Stopped<R> {
+    fn from(error: Error) -> Self {
+        Self::Broken(error)
+    }
+}
+
+impl<R> From<sqlx::Error> for Stopped<R> {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Broken(error.into())
+    }
+}
+
+/// Turns a refusal into a value. The writer undoes a job that returns an error, so a refusal must not be its error.
+pub fn keep<T, R>(result: Result<T, Stopped<R>>) -> Result<Result<T, R>, Error> {
+    match result {
+        Ok(done) => Ok(Ok(done)),
+        Err(Stopped::Refused(refused)) => Ok(Err(refused)),
+        Err(Stopped::Broken(error)) => Err(error),
+    }
+}
