@@ -31,3 +31,6 @@ pub mod change;
 pub mod present;
 pub mod refusal;
 pub mod rules;
+
+#[cfg(test)]
+mod names;

@@ -98,7 +98,7 @@ async fn a_role_has_the_tools_of_its_groups_and_those_for_writing() {
             "list_artifacts"
         ]
     );
-    assert_eq!(names(&ToolGroup::ALL), names(&[]));
+    assert_eq!(names(ToolGroup::ALL), names(&[]));
 }
 
 /// Pins the required arguments. All others are optional.
