@@ -5,10 +5,12 @@ mod toml_file;
 use crate::problem::{Place, Problem, Severity};
 use polity_society::text::{Template, Texts};
 use std::collections::BTreeMap;
+use strum::{IntoStaticStr, VariantArray};
 use toml_file::flatten;
 
 /// The language of everything that polity writes for models and people.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, VariantArray, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Language {
     /// Chinese.
     #[default]
@@ -20,10 +22,7 @@ pub enum Language {
 impl Language {
     /// Returns the name of the language in `app.json`, which is also the name of its directory of prompts.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Zh => "zh",
-            Self::En => "en",
-        }
+        self.into()
     }
 }
 

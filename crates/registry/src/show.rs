@@ -3,7 +3,7 @@
 
 use crate::registry::Snapshot;
 use crate::services::{Declaration, Price, Service, StripMetadata};
-use crate::settings::{Discover, Retention, Retry, Settings, Synchronous};
+use crate::settings::{Discover, Retention, Retry, Settings};
 use polity_llm::{Endpoint, Timeouts};
 use secrecy::ExposeSecret;
 use serde_json::{Map, Value, json};
@@ -127,10 +127,7 @@ pub(crate) fn settings(settings: &Settings) -> Value {
         "discover": *discover == Discover::On,
         "prompts": prompts,
         "limits": limits,
-        "synchronous": match synchronous {
-            Synchronous::Full => "full",
-            Synchronous::Normal => "normal",
-        },
+        "synchronous": <&str>::from(synchronous),
         "shutdownGraceMs": millis(*shutdown_grace),
         "retry": {
             "maxAttempts": max_attempts,
