@@ -246,9 +246,9 @@ pub(crate) fn amount(value: Value) -> Result<f64, &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prompts::Language;
     use crate::settings::Synchronous;
     use polity_llm::{MaxTokensField, SystemRole, ToolCallIds, ToolResultMedia};
+    use polity_society::text::Language;
 
     #[test]
     fn comments_and_a_byte_order_mark_are_allowed_and_nothing_else() {

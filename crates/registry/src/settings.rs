@@ -2,9 +2,9 @@
 
 use crate::fields::{self, Fields};
 use crate::problem::{Problem, Severity};
-use crate::prompts::Language;
 use polity_society::id::ServiceId;
 use polity_society::limits::Limits;
+use polity_society::text::Language;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -82,7 +82,7 @@ pub(crate) fn next_move(scene: &Scene<'_>) -> Move {
 
 /// Returns the closing text of an agent that would need to call a tool but may not.
 pub(crate) fn closing_without_tools(scene: &Scene<'_>) -> String {
-    let words = scene.language.words();
+    let words = scene.words();
     let known = match Character::of(scene) {
         Character::Root => root::known(scene),
         Character::Lead => lead::known(scene),
@@ -131,7 +131,7 @@ pub(crate) fn failure(called: &Called<'_>, words: &Words) -> Option<String> {
 
 /// Returns the notices of the system since the agent last ended a turn.
 pub(crate) fn notices(scene: &Scene<'_>) -> Vec<String> {
-    let words = scene.language.words();
+    let words = scene.words();
     let notice = |step: &PastEvent<'_>| match step {
         PastEvent::Heard(inbound) if inbound.sender == Sender::System => {
             Some(words.say(&words.common.system_said, &[("text", &inbound.words().join("\n"))]))

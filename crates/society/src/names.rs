@@ -4,6 +4,7 @@ use crate::contact::Source;
 use crate::content::{Capability, Direction, Kind, KnownCapability};
 use crate::message::{Expects, Finality, MessageState, MessageType};
 use crate::role::ToolGroup;
+use crate::text::Language;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -50,6 +51,7 @@ fn json_has_the_same_names() {
     check::<MessageState>();
     check::<Finality>();
     check::<Expects>();
+    check::<Language>();
 }
 
 #[test]
