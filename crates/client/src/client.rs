@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
+use strum::IntoStaticStr;
 use tower::Service;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -64,7 +65,8 @@ impl IdempotencyKey {
 }
 
 /// The agents that a [`SteerAction`] applies to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Scope {
     /// Only the agent itself.
     Agent,
@@ -73,7 +75,8 @@ pub enum Scope {
 }
 
 /// What the person does to agents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum SteerAction {
     /// Ends their work.
     Stop,
@@ -81,16 +84,6 @@ pub enum SteerAction {
     Pause,
     /// Lets them work again.
     Resume,
-}
-
-impl SteerAction {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Stop => "stop",
-            Self::Pause => "pause",
-            Self::Resume => "resume",
-        }
-    }
 }
 
 /// Selects a page of events: those after an event, or those before it.
@@ -299,11 +292,8 @@ impl Client {
 
     /// Stops, pauses or resumes an agent, alone or with all its descendants.
     pub async fn steer(&self, id: &AgentId, step: SteerAction, scope: Scope) -> Result<Steered, Error> {
-        let scope = match scope {
-            Scope::Agent => "agent",
-            Scope::Subtree => "subtree",
-        };
-        let path = ["api", "agents", id.as_str(), step.as_str()];
+        let (step, scope): (&str, &str) = (step.into(), scope.into());
+        let path = ["api", "agents", id.as_str(), step];
         self.transport
             .ask(&Asked::new(Method::POST, &path).query(vec![("scope".to_owned(), scope.to_owned())]))
             .await

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fmt;
 use std::time::Duration;
+use strum::{IntoStaticStr, VariantArray};
 
 /// A model that answers chat requests, behind an HTTP server or inside this process.
 pub trait ChatModel: Send + Sync {
@@ -134,7 +135,8 @@ impl fmt::Debug for Part {
 }
 
 /// The audio formats that `input_audio` accepts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum AudioFormat {
     /// RIFF WAVE.
     Wav,
@@ -145,10 +147,7 @@ pub enum AudioFormat {
 impl AudioFormat {
     /// Returns the name of the format in the API.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Wav => "wav",
-            Self::Mp3 => "mp3",
-        }
+        self.into()
     }
 }
 
@@ -206,14 +205,34 @@ pub struct Usage {
 }
 
 /// Who counted the tokens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    VariantArray,
+    IntoStaticStr,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum UsageSource {
     /// The server counted them.
     Reported,
     /// Nobody counted them: they are estimated from the lengths of the texts.
     #[default]
     Estimated,
+}
+
+impl UsageSource {
+    /// Returns the name in JSON and in the database.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
 }
 
 /// The failure of one attempt to get an answer.
@@ -263,7 +282,7 @@ impl CallError {
 }
 
 /// The kinds of failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, VariantArray)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
     /// No connection: refused, too slow, unknown host, or a TLS error.
@@ -291,6 +310,11 @@ pub enum FailureKind {
     NotAnAnswer,
     /// The endpoint cannot be used as configured: a bad URL, for example, or an environment variable that is not set.
     Misconfigured,
+}
+
+impl FailureKind {
+    /// All kinds.
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 }
 
 impl fmt::Display for FailureKind {

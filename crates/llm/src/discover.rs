@@ -6,6 +6,7 @@ use futures::{Stream, StreamExt};
 use serde_json::Value;
 use std::fmt;
 use std::time::Duration;
+use strum::VariantArray;
 
 /// Longest list of models that discovery reads, in bytes.
 const MAX_LIST: usize = 1024 * 1024;
@@ -22,7 +23,7 @@ pub struct Found {
 }
 
 /// The kinds of servers that discovery looks for on their usual ports, the most preferred first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray)]
 pub enum ServerKind {
     /// Ollama, on port 11434.
     Ollama,
@@ -32,6 +33,17 @@ pub enum ServerKind {
     LlamaCpp,
     /// vLLM, on port 8000.
     Vllm,
+}
+
+impl ServerKind {
+    fn port(self) -> u16 {
+        match self {
+            Self::Ollama => 11_434,
+            Self::LmStudio => 1_234,
+            Self::LlamaCpp => 8_080,
+            Self::Vllm => 8_000,
+        }
+    }
 }
 
 impl fmt::Display for ServerKind {
@@ -58,14 +70,8 @@ pub async fn discover_all(budget: Duration) -> Vec<Found> {
     ask_all(&client, usual_places(), budget).filter_map(async |found| found).collect().await
 }
 
-fn usual_places() -> [(ServerKind, String); 4] {
-    let usual = [
-        (ServerKind::Ollama, 11_434),
-        (ServerKind::LmStudio, 1_234),
-        (ServerKind::LlamaCpp, 8_080),
-        (ServerKind::Vllm, 8_000),
-    ];
-    usual.map(|(server, port)| (server, format!("http://127.0.0.1:{port}/v1")))
+fn usual_places() -> impl Iterator<Item = (ServerKind, String)> {
+    ServerKind::VARIANTS.iter().map(|server| (*server, format!("http://127.0.0.1:{}/v1", server.port())))
 }
 
 fn client(budget: Duration) -> Option<reqwest::Client> {

@@ -4,6 +4,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::time::Duration;
+use strum::{IntoStaticStr, VariantArray};
 
 /// One model on one server.
 #[derive(Clone, Debug)]
@@ -95,8 +96,9 @@ pub struct Dialect {
 }
 
 /// Which message carries the media of a tool result.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, VariantArray, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum ToolResultMedia {
     /// One user message after the batch of results.
     #[default]
@@ -106,8 +108,9 @@ pub enum ToolResultMedia {
 }
 
 /// Role of the message with the instructions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, VariantArray, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum SystemRole {
     /// The role `system`.
     #[default]
@@ -119,8 +122,9 @@ pub enum SystemRole {
 }
 
 /// Which ids of tool calls the server accepts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, VariantArray, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum ToolCallIds {
     /// Any id.
     #[default]
@@ -130,8 +134,9 @@ pub enum ToolCallIds {
 }
 
 /// Name of the body field that limits the length of the answer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, VariantArray, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum MaxTokensField {
     /// The field `max_tokens`.
     #[default]

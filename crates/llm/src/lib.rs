@@ -52,3 +52,6 @@ pub use gate::{Gate, GateCircuit, GateStatus, Pass, Patience, Shut, WhileOpen};
 pub use http::HttpModel;
 pub use inquire::{Inquirer, Question};
 pub use wire::Body;
+
+#[cfg(test)]
+mod names;

@@ -10,7 +10,7 @@ mod parts;
 mod tests;
 
 use crate::chat::{Message, Part, Request, Tool, ToolChoice};
-use crate::endpoint::{Endpoint, MaxTokensField, Stream, StreamUsage};
+use crate::endpoint::{Endpoint, Stream, StreamUsage};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::Value;
@@ -88,11 +88,7 @@ impl Serialize for Body<'_> {
             }
         }
         if let Some(max_tokens) = max_tokens {
-            let field = match dialect.max_tokens_field {
-                MaxTokensField::MaxTokens => "max_tokens",
-                MaxTokensField::MaxCompletionTokens => "max_completion_tokens",
-            };
-            body.put(field, max_tokens)?;
+            body.put(dialect.max_tokens_field.into(), max_tokens)?;
         }
         match (stream_of(self.endpoint), dialect.stream_usage) {
             (Stream::Whole, _) => body.put("stream", &false)?,

@@ -100,7 +100,7 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(Tool::ALL.into_iter().map(described).collect()))
+        Ok(ListToolsResult::with_all_items(Tool::ALL.iter().copied().map(described).collect()))
     }
 
     fn get_tool(&self, name: &str) -> Option<ToolDescription> {

@@ -23,10 +23,12 @@ use polity_view::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use tokio::sync::mpsc;
 
 /// A tool that this server offers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray, IntoStaticStr, EnumString)]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum Tool {
     GiveTask,
     /// Waits for news in a task and reports them.
@@ -69,42 +71,16 @@ pub(crate) struct ToolOutput {
 
 impl Tool {
     /// All tools, in the order in which clients see them.
-    pub(crate) const ALL: [Self; 12] = [
-        Self::GiveTask,
-        Self::FollowTask,
-        Self::SendMessage,
-        Self::AnswerQuestion,
-        Self::ListTasks,
-        Self::ListAgents,
-        Self::GetAgent,
-        Self::ListArtifacts,
-        Self::ReadArtifact,
-        Self::Stop,
-        Self::Pause,
-        Self::Resume,
-    ];
+    pub(crate) const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Returns the tool's name in the protocol.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::GiveTask => "give_task",
-            Self::FollowTask => "follow_task",
-            Self::SendMessage => "send_message",
-            Self::AnswerQuestion => "answer_question",
-            Self::ListTasks => "list_tasks",
-            Self::ListAgents => "list_agents",
-            Self::GetAgent => "get_agent",
-            Self::ListArtifacts => "list_artifacts",
-            Self::ReadArtifact => "read_artifact",
-            Self::Stop => "stop",
-            Self::Pause => "pause",
-            Self::Resume => "resume",
-        }
+        self.into()
     }
 
     /// Returns the tool with this name.
     pub(crate) fn of_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|tool| tool.name() == name)
+        name.parse().ok()
     }
 
     /// Describes the tool for a model that chooses among tools.

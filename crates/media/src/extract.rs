@@ -26,6 +26,8 @@ mod parent;
 use std::io;
 use std::time::Duration;
 
+use strum::VariantArray;
+
 pub use self::child::child_main;
 pub use self::parent::{ChildBounds, run_child};
 use self::sink::Sink;
@@ -34,7 +36,7 @@ use self::sink::Sink;
 pub const EXTRACT_ARGUMENT: &str = "__extract-text";
 
 /// A document format from which text can be extracted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, VariantArray)]
 pub enum DocumentFormat {
     /// PDF, also if it is encrypted with an empty password.
     Pdf,
@@ -53,14 +55,12 @@ pub enum DocumentFormat {
 }
 
 impl DocumentFormat {
-    const ALL: [Self; 7] =
-        [Self::Pdf, Self::Word, Self::Slides, Self::Workbook, Self::OpenDocument, Self::Epub, Self::Rtf];
-
     /// Returns the format of a MIME type, whatever its letter case and parameters; `None` if no text can be extracted.
     pub fn of(mime_type: &str) -> Option<Self> {
         let essence = mime_type.split(';').next().unwrap_or_default().trim();
-        Self::ALL
-            .into_iter()
+        Self::VARIANTS
+            .iter()
+            .copied()
             .find(|format| format.mime_types().iter().any(|known| known.eq_ignore_ascii_case(essence)))
     }
 

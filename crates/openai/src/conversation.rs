@@ -11,9 +11,11 @@ use crate::problem::Problem;
 use polity_society::id::AgentId;
 use serde_json::{Value, json};
 use std::ops::Range;
+use strum::{EnumString, IntoStaticStr};
 
 /// The author of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, EnumString)]
+#[strum(serialize_all = "lowercase")]
 pub(crate) enum Speaker {
     User,
     /// The agent or model that answers.
@@ -36,19 +38,13 @@ impl Speaker {
     pub(crate) fn of_role(role: &str) -> Option<Role> {
         match role {
             "system" | "developer" => Some(Role::Instructs),
-            "user" => Some(Role::Speaks(Self::User)),
-            "assistant" => Some(Role::Speaks(Self::Assistant)),
-            "tool" | "function" => Some(Role::Speaks(Self::Tool)),
-            _ => None,
+            "function" => Some(Role::Speaks(Self::Tool)),
+            name => name.parse().ok().map(Role::Speaks),
         }
     }
 
     fn as_str(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Assistant => "assistant",
-            Self::Tool => "tool",
-        }
+        self.into()
     }
 }
 

@@ -2,10 +2,12 @@
 
 use serde::Serialize;
 use std::fmt;
+use strum::{IntoStaticStr, VariantArray};
 
 /// How bad a finding is, ordered from harmless to worst.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, VariantArray, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Severity {
     /// All is well.
     Ok,
@@ -19,12 +21,7 @@ pub enum Severity {
 
 impl fmt::Display for Severity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Ok => "ok",
-            Self::Hint => "hint",
-            Self::Warning => "warning",
-            Self::Problem => "problem",
-        })
+        f.pad(self.into())
     }
 }
 
@@ -61,5 +58,17 @@ impl Finding {
     /// Reports something that does not work.
     pub fn problem(code: &'static str, what: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { severity: Severity::Problem, code, what: what.into(), advice: Some(advice.into()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_names_a_severity_as_json_does() {
+        for severity in Severity::VARIANTS {
+            assert_eq!(serde_json::json!(severity), severity.to_string());
+        }
     }
 }

@@ -5,6 +5,7 @@ use crate::similar;
 use jsonc_parser::ParseOptions;
 use jsonc_parser::errors::ParseErrorKind;
 use serde_json::{Map, Value};
+use strum::VariantArray;
 
 /// Parses a JSON file with comments, whose root must be an object.
 pub(crate) fn parse_object(file: &str, text: &str) -> Result<Map<String, Value>, Problem> {
@@ -107,11 +108,11 @@ impl<'a> Fields<'a> {
 
     /// Removes a field and converts its value with `read`. If that fails, it reports the error, with `done` as the
     /// consequence.
-    pub(crate) fn read<T>(
+    pub(crate) fn read<T, E: Into<String>>(
         &mut self,
         field: &str,
         done: &str,
-        read: impl FnOnce(Value) -> Result<T, &'static str>,
+        read: impl FnOnce(Value) -> Result<T, E>,
     ) -> Option<T> {
         match read(self.take(field)?) {
             Ok(value) => Some(value),
@@ -123,11 +124,11 @@ impl<'a> Fields<'a> {
     }
 
     /// Reads a field, and returns the default if the field is absent or wrong.
-    pub(crate) fn read_or<T>(
+    pub(crate) fn read_or<T, E: Into<String>>(
         &mut self,
         field: &str,
         default: T,
-        read: impl FnOnce(Value) -> Result<T, &'static str>,
+        read: impl FnOnce(Value) -> Result<T, E>,
     ) -> T {
         self.read(field, "the default is used", read).unwrap_or(default)
     }
@@ -212,6 +213,25 @@ pub(crate) fn switch<T: From<bool>>(value: Value) -> Result<T, &'static str> {
     value.as_bool().map(T::from).ok_or("must be true or false")
 }
 
+/// Reads the name of a member of a closed set.
+pub(crate) fn member<T: VariantArray + Copy + Into<&'static str>>(value: Value) -> Result<T, String> {
+    let is_meant = |member: &T| value.as_str() == Some((*member).into());
+    T::VARIANTS.iter().copied().find(is_meant).ok_or_else(not_a_member::<T>)
+}
+
+/// Says that a value is not the name of a member of a closed set, and lists the names.
+pub(crate) fn not_a_member<T: VariantArray + Copy + Into<&'static str>>() -> String {
+    let quoted = |member: &T| {
+        let name: &str = (*member).into();
+        format!("{name:?}")
+    };
+    let names: Vec<String> = T::VARIANTS.iter().map(quoted).collect();
+    match names.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("must be {} or {last}", others.join(", ")),
+        _ => format!("must be {}", names.concat()),
+    }
+}
+
 /// Reads a whole number above zero that fits `T`.
 pub(crate) fn count<T: TryFrom<u64>>(value: Value) -> Result<T, &'static str> {
     let number = value.as_u64().filter(|number| *number > 0).ok_or("must be a whole number above zero")?;
@@ -226,6 +246,9 @@ pub(crate) fn amount(value: Value) -> Result<f64, &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Synchronous;
+    use polity_llm::{MaxTokensField, SystemRole, ToolCallIds, ToolResultMedia};
+    use polity_society::text::Language;
 
     #[test]
     fn comments_and_a_byte_order_mark_are_allowed_and_nothing_else() {
@@ -255,5 +278,20 @@ mod tests {
         let object = parse_object("app.json", r#"{"a/b~c": 1}"#).unwrap();
         Fields::new("app.json", "/limits", object, &mut problems).finish("ignored");
         assert_eq!(problems[0].place, Place::Pointer("/limits/a~1b~0c".to_owned()));
+    }
+
+    #[test]
+    fn a_wrong_name_is_answered_with_the_names_of_all_members() {
+        let check = |what: String, expect: &str| assert_eq!(what, expect);
+        check(not_a_member::<Language>(), r#"must be "zh" or "en""#);
+        check(not_a_member::<Synchronous>(), r#"must be "full" or "normal""#);
+        check(not_a_member::<ToolResultMedia>(), r#"must be "after" or "inline""#);
+        check(not_a_member::<SystemRole>(), r#"must be "system", "developer" or "user""#);
+        check(not_a_member::<ToolCallIds>(), r#"must be "any" or "alnum9""#);
+        check(not_a_member::<MaxTokensField>(), r#"must be "max_tokens" or "max_completion_tokens""#);
+        assert_eq!(member(Value::from("en")), Ok(Language::En));
+        for wrong in [Value::from("En"), Value::from(" en"), Value::Null, Value::from(1)] {
+            assert_eq!(member(wrong), Err::<Language, _>(not_a_member::<Language>()));
+        }
     }
 }

@@ -35,7 +35,7 @@ mod watch;
 pub use catalogue::{Catalogue, Chosen, ServiceWish, Why};
 pub use files::{WriteDefaultsError, write_defaults};
 pub use problem::{Place, Problem, Severity};
-pub use prompts::{Language, Prompts, ToolText};
+pub use prompts::{Prompts, ToolText};
 pub use registry::{Discovery, LoadError, Registry, ReloadOutcome, Reloaded, Report};
 pub use services::{Declaration, Price, Service, StripMetadata, UnknownFields, parse as parse_services};
 pub use settings::{Discover, Retention, Retry, Settings, Synchronous};

@@ -3,29 +3,9 @@
 mod toml_file;
 
 use crate::problem::{Place, Problem, Severity};
-use polity_society::text::{Template, Texts};
+use polity_society::text::{Language, Template, Texts};
 use std::collections::BTreeMap;
 use toml_file::flatten;
-
-/// The language of everything that polity writes for models and people.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Language {
-    /// Chinese.
-    #[default]
-    Zh,
-    /// English.
-    En,
-}
-
-impl Language {
-    /// Returns the name of the language in `app.json`, which is also the name of its directory of prompts.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Zh => "zh",
-            Self::En => "en",
-        }
-    }
-}
 
 /// All texts that models read, except those that other agents or the user wrote.
 #[derive(Clone, Debug)]

@@ -2,13 +2,14 @@
 
 use crate::fields::{self, Fields};
 use crate::problem::{Problem, Severity};
-use crate::prompts::Language;
 use polity_society::id::ServiceId;
 use polity_society::limits::Limits;
 use polity_society::role::ToolGroup;
+use polity_society::text::Language;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::time::Duration;
+use strum::{IntoStaticStr, VariantArray};
 
 /// The file's name in the configuration directory, and in problems.
 pub(crate) const FILE: &str = "app.json";
@@ -71,7 +72,8 @@ impl From<bool> for Discover {
 }
 
 /// How durable a commit of the database is. The names are SQLite's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Synchronous {
     /// A commit survives a power failure.
     Full,
@@ -124,22 +126,14 @@ pub(crate) fn parse(text: &str) -> Result<(Settings, Vec<Problem>), Problem> {
     let mut fields = Fields::new(FILE, "", root, &mut problems);
     let default = Settings::default();
     let settings = Settings {
-        language: fields.read_or("language", default.language, |value| match value.as_str() {
-            Some("zh") => Ok(Language::Zh),
-            Some("en") => Ok(Language::En),
-            _ => Err("must be \"zh\" or \"en\""),
-        }),
+        language: fields.read_or("language", default.language, fields::member),
         default_service: fields
             .read("defaultService", "the first service is the default", fields::name)
             .map(ServiceId::new),
         discover: fields.read_or("discover", default.discover, fields::switch),
         prompts: fields.read("prompts", "the built-in prompts are used", fields::name).map(PathBuf::from),
         limits: read_limits(&mut fields),
-        synchronous: fields.read_or("synchronous", default.synchronous, |value| match value.as_str() {
-            Some("full") => Ok(Synchronous::Full),
-            Some("normal") => Ok(Synchronous::Normal),
-            _ => Err("must be \"full\" or \"normal\""),
-        }),
+        synchronous: fields.read_or("synchronous", default.synchronous, fields::member),
         shutdown_grace: fields.read_or("shutdownGraceMs", default.shutdown_grace, milliseconds),
         retry: read_retry(&mut fields),
         retention: read_retention(&mut fields),
@@ -263,7 +257,7 @@ fn read_tools(fields: &mut Fields<'_>) -> Vec<ToolGroup> {
     let groups = names.map_or(default, |names| {
         let mut groups = Vec::new();
         for name in names {
-            match ToolGroup::ALL.into_iter().find(|group| group.as_str() == name) {
+            match ToolGroup::ALL.iter().copied().find(|group| group.as_str() == name) {
                 Some(group) => groups.push(group),
                 // It belongs to everybody.
                 None if name == "messages" => {}

@@ -2,7 +2,7 @@
 //! the key comes from.
 
 use crate::services::{Declaration, Price, Service, StripMetadata};
-use crate::settings::{Discover, Retention, Retry, Settings, Synchronous};
+use crate::settings::{Discover, Retention, Retry, Settings};
 use crate::snapshot::Snapshot;
 use polity_llm::{Endpoint, Timeouts};
 use secrecy::ExposeSecret;
@@ -128,10 +128,7 @@ pub(crate) fn settings(settings: &Settings) -> Value {
         "discover": *discover == Discover::On,
         "prompts": prompts,
         "limits": limits,
-        "synchronous": match synchronous {
-            Synchronous::Full => "full",
-            Synchronous::Normal => "normal",
-        },
+        "synchronous": <&str>::from(synchronous),
         "shutdownGraceMs": millis(*shutdown_grace),
         "retry": {
             "maxAttempts": max_attempts,

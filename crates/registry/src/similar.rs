@@ -1,6 +1,7 @@
 //! Guesses which name was meant by an unknown field, or by a custom capability that resembles a known one.
 
-use polity_society::content::Capability;
+use polity_society::content::{Capability, KnownCapability};
+use strum::{IntoStaticStr, VariantArray};
 
 /// Minimum similarity, from 0 to 1, of two names that are neither equal apart from case and punctuation nor listed as
 /// synonyms.
@@ -53,7 +54,8 @@ const OUTPUTS: &[OtherWords] = &[
 ];
 
 /// A side of `capabilities`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub(crate) enum Side {
     Input,
     Output,
@@ -62,10 +64,7 @@ pub(crate) enum Side {
 impl Side {
     /// Returns the name of the field for this side.
     pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Input => "input",
-            Self::Output => "output",
-        }
+        self.into()
     }
 }
 
@@ -77,18 +76,29 @@ pub(crate) fn field<'k>(written: &str, known: impl IntoIterator<Item = &'k str>)
 
 /// Returns the known capability that was probably meant by a custom one, and the side to which it belongs.
 pub(crate) fn capability(written: &Capability, side: Side) -> Option<(&'static str, Side)> {
-    const COUNTING: [&str; 7] =
-        ["text", "vision", "audio", "video", "file", "structured_output", "tool_calling"];
-    if COUNTING.contains(&written.as_str()) {
+    let known: Vec<&'static str> = KnownCapability::VARIANTS.iter().map(Into::into).collect();
+    if known.contains(&written.as_str()) {
         return None;
     }
-    let of_outputs = || meant(written.as_str(), &COUNTING, OUTPUTS);
+    let of_outputs = || meant(written.as_str(), &known, OUTPUTS);
     match side {
         Side::Output => of_outputs().map(|name| (name, Side::Output)),
-        Side::Input => match meant(written.as_str(), &COUNTING, INPUTS).or_else(of_outputs)? {
-            name @ ("structured_output" | "tool_calling") => Some((name, Side::Output)),
-            name => Some((name, Side::Input)),
-        },
+        Side::Input => {
+            let name = meant(written.as_str(), &known, INPUTS).or_else(of_outputs)?;
+            Some((name, side_of(name.parse().ok()?)))
+        }
+    }
+}
+
+/// Returns the side to which a capability belongs that is written among the inputs.
+fn side_of(known: KnownCapability) -> Side {
+    match known {
+        KnownCapability::StructuredOutput | KnownCapability::ToolCalling => Side::Output,
+        KnownCapability::Text
+        | KnownCapability::Vision
+        | KnownCapability::Audio
+        | KnownCapability::Video
+        | KnownCapability::File => Side::Input,
     }
 }
 
@@ -216,6 +226,9 @@ mod tests {
             let all: Vec<&str> = words.iter().flat_map(|(_, others)| others.iter().copied()).collect();
             assert!(all.iter().all(|word| fold(word) == *word));
             assert!(all.iter().enumerate().all(|(at, word)| !all[..at].contains(word)));
+        }
+        for (name, _) in INPUTS.iter().chain(OUTPUTS) {
+            assert!(name.parse::<KnownCapability>().is_ok(), "{name}");
         }
     }
 }

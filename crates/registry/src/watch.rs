@@ -7,6 +7,7 @@
 use crate::registry::Registry;
 use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use polity_society::text::Language;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -113,7 +114,8 @@ fn directories(registry: &Registry) -> BTreeSet<PathBuf> {
     ];
     if let Some(prompts) = &registry.current().settings.prompts {
         let prompts = config_dir.join(prompts);
-        paths.extend([prompts.join("zh"), prompts.join("en"), prompts]);
+        paths.extend(Language::ALL.iter().map(|language| prompts.join(language.as_str())));
+        paths.push(prompts);
     }
     let mut directories = BTreeSet::new();
     for path in paths {

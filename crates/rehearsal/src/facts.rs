@@ -202,11 +202,11 @@ fn is_layer_3(second: u8, third: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::words::Language;
+    use polity_society::text::Language;
     use proptest::prelude::*;
 
     fn check(bytes: &[u8], expect: &str) {
-        let told = look_at(bytes).tell(Language::English.words(), bytes.len(), "application/x-thing");
+        let told = look_at(bytes).tell(Words::of(Language::En), bytes.len(), "application/x-thing");
         assert_eq!(told, expect);
     }
 
@@ -271,7 +271,7 @@ mod tests {
                 b"\0\0\0\x18ftypheic", b"II*\0",
             ];
             let bytes = [signatures[prefix], &bytes].concat();
-            let told = look_at(&bytes).tell(Language::Chinese.words(), bytes.len(), "");
+            let told = look_at(&bytes).tell(Words::of(Language::Zh), bytes.len(), "");
             prop_assert!(!told.is_empty());
         }
     }

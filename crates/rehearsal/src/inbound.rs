@@ -290,10 +290,10 @@ fn references_in(line: &str) -> Vec<ArtifactId> {
 mod tests {
     use super::*;
     use crate::texts;
-    use crate::words::Language;
+    use polity_society::text::Language;
 
     fn read(parts: &[Part]) -> String {
-        let inbound = Inbound::with_header(parts, texts::of(Language::Chinese)).expect("a header");
+        let inbound = Inbound::with_header(parts, texts::of(Language::Zh)).expect("a header");
         let mut shown = format!("{:?} {:?}", inbound.sender, inbound.lines);
         for Attachment { name, artifact, form } in &inbound.attachments {
             let name = name.unwrap_or("-");
@@ -314,7 +314,7 @@ mod tests {
         a.png artifact:p1 Described { mime_type: Some("image/png") }
         n.txt artifact:t1 Text(["一", "", "二"])
         "#);
-        let inbound = Inbound::with_header(&parts, texts::of(Language::Chinese)).expect("a header");
+        let inbound = Inbound::with_header(&parts, texts::of(Language::Zh)).expect("a header");
         let artifacts: Vec<String> = inbound.artifacts().iter().map(ArtifactId::reference).collect();
         assert_eq!(artifacts, ["artifact:p1", "artifact:t1", "artifact:old1"]);
         assert_eq!(inbound.words(), ["看图，再读 artifact:old1"]);

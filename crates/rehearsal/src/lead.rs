@@ -27,7 +27,7 @@ pub(crate) fn next_move(scene: &Scene<'_>) -> Move {
 
 /// Returns what the lead could report now.
 pub(crate) fn known(scene: &Scene<'_>) -> String {
-    let words = scene.language.words();
+    let words = scene.words();
     let mut said = notices(scene);
     if let Some(work) = Work::of(scene) {
         let told = work.helper().map(|helper| work.told_by(&helper)).unwrap_or_default();
@@ -75,7 +75,7 @@ impl<'s, 'a> Work<'s, 'a> {
                 }
             }
         }
-        Some(Self { scene, words: scene.language.words(), assignment, needs })
+        Some(Self { scene, words: scene.words(), assignment, needs })
     }
 
     /// Returns all facts, or the next move that is needed to get them.

@@ -11,6 +11,7 @@ use polity_llm::{
 };
 use polity_society::content::{Capabilities, Capability};
 use serde_json::Map;
+use strum::{IntoStaticStr, VariantArray};
 
 /// The base URL that stands for the built-in model.
 pub const SCHEME: &str = "rehearsal:";
@@ -19,7 +20,8 @@ pub const SCHEME: &str = "rehearsal:";
 const CHARS_PER_TOKEN: usize = 4;
 
 /// The two built-in models. They accept different content, but act alike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray, IntoStaticStr)]
+#[strum(serialize_all = "lowercase", prefix = "rehearsal-")]
 pub enum BuiltIn {
     /// Accepts text only.
     Text,
@@ -29,14 +31,11 @@ pub enum BuiltIn {
 
 impl BuiltIn {
     /// Both models; a society starts on the first.
-    pub const ALL: [Self; 2] = [Self::Text, Self::Multimodal];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Returns the name of the model, which is also the id of its service.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Text => "rehearsal-text",
-            Self::Multimodal => "rehearsal-multimodal",
-        }
+        self.into()
     }
 
     /// Returns the input and output capabilities of the model.
@@ -169,6 +168,6 @@ mod tests {
     #[test]
     fn only_one_of_them_takes_media() {
         let takes = |model: BuiltIn| model.capabilities().input.contains(&Capability::VISION);
-        assert_eq!(BuiltIn::ALL.map(takes), [false, true]);
+        assert_eq!(BuiltIn::ALL.iter().copied().map(takes).collect::<Vec<_>>(), [false, true]);
     }
 }

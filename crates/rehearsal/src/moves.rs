@@ -6,6 +6,7 @@ use crate::reading::{CallOutcome, Called, PastEvent, Scene};
 use crate::words::Words;
 use polity_society::id::ArtifactId;
 use serde_json::{Map, Value, json};
+use strum::IntoStaticStr;
 
 /// Limit for the characters that a message quotes from a prompt.
 const MOST_QUOTED_CHARS: usize = 20_000;
@@ -27,7 +28,8 @@ pub(crate) struct Call {
 }
 
 /// The tools that the play needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum Tool {
     CreateRole,
     SpawnAgentWithTask,
@@ -39,13 +41,7 @@ pub(crate) enum Tool {
 impl Tool {
     /// Returns the name by which models call the tool.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::CreateRole => "create_role",
-            Self::SpawnAgentWithTask => "spawn_agent_with_task",
-            Self::SendMessage => "send_message",
-            Self::FindCapableAgents => "find_capable_agents",
-            Self::PutArtifact => "put_artifact",
-        }
+        self.into()
     }
 
     /// Creates a call of the tool with these arguments.
@@ -95,7 +91,7 @@ pub(crate) fn failure(called: &Called<'_>, words: &Words) -> Option<String> {
 
 /// Returns the notices of the system since the agent last ended a turn.
 pub(crate) fn notices(scene: &Scene<'_>) -> Vec<String> {
-    let words = scene.language.words();
+    let words = scene.words();
     let notice = |step: &PastEvent<'_>| match step {
         PastEvent::Heard(inbound) if inbound.sender == Sender::System => {
             Some(words.say(&words.common.system_said, &[("text", &inbound.words().join("\n"))]))

@@ -36,7 +36,7 @@ pub(crate) fn next_move(scene: &Scene<'_>) -> Move {
 
 /// Returns the closing text of an agent that would need to call a tool but may not.
 pub(crate) fn closing_without_tools(scene: &Scene<'_>) -> String {
-    let words = scene.language.words();
+    let words = scene.words();
     let known = match Character::of(scene) {
         Character::Root => root::known(scene),
         Character::Lead => lead::known(scene),

@@ -8,7 +8,7 @@ use crate::reading::{PastEvent, Scene};
 /// Returns the reader's closing text: facts about the messages since its last closing text or, if there are none, about
 /// all messages that it ever got.
 pub(crate) fn closing(scene: &Scene<'_>) -> String {
-    let words = scene.language.words();
+    let words = scene.words();
     let new: Vec<&Inbound<'_>> = scene
         .unsaid()
         .iter()

@@ -2,10 +2,10 @@
 
 use crate::inbound::{Inbound, Sender};
 use crate::texts::{self, captures};
-use crate::words::Language;
+use crate::words::Words;
 use polity_llm::{Arguments, Message, Request};
 use polity_society::id::AgentId;
-use polity_society::text::{TextKey, Texts};
+use polity_society::text::{Language, TextKey, Texts};
 use serde_json::{Map, Value};
 
 /// Everything that an agent can know from one request.
@@ -149,6 +149,11 @@ impl<'a> Scene<'a> {
         })
     }
 
+    /// Returns the built-in model's texts in the language of the request.
+    pub(crate) fn words(&self) -> &'static Words {
+        Words::of(self.language)
+    }
+
     /// Returns the steps since the agent last ended a turn.
     pub(crate) fn unsaid(&self) -> &[PastEvent<'a>] {
         let after_said =
@@ -161,7 +166,7 @@ impl<'a> Scene<'a> {
 /// prompts and briefs, which come before it, may contain the same line.
 fn runtime_section<'l, 'a>(lines: &'l [&'a str]) -> (Language, &'l [&'a str]) {
     for (at, line) in lines.iter().enumerate().rev() {
-        for language in [Language::Chinese, Language::English] {
+        for &language in Language::ALL {
             if captures(texts::of(language), TextKey::SystemRuntimeHeading, line).is_some() {
                 return (language, lines.get(at..).unwrap_or_default());
             }
@@ -169,7 +174,7 @@ fn runtime_section<'l, 'a>(lines: &'l [&'a str]) -> (Language, &'l [&'a str]) {
     }
     let is_chinese = |character: char| matches!(character, '\u{3400}'..='\u{9fff}');
     let chinese = lines.iter().any(|line| line.contains(is_chinese));
-    (if chinese { Language::Chinese } else { Language::English }, lines)
+    (if chinese { Language::Zh } else { Language::En }, lines)
 }
 
 fn read_contact<'a>(line: &'a str, texts: &Texts) -> Option<Contact<'a>> {

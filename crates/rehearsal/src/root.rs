@@ -35,7 +35,7 @@ fn in_form(scene: &Scene<'_>, text: String) -> String {
 
 /// Returns what the leads have answered so far.
 pub(crate) fn known(scene: &Scene<'_>) -> String {
-    let words = scene.language.words();
+    let words = scene.words();
     let answers: Vec<String> = scene
         .heard()
         .filter(|(_, inbound)| is_answer(inbound))
@@ -91,7 +91,7 @@ fn whom_to_introduce<'s>(scene: &'s Scene<'_>, wish: &Wish<'_>) -> Option<&'s Co
 }
 
 fn introduce(scene: &Scene<'_>, wish: &Wish<'_>) -> Call {
-    let words = scene.language.words();
+    let words = scene.words();
     let capability = [("capability", wish.capability)];
     let mut payload = match whom_to_introduce(scene, wish) {
         Some(contact) => json!({
@@ -116,7 +116,7 @@ fn hire(scene: &Scene<'_>) -> Option<Call> {
     let served = scene.calls(Tool::SpawnAgentWithTask.name()).count();
     let mut prompts = scene.heard().filter(|(_, inbound)| inbound.sender == Sender::Person);
     let (at, prompt) = prompts.nth(served)?;
-    let words = scene.language.words();
+    let words = scene.words();
     let role = scene.calls(Tool::CreateRole.name()).last();
     match role.map(|(created, called)| (created, called.gave("id"))) {
         Some((_, Some(role_id))) => Some(spawn_lead(scene, role_id, prompt)),
@@ -130,7 +130,7 @@ fn hire(scene: &Scene<'_>) -> Option<Call> {
 }
 
 fn spawn_lead(scene: &Scene<'_>, role_id: &str, prompt: &Inbound<'_>) -> Call {
-    let words = scene.language.words();
+    let words = scene.words();
     let artifacts = prompt.artifacts();
     let said = prompt.words();
     let objective = shortened(&said.join(" "), OBJECTIVE_CHARS);
@@ -153,7 +153,7 @@ fn spawn_lead(scene: &Scene<'_>, role_id: &str, prompt: &Inbound<'_>) -> Call {
 
 /// Returns root's text at the end of a turn: the answers that came or, if there are none, what root did.
 fn closing(scene: &Scene<'_>) -> String {
-    let words = scene.language.words();
+    let words = scene.words();
     let unsaid = scene.unsaid();
     let answers: Vec<String> = unsaid
         .iter()
@@ -180,7 +180,7 @@ fn closing(scene: &Scene<'_>) -> String {
 
 /// Describes in one line something that root did.
 fn done(step: &PastEvent<'_>, scene: &Scene<'_>) -> Option<String> {
-    let words = scene.language.words();
+    let words = scene.words();
     match step {
         PastEvent::Called(called) if called.tool == Tool::SpawnAgentWithTask.name() => {
             let role = called.gave("roleName").map_or_else(|| words.root.role_name.fill(&[]), str::to_owned);

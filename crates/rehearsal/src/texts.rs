@@ -1,8 +1,7 @@
 //! Reads lines that were made from the shipped texts of `prompts/<language>/texts.toml`, to get back the values that
 //! were filled in.
 
-use crate::words::Language;
-use polity_society::text::{TextKey, Texts};
+use polity_society::text::{Language, TextKey, Texts};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -11,8 +10,8 @@ pub(crate) fn of(language: Language) -> &'static Texts {
     static CHINESE: LazyLock<Texts> = LazyLock::new(|| parse(include_str!("../../../prompts/zh/texts.toml")));
     static ENGLISH: LazyLock<Texts> = LazyLock::new(|| parse(include_str!("../../../prompts/en/texts.toml")));
     match language {
-        Language::Chinese => &CHINESE,
-        Language::English => &ENGLISH,
+        Language::Zh => &CHINESE,
+        Language::En => &ENGLISH,
     }
 }
 
@@ -65,7 +64,7 @@ mod tests {
 
     #[test]
     fn all_texts_of_both_languages_are_there() {
-        for language in [Language::Chinese, Language::English] {
+        for &language in Language::ALL {
             for &key in TextKey::ALL {
                 assert_ne!(of(language).get(key), key.name(), "{language:?}");
             }
@@ -79,7 +78,7 @@ mod tests {
             let expect: Vec<&str> = values.iter().map(|(_, value)| *value).collect();
             assert_eq!(captures(of(language), key, &line), Some(expect), "{line}");
         };
-        for language in [Language::Chinese, Language::English] {
+        for &language in Language::ALL {
             check(language, TextKey::MessageFromAgent, &[("role", "组长（二） (b)"), ("id", "lead-7k2f")]);
             check(language, TextKey::MessageFromUser, &[]);
             check(
@@ -96,7 +95,7 @@ mod tests {
     #[test]
     fn other_lines_are_not_captured() {
         let check =
-            |line: &str| assert_eq!(captures(of(Language::Chinese), TextKey::MessageFromAgent, line), None);
+            |line: &str| assert_eq!(captures(of(Language::Zh), TextKey::MessageFromAgent, line), None);
         check("");
         check("【来自用户的消息】");
         check("｜ 【来自 组长（lead-7k2f）的消息】");

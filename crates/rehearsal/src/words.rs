@@ -1,29 +1,8 @@
 //! The texts of the built-in model in each language, from the files `prompts/<language>/rehearsal.toml`.
 
-use polity_society::text::Template;
+use polity_society::text::{Language, Template};
 use serde::Deserialize;
 use std::sync::LazyLock;
-
-/// The languages in which the built-in model has texts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Language {
-    Chinese,
-    English,
-}
-
-impl Language {
-    /// Returns the texts of the language.
-    pub(crate) fn words(self) -> &'static Words {
-        static CHINESE: LazyLock<Words> =
-            LazyLock::new(|| parse(include_str!("../../../prompts/zh/rehearsal.toml")));
-        static ENGLISH: LazyLock<Words> =
-            LazyLock::new(|| parse(include_str!("../../../prompts/en/rehearsal.toml")));
-        match self {
-            Self::Chinese => &CHINESE,
-            Self::English => &ENGLISH,
-        }
-    }
-}
 
 #[expect(clippy::expect_used, reason = "both files are part of the program, and a test parses them")]
 fn parse(file: &str) -> Words {
@@ -71,6 +50,18 @@ pub(crate) struct Words {
 }
 
 impl Words {
+    /// Returns the texts of a language.
+    pub(crate) fn of(language: Language) -> &'static Self {
+        static CHINESE: LazyLock<Words> =
+            LazyLock::new(|| parse(include_str!("../../../prompts/zh/rehearsal.toml")));
+        static ENGLISH: LazyLock<Words> =
+            LazyLock::new(|| parse(include_str!("../../../prompts/en/rehearsal.toml")));
+        match language {
+            Language::Zh => &CHINESE,
+            Language::En => &ENGLISH,
+        }
+    }
+
     /// Fills a phrase and marks each of its lines.
     pub(crate) fn say(&self, phrase: &Phrase, values: &[(&str, &str)]) -> String {
         self.marked(&phrase.fill(values))
@@ -207,12 +198,12 @@ mod tests {
 
     #[test]
     fn both_languages_parse_and_their_marks_differ() {
-        assert_ne!(Language::Chinese.words().mark, Language::English.words().mark);
+        assert_ne!(Words::of(Language::Zh).mark, Words::of(Language::En).mark);
     }
 
     #[test]
     fn marking() {
-        let check = |text: &str, expect: &str| assert_eq!(Language::English.words().marked(text), expect);
+        let check = |text: &str, expect: &str| assert_eq!(Words::of(Language::En).marked(text), expect);
         check("one\ntwo", "[rehearsal] one\n[rehearsal] two");
         check("[rehearsal] one\n\ntwo", "[rehearsal] one\n[rehearsal] \n[rehearsal] two");
         check("", "");
@@ -220,7 +211,7 @@ mod tests {
 
     #[test]
     fn what_is_quoted_can_be_unquoted() {
-        let words = Language::Chinese.words();
+        let words = Words::of(Language::Zh);
         assert_eq!(words.unquoted(&words.quoted(&["看图"])), Some("看图"));
         assert_eq!(words.unquoted("［演练］看图"), None);
     }

@@ -157,7 +157,7 @@ pub fn parse_attachment_block(text: &str, texts: &Texts) -> Option<AttachmentBlo
     };
     field(TextKey::AttachmentHeading)?;
     let kind_word = field(TextKey::AttachmentType)?;
-    let kind = Kind::ALL.into_iter().find(|kind| kind_name(*kind, texts) == kind_word)?;
+    let kind = Kind::ALL.iter().copied().find(|kind| kind_name(*kind, texts) == kind_word)?;
     let filename = optional(field(TextKey::AttachmentFilename), unquote)?;
     let artifact = ArtifactId::from_reference(field(TextKey::AttachmentReference)?)?;
     let size = optional(field(TextKey::AttachmentSize), HumanSize::parse)?;

@@ -87,7 +87,7 @@ fn decision_table_of_kinds_capabilities_and_sizes() {
         seen.push((kind, size));
     }
     // The table must cover every kind with every size.
-    for kind in Kind::ALL {
+    for &kind in Kind::ALL {
         for (size, _) in SIZES {
             assert!(seen.contains(&(kind.as_str(), size)), "{kind:?} {size}");
         }

@@ -2,32 +2,32 @@
 
 use polity_society::content::{Artifact, Kind};
 use polity_society::id::ArtifactId;
-use polity_society::text::{TextProblem, Texts};
+use polity_society::text::{Language, TextProblem, Texts};
 use std::collections::BTreeMap;
 
 pub(crate) fn chinese() -> Texts {
-    texts("zh")
+    texts(Language::Zh)
 }
 
 pub(crate) fn english() -> Texts {
-    texts("en")
+    texts(Language::En)
 }
 
-fn tables(language: &str) -> BTreeMap<String, BTreeMap<String, String>> {
+fn tables(language: Language) -> BTreeMap<String, BTreeMap<String, String>> {
     let file = match language {
-        "zh" => include_str!("../../../prompts/zh/texts.toml"),
-        _ => include_str!("../../../prompts/en/texts.toml"),
+        Language::Zh => include_str!("../../../prompts/zh/texts.toml"),
+        Language::En => include_str!("../../../prompts/en/texts.toml"),
     };
     toml::from_str(file).expect("the shipped texts are tables of strings")
 }
 
 /// Returns the MIME types that have a name in that language.
-pub(crate) fn type_names(language: &str) -> Vec<String> {
+pub(crate) fn type_names(language: Language) -> Vec<String> {
     let mut tables = tables(language);
     tables.remove("type_names").expect("the shipped texts contain names of types").into_keys().collect()
 }
 
-fn texts(language: &str) -> Texts {
+fn texts(language: Language) -> Texts {
     let mut tables = tables(language);
     let type_names = tables.remove("type_names").unwrap_or_default();
     let mut named = BTreeMap::new();
@@ -41,7 +41,7 @@ fn texts(language: &str) -> Texts {
             .iter()
             .any(|table| problem.contains(table))
     };
-    assert_eq!(problems.iter().find(ours), None, "the texts of {language}");
+    assert_eq!(problems.iter().find(ours), None, "the texts of {language:?}");
     texts
 }
 

@@ -79,6 +79,7 @@ impl HumanSize {
 mod tests {
     use super::*;
     use crate::testing::{english, type_names};
+    use polity_society::text::Language;
     use proptest::prelude::*;
 
     #[test]
@@ -144,7 +145,7 @@ mod tests {
 
     #[test]
     fn both_languages_name_the_same_types() {
-        assert_eq!(type_names("zh"), type_names("en"));
+        assert_eq!(type_names(Language::Zh), type_names(Language::En));
         assert_eq!(english().type_name("application/pdf"), "PDF document");
     }
 

@@ -6,10 +6,24 @@ use crate::refusal::{ContactLine, Refusal};
 use crate::time::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// How an entry came into a registry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    VariantArray,
+    IntoStaticStr,
+    EnumString,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Source {
     /// The system brought the two together: the person wrote to the agent, or both were there from the start.
     System,
@@ -27,25 +41,17 @@ pub enum Source {
 
 impl Source {
     /// All sources.
-    pub const ALL: [Self; 6] =
-        [Self::System, Self::Parent, Self::Child, Self::Preset, Self::Introduction, Self::FirstMessage];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Returns the name in JSON and in the database.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::Parent => "parent",
-            Self::Child => "child",
-            Self::Preset => "preset",
-            Self::Introduction => "introduction",
-            Self::FirstMessage => "first_message",
-        }
+        self.into()
     }
 
     /// Returns the source with this name.
     /// An unknown name gives `System`, because that source claims nothing about anybody.
     pub fn from_name(name: &str) -> Self {
-        Self::ALL.into_iter().find(|source| source.as_str() == name).unwrap_or(Self::System)
+        name.parse().unwrap_or(Self::System)
     }
 }
 
@@ -183,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_source_is_known_by_its_name() {
-        for source in Source::ALL {
+        for &source in Source::ALL {
             assert_eq!(Source::from_name(source.as_str()), source);
         }
         assert_eq!(Source::from_name("elsewhere"), Source::System);

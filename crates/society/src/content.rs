@@ -5,10 +5,25 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
+use strum::{EnumString, IntoStaticStr, VariantArray, VariantNames};
 
 /// The kinds of content (contract section 2). Everything but `Text` is binary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    VariantArray,
+    IntoStaticStr,
+    EnumString,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Kind {
     /// UTF-8 text of any sort: prose, source code, JSON, CSV, SVG, HTML.
     Text,
@@ -26,25 +41,17 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds, in the order of the decision table in contract section 2.
-    pub const ALL: [Self; 6] =
-        [Self::Text, Self::Image, Self::Audio, Self::Video, Self::Document, Self::Other];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Returns the name in JSON and in the database.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Image => "image",
-            Self::Audio => "audio",
-            Self::Video => "video",
-            Self::Document => "document",
-            Self::Other => "other",
-        }
+        self.into()
     }
 
     /// Returns the kind with this name.
     /// An unknown name gives `Other`, because any model can at least get a description of such content.
     pub fn from_name(name: &str) -> Self {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == name).unwrap_or(Self::Other)
+        name.parse().unwrap_or(Self::Other)
     }
 
     /// Returns the input capability that a model needs to read this kind (table in contract section 2).
@@ -59,7 +66,27 @@ impl Kind {
     }
 }
 
-/// Something a model can take in or give out. The standard ones are constants; any other non-empty name is a
+/// The capabilities that have a meaning in polity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray, VariantNames, IntoStaticStr, EnumString)]
+#[strum(serialize_all = "snake_case")]
+pub enum KnownCapability {
+    /// Text.
+    Text,
+    /// Understanding pictures.
+    Vision,
+    /// Understanding sound.
+    Audio,
+    /// Understanding video. The standard types do not include it, but the decision table requires it.
+    Video,
+    /// Reading files.
+    File,
+    /// Answers that follow a JSON schema.
+    StructuredOutput,
+    /// Calling tools.
+    ToolCalling,
+}
+
+/// Something a model can take in or give out. The known ones are constants; any other non-empty name is a
 /// custom capability.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
@@ -67,23 +94,28 @@ pub struct Capability(Cow<'static, str>);
 
 impl Capability {
     /// Text.
-    pub const TEXT: Self = Self(Cow::Borrowed("text"));
+    pub const TEXT: Self = Self::known(KnownCapability::Text);
     /// Understanding pictures.
-    pub const VISION: Self = Self(Cow::Borrowed("vision"));
+    pub const VISION: Self = Self::known(KnownCapability::Vision);
     /// Understanding sound.
-    pub const AUDIO: Self = Self(Cow::Borrowed("audio"));
-    /// Understanding video. The standard types do not include it, but the decision table requires it.
-    pub const VIDEO: Self = Self(Cow::Borrowed("video"));
+    pub const AUDIO: Self = Self::known(KnownCapability::Audio);
+    /// Understanding video.
+    pub const VIDEO: Self = Self::known(KnownCapability::Video);
     /// Reading files.
-    pub const FILE: Self = Self(Cow::Borrowed("file"));
+    pub const FILE: Self = Self::known(KnownCapability::File);
     /// Answers that follow a JSON schema.
-    pub const STRUCTURED_OUTPUT: Self = Self(Cow::Borrowed("structured_output"));
+    pub const STRUCTURED_OUTPUT: Self = Self::known(KnownCapability::StructuredOutput);
     /// Calling tools.
-    pub const TOOL_CALLING: Self = Self(Cow::Borrowed("tool_calling"));
+    pub const TOOL_CALLING: Self = Self::known(KnownCapability::ToolCalling);
 
     /// The standard types that the capability routing seed lists.
     pub const STANDARD: [Self; 6] =
         [Self::TEXT, Self::VISION, Self::AUDIO, Self::FILE, Self::STRUCTURED_OUTPUT, Self::TOOL_CALLING];
+
+    const fn known(known: KnownCapability) -> Self {
+        // Cannot fail: the names are in the order of the members. (`From` cannot be called in a constant.)
+        Self(Cow::Borrowed(<KnownCapability as VariantNames>::VARIANTS[known as usize]))
+    }
 
     /// Returns the capability with this name, or `None` if the name is blank.
     pub fn new(name: &str) -> Option<Self> {
@@ -115,8 +147,11 @@ impl fmt::Debug for Capability {
 }
 
 /// Which side of a model a capability is asked about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, VariantArray, IntoStaticStr,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Direction {
     /// What it takes.
     Input,
@@ -124,6 +159,16 @@ pub enum Direction {
     Output,
     /// Both sides.
     Both,
+}
+
+impl Direction {
+    /// All directions.
+    pub const ALL: &'static [Self] = Self::VARIANTS;
+
+    /// Returns the name in JSON.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
 }
 
 /// What a model takes and gives.

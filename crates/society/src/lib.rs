@@ -35,3 +35,6 @@ pub mod present;
 pub mod refusal;
 // Circle: closing, door and rest share the facts that rules declares.
 pub mod rules;
+
+#[cfg(test)]
+mod names;

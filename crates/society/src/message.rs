@@ -12,6 +12,7 @@ use crate::written::{self, is_blank, says_something};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// The sender of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,9 +48,25 @@ impl Sender {
     }
 }
 
+/// The name of a notice of the system, where others name the type of a message.
+pub const NOTICE: &str = "notice";
+
 /// The types that a payload can declare.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    VariantArray,
+    IntoStaticStr,
+    EnumString,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum MessageType {
     /// Any content. A payload that declares no type is of this type.
     General,
@@ -69,32 +86,16 @@ pub enum MessageType {
 
 impl MessageType {
     /// All types.
-    pub const ALL: [Self; 7] = [
-        Self::General,
-        Self::TaskAssignment,
-        Self::StatusReport,
-        Self::IntroductionRequest,
-        Self::IntroductionResponse,
-        Self::CollaborationRequest,
-        Self::CollaborationResponse,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Returns the name in JSON and in the database.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::General => "general",
-            Self::TaskAssignment => "task_assignment",
-            Self::StatusReport => "status_report",
-            Self::IntroductionRequest => "introduction_request",
-            Self::IntroductionResponse => "introduction_response",
-            Self::CollaborationRequest => "collaboration_request",
-            Self::CollaborationResponse => "collaboration_response",
-        }
+        self.into()
     }
 
     /// Returns the type with this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|message_type| message_type.as_str() == name)
+        name.parse().ok()
     }
 
     /// Returns what a message of this type does to the open requests of its receiver.
@@ -427,8 +428,21 @@ pub struct Introduced {
 }
 
 /// Whether something said to the person is the last word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    VariantArray,
+    IntoStaticStr,
+    EnumString,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Finality {
     /// The writer still waits for others.
     Interim,
@@ -436,9 +450,29 @@ pub enum Finality {
     Final,
 }
 
+impl Finality {
+    /// Returns the name in JSON and in the database.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+}
+
 /// Where a message stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    VariantArray,
+    IntoStaticStr,
+    EnumString,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum MessageState {
     /// Not due yet.
     Delayed,
@@ -460,29 +494,11 @@ pub enum MessageState {
 
 impl MessageState {
     /// All states.
-    pub const ALL: [Self; 8] = [
-        Self::Delayed,
-        Self::Queued,
-        Self::InTurn,
-        Self::Done,
-        Self::Answered,
-        Self::Unanswered,
-        Self::Failed,
-        Self::Bounced,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Returns the name in JSON and in the database.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Delayed => "delayed",
-            Self::Queued => "queued",
-            Self::InTurn => "in_turn",
-            Self::Done => "done",
-            Self::Answered => "answered",
-            Self::Unanswered => "unanswered",
-            Self::Failed => "failed",
-            Self::Bounced => "bounced",
-        }
+        self.into()
     }
 }
 
@@ -529,13 +545,33 @@ pub struct Message {
 }
 
 /// Whether a message asks for an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    VariantArray,
+    IntoStaticStr,
+    EnumString,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Expects {
     /// It is a request.
     Answer,
     /// It is not.
     Nothing,
+}
+
+impl Expects {
+    /// Returns the name in JSON and in the database.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
 }
 
 #[cfg(test)]
@@ -652,7 +688,7 @@ mod tests {
     fn requests_are_those_of_the_contract() {
         use MessageType::*;
         let asks: Vec<MessageType> =
-            MessageType::ALL.into_iter().filter(|message_type| message_type.asks(Answers::Nothing)).collect();
+            MessageType::ALL.iter().copied().filter(|one| one.asks(Answers::Nothing)).collect();
         assert_eq!(asks, [General, TaskAssignment, IntroductionRequest, CollaborationRequest]);
         assert!(!General.asks(Answers::ARequest));
     }

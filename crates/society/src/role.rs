@@ -7,6 +7,7 @@ use crate::written;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use strum::{IntoStaticStr, VariantArray};
 
 /// A role that agents are hired into.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,8 +34,22 @@ pub struct Role {
 }
 
 /// A group of tools. Writing to others and looking at one's contacts is always there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    VariantArray,
+    IntoStaticStr,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum ToolGroup {
     /// Making roles, hiring and ending agents.
     Organization,
@@ -46,15 +61,11 @@ pub enum ToolGroup {
 
 impl ToolGroup {
     /// All groups.
-    pub const ALL: [Self; 3] = [Self::Organization, Self::Artifacts, Self::Context];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Returns the name in JSON.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Organization => "organization",
-            Self::Artifacts => "artifacts",
-            Self::Context => "context",
-        }
+        self.into()
     }
 }
 

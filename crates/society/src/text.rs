@@ -1,7 +1,31 @@
 //! Templates of the texts that models and people read. The texts are in `prompts/<language>/texts.toml`. This module
 //! declares only their keys and placeholders, so that a missing or misspelt text is found when the file is loaded.
 
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use strum::{IntoStaticStr, VariantArray};
+
+/// The language of everything that polity writes for models and people.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, VariantArray, IntoStaticStr)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum Language {
+    /// Chinese.
+    #[default]
+    Zh,
+    /// English.
+    En,
+}
+
+impl Language {
+    /// All languages.
+    pub const ALL: &'static [Self] = Self::VARIANTS;
+
+    /// Returns the name of the language in `app.json`, which is also the name of its directory of prompts.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+}
 
 /// Declares the keys, the name of each key in `texts.toml`, and its placeholders.
 macro_rules! text_keys {

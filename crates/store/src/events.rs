@@ -18,12 +18,11 @@ pub(super) const STATEMENTS: &[&str] = &[INSERT, NEWEST, OF_MESSAGE];
 
 pub async fn append(tx: &mut Tx, event: &Event) -> Result<(), Error> {
     let value = serde_json::to_value(event).map_err(|error| damaged("events", "new", error))?;
-    let kind = value.get("event").and_then(serde_json::Value::as_str).unwrap_or_default();
     tracing::debug!(event = %value, "recorded");
     let row = sqlx::query(INSERT)
         .bind(event.task().map(TaskId::as_str))
         .bind(event.agent().map(AgentId::as_str))
-        .bind(kind)
+        .bind(event.kind().as_str())
         .bind(value.to_string())
         .bind(tx.now.as_millis())
         .fetch_one(&mut tx.connection)

@@ -5,6 +5,7 @@ use polity_society::id::{AgentId, MessageId, TaskId};
 use polity_society::time::Timestamp;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 const INSERT: &str = "INSERT INTO exchanges (key, request, agent, receiver, task, awaits, state, created_at)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'open', ?7) ON CONFLICT (key) DO NOTHING";
@@ -89,7 +90,8 @@ pub struct Exchange {
 }
 
 /// The state of an exchange.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray, IntoStaticStr, EnumString)]
+#[strum(serialize_all = "lowercase")]
 pub enum State {
     /// No client has got the answer yet.
     Open,
@@ -193,6 +195,7 @@ pub async fn paused(connection: &mut SqliteConnection, key: &str) -> Result<Opti
 pub(super) fn read(row: &SqliteRow) -> Result<Exchange, Error> {
     let key: String = row.get("key");
     let message = |column: &str| row.get::<Option<String>, _>(column).map(MessageId::new);
+    let state: String = row.get("state");
     Ok(Exchange {
         request: row.get("request"),
         agent: AgentId::new(row.get::<String, _>("agent")),
@@ -200,12 +203,7 @@ pub(super) fn read(row: &SqliteRow) -> Result<Exchange, Error> {
         task: row.get::<Option<String>, _>("task").map(TaskId::new),
         message: message("message"),
         awaits: message("awaits"),
-        state: match row.get::<String, _>("state").as_str() {
-            "open" => State::Open,
-            "answered" => State::Answered,
-            "failed" => State::Failed,
-            other => return Err(damaged("exchanges", &key, format!("unknown state {other}"))),
-        },
+        state: state.parse().map_err(|_| damaged("exchanges", &key, format!("unknown state {state}")))?,
         answer: message("answer"),
         created_at: Timestamp::from_millis(row.get("created_at")),
         key,

@@ -3,7 +3,8 @@
 use super::{Conversation, Error, Tx, damaged};
 use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId, TurnId};
 use polity_society::message::{
-    Body, Expects, Finality, Message, MessageState, MessageType, Payload, RESULT, SCHEMA_ERRORS, Sender,
+    Body, Expects, Finality, Message, MessageState, MessageType, NOTICE, Payload, RESULT, SCHEMA_ERRORS,
+    Sender,
 };
 use polity_society::notice::Notice;
 use polity_society::rules::{
@@ -244,26 +245,18 @@ pub async fn insert(tx: &mut Tx, message: &Message) -> Result<(), Error> {
         .bind((!message.in_reply_to.is_empty()).then_some(Json(&message.in_reply_to)))
         .bind(message.about.as_ref().map(MessageId::as_str))
         .bind(message.on_behalf_of.as_ref().map(MessageId::as_str))
-        .bind(match message.expects {
-            Expects::Answer => "answer",
-            Expects::Nothing => "nothing",
-        })
-        .bind(match message.finality {
-            Finality::Interim => "interim",
-            Finality::Final => "final",
-        })
+        .bind(message.expects.as_str())
+        .bind(message.finality.as_str())
         .bind(message.introduction.as_ref().map(Json))
         .bind(message.introduced.as_ref().map(Json))
         .bind(due_at.map(Timestamp::as_millis))
-        .bind(if due_at.is_some() { "delayed" } else { "queued" })
+        .bind(if due_at.is_some() { MessageState::Delayed } else { MessageState::Queued }.as_str())
         .bind(tx.now.as_millis())
         .execute(&mut tx.connection)
         .await?;
     polity_points::point!("messages::inserted");
     Ok(())
 }
-
-const NOTICE: &str = "notice";
 
 pub async fn get(connection: &mut SqliteConnection, id: &MessageId) -> Result<Option<Message>, Error> {
     let row = sqlx::query(GET).bind(id.as_str()).fetch_optional(connection).await?;
@@ -287,7 +280,7 @@ pub(crate) fn state(row: &SqliteRow) -> MessageState {
     }
     let name: String = row.get("state");
     // The schema allows no other names.
-    MessageState::ALL.into_iter().find(|known| known.as_str() == name).unwrap_or(MessageState::Done)
+    name.parse().unwrap_or(MessageState::Done)
 }
 
 /// Returns the oldest queued message of a mailbox.
@@ -400,10 +393,11 @@ pub enum Settled {
 /// Sets the final state of the messages of a turn, and returns how many there were.
 pub async fn settle(tx: &mut Tx, turn: TurnId, settled: Settled) -> Result<u64, Error> {
     let state = match settled {
-        Settled::Done => "done",
-        Settled::Failed => "failed",
+        Settled::Done => MessageState::Done,
+        Settled::Failed => MessageState::Failed,
     };
-    let done = sqlx::query(SETTLE).bind(turn.number()).bind(state).execute(&mut tx.connection).await?;
+    let done =
+        sqlx::query(SETTLE).bind(turn.number()).bind(state.as_str()).execute(&mut tx.connection).await?;
     polity_points::point!("messages::settled");
     Ok(done.rows_affected())
 }
@@ -779,8 +773,8 @@ pub(crate) fn read(row: &SqliteRow) -> Result<Message, Error> {
             .map_err(bad)?,
         about: optional("about").map(MessageId::new),
         on_behalf_of: optional("on_behalf_of").map(MessageId::new),
-        expects: if text("expects") == "answer" { Expects::Answer } else { Expects::Nothing },
-        finality: if text("finality") == "interim" { Finality::Interim } else { Finality::Final },
+        expects: text("expects").parse().unwrap_or(Expects::Nothing),
+        finality: text("finality").parse().unwrap_or(Finality::Final),
         introduction: optional("introduction")
             .map(|text| serde_json::from_str(&text))
             .transpose()

@@ -3,6 +3,7 @@
 use super::{Conversation, Error, Tx, messages};
 use polity_society::id::{AgentId, MessageId, TaskId, TurnId};
 use sqlx::{Row, SqliteConnection};
+use strum::{IntoStaticStr, VariantArray};
 
 const INSERT: &str =
     "INSERT INTO turns (agent, task, began_by, works_on, state, created_at) VALUES (?1, ?2, ?3, ?4, 'open', ?5)
@@ -31,7 +32,8 @@ pub struct OpenTurn {
     pub works_on: Option<MessageId>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Ended {
     Done,
     Failed,
@@ -79,11 +81,7 @@ pub async fn all_open(connection: &mut SqliteConnection) -> Result<Vec<Conversat
 }
 
 pub async fn end(tx: &mut Tx, turn: TurnId, ended: Ended) -> Result<(), Error> {
-    let state = match ended {
-        Ended::Done => "done",
-        Ended::Failed => "failed",
-        Ended::Stopped => "stopped",
-    };
+    let state: &str = ended.into();
     let hit =
         sqlx::query(END).bind(turn.number()).bind(state).execute(&mut tx.connection).await?.rows_affected();
     polity_points::point!("turns::ended");

@@ -1,7 +1,7 @@
 //! Table `model_calls`.
 
 use super::{Conversation, Error, Tx};
-use polity_llm::{Usage, UsageSource};
+use polity_llm::Usage;
 use polity_society::id::{AgentId, ServiceId, TaskId, TurnId};
 use sqlx::{Row, SqliteConnection};
 
@@ -65,10 +65,6 @@ pub struct Served {
 }
 
 pub async fn insert(tx: &mut Tx, caller: &Conversation, turn: TurnId, served: &Served) -> Result<(), Error> {
-    let source = match served.usage.source {
-        UsageSource::Reported => "reported",
-        UsageSource::Estimated => "estimated",
-    };
     sqlx::query(INSERT)
         .bind(caller.task.as_str())
         .bind(caller.agent.as_str())
@@ -79,7 +75,7 @@ pub async fn insert(tx: &mut Tx, caller: &Conversation, turn: TurnId, served: &S
         .bind(served.attempts)
         .bind(served.usage.prompt_tokens.cast_signed())
         .bind(served.usage.completion_tokens.cast_signed())
-        .bind(source)
+        .bind(served.usage.source.as_str())
         .bind(served.cost)
         .bind(tx.now.as_millis())
         .execute(&mut tx.connection)

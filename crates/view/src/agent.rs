@@ -9,6 +9,7 @@ use polity_society::id::{AgentId, RoleId, ServiceId, TaskId};
 use polity_society::role::{InterfaceSpec, ToolGroup};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// An agent, root, or the person.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -59,8 +60,21 @@ pub struct AgentView {
 
 /// What an agent is doing. If several states apply, the first one in this order counts: `ended`, `paused`, `parked`,
 /// `thinking`, `queued`, `waiting`, `idle`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    VariantArray,
+    IntoStaticStr,
+    EnumString,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum AgentState {
     /// One of its turns is open.
     Thinking,
@@ -80,8 +94,12 @@ pub enum AgentState {
 
 impl AgentState {
     /// All states.
-    pub const ALL: [Self; 7] =
-        [Self::Thinking, Self::Queued, Self::Waiting, Self::Parked, Self::Paused, Self::Idle, Self::Ended];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
+
+    /// Returns the name in JSON and in statements.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
 }
 
 /// A filter for agents. They come in the order of hiring, so parents come before children.

@@ -9,10 +9,11 @@ use polity_llm::{FailureKind, Usage};
 use polity_society::contact::Source;
 use polity_society::content::{Capability, Kind};
 use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, ServiceId, TaskId};
-use polity_society::message::{Finality, MessageType};
+use polity_society::message::{Finality, MessageType, NOTICE};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
+use strum::{EnumDiscriminants, IntoStaticStr, VariantArray};
 
 /// Reads a list of ids. Earlier versions wrote a single id instead of a list; this reads both forms.
 fn one_or_several<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<MessageId>, D::Error> {
@@ -30,8 +31,10 @@ fn one_or_several<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<V
 }
 
 /// Something that happened.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, EnumDiscriminants)]
 #[serde(tag = "event", rename_all = "snake_case", rename_all_fields = "camelCase")]
+#[strum_discriminants(name(EventKind), doc = "A kind of event.")]
+#[strum_discriminants(derive(VariantArray, IntoStaticStr), strum(serialize_all = "snake_case"))]
 pub enum Event {
     /// The person began a task.
     TaskStarted {
@@ -400,7 +403,22 @@ pub enum Outcome {
     Limited,
 }
 
+impl EventKind {
+    /// All kinds.
+    pub const ALL: &'static [Self] = Self::VARIANTS;
+
+    /// Returns the name in JSON and in the database.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+}
+
 impl Event {
+    /// Returns the kind of the event.
+    pub fn kind(&self) -> EventKind {
+        self.into()
+    }
+
     /// Returns the task that the event belongs to, if there is one.
     pub fn task(&self) -> Option<&TaskId> {
         match self {
@@ -471,7 +489,7 @@ impl Event {
 
     /// Returns the name of a message type in events; `None` stands for a notice of the system.
     pub fn type_name(message_type: Option<MessageType>) -> String {
-        message_type.map_or("notice", MessageType::as_str).to_owned()
+        message_type.map_or(NOTICE, MessageType::as_str).to_owned()
     }
 }
 

@@ -20,7 +20,7 @@ pub use agent::{
     AgentDetail, AgentFilter, AgentPage, AgentState, AgentView, ContactView, HoldView, RightView, RolePatch,
     RoleView,
 };
-pub use event::{Entry, Event, NextAttempt, Outcome, Shown, Span, SummarySource, Tone};
+pub use event::{Entry, Event, EventKind, NextAttempt, Outcome, Shown, Span, SummarySource, Tone};
 pub use in_full::in_full;
 
 pub use artifact::{ArtifactFilter, ArtifactPage, ArtifactView};
@@ -46,3 +46,6 @@ pub const MAX_PAGE: u32 = 1_000;
 pub fn page(limit: Option<u32>) -> u32 {
     limit.unwrap_or(DEFAULT_PAGE).clamp(1, MAX_PAGE)
 }
+
+#[cfg(test)]
+mod names;

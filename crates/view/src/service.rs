@@ -4,6 +4,7 @@ use super::UsageSum;
 use polity_society::content::Capabilities;
 use polity_society::id::{ArtifactId, ServiceId};
 use polity_society::limits::Limits;
+use polity_society::text::Language;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -117,7 +118,8 @@ pub struct ConfigView {
     /// A text that tells where the services come from.
     pub origin: String,
     /// The language of texts for models and people.
-    pub language: String,
+    #[schemars(with = "String")]
+    pub language: Language,
     /// The problems of the files in their current state.
     pub problems: Vec<ConfigProblem>,
     /// The services in the order of the file.

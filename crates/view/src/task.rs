@@ -4,6 +4,7 @@ use crate::Outcome;
 use polity_society::id::{AgentId, ServiceId, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// A task: everything that one prompt of the person began.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -35,13 +36,36 @@ pub struct TaskView {
 }
 
 /// Whether anything is left to do in a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    VariantArray,
+    IntoStaticStr,
+    EnumString,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum TaskState {
     /// Something is left to do.
     Open,
     /// Nothing is left to do.
     Idle,
+}
+
+impl TaskState {
+    /// All states.
+    pub const ALL: &'static [Self] = Self::VARIANTS;
+
+    /// Returns the name in JSON and in the database.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
 }
 
 /// A filter for tasks. They come newest first.

@@ -5,7 +5,7 @@ use crate::output::{Form, complain, one_line, outcome_in_words, print, print_jso
 use polity_client::{Client, Followed, Side};
 use polity_society::id::{AgentId, MessageId, TaskId};
 use polity_society::message::{Expects, Finality, MessageState, Sender};
-use polity_view::{Entry, Event, Outcome};
+use polity_view::{Entry, Event, EventKind, Outcome};
 use polity_view::{EventFilter, MAX_PAGE, MessageFilter, MessageView, Order, TaskState};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -230,7 +230,7 @@ async fn accepted(
     mut missing: BTreeSet<MessageId>,
     until: i64,
 ) -> Result<Vec<(MessageId, Entry)>, Failure> {
-    let kinds = vec!["message_accepted".to_owned()];
+    let kinds = vec![EventKind::MessageAccepted.as_str().to_owned()];
     let filter = EventFilter { task: Some(task.clone()), kinds, ..EventFilter::default() };
     let mut found = Vec::new();
     let mut before = until.saturating_add(1);

@@ -9,6 +9,7 @@ use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, ServiceId, Task
 use polity_society::limits::Limits;
 use polity_society::message::{Expects, Finality, MessageState};
 use polity_society::role::ToolGroup;
+use polity_society::text::Language;
 use polity_view::{
     AgentDetail, AgentState, AgentUsage, AgentView, ArtifactView, Circuit, ConfigProblem, ConfigView,
     ContactView, ConversationView, EntryView, HoldView, MessageView, PriceView, RefusedMedia, RequestPreview,
@@ -394,7 +395,7 @@ pub(super) fn config() -> ConfigView {
         revision: 3,
         directory: Some("./config".to_owned()),
         origin: "llmservices.json".to_owned(),
-        language: "zh".to_owned(),
+        language: Language::Zh,
         problems: vec![
             ConfigProblem {
                 file: "llmservices.json".to_owned(),

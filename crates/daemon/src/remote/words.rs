@@ -70,10 +70,10 @@ pub(crate) fn agent_style(state: AgentState) -> Style {
 
 /// Returns the style for the state of a message.
 pub(crate) fn message_style(state: MessageState) -> Style {
-    match name_of(&state).as_str() {
-        "failed" | "bounced" | "unanswered" => BAD,
-        "in_turn" => BUSY,
-        _ => DIM,
+    match state {
+        MessageState::Failed | MessageState::Bounced | MessageState::Unanswered => BAD,
+        MessageState::InTurn => BUSY,
+        MessageState::Delayed | MessageState::Queued | MessageState::Done | MessageState::Answered => DIM,
     }
 }
 

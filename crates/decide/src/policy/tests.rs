@@ -2,21 +2,6 @@ use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-const KINDS: [FailureKind; 12] = [
-    FailureKind::CallNotParsed,
-    FailureKind::Unreachable,
-    FailureKind::TimedOut,
-    FailureKind::RateLimited,
-    FailureKind::Passing,
-    FailureKind::Unauthorized,
-    FailureKind::ContextOverflow,
-    FailureKind::MediaRefused,
-    FailureKind::Refused,
-    FailureKind::BrokenOff,
-    FailureKind::NotAnAnswer,
-    FailureKind::Misconfigured,
-];
-
 fn retry() -> Retry {
     Retry::default()
 }
@@ -196,7 +181,7 @@ fn happens() -> impl Strategy<Value = Happens> {
         prop::option::weighted(0.3, prop::sample::select(vec![0, 1, 29, 31, 899, 901, 3_600, 1 << 40]));
     let rooms = prop::sample::select(vec![Room::Untouched, Room::Exhausted]);
     let statuses = prop::sample::select(vec![None, Some(200), Some(400), Some(404), Some(413), Some(500)]);
-    let kinds = (prop::sample::select(KINDS.to_vec()), statuses);
+    let kinds = (prop::sample::select(FailureKind::ALL), statuses);
     (kinds, asked, any::<bool>(), rooms, prop::bool::weighted(0.2)).prop_map(
         |((kind, status), asked, media, room, open)| Happens {
             failure: CallError { status, ..failure(kind, asked) },

@@ -1,7 +1,7 @@
 use super::*;
 use crate::chat::{Arguments, AudioFormat, Media, Message, Part, ToolCall};
 use crate::data::Data;
-use crate::endpoint::{BridgeAfterTool, Dialect, SystemRole, ToolCallIds};
+use crate::endpoint::{BridgeAfterTool, Dialect, MaxTokensField, SystemRole, ToolCallIds};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use jsonschema::Validator;

@@ -5,6 +5,7 @@ use std::io::{self, Read as _, Write as _};
 use std::process::ExitCode;
 
 use rlimit::Resource;
+use strum::VariantArray;
 
 use super::{Completeness, DocumentFormat, Stop, extract_text};
 
@@ -42,7 +43,7 @@ impl Order {
 }
 
 /// The exit codes of a child that ends by itself. A panic has the exit code 101, which is not among them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, VariantArray)]
 pub(super) enum Ending {
     Whole,
     Cut,
@@ -57,18 +58,6 @@ pub(super) enum Ending {
 }
 
 impl Ending {
-    const ALL: [Self; 9] = [
-        Self::Whole,
-        Self::Cut,
-        Self::PartsUnreadable,
-        Self::Encrypted,
-        Self::InflatesTooMuch,
-        Self::Unreadable,
-        Self::Misused,
-        Self::NotLimited,
-        Self::BrokenPipe,
-    ];
-
     pub(super) fn code(self) -> u8 {
         match self {
             Self::Whole => 0,
@@ -84,7 +73,7 @@ impl Ending {
     }
 
     pub(super) fn from_code(code: i32) -> Option<Self> {
-        Self::ALL.into_iter().find(|ending| i32::from(ending.code()) == code)
+        Self::VARIANTS.iter().copied().find(|ending| i32::from(ending.code()) == code)
     }
 }
 

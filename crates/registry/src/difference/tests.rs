@@ -1,7 +1,8 @@
 use super::*;
-use crate::prompts::{self, Language, Overrides, Prompts};
+use crate::prompts::{self, Overrides, Prompts};
 use crate::sources::{self, Declared, Environment};
 use crate::{services, settings};
+use polity_society::text::Language;
 use serde_json::json;
 use std::sync::LazyLock;
 

@@ -12,7 +12,7 @@ fn overriding(file: PromptFile, text: &str) -> (Prompts, String) {
 
 #[test]
 fn both_languages_are_built_in_without_a_problem() {
-    for language in [Language::Zh, Language::En] {
+    for &language in Language::ALL {
         let (prompts, problems) = build(language, &Overrides::new());
         assert_eq!(lines(&problems), "");
         for &file in PromptFile::ALL {

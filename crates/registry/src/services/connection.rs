@@ -6,6 +6,7 @@ use secrecy::SecretString;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::time::Duration;
+use strum::VariantArray;
 use url::Url;
 
 /// The URL scheme of the built-in models.
@@ -102,23 +103,23 @@ fn read_dialect(service: &mut Fields<'_>) -> Dialect {
         return default;
     };
     let dialect = Dialect {
-        tool_result_media: choice(&mut object, "toolResultMedia", "must be \"after\" or \"inline\""),
+        tool_result_media: choice(&mut object, "toolResultMedia"),
         bridge_after_tool: object.read_or("bridgeAfterTool", default.bridge_after_tool, fields::switch),
-        system_role: choice(&mut object, "systemRole", "must be \"system\", \"developer\" or \"user\""),
+        system_role: choice(&mut object, "systemRole"),
         stream: object.read_or("stream", default.stream, fields::switch),
-        tool_call_ids: choice(&mut object, "toolCallIds", "must be \"any\" or \"alnum9\""),
-        max_tokens_field: choice(
-            &mut object,
-            "maxTokensField",
-            "must be \"max_tokens\" or \"max_completion_tokens\"",
-        ),
+        tool_call_ids: choice(&mut object, "toolCallIds"),
+        max_tokens_field: choice(&mut object, "maxTokensField"),
         stream_usage: object.read_or("streamUsage", default.stream_usage, fields::switch),
     };
     object.finish("it has no effect");
     dialect
 }
 
-/// Reads a string that must be one of a few words; `wrong` lists them.
-fn choice<T: DeserializeOwned + Default>(object: &mut Fields<'_>, field: &str, wrong: &'static str) -> T {
-    object.read_or(field, T::default(), |value| serde_json::from_value(value).map_err(|_| wrong))
+/// Reads a string that must be one of a few words.
+fn choice<T>(object: &mut Fields<'_>, field: &str) -> T
+where
+    T: DeserializeOwned + Default + VariantArray + Copy + Into<&'static str>,
+{
+    let read = |value| serde_json::from_value(value).map_err(|_| fields::not_a_member::<T>());
+    object.read_or(field, T::default(), read)
 }

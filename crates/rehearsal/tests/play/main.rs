@@ -5,7 +5,7 @@
 mod arbitrary;
 mod society;
 
-use polity_society::text::TextKey;
+use polity_society::text::{Language, TextKey};
 use serde_json::json;
 use society::Society;
 
@@ -14,14 +14,15 @@ const PDF: &[u8] = b"%PDF-1.7\n%\xe2\xe3";
 
 #[test]
 fn a_picture_in_chinese() {
-    let society =
-        Society::new("zh").with("p1", "照片（一）.png", "image/png", PNG).prompt("这张图有多大？\n请说清楚");
+    let society = Society::new(Language::Zh)
+        .with("p1", "照片（一）.png", "image/png", PNG)
+        .prompt("这张图有多大？\n请说清楚");
     insta::assert_snapshot!(society.transcript);
 }
 
 #[test]
 fn a_picture_and_a_document_in_english() {
-    let society = Society::new("en")
+    let society = Society::new(Language::En)
         .with("p1", "photo.png", "image/png", PNG)
         .with("p2", "paper.pdf", "application/pdf", PDF)
         .with("t1", "notes.txt", "text/plain", b"first line\n\nlast line\n")
@@ -31,7 +32,7 @@ fn a_picture_and_a_document_in_english() {
 
 #[test]
 fn words_alone_need_no_reader() {
-    let society = Society::new("zh").prompt("数一数\n这两行");
+    let society = Society::new(Language::Zh).prompt("数一数\n这两行");
     assert!(!society.transcript.contains("find_capable_agents"));
     insta::assert_snapshot!(society.sayings.join("\n--\n"), @"
     ［演练］没有配置模型服务，由内置的演练模型作答。已聘请组长（agent-1）处理，正在等结果。
@@ -47,7 +48,8 @@ fn words_alone_need_no_reader() {
 
 #[test]
 fn a_film_that_nobody_reads_is_reported_as_unread() {
-    let society = Society::new("zh").with("v1", "a.mp4", "video/mp4", b"\0\0\0\x18ftypmp42").prompt("看");
+    let society =
+        Society::new(Language::Zh).with("v1", "a.mp4", "video/mp4", b"\0\0\0\x18ftypmp42").prompt("看");
     insta::assert_snapshot!(society.sayings.last().expect("an answer"), @"
     ［演练］最终结果（由内置的演练模型给出；配置模型服务后会有真正的回答）：
     ［演练］报告已存为 artifact:report1。主要事实：
@@ -60,8 +62,10 @@ fn a_film_that_nobody_reads_is_reported_as_unread() {
 fn a_refusal_is_told_and_nothing_goes_on_for_ever() {
     let check = |tool: &'static str, fragment: &str| {
         let refusal = json!({"error": "limit_reached", "message": "达到上限\n请减少"});
-        let society =
-            Society::new("zh").with("p1", "a.png", "image/png", PNG).answering(tool, refusal).prompt("看图");
+        let society = Society::new(Language::Zh)
+            .with("p1", "a.png", "image/png", PNG)
+            .answering(tool, refusal)
+            .prompt("看图");
         let last = society.sayings.last().expect("an answer");
         assert!(last.contains(fragment), "{tool}: {last}");
         assert!(society.transcript.contains("limit_reached") || fragment.contains("640"), "{tool}");
@@ -76,7 +80,7 @@ fn a_refusal_is_told_and_nothing_goes_on_for_ever() {
 #[test]
 fn a_contact_that_can_read_is_asked_instead_of_hiring() {
     let found = json!({"agents": [{"id": "root"}, {"id": "viewer-1"}]});
-    let society = Society::new("en").answering("find_capable_agents", found);
+    let society = Society::new(Language::En).answering("find_capable_agents", found);
     let refused = json!({"refused": [{"to": "viewer-1", "error": "agent_terminated", "message": "gone"}]});
     let society =
         society.answering("send_message", refused).with("p1", "a.png", "image/png", PNG).prompt("look");
@@ -88,7 +92,7 @@ fn a_contact_that_can_read_is_asked_instead_of_hiring() {
 
 #[test]
 fn whom_the_lead_hired_is_asked_once() {
-    let society = Society::new("zh").with("p1", "a.png", "image/png", PNG).prompt("看图");
+    let society = Society::new(Language::Zh).with("p1", "a.png", "image/png", PNG).prompt("看图");
     assert!(!society.transcript.contains("collaboration_request"));
     let heard = society.sayings.last().expect("an answer").matches("640 × 480").count();
     assert_eq!(heard, 1);
@@ -96,14 +100,14 @@ fn whom_the_lead_hired_is_asked_once() {
 
 #[test]
 fn the_report_is_markdown() {
-    let society = Society::new("en").prompt("look");
+    let society = Society::new(Language::En).prompt("look");
     assert!(society.transcript.contains(r#""filename": "report.md""#));
 }
 
 #[test]
 fn a_nudge_is_answered_with_what_is_known() {
     let spawn = json!({"id": "nobody", "roleName": "组长"});
-    let society = Society::new("zh")
+    let society = Society::new(Language::Zh)
         .answering("spawn_agent_with_task", spawn)
         .prompt("看")
         .notice(TextKey::NoticeNudge);
@@ -111,14 +115,14 @@ fn a_nudge_is_answered_with_what_is_known() {
     ［演练］系统通知：所有工作都已停下，但用户还没有收到结果。请根据目前已知的情况，直接用文字给用户最终答复。
     ［演练］目前还没有任何结果。
     ");
-    let society = Society::new("zh").prompt("看").notice(TextKey::NoticeNudge);
+    let society = Society::new(Language::Zh).prompt("看").notice(TextKey::NoticeNudge);
     let last = society.sayings.last().expect("an answer");
     assert!(last.contains("系统通知") && last.contains("artifact:report1"), "{last}");
 }
 
 #[test]
 fn a_second_prompt_gets_a_lead_of_its_own() {
-    let society = Society::new("en").prompt("one").prompt("two three");
+    let society = Society::new(Language::En).prompt("one").prompt("two three");
     assert_eq!(society.transcript.matches("root calls create_role").count(), 1);
     assert_eq!(society.transcript.matches("root calls spawn_agent_with_task").count(), 2);
     assert!(society.sayings.last().expect("an answer").contains("2 words"));
@@ -126,7 +130,7 @@ fn a_second_prompt_gets_a_lead_of_its_own() {
 
 #[test]
 fn every_line_that_is_said_carries_the_mark() {
-    for (language, mark) in [("zh", "［演练］"), ("en", "[rehearsal]")] {
+    for (language, mark) in [(Language::Zh, "［演练］"), (Language::En, "[rehearsal]")] {
         let society = Society::new(language)
             .with("p1", "a.png", "image/png", PNG)
             .with("t1", "t.txt", "text/plain", b"a\n\nb")
@@ -140,7 +144,8 @@ fn every_line_that_is_said_carries_the_mark() {
 
 #[test]
 fn whom_root_knows_is_introduced_and_asked() {
-    let society = Society::new("zh").with_viewer().with("p1", "a.png", "image/png", PNG).prompt("看图");
+    let society =
+        Society::new(Language::Zh).with_viewer().with("p1", "a.png", "image/png", PNG).prompt("看图");
     assert_eq!(society.transcript.matches("calls create_role").count(), 1);
     insta::assert_snapshot!(society.sayings.join("\n--\n"), @"
     ［演练］没有配置模型服务，由内置的演练模型作答。已聘请组长（agent-2）处理，正在等结果。
@@ -169,7 +174,7 @@ fn whom_root_knows_is_introduced_and_asked() {
 fn without_tools_what_is_known_is_said() {
     let play = |id: &'static str| {
         let society =
-            Society::new("en").without_tools(id).with("p1", "a.png", "image/png", PNG).prompt("look");
+            Society::new(Language::En).without_tools(id).with("p1", "a.png", "image/png", PNG).prompt("look");
         society.sayings.last().cloned().expect("an answer")
     };
     insta::assert_snapshot!(play("root"), @"

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use polity_llm::{Arguments, AudioFormat, Message, Part, Request, Tool, ToolCall, ToolChoice};
 use polity_rehearsal::{BuiltIn, answer};
-use polity_society::text::{TextKey, Texts};
+use polity_society::text::{Language, TextKey, Texts};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -47,10 +47,10 @@ const TOOLS: [&str; 5] =
     ["create_role", "spawn_agent_with_task", "send_message", "find_capable_agents", "put_artifact"];
 
 impl Society {
-    pub(crate) fn new(language: &str) -> Self {
+    pub(crate) fn new(language: Language) -> Self {
         let file = match language {
-            "zh" => include_str!("../../../../prompts/zh/texts.toml"),
-            _ => include_str!("../../../../prompts/en/texts.toml"),
+            Language::Zh => include_str!("../../../../prompts/zh/texts.toml"),
+            Language::En => include_str!("../../../../prompts/en/texts.toml"),
         };
         let tables: BTreeMap<String, BTreeMap<String, Value>> =
             toml::from_str(file).expect("the shipped texts parse");

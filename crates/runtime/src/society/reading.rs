@@ -249,7 +249,7 @@ fn rights(root: &[ToolGroup], chain: &[Link]) -> Vec<RightView> {
         let allowed = rights.decide(Some(group)) == Verdict::Allow;
         RightView { group, allowed, denied_by, denied_in }
     };
-    ToolGroup::ALL.map(right).to_vec()
+    ToolGroup::ALL.iter().copied().map(right).collect()
 }
 
 /// Builds the view of a role.

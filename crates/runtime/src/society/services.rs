@@ -121,7 +121,7 @@ fn config(snapshot: &Snapshot, directory: &Path) -> ConfigView {
         revision: snapshot.revision,
         directory: Some(directory.display().to_string()),
         origin: snapshot.catalogue.origin().to_string(),
-        language: snapshot.settings.language.as_str().to_owned(),
+        language: snapshot.settings.language,
         problems: snapshot.problems.iter().map(problem).collect(),
         services: snapshot.catalogue.services().iter().map(|service| service.id.clone()).collect(),
         default_service: snapshot.catalogue.default_service().id.clone(),

@@ -53,12 +53,12 @@ impl Rights {
     pub fn of(root: &[ToolGroup], chain: &[Link]) -> Self {
         let mut denied = BTreeMap::new();
         for link in chain.iter().filter(|link| !link.groups.is_empty()) {
-            for group in ToolGroup::ALL.into_iter().filter(|group| !link.groups.contains(group)) {
+            for group in ToolGroup::ALL.iter().copied().filter(|group| !link.groups.contains(group)) {
                 let denial = Denial::Role { agent: link.agent.clone(), role: link.role.clone() };
                 denied.entry(group).or_insert(denial);
             }
         }
-        for group in ToolGroup::ALL.into_iter().filter(|group| !root.contains(group)) {
+        for group in ToolGroup::ALL.iter().copied().filter(|group| !root.contains(group)) {
             denied.insert(group, Denial::Settings);
         }
         Self { denied }
@@ -74,7 +74,7 @@ impl Rights {
 
     /// Returns the groups that the agent may use.
     pub fn groups(&self) -> Vec<ToolGroup> {
-        ToolGroup::ALL.into_iter().filter(|group| !self.denied.contains_key(group)).collect()
+        ToolGroup::ALL.iter().copied().filter(|group| !self.denied.contains_key(group)).collect()
     }
 
     /// Returns why the agent may not use a group, if it may not.
@@ -109,7 +109,7 @@ mod tests {
         #[test]
         fn a_group_is_allowed_if_the_settings_and_every_role_above_allow_it(root in groups(), chain in chain()) {
             let rights = Rights::of(&root, &chain);
-            for group in ToolGroup::ALL {
+            for group in ToolGroup::ALL.iter().copied() {
                 let everybody = chain.iter().all(|link| link.groups.is_empty() || link.groups.contains(&group));
                 let expect = if root.contains(&group) && everybody { Verdict::Allow } else { Verdict::Deny };
                 prop_assert_eq!(rights.decide(Some(group)), expect);

@@ -70,7 +70,7 @@ pub async fn list(
     }
     match filter.state {
         Some(state) => {
-            query.push(" AND state = ").push_bind(name(state));
+            query.push(" AND state = ").push_bind(state.as_str());
         }
         None if filter.include_ended => {}
         None => {
@@ -129,18 +129,6 @@ fn select(task: Option<&TaskId>) -> Builder {
     Builder::with_arguments(statement, first)
 }
 
-fn name(state: AgentState) -> &'static str {
-    match state {
-        AgentState::Thinking => "thinking",
-        AgentState::Queued => "queued",
-        AgentState::Waiting => "waiting",
-        AgentState::Parked => "parked",
-        AgentState::Paused => "paused",
-        AgentState::Idle => "idle",
-        AgentState::Ended => "ended",
-    }
-}
-
 fn read(row: &SqliteRow, catalogue: &Catalogue) -> Result<(i64, AgentView), Error> {
     let id: String = row.get("id");
     let text = |column: &str| row.get::<Option<String>, _>(column);
@@ -154,7 +142,7 @@ fn read(row: &SqliteRow, catalogue: &Catalogue) -> Result<(i64, AgentView), Erro
         parent: text("parent").map(AgentId::new),
         task: text("task").map(TaskId::new),
         depth,
-        state: AgentState::ALL.into_iter().find(|known| name(*known) == state).unwrap_or(AgentState::Idle),
+        state: state.parse().unwrap_or(AgentState::Idle),
         service: service.map(|service| service.id.clone()),
         model: service.map(|service| service.endpoint.model.clone()),
         capabilities: service.map(|service| service.capabilities.clone()),

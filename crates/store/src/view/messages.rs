@@ -218,15 +218,11 @@ fn show_damaged(row: &SqliteRow, error: &Error) -> MessageView {
             .unwrap_or_default(),
         about: optional("about").map(MessageId::new),
         on_behalf_of: optional("on_behalf_of").map(MessageId::new),
-        expects: if text("expects") == "answer" { Expects::Answer } else { Expects::Nothing },
-        finality: if text("finality") == "interim" { Finality::Interim } else { Finality::Final },
+        expects: text("expects").parse().unwrap_or(Expects::Nothing),
+        finality: text("finality").parse().unwrap_or(Finality::Final),
         state: match optional("answered_by") {
             Some(_) => MessageState::Answered,
-            None => {
-                let name = text("state");
-                let known = MessageState::ALL.into_iter().find(|known| known.as_str() == name);
-                known.unwrap_or(MessageState::Done)
-            }
+            None => text("state").parse().unwrap_or(MessageState::Done),
         },
         answered_by: optional("answered_by").map(MessageId::new),
         due_at: row.try_get("due_at").ok().flatten(),

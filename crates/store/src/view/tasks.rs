@@ -38,10 +38,7 @@ pub async fn list(
         query.push(" AND t.rowid < ").push_bind(after);
     }
     if let Some(state) = filter.state {
-        query.push(" AND t.state = ").push_bind(match state {
-            TaskState::Open => "open",
-            TaskState::Idle => "idle",
-        });
+        query.push(" AND t.state = ").push_bind(state.as_str());
     }
     query.push(" ORDER BY t.rowid DESC LIMIT ").push_bind(i64::from(limit) + 1);
     let rows = query.build().fetch_all(&mut *connection).await?;
@@ -72,7 +69,7 @@ fn read(row: &SqliteRow) -> TaskView {
     TaskView {
         id: TaskId::new(row.get::<String, _>("id")),
         title,
-        state: if row.get::<String, _>("state") == "open" { TaskState::Open } else { TaskState::Idle },
+        state: row.get::<String, _>("state").parse().unwrap_or(TaskState::Idle),
         outcome: None,
         stopped_by: row.get("stopped_by"),
         created_at: row.get("created_at"),

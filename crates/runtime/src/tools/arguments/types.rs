@@ -160,37 +160,40 @@ impl Argument for Capability {
     }
 }
 
+/// Returns the schema of the members of a closed set.
+fn one_of_names<T: Copy + Into<&'static str>>(all: &[T]) -> Schema {
+    let names: Vec<&str> = all.iter().map(|member| (*member).into()).collect();
+    json_schema!({"type": "string", "enum": names})
+}
+
 /// Reads one of the known values, ignoring case.
-fn one_of<T: Copy>(value: &Value, all: &[(&str, T)]) -> Read<T> {
-    let is_meant = |(name, _): &&(&str, T)| {
+fn one_of<T>(value: &Value, all: impl Iterator<Item = (&'static str, T)> + Clone) -> Read<T> {
+    let is_meant = |(name, _): &(&str, T)| {
         value.as_str().is_some_and(|written| written.trim().eq_ignore_ascii_case(name))
     };
-    match all.iter().find(is_meant) {
-        Some((_, meant)) => Ok(*meant),
-        None => fault(Fault::NotOneOf(all.iter().map(|(name, _)| (*name).to_owned()).collect())),
+    match all.clone().find(is_meant) {
+        Some((_, meant)) => Ok(meant),
+        None => fault(Fault::NotOneOf(all.map(|(name, _)| name.to_owned()).collect())),
     }
 }
 
 impl Argument for ToolGroup {
     fn schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "string", "enum": Self::ALL.map(Self::as_str)})
+        one_of_names(Self::ALL)
     }
 
     fn read(value: Value, _: &mut Reading<'_>) -> Read<Self> {
-        one_of(&value, &Self::ALL.map(|group| (group.as_str(), group)))
+        one_of(&value, Self::ALL.iter().map(|group| (group.as_str(), *group)))
     }
 }
 
-const DIRECTIONS: [(&str, Direction); 3] =
-    [("input", Direction::Input), ("output", Direction::Output), ("both", Direction::Both)];
-
 impl Argument for Direction {
     fn schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "string", "enum": DIRECTIONS.map(|(name, _)| name)})
+        one_of_names(Self::ALL)
     }
 
     fn read(value: Value, _: &mut Reading<'_>) -> Read<Self> {
-        one_of(&value, &DIRECTIONS)
+        one_of(&value, Self::ALL.iter().map(|direction| (direction.as_str(), *direction)))
     }
 }
 
@@ -211,7 +214,7 @@ impl Argument for Encoding {
     fn read(value: Value, _: &mut Reading<'_>) -> Read<Self> {
         let all =
             [("utf-8", Self::Utf8), ("base64", Self::Base64), ("utf8", Self::Utf8), ("text", Self::Utf8)];
-        one_of(&value, &all)
+        one_of(&value, all.into_iter())
     }
 }
 
@@ -360,7 +363,7 @@ impl Argument for Payload {
 
     /// The schema shows the form that can express everything. A plain text is accepted too.
     fn schema(_: &mut SchemaGenerator) -> Schema {
-        let types: Vec<&str> = MessageType::ALL.into_iter().map(MessageType::as_str).collect();
+        let types: Vec<&str> = MessageType::ALL.iter().map(|known| known.as_str()).collect();
         json_schema!({
             "type": "object",
             "properties": {

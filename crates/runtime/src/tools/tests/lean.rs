@@ -13,14 +13,13 @@ use polity_society::content::Capabilities;
 use polity_society::id::AgentId;
 use polity_society::role::ToolGroup;
 use polity_society::rules::{Link, Rights};
+use polity_society::text::Language;
 use polity_society::time::Timestamp;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tiktoken_rs::{CoreBPE, o200k_base};
 
-const LANGUAGES: [&str; 2] = ["zh", "en"];
-
-fn in_language(language: &str) -> Arc<Snapshot> {
+fn in_language(language: Language) -> Arc<Snapshot> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(snapshot(&json!({"language": language})))
 }
@@ -47,7 +46,7 @@ fn contact(id: &str) -> KnownParty {
 fn fixed(snapshot: &Snapshot, role: Option<(&str, &[ToolGroup])>, guidance: Guidance) -> (String, String) {
     let groups = role.map(|(_, groups)| groups).unwrap_or_default();
     let link = Link { agent: AgentId::new("a"), role: String::new(), groups: groups.to_vec() };
-    let rights = Rights::of(&ToolGroup::ALL, &[link]);
+    let rights = Rights::of(ToolGroup::ALL, &[link]);
     let may_hire = rights.groups().contains(&ToolGroup::Organization);
     let asker = if role.is_some() { "root" } else { "user" };
     let contacts = [contact(asker)];
@@ -91,12 +90,12 @@ fn tokens(tokenizer: &CoreBPE, fixed: &(String, String)) -> usize {
 fn what_is_said_before_any_task_is_small() {
     let tokenizer = o200k_base().unwrap();
     let without_hiring = [ToolGroup::Artifacts, ToolGroup::Context];
-    for language in LANGUAGES {
+    for &language in Language::ALL {
         let snapshot = in_language(language);
         let check = |what: &str, role, guidance, limit: usize| {
             let count = tokens(&tokenizer, &fixed(&snapshot, role, guidance));
-            println!("{language}: {what}: {count}");
-            assert!(count <= limit, "{language}: {what}: {count} tokens, at most {limit}");
+            println!("{language:?}: {what}: {count}");
+            assert!(count <= limit, "{language:?}: {what}: {count} tokens, at most {limit}");
         };
         check("root", None, Guidance::Full, 2_200);
         check("root, small window", None, Guidance::FewTools, 1_200);
@@ -107,12 +106,12 @@ fn what_is_said_before_any_task_is_small() {
 /// A request neither offers nor mentions what the role may not use.
 #[test]
 fn whoever_may_not_hire_reads_nothing_of_hiring() {
-    for language in LANGUAGES {
+    for &language in Language::ALL {
         let snapshot = in_language(language);
         let groups = [ToolGroup::Artifacts, ToolGroup::Context];
         let (system, tools) = fixed(&snapshot, Some(("x", &groups)), Guidance::Full);
         for word in ["spawn_agent", "create_role", "terminate_agent", "rolePrompt", "requiredCapabilities"] {
-            assert!(!system.contains(word) && !tools.contains(word), "{language}: {word}");
+            assert!(!system.contains(word) && !tools.contains(word), "{language:?}: {word}");
         }
         let (system, tools) = fixed(&snapshot, Some(("x", &[])), Guidance::Full);
         assert!(system.contains(snapshot.prompts.hiring.trim()) && tools.contains("spawn_agent_with_task"));

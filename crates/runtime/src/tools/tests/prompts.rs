@@ -5,13 +5,12 @@ use crate::tools::arguments::NAMES;
 use crate::tools::offered;
 use polity_registry::Snapshot;
 use polity_society::rules::Rights;
+use polity_society::text::Language;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-const LANGUAGES: [&str; 2] = ["zh", "en"];
-
-async fn in_language(language: &str) -> Arc<Snapshot> {
+async fn in_language(language: Language) -> Arc<Snapshot> {
     snapshot(&json!({"language": language})).await
 }
 
@@ -31,23 +30,23 @@ fn parameters(schema: &Value, path: &str, found: &mut BTreeSet<String>) {
 /// Each parameter must be listed. Its description may be empty if the name explains it.
 #[tokio::test]
 async fn every_tool_is_described_and_every_parameter_has_its_place() {
-    for language in LANGUAGES {
+    for &language in Language::ALL {
         let prompts = &in_language(language).await.prompts;
         let described: BTreeSet<&str> = prompts.tool_texts.keys().map(String::as_str).collect();
-        assert_eq!(described, NAMES.iter().copied().collect(), "{language}");
+        assert_eq!(described, NAMES.iter().copied().collect(), "{language:?}");
         for tool in offered(&Rights::default(), prompts) {
-            assert!(!tool.description.trim().is_empty(), "{language}: {}", tool.name);
+            assert!(!tool.description.trim().is_empty(), "{language:?}: {}", tool.name);
             let mut there = BTreeSet::new();
             parameters(&tool.parameters, "", &mut there);
             let said = prompts.tool_texts[&tool.name].parameters.keys().cloned().collect();
-            assert_eq!(there, said, "{language}: {}", tool.name);
+            assert_eq!(there, said, "{language:?}: {}", tool.name);
         }
     }
 }
 
 #[tokio::test]
 async fn texts_that_are_shown_as_they_are_have_no_placeholders() {
-    for language in LANGUAGES {
+    for &language in Language::ALL {
         let prompts = &in_language(language).await.prompts;
         let texts = [
             &prompts.base,
@@ -59,7 +58,7 @@ async fn texts_that_are_shown_as_they_are_have_no_placeholders() {
         ];
         for text in texts {
             let template = polity_society::text::Template::new(text.as_str());
-            assert_eq!(template.placeholders(), [""; 0], "{language}");
+            assert_eq!(template.placeholders(), [""; 0], "{language:?}");
         }
     }
 }

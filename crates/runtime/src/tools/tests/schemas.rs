@@ -83,7 +83,7 @@ async fn a_role_has_the_tools_of_its_groups_and_those_for_writing() {
     let prompts = &snapshot(&json!({})).await.prompts;
     let names = |groups: &[ToolGroup]| -> Vec<String> {
         let link = Link { agent: AgentId::new("a"), role: "r".to_owned(), groups: groups.to_vec() };
-        let rights = Rights::of(&ToolGroup::ALL, &[link]);
+        let rights = Rights::of(ToolGroup::ALL, &[link]);
         offered(&rights, prompts).into_iter().map(|tool| tool.name).collect()
     };
     assert_eq!(names(&[]).len(), super::super::arguments::NAMES.len());
@@ -102,7 +102,7 @@ async fn a_role_has_the_tools_of_its_groups_and_those_for_writing() {
             "list_artifacts"
         ]
     );
-    assert_eq!(names(&ToolGroup::ALL), names(&[]));
+    assert_eq!(names(ToolGroup::ALL), names(&[]));
 }
 
 /// Pins the required arguments. All others are optional.

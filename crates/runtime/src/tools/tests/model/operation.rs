@@ -266,7 +266,7 @@ fn said() -> impl Strategy<Value = ClosingText> {
 }
 
 fn payload() -> impl Strategy<Value = Payload> {
-    let kinds = [MessageType::ALL.as_slice(), &[MessageType::General, MessageType::General]].concat();
+    let kinds = [MessageType::ALL, &[MessageType::General, MessageType::General]].concat();
     let kinds = prop_oneof![3 => select(kinds), 1 => Just(MessageType::IntroductionResponse)];
     let attachments = prop_oneof![
         6 => Just(Vec::new()),
