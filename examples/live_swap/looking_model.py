@@ -2,14 +2,14 @@
 
 import base64
 
-from model import serve
+from model import serve, tell
 
 
 def look(messages):
     # The first message is the system message; the second is the person's, with the picture.
     content = messages[1]["content"]
     parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
-    print("The message with the picture has these parts:", ", ".join(part["type"] for part in parts))
+    tell(f"The message with the picture has these parts: {', '.join(part['type'] for part in parts)}")
     pictures = [part["image_url"]["url"] for part in parts if part["type"] == "image_url"]
     if not pictures:
         return {"content": "I see no picture, only a text about it."}

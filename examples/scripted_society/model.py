@@ -6,6 +6,7 @@ a request and returns the answer of the model. Like a real model, it keeps nothi
 import http.server
 import json
 import os
+import threading
 
 
 def play(messages):
@@ -40,14 +41,23 @@ def show(messages):
     return "\n".join(lines)
 
 
+# Several agents may ask at the same time; their lines must not mix.
+printing = threading.Lock()
+
+
+def tell(text):
+    with printing:
+        print(text, flush=True)
+
+
 def serve(play):
     class Model(http.server.BaseHTTPRequestHandler):
         def do_POST(self):
             messages = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["messages"]
             agent = messages[0]["content"].split("agentId=")[-1].split()[0]
-            print(f"--> {agent} is asked, with {len(messages)} messages\n{show(messages)}", flush=True)
+            tell(f"--> {agent} is asked, with {len(messages)} messages\n{show(messages)}")
             message = {"role": "assistant", **play(messages)}
-            print(f"<-- {agent} answers: {message['content'] or message['tool_calls']}", flush=True)
+            tell(f"<-- {agent} answers: {message['content'] or message['tool_calls']}")
             reason = "tool_calls" if "tool_calls" in message else "stop"
             choice = {"index": 0, "message": message, "finish_reason": reason}
             answer = json.dumps({"object": "chat.completion", "choices": [choice]}).encode()
