@@ -7,6 +7,7 @@ use sqlx::{Row, SqliteConnection};
 use std::collections::{BTreeMap, BTreeSet};
 
 struct Message {
+    id: String,
     sender: String,
     receiver: String,
     body: String,
@@ -24,6 +25,8 @@ struct Message {
     read_in: Option<i64>,
     /// The requests in its `request_id`.
     named: Vec<String>,
+    /// The request of its reader that has failed, if it is a notice of that.
+    failed: Option<String>,
     words: Option<String>,
 }
 
@@ -69,6 +72,7 @@ async fn read(connection: &mut SqliteConnection) -> Society {
             _ => Vec::new(),
         };
         let message = Message {
+            id: text("id"),
             sender: text("sender"),
             receiver: text("receiver"),
             replies_to: answered,
@@ -81,6 +85,7 @@ async fn read(connection: &mut SqliteConnection) -> Society {
             sent_in: row.get("sent_in"),
             read_in: row.get("turn"),
             named,
+            failed: (body["notice"] == "receiver_failed").then(|| body["message"].as_str().unwrap().to_owned()),
             words: body["text"].as_str().map(str::to_owned),
             body: format!("{body} {}", text("attachments")),
         };
@@ -125,9 +130,18 @@ impl Society {
         if subject.receiver == turn.agent { Some(id) } else { self.asked_for(subject) }
     }
 
+    /// Returns whether a request was answered, or had failed, before a message was accepted.
+    fn was_over(&self, request: &str, message: &str) -> bool {
+        let answered = self.messages[request].answered_by.as_deref().is_some_and(|answer| answer < message);
+        let mut earlier = self.messages.values().take_while(|earlier| earlier.id.as_str() < message);
+        answered || earlier.any(|notice| notice.failed.as_deref() == Some(request))
+    }
+
     /// Returns the request on whose behalf another one was made.
     fn asked_for(&self, request: &Message) -> Option<&String> {
-        let passed_on = request.named.iter().find_map(|id| self.messages.get_key_value(id));
+        let mut named = request.named.iter().filter_map(|id| self.messages.get_key_value(id));
+        // Who passes on a request that is over asks for its own work.
+        let passed_on = named.find(|(id, _)| !self.was_over(id, &request.id));
         match passed_on {
             Some((id, message)) if message.receiver == request.sender => Some(id),
             // The request came from further away, through several agents.
